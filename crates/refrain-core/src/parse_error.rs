@@ -1,0 +1,150 @@
+//! The one error for text that a person wrote: it says where, what, and what to write instead.
+//!
+//! Schedules, durations, zone names, window names and keys are all typed by hand, so all of them fail the
+//! same way: the text, a caret under the part that is wrong, the reason, and a way out. The span is kept as
+//! bytes, so that a command line can draw the same error inside the file the text came from.
+
+use std::fmt;
+use std::ops::Range;
+
+/// The longest text that is shown back; what is longer is cut, so that an error stays readable.
+const SHOWN_CHARACTERS: usize = 120;
+
+/// A text that could not be read.
+///
+/// ```
+/// use refrain_core::ParseError;
+///
+/// let error = ParseError::new("duration", "15 parsecs", 3..10, "`parsecs` is no unit of time")
+///     .help("write s, m, h, d or w, as in \"15m\"");
+/// assert_eq!(
+///     error.to_string(),
+///     "cannot read the duration\n  \
+///        15 parsecs\n     \
+///           ^^^^^^^ `parsecs` is no unit of time\n  \
+///      write s, m, h, d or w, as in \"15m\""
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    what: &'static str,
+    text: String,
+    span: Range<usize>,
+    reason: String,
+    help: Option<String>,
+}
+
+impl ParseError {
+    /// `what` names the kind of text ("schedule", "window"), `span` is the range of bytes that is wrong.
+    pub fn new(what: &'static str, text: &str, span: Range<usize>, reason: impl Into<String>) -> Self {
+        let end = span.end.min(text.len());
+        let start = span.start.min(end);
+        ParseError { what, text: text.to_owned(), span: start..end, reason: reason.into(), help: None }
+    }
+
+    /// The whole text is wrong.
+    pub fn whole(what: &'static str, text: &str, reason: impl Into<String>) -> Self {
+        Self::new(what, text, 0..text.len(), reason)
+    }
+
+    /// Adds what to write instead.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The range of bytes that is wrong.
+    pub fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    /// Why it is wrong, without the text.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// What to write instead, if there is advice.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = Shown::of(&self.text, &self.span);
+        write!(f, "cannot read the {}\n  {}\n  ", self.what, shown.line)?;
+        write!(f, "{}{} {}", " ".repeat(shown.indent), "^".repeat(shown.carets), self.reason)?;
+        match &self.help {
+            Some(help) => write!(f, "\n  {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// The part of the text that is shown, in characters: control characters are replaced, so that an error
+/// cannot move the terminal's cursor, and a long text is cut around the span.
+struct Shown {
+    line: String,
+    indent: usize,
+    carets: usize,
+}
+
+impl Shown {
+    fn of(text: &str, span: &Range<usize>) -> Shown {
+        let before = text.char_indices().take_while(|(at, _)| *at < span.start).count();
+        let inside = text.char_indices().filter(|(at, _)| span.contains(at)).count();
+        let skipped = before.saturating_sub(SHOWN_CHARACTERS / 2);
+        let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+        let mut line: String = text.chars().skip(skipped).take(SHOWN_CHARACTERS).map(printable).collect();
+        let mut indent = before - skipped;
+        if skipped > 0 {
+            line.insert(0, '…');
+            indent += 1;
+        }
+        if text.chars().nth(skipped + SHOWN_CHARACTERS).is_some() {
+            line.push('…');
+        }
+        let room = line.chars().count().saturating_sub(indent);
+        Shown { line, indent, carets: inside.clamp(1, room.max(1)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_text_still_gets_a_caret() {
+        assert_eq!(
+            ParseError::whole("zone", "", "it is empty").to_string(),
+            "cannot read the zone\n  \n  ^ it is empty"
+        );
+    }
+
+    #[test]
+    fn a_long_text_is_cut_around_the_fault() {
+        let text = format!("{}x{}", "a".repeat(500), "b".repeat(500));
+        let shown = ParseError::new("key", &text, 500..501, "`x`").to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[1].chars().count() < 130, "{shown}");
+        let caret = lines[2].find('^').unwrap();
+        assert_eq!(lines[1].chars().nth(caret), Some('x'), "{shown}");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let shown = ParseError::whole("key", "a\u{1b}[2Jb", "control characters").to_string();
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    }
+
+    #[test]
+    fn a_span_outside_the_text_is_drawn_in_as_far_as_possible() {
+        for span in [0..99, 99..120, 2..2] {
+            let shown = ParseError::new("key", "äöü", span, "wrong").to_string();
+            assert!(shown.contains('^'), "{shown}");
+        }
+    }
+}
