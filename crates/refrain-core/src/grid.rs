@@ -31,7 +31,7 @@ const DAY_SECONDS: u32 = 86_400;
 /// How a job's time is cut into windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Grid {
-    /// A part of a day, in seconds; it divides the day evenly.
+    /// Parts of a day: hours, quarters of an hour, halves of a day.
     Part(PartOfDay),
     /// The zone's calendar days.
     Day,

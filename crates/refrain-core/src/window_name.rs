@@ -94,3 +94,60 @@ pub(crate) fn not_a_start(name: &str, containing: Option<String>) -> ParseError 
         None => error.help(ADVICE),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_name_says_why() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        for (name, reason) in [
+            ("", "not a date or a time"),
+            ("yesterday", "not a date or a time"),
+            ("2026-02-30", "not a date or a time"),
+            ("2026-06-09T25:00", "not a date or a time"),
+            ("2026-06-09 14:00", "not a date or a time"),
+            ("2026-06-09T12:00:00.5Z", "not a date or a time"),
+            ("2026-03-29T02:30", "does not exist in Europe/Berlin"),
+            ("2026-10-25T02:30", "comes twice in Europe/Berlin"),
+            ("９９９９-01-01", "does not look like"),
+        ] {
+            let error = parse(name, &berlin).unwrap_err();
+            assert!(error.reason().contains(reason), "{name}: {error}");
+        }
+        let apia = Zone::parse("Pacific/Apia").unwrap();
+        assert!(parse("2011-12-30", &apia).unwrap_err().reason().contains("left this date out"));
+    }
+
+    #[test]
+    fn a_day_that_begins_at_one_is_still_called_by_its_date() {
+        let cairo = Zone::parse("Africa/Cairo").unwrap();
+        let start = parse("2026-04-24", &cairo).unwrap();
+        assert_eq!(cairo.wall(start.timestamp()).to_string(), "2026-04-24T01:00:00");
+        assert_eq!(write(start, Grid::Day, &cairo), "2026-04-24");
+        assert_eq!(write(start, Grid::Tick, &cairo), "2026-04-24T01:00");
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_makes_it_panic(name in "\\PC*|[0-9TZ:+.-]{0,25}|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?") {
+            for zone in [Zone::utc(), Zone::parse("Europe/Berlin").unwrap()] {
+                let _ = parse(&name, &zone);
+            }
+        }
+
+        #[test]
+        fn a_name_leads_back_to_its_window(second in -2_000_000_000_i64..4_000_000_000, zone in 0_usize..500) {
+            let zone = Zone::parse(Zone::all().nth(zone).unwrap()).unwrap();
+            let at = Timestamp::from_second(second).unwrap();
+            for grid in ["hour", "15m", "day", "week", "month"] {
+                let grid = Grid::parse(grid).unwrap();
+                let start = grid.window_at(&zone, at).unwrap().start();
+                let name = write(start, grid, &zone);
+                prop_assert_eq!(parse(&name, &zone).unwrap(), start, "{} {} {}", zone, grid, name);
+            }
+        }
+    }
+}

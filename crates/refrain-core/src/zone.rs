@@ -87,7 +87,7 @@ impl Zone {
 
     /// What the zone's clock and calendar show at this instant.
     pub fn wall(&self, at: Timestamp) -> DateTime {
-        self.rules.to_datetime(at)
+        self.rules.to_offset(whole_second(at)).to_datetime(at)
     }
 
     /// The instants at which the clock shows `wall`: none inside a gap, two inside a fold.
@@ -115,10 +115,11 @@ impl Zone {
     /// The stretch of steady time that `at` lies in.
     pub(crate) fn stretch(&self, at: Timestamp) -> Stretch {
         let jump = |at: Timestamp, after: Offset| {
-            let before = self.rules.to_offset(at.checked_sub(SignedDuration::from_nanos(1)).ok()?);
+            let before = self.rules.to_offset(at.checked_sub(SignedDuration::from_secs(1)).ok()?);
             (before != after).then_some(Jump { at, before, after })
         };
-        let just_after = at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(at);
+        let at = whole_second(at);
+        let just_after = at.checked_add(SignedDuration::from_secs(1)).unwrap_or(at);
         let from = self.rules.preceding(just_after).find_map(|t| jump(t.timestamp(), t.offset()));
         let until = self.rules.following(at).find_map(|t| jump(t.timestamp(), t.offset()));
         Stretch { from, until, offset: self.rules.to_offset(at) }
@@ -198,6 +199,13 @@ impl Jump {
     pub(crate) fn repeats(&self, wall: DateTime) -> bool {
         !self.is_gap() && self.wall_after() <= wall && wall < self.wall_before()
     }
+}
+
+/// The second that `at` lies in. Clocks jump at whole seconds, and before 1970 `jiff` takes parts of a second
+/// to the wrong side of a jump.
+pub(crate) fn whole_second(at: Timestamp) -> Timestamp {
+    let second = at.as_second() - i64::from(at.subsec_nanosecond() < 0);
+    Timestamp::from_second(second).unwrap_or(at)
 }
 
 fn nearest(name: &str) -> Option<&'static str> {

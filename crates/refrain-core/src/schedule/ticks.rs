@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cron::CronPattern;
 use super::{Dst, Fold, Gap, Kind, Schedule};
-use crate::zone::{Jump, Stretch, Zone};
+use crate::zone::{Jump, Stretch, Zone, whole_second};
 
 /// The ticks of a schedule in a zone: strictly increasing instants of whole seconds.
 #[derive(Debug, Clone, Copy)]
@@ -29,22 +29,40 @@ impl<'s> Ticks<'s> {
     }
 
     /// The first tick after `at`.
+    ///
+    /// # Panics
+    ///
+    /// If it does not lie after `at`. That cannot happen; were it to, stopping is better than a window that
+    /// is opened twice or never.
     pub fn after(&self, at: Timestamp) -> Option<Timestamp> {
         let tick = match &self.schedule.kind {
             Kind::Every(every) => self.counted(at, i64::try_from(every.as_secs()).ok()?, 1),
             Kind::Cron(pattern) => self.cron(pattern).after(at),
         };
-        // Two ticks at one instant would be one run; a tick that steps back would be a window lost.
-        tick.filter(|tick| *tick > at)
+        assert!(
+            tick.is_none_or(|tick| tick > at),
+            "{} ticks at {tick:?}, which is not after {at}",
+            self.schedule
+        );
+        tick
     }
 
     /// The last tick that is not after `at`.
+    ///
+    /// # Panics
+    ///
+    /// If it lies after `at`, which cannot happen either.
     pub fn at_or_before(&self, at: Timestamp) -> Option<Timestamp> {
         let tick = match &self.schedule.kind {
             Kind::Every(every) => self.counted(at, i64::try_from(every.as_secs()).ok()?, 0),
             Kind::Cron(pattern) => self.cron(pattern).at_or_before(at),
         };
-        tick.filter(|tick| *tick <= at)
+        assert!(
+            tick.is_none_or(|tick| tick <= at),
+            "{} ticks at {tick:?}, which is after {at}",
+            self.schedule
+        );
+        tick
     }
 
     /// The ticks after `after` and not after `until`, in order.
@@ -54,10 +72,9 @@ impl<'s> Ticks<'s> {
     }
 
     fn counted(&self, at: Timestamp, every: i64, further: i64) -> Option<Timestamp> {
-        let since = at.as_second().checked_sub(self.anchor.as_second())?;
-        let count = since.checked_div_euclid(every)?.checked_add(further)?;
-        let second = self.anchor.as_second().checked_add(count.checked_mul(every)?)?;
-        Timestamp::from_second(second).ok()
+        let (at, anchor) = (whole_second(at).as_second(), whole_second(self.anchor).as_second());
+        let count = at.checked_sub(anchor)?.checked_div_euclid(every)?.checked_add(further)?;
+        Timestamp::from_second(anchor.checked_add(count.checked_mul(every)?)?).ok()
     }
 
     fn cron(&self, pattern: &'s CronPattern) -> CronTicks<'s> {
@@ -103,7 +120,7 @@ impl CronTicks<'_> {
                     if self.catches(&jump) {
                         return Some(jump.at);
                     }
-                    stretch = self.zone.stretch(jump.at.checked_sub(SignedDuration::from_nanos(1)).ok()?);
+                    stretch = self.zone.stretch(jump.at.checked_sub(SignedDuration::from_secs(1)).ok()?);
                     wall = self.pattern.before(jump.wall_before())?;
                 }
                 _ if self.wants(&stretch, wall) => return Some(tick),
