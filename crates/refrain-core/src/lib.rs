@@ -4,6 +4,9 @@
 //! decision (which windows a tick opens, whether a missed one still runs, what a key is, whether a state may
 //! follow another) is a value that can be printed and tested by table; the `refrain` crate acts on it.
 
+pub mod clock;
 pub mod parse_error;
+pub mod random;
+pub mod retry;
 
 pub use parse_error::ParseError;
