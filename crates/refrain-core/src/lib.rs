@@ -5,6 +5,7 @@
 //! follow another) is a value that can be printed and tested by table; the `refrain` crate acts on it.
 
 pub mod clock;
+pub mod clock_watch;
 pub mod parse_error;
 pub mod random;
 pub mod retry;
