@@ -9,5 +9,6 @@ pub mod clock_watch;
 pub mod parse_error;
 pub mod random;
 pub mod retry;
+pub mod state;
 
 pub use parse_error::ParseError;
