@@ -69,26 +69,30 @@ pub struct Dst {
     pub fold: Fold,
 }
 
-/// What becomes of fixed times that the clock jumps over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Gap {
-    /// One tick when the clock jumps, for all of them.
-    #[default]
-    Next,
-    /// No tick; the windows they would have opened are opened by the tick after.
-    Skip,
+words! {
+    /// What becomes of fixed times that the clock jumps over.
+    #[derive(Default)]
+    Gap, "rule for a gap" {
+        /// One tick when the clock jumps, for all of them.
+        #[default]
+        Next = "next",
+        /// No tick; the windows they would have opened are opened by the tick after.
+        Skip = "skip",
+    }
 }
 
-/// Which of the two comes when a fixed time happens twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fold {
-    /// The first.
-    #[default]
-    First,
-    /// The second.
-    Last,
-    /// Each of them.
-    Both,
+words! {
+    /// Which of the two comes when a fixed time happens twice.
+    #[derive(Default)]
+    Fold, "rule for a fold" {
+        /// The first.
+        #[default]
+        First = "first",
+        /// The second.
+        Last = "last",
+        /// Each of them.
+        Both = "both",
+    }
 }
 
 impl Schedule {
@@ -144,28 +148,3 @@ fn parse_every(text: &str, length: &str) -> Result<Duration, ParseError> {
     }
     Ok(every)
 }
-
-/// A choice of a few words, read and written by its words.
-macro_rules! words {
-    ($type:ident, $what:literal, $($word:literal => $value:ident),+) => {
-        impl $type {
-            /// Reads the word that job files use.
-            pub fn parse(text: &str) -> Result<$type, ParseError> {
-                match text {
-                    $($word => Ok($type::$value),)+
-                    _ => Err(ParseError::whole($what, text, "it is none of the words that may stand here")
-                        .help(concat!("write one of:" $(, " ", $word)+))),
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $($type::$value => $word,)+ })
-            }
-        }
-    };
-}
-
-words!(Gap, "rule for a gap", "next" => Next, "skip" => Skip);
-words!(Fold, "rule for a fold", "first" => First, "last" => Last, "both" => Both);
