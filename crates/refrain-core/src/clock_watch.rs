@@ -1,0 +1,304 @@
+//! Notices that the wall clock jumped, by holding it against the monotonic one.
+//!
+//! *Back*: nothing is due twice, for a schedule remembers how far it got and simply waits until the clock has
+//! been there again. *Forward*, by more than an hour: a schedule would open windows that have not happened
+//! yet, so it is held and an alarm raised until the clock has stood at its new time for five minutes. A bad
+//! answer from a time server is corrected before that; a laptop that slept goes on after it.
+//!
+//! A hold ends by the clock alone. Waiting for a person would stop every schedule whenever a lid was closed.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::clock::Clock;
+
+/// How far the clock may go forward at once before schedules are held. Daylight saving never moves it.
+pub const LONGEST_STEP: Duration = Duration::from_hours(1);
+
+/// How long the clock must stand at its new time before it is believed.
+pub const BELIEVED_AFTER: Duration = Duration::from_mins(5);
+
+/// What two clocks may drift apart between two looks without anything having happened to either.
+pub const DRIFT: Duration = Duration::from_secs(1);
+
+/// Both clocks, read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The wall clock.
+    pub wall: Timestamp,
+    /// The monotonic clock.
+    pub monotonic: Duration,
+}
+
+impl Reading {
+    /// Reads both.
+    pub fn of(clock: &(impl Clock + ?Sized)) -> Self {
+        Self { wall: clock.now(), monotonic: clock.monotonic() }
+    }
+
+    /// The wall clock at monotonic zero: it stays the same for as long as the wall clock only goes on.
+    fn base(&self) -> SignedDuration {
+        self.wall.as_duration().saturating_sub(signed(self.monotonic))
+    }
+}
+
+/// What a look at the clock says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Go on.
+    Steady,
+    /// It went back by this much. Go on: what was due is not due again.
+    JumpedBack(Duration),
+    /// It went forward by this much. Hold schedules and raise the alarm.
+    JumpedForward(Duration),
+    /// It stands at its new time. Hold schedules for this much longer.
+    Holding(Duration),
+}
+
+impl Verdict {
+    /// Whether no schedule may open a window.
+    pub fn holds_schedules(self) -> bool {
+        matches!(self, Self::JumpedForward(_) | Self::Holding(_))
+    }
+}
+
+/// What is remembered between two looks.
+///
+/// ```
+/// use refrain_core::clock::ManualClock;
+/// use refrain_core::clock_watch::{BELIEVED_AFTER, ClockWatch, Reading, Verdict};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::at("2026-06-09T22:00:00Z".parse()?);
+/// let watch = ClockWatch::from(Reading::of(&clock));
+///
+/// clock.set("2026-06-10T06:00:00Z".parse()?);
+/// let (watch, verdict) = watch.observe(Reading::of(&clock));
+/// assert_eq!(verdict, Verdict::JumpedForward(Duration::from_hours(8)));
+///
+/// clock.advance(BELIEVED_AFTER);
+/// assert_eq!(watch.observe(Reading::of(&clock)).1, Verdict::Steady, "it was the lid, not the time server");
+/// # Ok::<(), jiff::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockWatch {
+    believed: SignedDuration,
+    doubted: Option<Doubted>,
+}
+
+/// A new time that is not believed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Doubted {
+    base: SignedDuration,
+    since: Duration,
+}
+
+impl From<Reading> for ClockWatch {
+    /// The first reading is believed: there is nothing to hold it against.
+    fn from(reading: Reading) -> Self {
+        Self { believed: reading.base(), doubted: None }
+    }
+}
+
+impl ClockWatch {
+    /// Takes a look; the result is to be observed next time.
+    #[must_use]
+    pub fn observe(self, reading: Reading) -> (Self, Verdict) {
+        let step = reading.base().saturating_sub(self.believed);
+        if step <= signed(LONGEST_STEP) {
+            let back = if step <= -signed(DRIFT) {
+                Verdict::JumpedBack(step.unsigned_abs())
+            } else {
+                Verdict::Steady
+            };
+            return (Self::from(reading), back);
+        }
+        let stands = self.doubted.filter(|doubted| near(doubted.base, reading.base()));
+        let Some(doubted) = stands else {
+            let doubted = Doubted { base: reading.base(), since: reading.monotonic };
+            return (Self { doubted: Some(doubted), ..self }, Verdict::JumpedForward(step.unsigned_abs()));
+        };
+        let stood = reading.monotonic.saturating_sub(doubted.since);
+        match BELIEVED_AFTER.saturating_sub(stood) {
+            Duration::ZERO => (Self::from(reading), Verdict::Steady),
+            // The base follows, so that a clock which is slewed for minutes still counts as standing.
+            left => {
+                let doubted = Doubted { base: reading.base(), ..doubted };
+                (Self { doubted: Some(doubted), ..self }, Verdict::Holding(left))
+            }
+        }
+    }
+}
+
+fn near(one: SignedDuration, other: SignedDuration) -> bool {
+    one.saturating_sub(other).unsigned_abs() < DRIFT
+}
+
+fn signed(span: Duration) -> SignedDuration {
+    SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use proptest::prelude::*;
+
+    const HOUR: i64 = 3600;
+    const DAY: i64 = 24 * HOUR;
+
+    /// A clock, its watch, and an hourly schedule that remembers how far it got.
+    struct House {
+        clock: ManualClock,
+        watch: ClockWatch,
+        hour: i64,
+        opened: Vec<i64>,
+    }
+
+    impl House {
+        fn new() -> Self {
+            let clock = ManualClock::at("2026-06-09T12:30:00Z".parse().unwrap());
+            let watch = ClockWatch::from(Reading::of(&clock));
+            let hour = clock.now().as_second() / HOUR;
+            Self { clock, watch, hour, opened: Vec::new() }
+        }
+
+        fn jump(&self, seconds: i64) {
+            self.clock.set(self.clock.now() + SignedDuration::from_secs(seconds));
+        }
+
+        /// Time passes, the watch takes a look, and the schedule opens what is due unless it is held.
+        fn pass(&mut self, seconds: u64) -> Verdict {
+            self.clock.advance(Duration::from_secs(seconds));
+            let (watch, verdict) = self.watch.observe(Reading::of(&self.clock));
+            self.watch = watch;
+            let now = self.clock.now().as_second() / HOUR;
+            if !verdict.holds_schedules() && now > self.hour {
+                self.opened.extend(self.hour + 1..=now);
+                self.hour = now;
+            }
+            verdict
+        }
+    }
+
+    #[test]
+    fn f13_a_clock_that_goes_back_is_named_and_holds_nothing() {
+        for (seconds, expected) in [
+            (0, Verdict::Steady),
+            (-1, Verdict::JumpedBack(Duration::from_secs(1))),
+            (-HOUR, Verdict::JumpedBack(Duration::from_hours(1))),
+            (-400 * DAY, Verdict::JumpedBack(Duration::from_hours(9600))),
+        ] {
+            let mut house = House::new();
+            house.jump(seconds);
+            assert_eq!(house.pass(10), expected);
+            assert!(!expected.holds_schedules());
+            assert_eq!(house.pass(10), Verdict::Steady, "it is told once");
+            assert_eq!(house.opened, [], "nothing is due twice");
+        }
+    }
+
+    #[test]
+    fn f14_a_clock_that_goes_forward_by_more_than_an_hour_holds_schedules() {
+        for (seconds, held) in [(1, false), (HOUR, false), (HOUR + 1, true), (400 * DAY, true)] {
+            let mut house = House::new();
+            house.jump(seconds);
+            let verdict = house.pass(10);
+            assert_eq!(verdict.holds_schedules(), held, "{seconds}");
+            if held {
+                assert_eq!(verdict, Verdict::JumpedForward(Duration::from_secs(seconds.unsigned_abs())));
+            }
+        }
+    }
+
+    #[test]
+    fn f14_a_bad_time_server_is_corrected_before_anything_runs() {
+        let mut house = House::new();
+        house.jump(30 * DAY);
+        assert_eq!(house.pass(10), Verdict::JumpedForward(Duration::from_hours(720)));
+        assert_eq!(house.pass(200), Verdict::Holding(Duration::from_secs(100)));
+        house.jump(-30 * DAY);
+        assert_eq!(house.pass(10), Verdict::Steady);
+        assert_eq!(house.opened, []);
+    }
+
+    #[test]
+    fn f14_a_laptop_that_slept_goes_on_after_five_minutes() {
+        let mut house = House::new();
+        house.jump(8 * HOUR);
+        assert!(house.pass(0).holds_schedules());
+        assert_eq!(house.pass(299), Verdict::Holding(Duration::from_secs(1)));
+        assert_eq!(house.opened, []);
+        assert_eq!(house.pass(1), Verdict::Steady);
+        assert_eq!(house.opened.len(), 8, "the hours of the night");
+        house.jump(-60);
+        assert_eq!(house.pass(10), Verdict::JumpedBack(Duration::from_mins(1)), "the new time is believed");
+    }
+
+    #[test]
+    fn f14_a_clock_that_keeps_jumping_is_not_believed_and_one_that_is_slewed_is() {
+        let mut restless = House::new();
+        for _ in 0..100 {
+            restless.jump(2 * HOUR);
+            assert!(matches!(restless.pass(200), Verdict::JumpedForward(_)));
+        }
+        let mut slewed = House::new();
+        slewed.jump(2 * HOUR);
+        slewed.pass(0);
+        for _ in 0..30 {
+            let wall = slewed.clock.now() + SignedDuration::from_millis(100);
+            slewed.clock.set(wall);
+            slewed.pass(10);
+        }
+        assert_eq!(slewed.pass(0), Verdict::Steady);
+    }
+
+    #[test]
+    fn readings_at_the_ends_of_time_are_compared_all_the_same() {
+        let ends = [(Timestamp::MIN, Duration::MAX), (Timestamp::MAX, Duration::ZERO)];
+        let [early, late] = ends.map(|(wall, monotonic)| Reading { wall, monotonic });
+        assert!(ClockWatch::from(early).observe(late).1.holds_schedules());
+        assert!(matches!(ClockWatch::from(late).observe(early).1, Verdict::JumpedBack(_)));
+    }
+
+    /// How far the wall clock jumps, either way, and for how many seconds it stays there.
+    fn jumps(stays: std::ops::Range<u64>) -> impl Strategy<Value = Vec<(i64, u64)>> {
+        let jump = (1..=400 * DAY, prop::bool::ANY).prop_map(|(far, back)| if back { -far } else { far });
+        prop::collection::vec((jump, stays), 1000)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
+        #[test]
+        fn f13_a_thousand_jumps_repeat_no_hour_and_hold_nothing_for_ever(jumps in jumps(0..600)) {
+            let mut house = House::new();
+            for (seconds, stays) in jumps {
+                house.jump(seconds);
+                house.pass(stays);
+            }
+            prop_assert!(house.opened.is_sorted_by(|one, next| one < next), "an hour was due twice");
+            for _ in 0..31 {
+                house.pass(10);
+            }
+            prop_assert_eq!(house.pass(10), Verdict::Steady);
+        }
+
+        #[test]
+        fn f14_a_thousand_wrong_times_that_are_corrected_open_no_hour_of_the_future(jumps in jumps(0..300)) {
+            let mut house = House::new();
+            let begin = house.clock.now();
+            for (seconds, stays) in jumps {
+                house.jump(seconds);
+                house.pass(0);
+                house.pass(stays);
+                house.jump(-seconds);
+                house.pass(0);
+                let truth = begin + SignedDuration::try_from(house.clock.monotonic()).unwrap();
+                let latest = (truth + signed(LONGEST_STEP)).as_second() / HOUR;
+                prop_assert!(house.hour <= latest, "opened {} hours of the future", house.hour - latest);
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! When a failed attempt is tried again: later each time, and never all at once.
+//!
+//! The wait doubles up to a limit and is then drawn from its *whole* range (full jitter). A wait that merely
+//! wobbles around the doubled value keeps a thousand runs that failed together together. The draw depends on
+//! the seed and the attempt alone, so the same run waits equally long wherever it is asked.
+//!
+//! Everything is a span from now, not a time of day: whoever stores the result adds it to the one clock that
+//! counts, the database's.
+
+use std::time::Duration;
+
+use crate::random::{SeededRandom, duration_up_to};
+
+/// How often and how patiently something is tried (`retry = { attempts = 3, backoff = "30s..1h" }`).
+///
+/// ```
+/// use refrain_core::retry::{Again, Failure, Retry};
+///
+/// let retry = Retry::default();
+/// let seed = 42;
+/// let Again::After(wait) = retry.after(&Failure::of_attempt(1), seed) else { panic!("two tries are left") };
+/// assert!(wait <= retry.backoff.min);
+/// assert_eq!(retry.after(&Failure::of_attempt(3), seed).to_string(), "given up: all attempts are used");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// How many attempts there are in all, the first included.
+    pub attempts: u32,
+    /// How long to wait in between.
+    pub backoff: Backoff,
+}
+
+/// The bounds of the wait: it is drawn from nothing up to `min` after the first attempt, up to twice as much
+/// after each further one, and never more than `max`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// The longest wait after the first attempt.
+    pub min: Duration,
+    /// The longest wait after any attempt.
+    pub max: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 3, backoff: Backoff::default() }
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { min: Duration::from_secs(30), max: Duration::from_hours(1) }
+    }
+}
+
+/// What is known when an attempt has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    /// Which attempt it was; the first is 1.
+    pub attempt: u32,
+    /// Whether trying again could help at all.
+    pub retryable: bool,
+    /// The other side asked not to be called before this has passed (`Retry-After`).
+    pub not_before: Option<Duration>,
+    /// What is left until nobody wants the result any more.
+    pub deadline: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure that another try may mend, with no deadline and no wish from the other side.
+    pub fn of_attempt(attempt: u32) -> Self {
+        Self { attempt, retryable: true, not_before: None, deadline: None }
+    }
+}
+
+/// Whether to try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// After this wait.
+    After(Duration),
+    /// Not any more.
+    GiveUp(GiveUp),
+}
+
+/// Why there is no further attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GiveUp {
+    /// It would fail in the same way.
+    NotRetryable,
+    /// There were as many as the job allows.
+    AttemptsUsed,
+    /// It could not begin in time.
+    Deadline,
+}
+
+impl std::fmt::Display for Again {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::After(wait) => write!(f, "again in {:.1}s", wait.as_secs_f64()),
+            Self::GiveUp(GiveUp::NotRetryable) => f.write_str("given up: another try would not help"),
+            Self::GiveUp(GiveUp::AttemptsUsed) => f.write_str("given up: all attempts are used"),
+            Self::GiveUp(GiveUp::Deadline) => f.write_str("given up: another try would come too late"),
+        }
+    }
+}
+
+impl Retry {
+    /// Whether, and after what wait, to try again.
+    ///
+    /// A wish of the other side comes first and the jitter is added to it, for it is told to a thousand
+    /// callers at once. What would pass the deadline is drawn from the time that is left.
+    pub fn after(&self, failure: &Failure, seed: u64) -> Again {
+        if !failure.retryable {
+            return Again::GiveUp(GiveUp::NotRetryable);
+        }
+        if failure.attempt >= self.attempts {
+            return Again::GiveUp(GiveUp::AttemptsUsed);
+        }
+        let earliest = failure.not_before.unwrap_or(Duration::ZERO);
+        let mut span = self.backoff.longest_wait(failure.attempt);
+        if let Some(deadline) = failure.deadline {
+            if deadline <= earliest {
+                return Again::GiveUp(GiveUp::Deadline);
+            }
+            span = span.min(deadline.saturating_sub(earliest));
+        }
+        let mut random = SeededRandom::of_member(seed, failure.attempt.into());
+        Again::After(earliest.saturating_add(duration_up_to(span, &mut random)))
+    }
+}
+
+impl Backoff {
+    /// The longest wait after `attempt`: `min`, doubled for each attempt after the first, at most `max`.
+    pub fn longest_wait(&self, attempt: u32) -> Duration {
+        let mut wait = self.min.min(self.max);
+        for _ in 1..attempt {
+            if wait.is_zero() || wait == self.max {
+                break;
+            }
+            wait = wait.saturating_mul(2).min(self.max);
+        }
+        wait
+    }
+}

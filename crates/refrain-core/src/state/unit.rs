@@ -1,0 +1,318 @@
+//! A unit is judged by its key, its version and its content; nothing else decides whether it is applied.
+//!
+//! The machine is the life of *one* version and content of a key, and there `applied` is final. Other
+//! content, or a higher version, begins a life of its own: [`UnitDecision::Changed`] says when that may
+//! happen. A unit that keeps failing is parked with its input, so that its neighbours go on and a person can
+//! try it again.
+
+use super::Machine;
+
+words! {
+    /// Where a unit stands, in one version and content.
+    UnitState, "unit state" {
+        /// Nothing is recorded.
+        Absent = "absent",
+        /// Its rows and its ledger entry are committed, together.
+        Applied = "applied",
+        /// It failed, its input is kept, and the next attempt tries it again.
+        Failed = "failed",
+        /// It failed too often; only a person has it tried again.
+        Parked = "parked",
+    }
+}
+
+words! {
+    /// What happens to a unit.
+    UnitEvent, "unit event" {
+        /// Its transaction was committed.
+        Applied = "applied",
+        /// It failed, alone in its batch, and may be tried again.
+        Failed = "failed",
+        /// It failed, and its tries are used up.
+        GaveUp = "gave-up",
+    }
+}
+
+impl Machine for UnitState {
+    type Event = UnitEvent;
+    const NOUN: &'static str = "unit";
+    const START: Self = Self::Absent;
+    const EDGES: &'static [super::Edge<Self, UnitEvent>] = edges! {
+        Absent, Applied => Applied: "rows and ledger entry in one transaction";
+        Absent, Failed  => Failed:  "counted, and its input is kept";
+        Absent, GaveUp  => Parked:  "the first try was the only one";
+        Failed, Applied => Applied: "tried again, by an attempt or a person";
+        Failed, Failed  => Failed:  "counted once more";
+        Failed, GaveUp  => Parked:  "its tries are used up; its neighbours go on";
+        Parked, Applied => Applied: "a person had it tried again";
+        Parked, GaveUp  => Parked:  "a person had it tried again, in vain";
+    };
+
+    fn why_not(self, event: UnitEvent) -> &'static str {
+        match (self, event) {
+            (Self::Applied, UnitEvent::Applied) => {
+                "it is applied in this version and content already; this is a dedupe"
+            }
+            (Self::Applied, _) => {
+                "it is applied, and stays so; a later failure concerns other content or a higher version"
+            }
+            (Self::Parked, _) => {
+                "its tries are used up, so it is applied or parked again, never merely failed"
+            }
+            (Self::Absent | Self::Failed, _) => super::NOT_LISTED,
+        }
+    }
+}
+
+words! {
+    /// What other content under a known key means (`on-change = "…"`).
+    OnChange, "on-change policy" {
+        /// It is applied again.
+        Update = "update",
+        /// It is an error, and nothing runs.
+        Reject = "reject",
+        /// The first content wins.
+        First = "first",
+    }
+}
+
+/// What is recorded of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitStatus {
+    /// It is applied.
+    Applied,
+    /// It failed this many times.
+    Failed(u32),
+    /// It is parked.
+    Parked,
+}
+
+impl UnitStatus {
+    /// The state of the machine.
+    pub fn state(self) -> UnitState {
+        match self {
+            Self::Applied => UnitState::Applied,
+            Self::Failed(_) => UnitState::Failed,
+            Self::Parked => UnitState::Parked,
+        }
+    }
+}
+
+/// The ledger's row of a unit: `F` is its fingerprint, `O` what its `order` field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded<F, O> {
+    /// The job's version when it was last tried.
+    pub version: u32,
+    /// The content that was last tried.
+    pub fingerprint: F,
+    /// Its place in the order of changes, if the job has one.
+    pub order: Option<O>,
+    /// What became of it.
+    pub status: UnitStatus,
+}
+
+/// A unit as it comes from the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arriving<F, O> {
+    /// The job's version, as this worker knows it.
+    pub version: u32,
+    /// The content.
+    pub fingerprint: F,
+    /// Its place in the order of changes, if the job has one.
+    pub order: Option<O>,
+}
+
+/// What to do with a unit that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitDecision {
+    /// Apply it: nothing is recorded, or what is recorded failed.
+    Fresh,
+    /// Apply it over what was applied: other content, or a higher version.
+    Changed,
+    /// Leave it: it is done already.
+    Deduplicated(DedupeReason),
+    /// Leave it, and say so: someone has to look.
+    Refused(RefusedUnit),
+}
+
+/// Why a unit is done already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DedupeReason {
+    /// Applied, in this version and content.
+    AlreadyApplied,
+    /// Newer content was recorded; a slow reader brings the older.
+    Stale,
+    /// Other content came first, and the job says that the first wins.
+    FirstWins,
+}
+
+/// Why a unit is not touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedUnit {
+    /// Other content came first, and the job says that this is an error, whatever became of the first.
+    #[error("other content is recorded under this key, and the job says on-change = \"reject\"")]
+    OtherContent,
+    /// A worker with an older job file must not undo the work of a newer one.
+    #[error("version {recorded} was recorded; this worker has version {ours} and must be updated")]
+    OlderWorker {
+        /// The version in the ledger.
+        recorded: u32,
+        /// The version of the worker that asks.
+        ours: u32,
+    },
+    /// The same content failed too often. A person's retry applies it all the same.
+    #[error("it failed too often and is parked; see why, then use `refrain retry` with --unit")]
+    Parked,
+}
+
+impl<F: PartialEq, O: Ord> Arriving<F, O> {
+    /// What to do with this unit, given what the ledger has under its key.
+    ///
+    /// ```
+    /// use refrain_core::state::{Arriving, DedupeReason, OnChange, Recorded, UnitDecision, UnitStatus};
+    ///
+    /// let status = UnitStatus::Applied;
+    /// let applied = Recorded { version: 1, fingerprint: "red", order: Some(5), status };
+    /// let late = Arriving { version: 1, fingerprint: "blue", order: Some(4) };
+    /// assert_eq!(
+    ///     late.decide(Some(&applied), OnChange::Update),
+    ///     UnitDecision::Deduplicated(DedupeReason::Stale)
+    /// );
+    /// ```
+    pub fn decide(&self, recorded: Option<&Recorded<F, O>>, on_change: OnChange) -> UnitDecision {
+        let Some(recorded) = recorded else { return UnitDecision::Fresh };
+        if self.version < recorded.version {
+            let refused = RefusedUnit::OlderWorker { recorded: recorded.version, ours: self.version };
+            return UnitDecision::Refused(refused);
+        }
+        // Also when the newer content failed: its input is kept, and the older must not take its place.
+        if let (Some(ours), Some(known)) = (&self.order, &recorded.order)
+            && ours < known
+        {
+            return UnitDecision::Deduplicated(DedupeReason::Stale);
+        }
+        if self.fingerprint != recorded.fingerprint {
+            return match (on_change, recorded.status) {
+                (OnChange::Reject, _) => UnitDecision::Refused(RefusedUnit::OtherContent),
+                (OnChange::First, _) => UnitDecision::Deduplicated(DedupeReason::FirstWins),
+                (OnChange::Update, UnitStatus::Applied) => UnitDecision::Changed,
+                (OnChange::Update, UnitStatus::Failed(_) | UnitStatus::Parked) => UnitDecision::Fresh,
+            };
+        }
+        match (recorded.status, self.version == recorded.version) {
+            (UnitStatus::Applied, true) => UnitDecision::Deduplicated(DedupeReason::AlreadyApplied),
+            (UnitStatus::Applied, false) => UnitDecision::Changed,
+            (UnitStatus::Parked, true) => UnitDecision::Refused(RefusedUnit::Parked),
+            (UnitStatus::Parked, false) | (UnitStatus::Failed(_), _) => UnitDecision::Fresh,
+        }
+    }
+
+    /// What happens to this unit, and what is recorded of it, when it fails and may be tried `limit` times.
+    ///
+    /// Only failures of the same version and content are counted together: mended content has all its tries.
+    pub fn after_failure(&self, recorded: Option<&Recorded<F, O>>, limit: u32) -> (UnitEvent, UnitStatus) {
+        let before = recorded
+            .filter(|row| row.version == self.version && row.fingerprint == self.fingerprint)
+            .map(|row| row.status);
+        let failures = match before {
+            None | Some(UnitStatus::Applied) => 1,
+            Some(UnitStatus::Failed(failures)) => failures.saturating_add(1),
+            Some(UnitStatus::Parked) => limit,
+        };
+        if failures < limit {
+            (UnitEvent::Failed, UnitStatus::Failed(failures))
+        } else {
+            (UnitEvent::GaveUp, UnitStatus::Parked)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use UnitDecision::{Changed, Deduplicated, Fresh, Refused};
+
+    const APPLIED: Recorded<&str, u8> =
+        Recorded { version: 2, fingerprint: "red", order: Some(5), status: UnitStatus::Applied };
+    const FAILED: Recorded<&str, u8> = Recorded { status: UnitStatus::Failed(1), ..APPLIED };
+    const PARKED: Recorded<&str, u8> = Recorded { status: UnitStatus::Parked, ..APPLIED };
+
+    fn arriving(version: u32, fingerprint: &str, order: Option<u8>) -> Arriving<&str, u8> {
+        Arriving { version, fingerprint, order }
+    }
+
+    #[test]
+    fn a_unit_is_judged_by_its_version_its_content_and_its_order() {
+        let already = Deduplicated(DedupeReason::AlreadyApplied);
+        let stale = Deduplicated(DedupeReason::Stale);
+        let first = Deduplicated(DedupeReason::FirstWins);
+        let other = Refused(RefusedUnit::OtherContent);
+        let parked = Refused(RefusedUnit::Parked);
+        let same = arriving(2, "red", Some(5));
+        let newer = arriving(2, "blue", Some(6));
+        for (recorded, unit, [update, reject, keep_first]) in [
+            (None, same, [Fresh; 3]),
+            (Some(APPLIED), same, [already; 3]),
+            (Some(APPLIED), newer, [Changed, other, first]),
+            (Some(APPLIED), arriving(2, "blue", Some(5)), [Changed, other, first]),
+            (Some(APPLIED), arriving(2, "blue", None), [Changed, other, first]),
+            (Some(APPLIED), arriving(2, "blue", Some(4)), [stale; 3]),
+            (Some(APPLIED), arriving(3, "red", Some(5)), [Changed; 3]),
+            (Some(APPLIED), arriving(3, "blue", Some(6)), [Changed, other, first]),
+            (Some(APPLIED), arriving(3, "blue", Some(4)), [stale; 3]),
+            (Some(FAILED), same, [Fresh; 3]),
+            (Some(FAILED), newer, [Fresh, other, first]),
+            (Some(FAILED), arriving(2, "blue", Some(4)), [stale; 3]),
+            (Some(PARKED), same, [parked; 3]),
+            (Some(PARKED), newer, [Fresh, other, first]),
+            (Some(PARKED), arriving(3, "red", Some(5)), [Fresh; 3]),
+        ] {
+            for (policy, expected) in
+                [(OnChange::Update, update), (OnChange::Reject, reject), (OnChange::First, keep_first)]
+            {
+                let decision = unit.decide(recorded.as_ref(), policy);
+                assert_eq!(decision, expected, "{recorded:?} {unit:?} {policy}");
+            }
+        }
+    }
+
+    #[test]
+    fn f40_a_worker_that_was_not_updated_touches_nothing() {
+        let older = arriving(1, "red", Some(9));
+        for recorded in [APPLIED, FAILED, PARKED] {
+            let refused = RefusedUnit::OlderWorker { recorded: 2, ours: 1 };
+            assert_eq!(older.decide(Some(&recorded), OnChange::Update), Refused(refused));
+        }
+    }
+
+    #[test]
+    fn f38_a_poisoned_unit_is_tried_three_times_then_parked_until_a_person_comes() {
+        let unit = arriving(2, "red", Some(5));
+        let (mut state, mut row) = (UnitState::START, None);
+        let mut story = Vec::new();
+        for _ in 0..4 {
+            let (event, status) = unit.after_failure(row.as_ref(), 3);
+            state = state.apply(event).unwrap();
+            assert_eq!(state, status.state());
+            row = Some(Recorded { status, ..APPLIED });
+            story.push(status);
+        }
+        let parked = UnitStatus::Parked;
+        assert_eq!(story, [UnitStatus::Failed(1), UnitStatus::Failed(2), parked, parked]);
+        assert_eq!(state.apply(UnitEvent::Applied), Ok(UnitState::Applied));
+    }
+
+    #[test]
+    fn f38_mended_content_has_all_its_tries() {
+        let row = Recorded { status: UnitStatus::Failed(2), ..APPLIED };
+        for (unit, expected) in [
+            (arriving(2, "red", None), UnitStatus::Parked),
+            (arriving(2, "mended", None), UnitStatus::Failed(1)),
+            (arriving(3, "red", None), UnitStatus::Failed(1)),
+        ] {
+            assert_eq!(unit.after_failure(Some(&row), 3).1, expected, "{unit:?}");
+        }
+        let endless = Recorded { status: UnitStatus::Failed(u32::MAX), ..APPLIED };
+        assert_eq!(arriving(2, "red", None).after_failure(Some(&endless), 0).1, UnitStatus::Parked);
+    }
+}

@@ -1,0 +1,44 @@
+//! A timetable: everything a job file says about *when*.
+//!
+//! It is one value because none of its parts means anything alone: the zone reads the schedule and cuts the
+//! grid, the start bounds both. An edit of any part is a new [`Revision`](crate::Revision).
+
+use jiff::Timestamp;
+
+use crate::grid::Grid;
+use crate::schedule::{Dst, Schedule, Ticks};
+use crate::zone::Zone;
+
+/// When a job ticks and how its time is cut into windows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timetable {
+    /// When it ticks.
+    pub schedule: Schedule,
+    /// Whose clock and calendar the schedule and the windows follow.
+    pub zone: Zone,
+    /// How time is cut into windows.
+    pub grid: Grid,
+    /// What to do with times that the clock jumps over, or shows twice.
+    pub dst: Dst,
+    /// The first window that must exist begins here or at the next line of the grid.
+    pub start: Option<Timestamp>,
+}
+
+impl Timetable {
+    /// The ticks; an `every` is counted from the start, if there is one.
+    pub fn ticks(&self) -> Ticks<'_> {
+        let ticks = self.schedule.ticks(&self.zone, self.dst);
+        match self.start {
+            Some(start) => ticks.counted_from(start),
+            None => ticks,
+        }
+    }
+
+    /// The last line of the grid at or before `at`: where one window ends and the next begins.
+    pub(crate) fn line_at_or_before(&self, at: Timestamp) -> Option<Timestamp> {
+        match self.grid {
+            Grid::Tick => self.ticks().at_or_before(at),
+            grid => Some(grid.window_at(&self.zone, at)?.start().timestamp()),
+        }
+    }
+}

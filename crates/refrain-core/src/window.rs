@@ -1,0 +1,144 @@
+//! Windows: half-open stretches `[start, end)` of logical time.
+//!
+//! A window is what a run is *about*, and its start is part of the run's identity. So the ends of a window
+//! have a type of their own: a [`LogicalTime`] may become part of a key, an instant of the clock may not.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::zone::Zone;
+
+/// An instant that belongs to a window: it says which work is meant, not when it is done.
+///
+/// ```
+/// use refrain_core::{Grid, Zone};
+///
+/// let at = "2026-06-09T12:34:56Z".parse()?;
+/// let window = Grid::parse("hour")?.window_at(&Zone::utc(), at).expect("every instant is in an hour");
+/// assert_eq!(window.start().to_string(), "2026-06-09T12:00:00Z");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogicalTime(Timestamp);
+
+impl LogicalTime {
+    pub(crate) fn new(at: Timestamp) -> LogicalTime {
+        LogicalTime(at)
+    }
+
+    /// The instant, for comparisons and for binding into queries.
+    pub fn timestamp(self) -> Timestamp {
+        self.0
+    }
+}
+
+impl fmt::Display for LogicalTime {
+    /// RFC 3339 in UTC with whole seconds: twenty characters whose order as text is the order in time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    }
+}
+
+/// A half-open stretch of logical time, never empty, of whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Window {
+    start: Timestamp,
+    end: Timestamp,
+}
+
+/// Why two instants are not a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WindowError {
+    /// The end is not after the start.
+    #[error("a window from {start} to {end} is empty: its end must lie after its start")]
+    Empty {
+        /// The given start.
+        start: Timestamp,
+        /// The given end.
+        end: Timestamp,
+    },
+    /// One of the ends has parts of a second.
+    #[error("{0} has parts of a second: windows begin and end at whole seconds")]
+    PartOfASecond(Timestamp),
+    /// One of the ends lies outside the years that a window's name can hold.
+    #[error("{0} lies outside the years 1 to 9999")]
+    OutOfRange(Timestamp),
+}
+
+impl Window {
+    /// A window that was cut before, as it is read back from a store. New ones are cut by a
+    /// [`Grid`](crate::Grid): one made from the clock would make every rerun look like new work.
+    pub fn new(start: Timestamp, end: Timestamp) -> Result<Window, WindowError> {
+        for at in [start, end] {
+            if at.subsec_nanosecond() != 0 {
+                return Err(WindowError::PartOfASecond(at));
+            }
+            if Zone::utc().wall(at).year() < 1 {
+                return Err(WindowError::OutOfRange(at));
+            }
+        }
+        if end <= start {
+            return Err(WindowError::Empty { start, end });
+        }
+        Ok(Window { start, end })
+    }
+
+    /// The first instant that belongs to it.
+    pub fn start(self) -> LogicalTime {
+        LogicalTime(self.start)
+    }
+
+    /// The first instant that no longer belongs to it.
+    pub fn end(self) -> LogicalTime {
+        LogicalTime(self.end)
+    }
+
+    /// How long it really is: a day may have 23 or 25 hours.
+    pub fn length(self) -> std::time::Duration {
+        self.end.duration_since(self.start).unsigned_abs()
+    }
+
+    /// Whether an instant lies in it.
+    pub fn contains(self, at: Timestamp) -> bool {
+        self.start <= at && at < self.end
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}, {})", self.start(), self.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_window_holds_its_start_and_not_its_end() {
+        let window = Window::new(at("2026-06-09T00:00:00Z"), at("2026-06-10T00:00:00Z")).unwrap();
+        assert!(window.contains(at("2026-06-09T00:00:00Z")));
+        assert!(window.contains(at("2026-06-09T23:59:59.999Z")));
+        assert!(!window.contains(at("2026-06-10T00:00:00Z")));
+        assert_eq!(window.to_string(), "[2026-06-09T00:00:00Z, 2026-06-10T00:00:00Z)");
+    }
+
+    #[test]
+    fn what_is_no_window_says_why() {
+        let noon = at("2026-06-09T12:00:00Z");
+        for (start, end, reason) in [
+            (noon, noon, "is empty"),
+            (noon, at("2026-06-09T11:00:00Z"), "is empty"),
+            (noon, at("2026-06-09T13:00:00.5Z"), "parts of a second"),
+            (at("-000001-01-01T00:00:00Z"), noon, "outside the years"),
+        ] {
+            let error = Window::new(start, end).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a window is called: its start.
+//!
+//! In the job's zone where that says it all (`2026-06-09`, `2026-06-09T14:00`), else as an instant
+//! (`2026-06-09T12:00:00Z`), which always does: when the clock goes back, 02:00 comes twice, and the two
+//! windows need two names. Every form is understood everywhere; a name that means two windows is refused
+//! with both of them, rather than guessed.
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime, Time};
+
+use crate::ParseError;
+use crate::grid::Grid;
+use crate::window::LogicalTime;
+use crate::zone::Zone;
+
+const WHAT: &str = "window";
+const ADVICE: &str =
+    "a window is called by its start: 2026-06-09, 2026-06-09T14:00, or 2026-06-09T12:00:00Z as an instant";
+
+/// The shortest name that means this window and no other.
+pub fn write(start: LogicalTime, grid: Grid, zone: &Zone) -> String {
+    let at = start.timestamp();
+    let wall = zone.wall(at);
+    let is_calendar = matches!(grid, Grid::Day | Grid::Week | Grid::Month);
+    if is_calendar && zone.reaches(wall.date().to_datetime(Time::midnight())) == Some(at) {
+        return wall.date().to_string();
+    }
+    if zone.instants(wall).len() != 1 {
+        return start.to_string();
+    }
+    let pattern = if wall.second() == 0 { "%Y-%m-%dT%H:%M" } else { "%Y-%m-%dT%H:%M:%S" };
+    wall.strftime(pattern).to_string()
+}
+
+/// The start that a name means in a zone.
+///
+/// ```
+/// use refrain_core::{Zone, window_name};
+///
+/// let berlin = Zone::parse("Europe/Berlin")?;
+/// assert_eq!(window_name::parse("2026-06-09", &berlin)?.to_string(), "2026-06-08T22:00:00Z");
+/// let twice = window_name::parse("2026-10-25T02:00", &berlin).unwrap_err();
+/// assert_eq!(twice.advice(), Some("write 2026-10-25T00:00:00Z or 2026-10-25T01:00:00Z"));
+/// # Ok::<(), refrain_core::ParseError>(())
+/// ```
+pub fn parse(name: &str, zone: &Zone) -> Result<LogicalTime, ParseError> {
+    let wrong = |reason: &str| ParseError::whole(WHAT, name, reason.to_owned());
+    let unreadable = || wrong("it is not a date or a time that exists").help(ADVICE);
+    if !name.is_ascii() || name.len() > 32 {
+        return Err(wrong("it does not look like the name of a window").help(ADVICE));
+    }
+    let at = match name.len() {
+        10 => {
+            let date: Date = name.parse().map_err(|_| unreadable())?;
+            let midnight = zone.reaches(date.to_datetime(Time::midnight())).ok_or_else(unreadable)?;
+            if zone.wall(midnight).date() != date {
+                return Err(wrong("the zone's calendar left this date out").help(ADVICE));
+            }
+            midnight
+        }
+        16 | 19 if !name.ends_with('Z') && name.as_bytes().get(10) == Some(&b'T') => {
+            let wall: DateTime = name.parse().map_err(|_| unreadable())?;
+            only(name, zone, wall)?
+        }
+        _ => name.parse::<Timestamp>().map_err(|_| unreadable())?,
+    };
+    let is_named = at.subsec_nanosecond() == 0 && Zone::utc().wall(at).year() >= 1;
+    is_named.then(|| LogicalTime::new(at)).ok_or_else(unreadable)
+}
+
+fn only(name: &str, zone: &Zone, wall: DateTime) -> Result<Timestamp, ParseError> {
+    let wrong = |reason: String| ParseError::whole(WHAT, name, reason);
+    match zone.instants(wall).as_slice() {
+        [at] => Ok(*at),
+        [] => {
+            let after = zone.reaches(wall).map(|at| zone.wall(at).strftime("%H:%M").to_string());
+            let advice =
+                after.map_or(ADVICE.to_owned(), |after| format!("the clock jumps over it to {after}"));
+            Err(wrong(format!("this time does not exist in {zone}")).help(advice))
+        }
+        instants => {
+            let both: Vec<String> = instants.iter().map(ToString::to_string).collect();
+            Err(wrong(format!("this time comes twice in {zone}"))
+                .help(format!("write {}", both.join(" or "))))
+        }
+    }
+}
+
+/// A name that no window of the job has, answered with the window that contains that time.
+pub(crate) fn not_a_start(name: &str, containing: Option<String>) -> ParseError {
+    let error = ParseError::whole(WHAT, name, "no window of this job begins then");
+    match containing {
+        Some(window) => error.help(format!("it lies in the window {window}")),
+        None => error.help(ADVICE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_name_says_why() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        for (name, reason) in [
+            ("", "not a date or a time"),
+            ("yesterday", "not a date or a time"),
+            ("2026-02-30", "not a date or a time"),
+            ("2026-06-09T25:00", "not a date or a time"),
+            ("2026-06-09 14:00", "not a date or a time"),
+            ("2026-06-09T12:00:00.5Z", "not a date or a time"),
+            ("2026-03-29T02:30", "does not exist in Europe/Berlin"),
+            ("2026-10-25T02:30", "comes twice in Europe/Berlin"),
+            ("９９９９-01-01", "does not look like"),
+        ] {
+            let error = parse(name, &berlin).unwrap_err();
+            assert!(error.reason().contains(reason), "{name}: {error}");
+        }
+        let apia = Zone::parse("Pacific/Apia").unwrap();
+        assert!(parse("2011-12-30", &apia).unwrap_err().reason().contains("left this date out"));
+    }
+
+    #[test]
+    fn a_day_that_begins_at_one_is_still_called_by_its_date() {
+        let cairo = Zone::parse("Africa/Cairo").unwrap();
+        let start = parse("2026-04-24", &cairo).unwrap();
+        assert_eq!(cairo.wall(start.timestamp()).to_string(), "2026-04-24T01:00:00");
+        assert_eq!(write(start, Grid::Day, &cairo), "2026-04-24");
+        assert_eq!(write(start, Grid::Tick, &cairo), "2026-04-24T01:00");
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_makes_it_panic(name in "\\PC*|[0-9TZ:+.-]{0,25}|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2})?") {
+            for zone in [Zone::utc(), Zone::parse("Europe/Berlin").unwrap()] {
+                let _ = parse(&name, &zone);
+            }
+        }
+
+        #[test]
+        fn a_name_leads_back_to_its_window(second in -2_000_000_000_i64..4_000_000_000, zone in 0_usize..500) {
+            let zone = Zone::parse(Zone::all().nth(zone).unwrap()).unwrap();
+            let at = Timestamp::from_second(second).unwrap();
+            for grid in ["hour", "15m", "day", "week", "month"] {
+                let grid = Grid::parse(grid).unwrap();
+                let start = grid.window_at(&zone, at).unwrap().start();
+                let name = write(start, grid, &zone);
+                prop_assert_eq!(parse(&name, &zone).unwrap(), start, "{} {} {}", zone, grid, name);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Catch-up: an outage over seven ticks, and a row for every window whatever the policy.
+
+use std::time::Duration;
+
+use refrain_core::{CatchUp, Verdict};
+
+use super::{at, first, since, timetable};
+
+/// What becomes of 1 to 7 June when the scheduler was down until `now`: `+` runs, `-` is skipped.
+fn after_outage(policy: CatchUp, now: &str) -> (String, Vec<String>) {
+    let revisions =
+        first(since("2026-06-01T00:00:00Z", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
+    let revision = revisions.current();
+    let pass = revision.pass(revision.from, policy, at(now), usize::MAX);
+    let marks = pass.rows.iter().map(|(_, verdict)| match verdict {
+        Verdict::OnTime => '!',
+        Verdict::CaughtUp => '+',
+        Verdict::Skipped(_) => '-',
+    });
+    let reasons = pass.rows.iter().filter_map(|(opening, verdict)| match verdict {
+        Verdict::Skipped(reason) => Some(format!("{}: {reason}", opening.window.start())),
+        _ => None,
+    });
+    (marks.collect(), reasons.collect())
+}
+
+#[test]
+fn f18_stopped_over_seven_ticks_each_policy_runs_its_number_and_every_window_has_a_row() {
+    let noon_of_the_8th = "2026-06-08T12:00:00Z";
+    for (policy, rows) in [
+        (CatchUp::All, "+++++++"),
+        (CatchUp::Latest, "------+"),
+        (CatchUp::None, "-------"),
+        (CatchUp::Within(Duration::from_hours(72)), "----+++"),
+    ] {
+        assert_eq!(after_outage(policy, noon_of_the_8th).0, rows, "{policy}");
+    }
+}
+
+#[test]
+fn f18_a_window_noticed_in_time_runs_under_every_policy() {
+    for (policy, rows) in [
+        (CatchUp::All, "++++++!"),
+        (CatchUp::Latest, "------!"),
+        (CatchUp::None, "------!"),
+        (CatchUp::Within(Duration::from_hours(72)), "----++!"),
+    ] {
+        assert_eq!(after_outage(policy, "2026-06-08T02:04:59Z").0, rows, "{policy}");
+    }
+}
+
+#[test]
+fn f18_each_skipped_window_says_why() {
+    let reason = |policy| after_outage(policy, "2026-06-08T12:00:00Z").1.remove(0);
+    assert_eq!(
+        reason(CatchUp::Latest),
+        "2026-06-01T00:00:00Z: missed; with catch-up = \"latest\" only the window from 2026-06-07T00:00:00Z runs"
+    );
+    assert_eq!(reason(CatchUp::None), "2026-06-01T00:00:00Z: missed by 6d10h; catch-up = \"none\"");
+    assert_eq!(
+        reason(CatchUp::Within(Duration::from_hours(72))),
+        "2026-06-01T00:00:00Z: missed by 6d10h, more than catch-up = { within = \"3d\" } allows"
+    );
+}
+
+#[test]
+fn a_schedule_of_minutes_is_late_after_one_interval() {
+    let revisions = first(timetable("* * * * *", "UTC", "tick"), "2026-06-01T00:00:00Z");
+    let revision = revisions.current();
+    let pass = revision.pass(revision.from, CatchUp::None, at("2026-06-01T00:03:30Z"), usize::MAX);
+    let verdicts: Vec<bool> = pass.rows.iter().map(|(_, verdict)| *verdict == Verdict::OnTime).collect();
+    assert_eq!(verdicts, [false, false, false, true], "00:00 to 00:02 are over, 00:03 is on time");
+}
+
+#[test]
+fn a_monday_tick_that_is_on_time_runs_the_whole_weekend() {
+    let revisions =
+        first(since("2026-06-05T00:00:00Z", timetable("0 2 * * 1-5", "UTC", "day")), "2026-06-05T00:00:00Z");
+    let revision = revisions.current();
+    let pass = revision.pass(revision.from, CatchUp::Latest, at("2026-06-08T02:00:01Z"), usize::MAX);
+    assert_eq!(pass.rows.len(), 3);
+    assert!(pass.rows.iter().all(|(_, verdict)| *verdict == Verdict::OnTime));
+}
+
+#[test]
+fn a_pass_says_when_to_look_again() {
+    let revisions = first(timetable("0 2 * * *", "UTC", "day"), "2026-06-08T12:00:00Z");
+    let revision = revisions.current();
+    let idle = revision.pass(revision.from, CatchUp::All, at("2026-06-08T12:00:00Z"), 10);
+    assert_eq!((idle.rows.len(), idle.next), (0, Some(at("2026-06-09T02:00:00Z"))));
+    let cut = revision.pass(revision.from, CatchUp::All, at("2026-06-20T12:00:00Z"), 2);
+    assert_eq!(
+        (cut.rows.len(), cut.next),
+        (2, Some(at("2026-06-11T02:00:00Z"))),
+        "there is more to do at once"
+    );
+}

@@ -1,0 +1,91 @@
+//! What a person is shown before trusting a schedule: words, and the ticks around a change of the clocks.
+
+use jiff::civil::date;
+use refrain_core::schedule::{self, Preview};
+use refrain_core::{Dst, Fold, Gap};
+
+use super::timetable;
+
+#[test]
+fn a_timetable_is_described_in_words() {
+    for (pattern, zone, grid, words) in [
+        (
+            "0 2 * * *",
+            "UTC",
+            "day",
+            "At 02:00 (UTC). Each tick opens the days that ended since the tick before.",
+        ),
+        (
+            "5 * * * *",
+            "Europe/Berlin",
+            "hour",
+            "At minute 5 past every hour (Europe/Berlin). Each tick opens the hours that ended since the tick before.",
+        ),
+        (
+            "every 90m",
+            "Europe/Berlin",
+            "tick",
+            "Every 1h30m (Europe/Berlin). Each tick opens one window, from the tick before to itself.",
+        ),
+        (
+            "0 6 LW * *",
+            "UTC",
+            "15m",
+            "At 06:00, on the last weekday of the month (UTC). \
+             Each tick opens the windows of 15m that ended since the tick before.",
+        ),
+    ] {
+        assert_eq!(schedule::describe(&timetable(pattern, zone, grid)), words);
+    }
+    let mut nightly = timetable("30 2 * * *", "Europe/Berlin", "day");
+    nightly.dst = Dst { gap: Gap::Skip, fold: Fold::Both };
+    assert!(
+        schedule::describe(&nightly).ends_with(
+            "A time that the clock jumps over does not tick; one that comes twice ticks both times."
+        )
+    );
+}
+
+#[test]
+fn the_days_around_a_fold_are_shown() {
+    let shown =
+        Preview::around(&timetable("30 2 * * *", "Europe/Berlin", "day"), date(2026, 10, 25)).to_string();
+    assert_eq!(
+        shown,
+        "\
+2026-10-25 the clock of Europe/Berlin goes back from 03:00 to 02:00
+2026-10-23 02:30 +02  2026-10-23T00:30:00Z  opens 2026-10-22 (1d)
+2026-10-24 02:30 +02  2026-10-24T00:30:00Z  opens 2026-10-23 (1d)
+2026-10-25 02:30 +02  2026-10-25T00:30:00Z  opens 2026-10-24 (1d)  the first of two 02:30
+2026-10-26 02:30 +01  2026-10-26T01:30:00Z  opens 2026-10-25 (1d1h)
+2026-10-27 02:30 +01  2026-10-27T01:30:00Z  opens 2026-10-26 (1d)
+"
+    );
+}
+
+#[test]
+fn the_days_around_a_gap_are_shown() {
+    let shown =
+        Preview::around(&timetable("15,45 2 * * *", "Europe/Berlin", "tick"), date(2026, 3, 29)).to_string();
+    assert_eq!(
+        shown,
+        "\
+2026-03-29 the clock of Europe/Berlin goes forward from 02:00 to 03:00
+2026-03-27 02:15 +01  2026-03-27T01:15:00Z  opens 2026-03-26T02:45 (23h30m)
+2026-03-27 02:45 +01  2026-03-27T01:45:00Z  opens 2026-03-27T02:15 (30m)
+2026-03-28 02:15 +01  2026-03-28T01:15:00Z  opens 2026-03-27T02:45 (23h30m)
+2026-03-28 02:45 +01  2026-03-28T01:45:00Z  opens 2026-03-28T02:15 (30m)
+2026-03-29 03:00 +02  2026-03-29T01:00:00Z  opens 2026-03-28T02:45 (23h15m)  for 02:15, 02:45, which does not exist
+2026-03-30 02:15 +02  2026-03-30T00:15:00Z  opens 2026-03-29T03:00 (23h15m)
+2026-03-30 02:45 +02  2026-03-30T00:45:00Z  opens 2026-03-30T02:15 (30m)
+2026-03-31 02:15 +02  2026-03-31T00:15:00Z  opens 2026-03-30T02:45 (23h30m)
+2026-03-31 02:45 +02  2026-03-31T00:45:00Z  opens 2026-03-31T02:15 (30m)
+"
+    );
+}
+
+#[test]
+fn a_busy_schedule_shows_a_handful_of_ticks() {
+    let preview = Preview::around(&timetable("* * * * *", "Europe/Berlin", "tick"), date(2026, 10, 25));
+    assert_eq!(preview.lines.len(), 24);
+}

@@ -1,0 +1,257 @@
+//! The tick rule: a tick opens every whole window that ended since the tick before.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use refrain_core::{CatchUp, Pass, Revision, Shape, Zone};
+
+use super::{at, first, since, timetable};
+
+/// `tick: window starts` for each tick up to `until`.
+fn opened(revision: &Revision, covered: Timestamp, until: &str) -> Vec<String> {
+    let zone = &revision.timetable.zone;
+    let mut lines: Vec<(Timestamp, Vec<String>)> = Vec::new();
+    for opening in revision.openings(covered).take_while(|opening| opening.tick <= at(until)) {
+        let start = zone.wall(opening.window.start().timestamp()).strftime("%a %H:%M").to_string();
+        match lines.last_mut().filter(|(tick, _)| *tick == opening.tick) {
+            Some((_, starts)) => starts.push(start),
+            None => lines.push((opening.tick, vec![start])),
+        }
+    }
+    lines
+        .into_iter()
+        .map(|(tick, starts)| format!("{}: {}", zone.wall(tick).strftime("%a %H:%M"), starts.join(", ")))
+        .collect()
+}
+
+#[test]
+fn a_weekday_schedule_opens_the_weekend_on_monday() {
+    let revisions = first(
+        since("2026-06-04T22:00:00Z", timetable("0 2 * * 1-5", "Europe/Berlin", "day")),
+        "2026-06-05T00:00:00Z",
+    );
+    let revision = revisions.current();
+    assert_eq!(
+        opened(revision, revision.from, "2026-06-09T12:00:00Z"),
+        ["Mon 02:00: Fri 00:00, Sat 00:00, Sun 00:00", "Tue 02:00: Mon 00:00"]
+    );
+}
+
+#[test]
+fn an_hourly_tick_opens_the_hour_that_ended() {
+    let revisions = first(timetable("5 * * * *", "UTC", "hour"), "2026-06-09T12:30:00Z");
+    let revision = revisions.current();
+    assert_eq!(
+        opened(revision, revision.from, "2026-06-09T14:30:00Z"),
+        ["Tue 13:05: Tue 12:00", "Tue 14:05: Tue 13:00"]
+    );
+}
+
+#[test]
+fn a_nightly_tick_opens_all_hours_since_the_night_before() {
+    let revisions =
+        first(since("2026-06-09T00:00:00Z", timetable("0 2 * * *", "UTC", "6h")), "2026-06-09T00:00:00Z");
+    let revision = revisions.current();
+    assert_eq!(
+        opened(revision, revision.from, "2026-06-11T02:00:00Z"),
+        [
+            "Wed 02:00: Tue 00:00, Tue 06:00, Tue 12:00, Tue 18:00",
+            "Thu 02:00: Wed 00:00, Wed 06:00, Wed 12:00, Wed 18:00"
+        ]
+    );
+}
+
+#[test]
+fn tick_windows_reach_from_one_tick_to_the_next() {
+    let revisions = first(timetable("0 2 * * 1-5", "UTC", "tick"), "2026-06-12T12:00:00Z");
+    let windows: Vec<String> = revisions
+        .current()
+        .openings(revisions.current().from)
+        .take(2)
+        .map(|opening| format!("{} at {}", opening.window, opening.tick))
+        .collect();
+    assert_eq!(
+        windows,
+        [
+            "[2026-06-12T02:00:00Z, 2026-06-15T02:00:00Z) at 2026-06-15T02:00:00Z",
+            "[2026-06-15T02:00:00Z, 2026-06-16T02:00:00Z) at 2026-06-16T02:00:00Z",
+        ]
+    );
+}
+
+#[test]
+fn without_a_start_the_first_tick_opens_the_last_whole_window() {
+    for (now, expected) in [
+        // In the middle of the day: tomorrow's tick opens today.
+        ("2026-06-09T12:00:00Z", "[2026-06-09T00:00:00Z, 2026-06-10T00:00:00Z) at 2026-06-10T02:00:00Z"),
+        // A tick that has just been counts: a first `tick` from cron at 02:00 does its work.
+        ("2026-06-09T02:00:03Z", "[2026-06-08T00:00:00Z, 2026-06-09T00:00:00Z) at 2026-06-09T02:00:00Z"),
+        ("2026-06-09T02:06:00Z", "[2026-06-09T00:00:00Z, 2026-06-10T00:00:00Z) at 2026-06-10T02:00:00Z"),
+    ] {
+        let revisions = first(timetable("0 2 * * *", "UTC", "day"), now);
+        let opening = revisions.current().openings(revisions.current().from).next().unwrap();
+        assert_eq!(format!("{} at {}", opening.window, opening.tick), expected, "{now}");
+    }
+}
+
+#[test]
+fn m17_a_run_started_days_later_is_about_the_same_window() {
+    let revisions =
+        first(since("2026-06-01T00:00:00Z", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
+    let revision = revisions.current();
+    let on_time = revision.pass(revision.from, CatchUp::All, at("2026-06-02T02:00:00Z"), 1);
+    let three_days_later = revision.pass(revision.from, CatchUp::All, at("2026-06-05T17:12:44Z"), 1);
+    assert_eq!(on_time.rows[0].0, three_days_later.rows[0].0);
+}
+
+#[test]
+fn f17_new_zone_rules_leave_opened_windows_alone_and_lose_no_time() {
+    let summer_time = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+    let abolished = TimeZone::posix("CET-1").unwrap();
+    let mut timetable = timetable("0 2 * * *", "UTC", "day");
+    timetable.zone = Zone::with_rules("Europe/Berlin", summer_time);
+    let mut revisions = first(since("2026-06-01T22:00:00Z", timetable), "2026-06-01T22:00:00Z");
+    let before = pass_until(revisions.current(), revisions.current().from, "2026-06-05T12:00:00Z");
+    assert_eq!(before.covered, at("2026-06-04T22:00:00Z"));
+
+    // The same stored revision, read by a release with other rules for the zone.
+    let mut stored = revisions.current().clone();
+    stored.timetable.zone = Zone::with_rules("Europe/Berlin", abolished);
+    revisions = refrain_core::Revisions::stored(vec![stored]).unwrap();
+    let after = pass_until(revisions.current(), before.covered, "2026-06-08T12:00:00Z");
+    let shown: Vec<String> =
+        after.rows.iter().map(|(opening, _)| format!("{:?} {}", opening.shape, opening.window)).collect();
+    assert_eq!(
+        shown,
+        [
+            "Remainder [2026-06-04T22:00:00Z, 2026-06-04T23:00:00Z)",
+            "Whole [2026-06-04T23:00:00Z, 2026-06-05T23:00:00Z)",
+            "Whole [2026-06-05T23:00:00Z, 2026-06-06T23:00:00Z)",
+            "Whole [2026-06-06T23:00:00Z, 2026-06-07T23:00:00Z)",
+        ]
+    );
+}
+
+fn pass_until(revision: &Revision, covered: Timestamp, now: &str) -> Pass {
+    revision.pass(covered, CatchUp::All, at(now), usize::MAX)
+}
+
+fn any_timetable() -> impl Strategy<Value = (&'static str, &'static str, &'static str)> {
+    (
+        prop::sample::select(vec![
+            "0 2 * * *",
+            "*/20 * * * *",
+            "5 * * * *",
+            "0 2 * * 1-5",
+            "every 7h",
+            "30 1,2 1 * *",
+        ]),
+        prop::sample::select(vec![
+            "Europe/Berlin",
+            "America/New_York",
+            "Australia/Lord_Howe",
+            "Africa/Cairo",
+            "UTC",
+        ]),
+        prop::sample::select(vec!["hour", "day", "week", "month", "6h", "tick"]),
+    )
+}
+
+fn any_instant() -> impl Strategy<Value = Timestamp> {
+    // 2026 and 2027.
+    (1_767_225_600_i64..1_830_297_600).prop_map(|second| Timestamp::from_second(second).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The rule as it is written, from the tick's side: windows that ended after the previous tick, not after this.
+    #[test]
+    fn each_window_opens_at_the_first_tick_after_its_end((schedule, zone, grid) in any_timetable(), now in any_instant()) {
+        let revisions = first(timetable(schedule, zone, grid), &now.to_string());
+        let revision = revisions.current();
+        let ticks = revision.timetable.ticks();
+        let mut end = revision.from;
+        for opening in revision.openings(revision.from).take(30) {
+            prop_assert_eq!(opening.window.start().timestamp(), end);
+            prop_assert_eq!(opening.shape, Shape::Whole);
+            end = opening.window.end().timestamp();
+            prop_assert!(end <= opening.tick);
+            let previous = ticks.at_or_before(opening.tick - SignedDuration::from_secs(1)).unwrap();
+            // Without a start, the first window is the last whole one, whenever it ended.
+            let is_first = opening.window.start().timestamp() == revision.from;
+            prop_assert!(is_first || previous < end, "{} was due at {previous} already", opening.window);
+        }
+    }
+
+    /// I18: what a pass writes is a function of what it is given; smaller passes write the same.
+    #[test]
+    fn i18_small_passes_write_the_same_rows_as_a_large_one(
+        (schedule, zone, grid) in any_timetable(), now in any_instant(), days in 0_i64..20, limit in 1_usize..7,
+        policy in prop::sample::select(vec![CatchUp::All, CatchUp::Latest, CatchUp::None, CatchUp::Within(Duration::from_hours(50))]),
+    ) {
+        let revisions = first(timetable(schedule, zone, grid), &now.to_string());
+        let revision = revisions.current();
+        let later = now + SignedDuration::from_hours(24 * days);
+        let whole = revision.pass(revision.from, policy, later, usize::MAX);
+        let mut rows = Vec::new();
+        let mut covered = revision.from;
+        loop {
+            let part = revision.pass(covered, policy, later, limit);
+            prop_assert!(part.rows.len() <= limit);
+            covered = part.covered;
+            if part.rows.is_empty() {
+                prop_assert_eq!(part.next, whole.next);
+                break;
+            }
+            rows.extend(part.rows);
+        }
+        prop_assert_eq!(rows, whole.rows);
+        prop_assert_eq!(covered, whole.covered);
+    }
+
+    /// F13: the clock jumps back and forth by up to 400 days; no window opens twice, none is left out.
+    #[test]
+    fn f13_a_jumping_clock_opens_no_window_twice(
+        (schedule, zone, grid) in any_timetable(), now in any_instant(),
+        jumps in prop::collection::vec(prop_oneof![-34_560_000_i64..-1, 1_i64..400_000], 1..40),
+    ) {
+        let revisions = first(timetable(schedule, zone, grid), &now.to_string());
+        let revision = revisions.current();
+        let mut covered = revision.from;
+        let mut end = revision.from;
+        let mut clock = now;
+        for jump in jumps {
+            clock += SignedDuration::from_secs(jump);
+            let pass = revision.pass(covered, CatchUp::All, clock, 1_000);
+            prop_assert!(pass.covered >= covered, "what is covered never shrinks");
+            covered = pass.covered;
+            for (opening, _) in pass.rows {
+                prop_assert_eq!(opening.window.start().timestamp(), end, "each begins where the last ended");
+                prop_assert!(opening.tick <= clock);
+                end = opening.window.end().timestamp();
+            }
+        }
+    }
+
+    /// I16 for any instant, also between ticks, before 1970, and in both directions.
+    #[test]
+    fn i16_ticks_increase_and_are_found_from_both_sides(
+        (schedule, zone, _) in any_timetable(), nanosecond in -2_000_000_000_000_000_000_i128..4_000_000_000_000_000_000,
+    ) {
+        let timetable = timetable(schedule, zone, "tick");
+        let ticks = timetable.ticks();
+        let mut last = Timestamp::from_nanosecond(nanosecond).unwrap();
+        for _ in 0..20 {
+            let tick = ticks.after(last).unwrap();
+            prop_assert!(tick > last);
+            prop_assert_eq!(ticks.at_or_before(tick), Some(tick));
+            let just_before = tick - SignedDuration::from_nanos(1);
+            prop_assert_eq!(ticks.after(just_before), Some(tick));
+            prop_assert!(ticks.at_or_before(just_before).unwrap() <= last.max(just_before));
+            last = tick;
+        }
+    }
+}
