@@ -4,6 +4,9 @@
 //! decision (which windows a tick opens, whether a missed one still runs, what a key is, whether a state may
 //! follow another) is a value that can be printed and tested by table; the `refrain` crate acts on it.
 
+pub mod content;
+pub mod encoding;
 pub mod parse_error;
 
+pub use content::{ContentError, Fingerprint};
 pub use parse_error::ParseError;

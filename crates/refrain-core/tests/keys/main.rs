@@ -1,0 +1,6 @@
+//! Keys, names and derived ids: the same fact has the same key, and no two facts share one.
+
+#[cfg(test)]
+mod content;
+#[cfg(test)]
+mod encoding;
