@@ -6,7 +6,12 @@
 
 pub mod content;
 pub mod encoding;
+pub mod key;
+pub mod name;
 pub mod parse_error;
 
 pub use content::{ContentError, Fingerprint};
+pub use key::template::KeyTemplate;
+pub use key::{Key, KeyError, KeyPart};
+pub use name::{JobName, ProjectName, Scope};
 pub use parse_error::ParseError;

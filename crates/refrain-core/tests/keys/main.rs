@@ -4,3 +4,9 @@
 mod content;
 #[cfg(test)]
 mod encoding;
+#[cfg(test)]
+mod key;
+#[cfg(test)]
+mod name;
+#[cfg(test)]
+mod template;
