@@ -6,11 +6,13 @@
 
 pub mod content;
 pub mod encoding;
+pub mod id;
 pub mod key;
 pub mod name;
 pub mod parse_error;
 
 pub use content::{ContentError, Fingerprint};
+pub use id::{IdempotencyKey, RunId, SurrogateKey};
 pub use key::template::KeyTemplate;
 pub use key::{Key, KeyError, KeyPart};
 pub use name::{JobName, ProjectName, Scope};

@@ -5,8 +5,12 @@ mod content;
 #[cfg(test)]
 mod encoding;
 #[cfg(test)]
+mod id;
+#[cfg(test)]
 mod key;
 #[cfg(test)]
 mod name;
 #[cfg(test)]
 mod template;
+#[cfg(test)]
+mod vectors;
