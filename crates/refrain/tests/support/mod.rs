@@ -39,7 +39,8 @@ pub(crate) enum TestDatabase {
 impl TestDatabase {
     pub(crate) async fn sqlite() -> TestDatabase {
         let directory = tempfile::tempdir().unwrap();
-        let options = SqliteConnectOptions::new().filename(directory.path().join("test.db")).create_if_missing(true);
+        let options =
+            SqliteConnectOptions::new().filename(directory.path().join("test.db")).create_if_missing(true);
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
         TestDatabase::Sqlite { pool, _directory: directory }
     }
