@@ -3,6 +3,15 @@
 //! Nothing here touches the world: no files, no sockets, no database, no clock that was not handed in. A
 //! decision (which windows a tick opens, whether a missed one still runs, what a key is, whether a state may
 //! follow another) is a value that can be printed and tested by table; the `refrain` crate acts on it.
+//!
+//! # Layout
+//!
+//! - Identity: [`name`], [`key`], [`encoding`], [`id`], [`content`], [`run_name`]
+//! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
+//! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`retry`]
+//! - What may follow what: [`state`]
+//! - From outside: [`clock`], [`clock_watch`], [`random`]
+//! - What a person wrote: [`parse_error`]
 
 #[macro_use]
 mod word;
@@ -10,12 +19,18 @@ mod word;
 pub mod catch_up;
 pub mod clock;
 pub mod clock_watch;
+pub mod content;
 pub mod duration;
+pub mod encoding;
 pub mod grid;
+pub mod id;
+pub mod key;
+pub mod name;
 pub mod parse_error;
 pub mod random;
 pub mod retry;
 pub mod revision;
+pub mod run_name;
 pub mod schedule;
 pub mod state;
 pub mod tick;
@@ -26,11 +41,17 @@ pub mod zone;
 
 pub use catch_up::{CatchUp, SkipReason, Verdict};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use content::{ContentError, Fingerprint};
 pub use grid::Grid;
+pub use id::{IdempotencyKey, RunId, SurrogateKey};
+pub use key::template::KeyTemplate;
+pub use key::{Key, KeyError, KeyPart};
+pub use name::{JobName, ProjectName, Scope};
 pub use parse_error::ParseError;
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use retry::Retry;
+pub use retry::{Backoff, Retry};
 pub use revision::{Revision, Revisions};
+pub use run_name::{RunKey, RunName};
 pub use schedule::{Dst, Fold, Gap, Schedule, Ticks};
 pub use tick::{Opening, Pass, Shape};
 pub use timetable::Timetable;

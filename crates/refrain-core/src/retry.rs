@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use crate::random::{SeededRandom, duration_up_to};
+use crate::{ParseError, duration};
 
 /// How often and how patiently something is tried (`retry = { attempts = 3, backoff = "30s..1h" }`).
 ///
@@ -20,6 +21,7 @@ use crate::random::{SeededRandom, duration_up_to};
 /// let seed = 42;
 /// let Again::After(wait) = retry.after(&Failure::of_attempt(1), seed) else { panic!("two tries are left") };
 /// assert!(wait <= retry.backoff.min);
+/// assert_eq!(retry.backoff.to_string(), "30s..1h");
 /// assert_eq!(retry.after(&Failure::of_attempt(3), seed).to_string(), "given up: all attempts are used");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,12 @@ impl Default for Retry {
 impl Default for Backoff {
     fn default() -> Self {
         Self { min: Duration::from_secs(30), max: Duration::from_hours(1) }
+    }
+}
+
+impl std::fmt::Display for Backoff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}..{}", duration::format(self.min), duration::format(self.max))
     }
 }
 
@@ -129,6 +137,11 @@ impl Retry {
 }
 
 impl Backoff {
+    /// Reads both bounds, as in `30s..1h`.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        duration::parse_range(text).map(|(min, max)| Self { min, max })
+    }
+
     /// The longest wait after `attempt`: `min`, doubled for each attempt after the first, at most `max`.
     pub fn longest_wait(&self, attempt: u32) -> Duration {
         let mut wait = self.min.min(self.max);

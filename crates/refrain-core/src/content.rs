@@ -1,0 +1,311 @@
+//! Fingerprints: whether two units say the same.
+//!
+//! A program that lists invoices twice may order the fields otherwise, indent, or write `10.0` for `10`;
+//! that is the same unit. Anything else is a change, however small, and must not go unnoticed: so numbers
+//! are compared by their exact value and never pass through a float, which would make
+//! 12345678901234567890123 and …124 equal. For the same reason the unit is read level by level as raw text
+//! instead of into `serde_json::Value`.
+//!
+//! # What is hashed
+//!
+//! The parts of one [encoding](crate::encoding) under `refrain/v1/content`, the value written depth first:
+//!
+//! ```text
+//! null, true, false  →  that word
+//! a number           →  "number", digits "e" exponent     12.50 → 125e-1, -100 → -1e2, zero → 0e0:
+//!                                                         neither end of the digits is a zero
+//! a string           →  "string", the text without its escapes
+//! an array           →  "array", its length, its values
+//! an object          →  "object", its size, then each key and its value, by the bytes of the key
+//! ```
+
+use std::collections::BTreeMap;
+use std::{fmt, str};
+
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::encoding::{Domain, EncodingError, Parts};
+use crate::parse_error::ParseError;
+
+/// The largest unit, in bytes of JSON.
+pub const CONTENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// How deep arrays and objects may nest.
+pub const CONTENT_DEPTH_MAX: usize = 128;
+
+/// The largest power of ten in a number: wider than any number that a database column holds.
+pub const EXPONENT_MAX: u64 = 131_072;
+
+/// The hash of what a unit says.
+///
+/// ```
+/// use refrain_core::Fingerprint;
+///
+/// let first = Fingerprint::of_json(r#"{"id": 7, "total": 10.0}"#)?;
+/// assert_eq!(first, Fingerprint::of_json(r#"{"total":1e1,"id":7}"#)?);
+/// assert_ne!(first, Fingerprint::of_json(r#"{"id": "7", "total": 10.0}"#)?);
+/// # Ok::<(), refrain_core::ContentError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+/// Why a unit has no fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ContentError {
+    /// It is too large.
+    #[error(
+        "the unit is {bytes} bytes long, the limit is {CONTENT_BYTES_MAX}: pass a reference, not the body"
+    )]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// It cannot be read.
+    #[error("the unit is not JSON: {0}")]
+    NotJson(String),
+    /// A string is not Unicode.
+    #[error(
+        "a string of the unit holds half of a surrogate pair, such as \\ud83d alone, which is no character"
+    )]
+    HalfSurrogate,
+    /// Readers disagree on which of two equal keys counts.
+    #[error("the unit has the key `{key}` twice in one object: leave one of them out")]
+    DuplicateKey {
+        /// The key, shortened.
+        key: String,
+    },
+    /// It nests too deep.
+    #[error("the unit nests deeper than {CONTENT_DEPTH_MAX} levels: flatten it")]
+    TooDeep,
+    /// A number is out of all proportion.
+    #[error("the number {number} is out of range: powers of ten go up to {EXPONENT_MAX}")]
+    Exponent {
+        /// The number, shortened.
+        number: String,
+    },
+    /// Only an object has fields.
+    #[error("the unit is not an object, so it has no fields to choose from")]
+    NotAnObject,
+    /// None of the chosen fields is there: most likely one is misspelt.
+    #[error("the unit has none of the fields {wanted}; it has {present}")]
+    NoField {
+        /// The fields that were chosen.
+        wanted: String,
+        /// The fields that are there, at most eight of them.
+        present: String,
+    },
+    /// It cannot be encoded.
+    #[error(transparent)]
+    Encoding(#[from] EncodingError),
+}
+
+impl Fingerprint {
+    /// The fingerprint of a whole unit.
+    pub fn of_json(text: &str) -> Result<Self, ContentError> {
+        let mut parts = Parts::new();
+        push_value(&mut parts, check(text)?, 0)?;
+        Ok(Self(parts.sha256(Domain::Content)?))
+    }
+
+    /// The fingerprint of a unit narrowed to some of its top-level fields, in any order.
+    ///
+    /// A field that is missing counts as null, but if none of them is there, that is an error. What is not
+    /// chosen only has to be JSON.
+    ///
+    /// ```
+    /// use refrain_core::Fingerprint;
+    ///
+    /// let unit = r#"{"id": 7, "total": 10, "fetched_at": "2026-06-09T02:00:07Z"}"#;
+    /// let narrow = Fingerprint::of_fields(unit, &["id", "total"])?;
+    /// assert_eq!(narrow, Fingerprint::of_json(r#"{"id": 7, "total": 10}"#)?);
+    /// assert!(Fingerprint::of_fields(unit, &["ident", "totel"]).is_err());
+    /// # Ok::<(), refrain_core::ContentError>(())
+    /// ```
+    pub fn of_fields(text: &str, fields: &[&str]) -> Result<Self, ContentError> {
+        let unit = check(text)?;
+        if !unit.get().starts_with('{') {
+            return Err(ContentError::NotAnObject);
+        }
+        let members = members(unit)?;
+        if !fields.iter().any(|field| members.contains_key(*field)) {
+            let present = members.keys().take(8).map(String::as_str);
+            return Err(ContentError::NoField {
+                wanted: listed(fields.iter().copied()),
+                present: listed(present),
+            });
+        }
+        let chosen = fields
+            .iter()
+            .map(|field| (String::from(*field), members.get(*field).copied().unwrap_or(RawValue::NULL)));
+        let mut parts = Parts::new();
+        push_object(&mut parts, &chosen.collect(), 1)?;
+        Ok(Self(parts.sha256(Domain::Content)?))
+    }
+
+    /// The 32 bytes.
+    pub fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl str::FromStr for Fingerprint {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let pair = str::from_utf8(pair).unwrap_or_default();
+            *byte = u8::from_str_radix(pair, 16).unwrap_or_default();
+        }
+        // What was no digit became a zero, and so does not print as it was written.
+        let fingerprint = Self(bytes);
+        if fingerprint.to_string().eq_ignore_ascii_case(text) {
+            return Ok(fingerprint);
+        }
+        Err(ParseError::whole("fingerprint", text, "this is not 64 hexadecimal digits"))
+    }
+}
+
+/// Whether the text is JSON at all; after this, only escapes are left to fail.
+fn check(text: &str) -> Result<&RawValue, ContentError> {
+    if text.len() > CONTENT_BYTES_MAX {
+        return Err(ContentError::TooLarge { bytes: text.len() });
+    }
+    serde_json::from_str(text).map_err(|error| ContentError::NotJson(error.to_string()))
+}
+
+/// One level of what has been checked.
+fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, ContentError> {
+    serde_json::from_str(value.get()).map_err(|_| ContentError::HalfSurrogate)
+}
+
+fn push_value(parts: &mut Parts, value: &RawValue, depth: usize) -> Result<(), ContentError> {
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'n' | b't' | b'f') => parts.push(Some(text))?,
+        Some(b'"') => {
+            parts.push(Some("string"))?;
+            parts.push(Some(&read::<String>(value)?))?;
+        }
+        Some(b'[' | b'{') if depth == CONTENT_DEPTH_MAX => return Err(ContentError::TooDeep),
+        Some(b'[') => {
+            let values: Vec<&RawValue> = read(value)?;
+            parts.push(Some("array"))?;
+            parts.push(Some(&values.len().to_string()))?;
+            for value in values {
+                push_value(parts, value, depth + 1)?;
+            }
+        }
+        Some(b'{') => push_object(parts, &members(value)?, depth + 1)?,
+        _ => {
+            parts.push(Some("number"))?;
+            parts.push(Some(&canonical_number(text)?))?;
+        }
+    }
+    Ok(())
+}
+
+fn push_object(
+    parts: &mut Parts,
+    members: &BTreeMap<String, &RawValue>,
+    depth: usize,
+) -> Result<(), ContentError> {
+    parts.push(Some("object"))?;
+    parts.push(Some(&members.len().to_string()))?;
+    for (key, value) in members {
+        parts.push(Some(key))?;
+        push_value(parts, value, depth)?;
+    }
+    Ok(())
+}
+
+/// An object's members, in the order of their keys' bytes.
+fn members(object: &RawValue) -> Result<BTreeMap<String, &RawValue>, ContentError> {
+    let Pairs(pairs) = read(object)?;
+    let mut members = BTreeMap::new();
+    for (key, value) in pairs {
+        if members.contains_key(&key) {
+            return Err(ContentError::DuplicateKey { key: shortened(&key) });
+        }
+        members.insert(key, value);
+    }
+    Ok(members)
+}
+
+/// An object as it was written: reading into a map would quietly keep one of two equal keys.
+struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairsVisitor;
+
+        impl<'de> Visitor<'de> for PairsVisitor {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(PairsVisitor)
+    }
+}
+
+/// The one text of a number's value: its significant digits and a power of ten.
+fn canonical_number(text: &str) -> Result<String, ContentError> {
+    let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |unsigned| ("-", unsigned));
+    let (mantissa, power) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let trimmed = digits.trim_end_matches('0');
+    let significant = trimmed.trim_start_matches('0');
+    if significant.is_empty() {
+        return Ok("0e0".to_owned());
+    }
+    let zeros = digits.len() - trimmed.len();
+    let exponent = power_of_ten(power, zeros, fraction.len())
+        .ok_or_else(|| ContentError::Exponent { number: shortened(text) })?;
+    Ok(format!("{sign}{significant}e{exponent}"))
+}
+
+fn power_of_ten(written: &str, zeros: usize, decimals: usize) -> Option<i64> {
+    let shift = i64::try_from(zeros).ok()?.checked_sub_unsigned(u64::try_from(decimals).ok()?)?;
+    let exponent = written.parse::<i64>().ok()?.checked_add(shift)?;
+    (exponent.unsigned_abs() <= EXPONENT_MAX).then_some(exponent)
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = names.map(|name| format!("`{}`", shortened(name))).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}
+
+/// Data that is shown in an error: short, and harmless to a terminal.
+fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        shown.push('…');
+    }
+    shown
+}

@@ -1,0 +1,226 @@
+//! What a run is called by people, and under which key it is stored.
+//!
+//! People write `revenue-daily@2026-06-09`, `audit-digest@2026-06-09T14:00/acme` or `welcome-email#42`: the
+//! job, then the window (and scope) or the caller's key. Which window a name means depends on the job's
+//! timetable, so a [`RunName`] only takes the text apart.
+//!
+//! The store knows a run by its job and a [`RunKey`]: the window's start in UTC, then the scope, or the
+//! caller's key as it is. A start is always twenty characters, so the windows of a job are one range of the
+//! index, in the order of time, and all scopes of a window lie together.
+
+use std::{fmt, str};
+
+use crate::key::Key;
+use crate::name::{JobName, Scope};
+use crate::window::LogicalTime;
+use crate::{KeyPart, ParseError};
+
+const WHAT: &str = "run";
+const ADVICE: &str =
+    "a run is written JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY, as in revenue-daily@2026-06-09";
+
+/// A run as people write it.
+///
+/// ```
+/// use refrain_core::RunName;
+///
+/// for text in ["revenue-daily@2026-06-09", "audit-digest@2026-06-09T14:00/acme", "welcome-email#42"] {
+///     assert_eq!(text.parse::<RunName>()?.to_string(), text);
+/// }
+/// # Ok::<(), refrain_core::ParseError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunName {
+    /// The run of a window.
+    Windowed {
+        /// The job.
+        job: JobName,
+        /// The window's name; see [`window_name`](crate::window_name).
+        window: String,
+        /// Which part of the world.
+        scope: Scope,
+    },
+    /// The run of a caller's key.
+    Queued {
+        /// The job.
+        job: JobName,
+        /// The key.
+        key: Key,
+    },
+}
+
+impl RunName {
+    /// The job's name.
+    pub fn job(&self) -> &JobName {
+        match self {
+            RunName::Windowed { job, .. } | RunName::Queued { job, .. } => job,
+        }
+    }
+}
+
+impl str::FromStr for RunName {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<RunName, ParseError> {
+        let Some(at) = text.find(['@', '#']) else {
+            return Err(ParseError::whole(WHAT, text, "there is neither `@` nor `#` in it").help(ADVICE));
+        };
+        let (job, rest) = text.split_at(at);
+        let job = JobName::parse(job).map_err(|error| inside(text, 0, &error))?;
+        if let Some(key) = rest.strip_prefix('#') {
+            let key = Key::parse(key).map_err(|error| inside(text, at + 1, &error))?;
+            return Ok(RunName::Queued { job, key });
+        }
+        let rest = rest.get(1..).unwrap_or_default();
+        let (window, scope) = match rest.split_once('/') {
+            Some((_, "")) => {
+                return Err(
+                    ParseError::new(WHAT, text, text.len() - 1..text.len(), "no scope follows").help(ADVICE)
+                );
+            }
+            Some(both) => both,
+            None => (rest, ""),
+        };
+        let scope = Scope::parse(scope).map_err(|error| inside(text, at + 2 + window.len(), &error))?;
+        if window.is_empty() {
+            return Err(ParseError::new(WHAT, text, at..at + 1, "no window follows").help(ADVICE));
+        }
+        Ok(RunName::Windowed { job, window: window.to_owned(), scope })
+    }
+}
+
+/// A fault of a part, shown inside the whole.
+fn inside(text: &str, offset: usize, error: &ParseError) -> ParseError {
+    let span = error.span();
+    let whole = ParseError::new(WHAT, text, offset + span.start..offset + span.end, error.reason());
+    whole.help(error.advice().unwrap_or(ADVICE))
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunName::Windowed { job, window, scope } if scope.as_str().is_empty() => {
+                write!(f, "{job}@{window}")
+            }
+            RunName::Windowed { job, window, scope } => write!(f, "{job}@{window}/{scope}"),
+            RunName::Queued { job, key } => write!(f, "{job}#{key}"),
+        }
+    }
+}
+
+/// The key under which a job's run is stored; with the job it is unique.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunKey(Key);
+
+impl RunKey {
+    /// The run of a window and scope: a pure function of both, whoever asks and whenever.
+    ///
+    /// ```
+    /// use refrain_core::{Grid, RunKey, Scope, Zone};
+    ///
+    /// let hour = Grid::parse("hour")?.window_at(&Zone::utc(), "2026-06-09T14:30:00Z".parse()?).unwrap();
+    /// assert_eq!(RunKey::windowed(hour.start(), &Scope::default()).to_string(), "2026-06-09T14:00:00Z");
+    /// assert_eq!(RunKey::windowed(hour.start(), &Scope::parse("acme")?).to_string(), "2026-06-09T14:00:00Z/acme");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "a start has 20 bytes, a scope at most 256 on one line: always a key"
+    )]
+    pub fn windowed(start: LogicalTime, scope: &Scope) -> RunKey {
+        let text = match scope.as_str() {
+            "" => start.to_string(),
+            scope => format!("{start}/{scope}"),
+        };
+        RunKey(Key::parse(&text).expect("a start and a scope are a key"))
+    }
+
+    /// The run of a caller's key.
+    pub fn queued(key: Key) -> RunKey {
+        RunKey(key)
+    }
+
+    /// The key as it is stored.
+    pub fn as_key(&self) -> &Key {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl KeyPart for RunKey {
+    fn key_part(&self) -> std::borrow::Cow<'_, str> {
+        self.0.as_str().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Grid, Zone};
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_fault_is_named_where_it_stands() {
+        for (text, span, reason) in [
+            ("revenue-daily", 0..13, "neither `@` nor `#`"),
+            ("@2026-06-09", 0..0, "empty"),
+            ("../etc@2026-06-09", 0..1, ""),
+            ("revenue-daily@", 13..14, "no window follows"),
+            ("revenue-daily@2026-06-09/", 24..25, "no scope follows"),
+            ("revenue-daily@/acme", 13..14, "no window follows"),
+            ("welcome-email#", 14..14, "empty"),
+        ] {
+            let error = text.parse::<RunName>().unwrap_err();
+            assert!(error.reason().contains(reason), "{text}: {error}");
+            assert_eq!(error.span().start, span.start, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_scope_may_hold_anything_that_separates() {
+        let name: RunName = "audit@2026-06-09/a/b@c#d".parse().unwrap();
+        assert!(matches!(&name, RunName::Windowed { scope, .. } if scope.as_str() == "a/b@c#d"));
+        assert_eq!(name.to_string(), "audit@2026-06-09/a/b@c#d");
+    }
+
+    #[test]
+    fn the_windows_of_a_job_are_one_range_of_the_index_in_the_order_of_time() {
+        let hours = Grid::parse("hour").unwrap();
+        let from = "0999-12-31T00:00:00Z".parse().unwrap();
+        let until = "1000-01-02T00:00:00Z".parse().unwrap();
+        let keys: Vec<RunKey> = hours
+            .windows(&Zone::utc(), from, until)
+            .map(|window| RunKey::windowed(window.start(), &Scope::default()))
+            .collect();
+        assert!(keys.len() > 40 && keys.is_sorted());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*|[a-z]{1,5}[@#][0-9T:/a-z-]{0,20}") {
+            if let Ok(name) = text.parse::<RunName>() {
+                prop_assert_eq!(name.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn i13_different_windows_and_scopes_have_different_keys(
+            one in (-30_000_000_000_i64..30_000_000_000, "[a/#@: ]{0,4}"),
+            other in (-30_000_000_000_i64..30_000_000_000, "[a/#@: ]{0,4}"),
+        ) {
+            let key = |(second, scope): &(i64, String)| {
+                let at = jiff::Timestamp::from_second(*second).unwrap();
+                let start = Grid::parse("1m").unwrap().window_at(&Zone::utc(), at).unwrap().start();
+                (RunKey::windowed(start, &Scope::parse(scope).unwrap()), (start, scope.clone()))
+            };
+            let ((one_key, one), (other_key, other)) = (key(&one), key(&other));
+            prop_assert_eq!(one_key == other_key, one == other);
+        }
+    }
+}

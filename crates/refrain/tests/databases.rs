@@ -1,0 +1,65 @@
+//! What both databases must agree on before anything is built upon them: keys are compared as bytes, stay as
+//! they were given, and exist once.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+#[macro_use]
+mod support;
+
+use refrain::core::Key;
+use sqlx::error::ErrorKind;
+use support::TestDatabase;
+
+/// Keys that a careless collation, trim, escape or fold would confuse.
+fn odd_keys() -> Vec<String> {
+    let mut keys: Vec<String> = [
+        "a", "A", "a ", " a", "ä", "a\u{308}", "z", "Z", "ß", "ss", "10", "9", "1_0", "1%0", "%", "_", "'",
+        "''", "\"", "\\", "a\\", "$1", "?1", ":ds", "a:b", "a%3Ab", "é", "e\u{301}", "🦀", "Ω", "Ω", "ı",
+        "i", "I", "İ", "\u{fffd}", "a\u{a0}",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    keys.push("x".repeat(512));
+    keys.push("🦀".repeat(128));
+    keys
+}
+
+async fn with_table(database: &TestDatabase) {
+    let table = if database.is_sqlite() {
+        "create table keys (key text not null primary key) strict"
+    } else {
+        r#"create table keys (key text collate "C" not null primary key)"#
+    };
+    database.execute(table, &[]).await.unwrap();
+}
+
+both_databases! {
+    async fn f37_odd_keys_come_back_as_they_were_given_in_the_order_of_their_bytes(database) {
+        with_table(&database).await;
+        let mut keys = odd_keys();
+        for key in &keys {
+            let key = Key::parse(key).unwrap();
+            database.execute("insert into keys (key) values ($1)", &[key.as_str()]).await.unwrap();
+        }
+        keys.sort();
+        assert_eq!(database.texts("select key from keys order by key").await, keys);
+    }
+
+    async fn a_key_exists_once_because_the_database_says_so(database) {
+        with_table(&database).await;
+        let insert = "insert into keys (key) values ($1)";
+        database.execute(insert, &["invoice:INV-7"]).await.unwrap();
+        let refused = database.execute(insert, &["invoice:INV-7"]).await.unwrap_err();
+        let kind = refused.as_database_error().map(|error| error.kind());
+        assert!(matches!(kind, Some(ErrorKind::UniqueViolation)), "{refused}");
+        let ignored = "insert into keys (key) values ($1) on conflict do nothing";
+        assert_eq!(database.execute(ignored, &["invoice:INV-7"]).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn sqlite_is_new_enough_not_to_lose_its_write_ahead_log() {
+    let database = TestDatabase::sqlite().await;
+    let version = database.texts("select sqlite_version()").await.remove(0);
+    let numbers: Vec<u32> = version.split('.').map(|number| number.parse().unwrap()).collect();
+    assert!(numbers >= vec![3, 51, 3], "SQLite {version} can corrupt its write-ahead log; 3.51.3 does not");
+}

@@ -1,0 +1,85 @@
+//! Real databases for tests: a SQLite file of its own, a schema of its own in the scratch PostgreSQL.
+//!
+//! A test is written once and runs on both. Without a server the PostgreSQL half fails and says what to type;
+//! it is never skipped, for a skipped test looks like a passed one.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use tempfile::TempDir;
+
+/// Writes each story once and runs it as `name::sqlite` and `name::postgres`.
+macro_rules! both_databases {
+    ($(async fn $name:ident($database:ident) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            async fn story($database: TestDatabase) $body
+
+            #[tokio::test]
+            async fn sqlite() {
+                story(TestDatabase::sqlite().await).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                story(TestDatabase::postgres().await).await;
+            }
+        }
+    )+};
+}
+
+/// A database that nobody else uses.
+pub(crate) enum TestDatabase {
+    Sqlite { pool: SqlitePool, _directory: TempDir },
+    Postgres { pool: PgPool },
+}
+
+impl TestDatabase {
+    pub(crate) async fn sqlite() -> TestDatabase {
+        let directory = tempfile::tempdir().unwrap();
+        let options =
+            SqliteConnectOptions::new().filename(directory.path().join("test.db")).create_if_missing(true);
+        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
+        TestDatabase::Sqlite { pool, _directory: directory }
+    }
+
+    pub(crate) async fn postgres() -> TestDatabase {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let url = std::env::var("REFRAIN_TEST_POSTGRES")
+            .expect("this test needs a PostgreSQL server: run ./test, which starts one");
+        let schema = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let options: PgConnectOptions = url.parse().unwrap();
+        let options = options.options([("search_path", schema.as_str())]);
+        let pool = PgPoolOptions::new().max_connections(4).connect_with(options).await.unwrap();
+        sqlx::query(sqlx::AssertSqlSafe(format!("create schema {schema}"))).execute(&pool).await.unwrap();
+        TestDatabase::Postgres { pool }
+    }
+
+    /// Runs a statement with texts bound to its parameters.
+    pub(crate) async fn execute(&self, statement: &'static str, texts: &[&str]) -> Result<u64, sqlx::Error> {
+        match self {
+            TestDatabase::Sqlite { pool, .. } => {
+                let query = texts.iter().fold(sqlx::query(statement), |query, text| query.bind(*text));
+                Ok(query.execute(pool).await?.rows_affected())
+            }
+            TestDatabase::Postgres { pool } => {
+                let query = texts.iter().fold(sqlx::query(statement), |query, text| query.bind(*text));
+                Ok(query.execute(pool).await?.rows_affected())
+            }
+        }
+    }
+
+    /// The first column of every row.
+    pub(crate) async fn texts(&self, query: &'static str) -> Vec<String> {
+        match self {
+            TestDatabase::Sqlite { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+            TestDatabase::Postgres { pool } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+        }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self, TestDatabase::Sqlite { .. })
+    }
+}

@@ -1,0 +1,72 @@
+//! The style of the house, as a test: what a reviewer would say every time is said here once.
+//!
+//! A rule is a pure function from the files of the tree to findings; `holds` runs all of them over the
+//! repository and prints every finding. Each rule also has a test with a planted fault, so that a rule which
+//! stops working is noticed. `exceptions.rs` is the only place to bend one, and an exception that is not
+//! needed any more is a finding too.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+
+mod documents;
+mod exceptions;
+mod headers;
+mod layers;
+mod length;
+mod migrations;
+mod names;
+mod statements;
+mod tree;
+mod words;
+
+use std::fmt;
+
+use tree::File;
+
+/// Something that is not as it should be: where, what, and what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    line: usize,
+    rule: &'static str,
+    what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {} ({})", self.path, self.line, self.what, self.rule)
+    }
+}
+
+type Rule = fn(&[File]) -> Vec<Finding>;
+
+const RULES: [Rule; 8] = [
+    documents::paths_exist,
+    headers::modules_say_why,
+    layers::point_one_way,
+    length::is_bounded,
+    migrations::are_numbered_alike,
+    names::are_whole_words,
+    statements::are_referenced,
+    words::are_fit_to_print,
+];
+
+fn findings(files: &[File]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(files)).collect();
+    findings.sort();
+    findings
+}
+
+#[test]
+fn tidy_holds() {
+    let files = tree::of_this_repository();
+    assert!(files.len() > 50, "only {} files were found", files.len());
+    let shown: Vec<String> =
+        exceptions::apply(findings(&files)).into_iter().map(|finding| finding.to_string()).collect();
+    assert!(shown.is_empty(), "{} findings:\n{}", shown.len(), shown.join("\n"));
+}
+
+/// What a rule finds in a tree of the given files, each a path and a text.
+#[cfg(test)]
+fn planted(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
+    let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
+    rule(&files).iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
+}
