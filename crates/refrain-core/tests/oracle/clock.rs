@@ -77,25 +77,27 @@ impl Change {
 
 pub(crate) struct Clock {
     pub(crate) period: Period,
-    /// What the clock shows at each minute of the period, counted from midnight of 1 January 1970.
-    pub(crate) shows: Vec<i64>,
+    /// Each minute of the period with what the clock shows, counted from midnight of 1 January 1970.
+    pub(crate) minutes: Vec<(i64, i64)>,
     pub(crate) changes: Vec<Change>,
 }
 
 impl Clock {
     pub(crate) fn new(period: Period, offsets: &Offsets) -> Self {
-        let mut shows = Vec::new();
+        let mut minutes = Vec::new();
         for (index, (from, offset)) in offsets.iter().enumerate() {
             let until = offsets.get(index + 1).map_or(period.until, |(next, _)| *next);
-            shows.extend((*from..until).map(|minute| minute + offset));
+            minutes.extend((*from..until).map(|minute| (minute, minute + offset)));
         }
         let mut changes = Vec::new();
-        for (at, pair) in (period.from + 1..).zip(shows.windows(2)) {
-            if pair[1] != pair[0] + 1 {
-                changes.push(Change { at, before: pair[0] + 1, after: pair[1] });
+        let (_, mut expected) = minutes[0];
+        for &(at, shown) in &minutes {
+            if shown != expected {
+                changes.push(Change { at, before: expected, after: shown });
             }
+            expected = shown + 1;
         }
-        Self { period, shows, changes }
+        Self { period, minutes, changes }
     }
 
     /// The clock of one zone, read at every single minute.
@@ -103,16 +105,11 @@ impl Clock {
         Self::new(period, &offsets(&zone(name), period, 1))
     }
 
-    /// Each minute of the period with what the clock shows.
-    pub(crate) fn minutes(&self) -> impl Iterator<Item = (i64, i64)> {
-        (self.period.from..).zip(self.shows.iter().copied())
-    }
-
     /// An instant as the people of the zone write it; outside the period as in UTC.
     pub(crate) fn write(&self, second: i64) -> String {
         let minute = second.div_euclid(60);
         let index = usize::try_from(minute - self.period.from).ok();
-        let Some(wall) = index.and_then(|index| self.shows.get(index)) else {
+        let Some((_, wall)) = index.and_then(|index| self.minutes.get(index)) else {
             return format!("{}Z, outside the period", Timestamp::from_second(second).unwrap());
         };
         let (offset, at) = (wall - minute, write_wall(*wall));

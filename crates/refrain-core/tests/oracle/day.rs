@@ -21,7 +21,7 @@ impl Day {
     pub(crate) fn new(zone: &'static str, (year, month, day): (i64, i64, i64)) -> Self {
         let clock = Clock::of(zone, Period::around((year, month, day), 4));
         let reaches =
-            |wall: i64| clock.minutes().find(|(_, shown)| *shown >= wall).map(|(minute, _)| minute * 60);
+            |wall: i64| clock.minutes.iter().find(|(_, shown)| *shown >= wall).map(|(minute, _)| minute * 60);
         let from = midnight(year, month, day);
         let (from, until) = (reaches(from).unwrap(), reaches(from + 24 * 60).unwrap());
         Self { zone, clock, from, until }

@@ -7,16 +7,22 @@ use std::sync::{LazyLock, Mutex};
 use jiff::tz::TimeZoneDatabase;
 
 use crate::calendar::DAY;
-use crate::clock::{Clock, Offsets, Period, offsets, zone};
+use crate::clock::{Change, Clock, Offsets, Period, offsets, zone};
 
 /// Zones whose clocks agree throughout a period.
 pub(crate) struct Group {
     pub(crate) names: Vec<String>,
     pub(crate) period: Period,
+    pub(crate) changes: Vec<Change>,
     offsets: Offsets,
 }
 
 impl Group {
+    fn new(names: Vec<String>, period: Period, offsets: Offsets) -> Self {
+        let Clock { changes, .. } = Clock::new(period, &offsets);
+        Self { names, period, changes, offsets }
+    }
+
     pub(crate) fn clock(&self) -> Clock {
         Clock::new(self.period, &self.offsets)
     }
@@ -62,7 +68,7 @@ fn gather() -> Vec<Group> {
     gathered
         .map(|(offsets, mut names)| {
             names.sort();
-            Group { names, period, offsets }
+            Group::new(names, period, offsets)
         })
         .collect()
 }
@@ -71,20 +77,14 @@ fn gather() -> Vec<Group> {
 pub(crate) fn odd_groups() -> Vec<Group> {
     let of = |&(name, day): &(&str, _)| {
         let period = Period::around(day, 40);
-        Group { names: vec![name.to_owned()], period, offsets: offsets(&zone(name), period, 1) }
+        Group::new(vec![name.to_owned()], period, offsets(&zone(name), period, 1))
     };
     ODD_CHANGES.iter().map(of).collect()
 }
 
-/// Two days before each change to two days after it, in seconds.
-pub(crate) fn dense_spans(clock: &Clock) -> Vec<(i64, i64)> {
-    let around = |at: i64| (at - 2 * DAY, at + 2 * DAY);
-    clock
-        .changes
-        .iter()
-        .map(|change| around(change.at))
-        .map(|(from, until)| (from * 60, until * 60))
-        .collect()
+/// So many days before each change to so many days after it, in seconds.
+pub(crate) fn around(changes: &[Change], days: i64) -> impl Iterator<Item = (i64, i64)> {
+    changes.iter().map(move |change| ((change.at - days * DAY) * 60, (change.at + days * DAY) * 60))
 }
 
 /// Does the work for each item, on all cores.

@@ -15,10 +15,12 @@
 
 mod calendar;
 mod clock;
+mod compare;
 mod coverage;
 mod day;
 mod groups;
 mod pattern;
+mod report;
 mod stories;
 mod ticks;
 mod windows;

@@ -125,6 +125,6 @@ fn the_days_of_the_patterns_agree_with_a_paper_calendar() {
     assert_eq!(days("0 12 LW * *", 3), [31]);
     assert_eq!(days("0 2 */2 * SUN", 2), [1, 3, 5, 7, 8, 9, 11, 13, 15, 17, 19, 21, 22, 23, 25, 27]);
     assert_eq!(days("45 1 ? MAR,OCT 0,7", 3), [1, 8, 15, 22, 29]);
-    assert_eq!(days("45 1 ? MAR,OCT 0,7", 4), []);
+    assert!(days("45 1 ? MAR,OCT 0,7", 4).is_empty());
     assert_eq!(days("0 2 * * 1-5", 2).len(), 20);
 }

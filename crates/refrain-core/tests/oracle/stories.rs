@@ -1,5 +1,6 @@
 //! Days on which the clock changes, worked out by hand.
 
+use crate::compare::{beginnings_on, ticks_on};
 use crate::day::{Day, Where};
 use crate::ticks::{Fold, Gap, POLICIES};
 
@@ -10,6 +11,7 @@ fn assert_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), told: &
     let day = Day::new(zone, date);
     let about = format!("{} on {date:?}, `{pattern}`, {policy:?}", day.zone);
     assert_eq!(day.told(&day.ticks(pattern, policy)), told, "the oracle, {about}");
+    assert_eq!(day.told(&ticks_on(&day, pattern, policy)), told, "the code under test, {about}");
 }
 
 /// As above, for the ticks from the beginning of the day that are told, or that there is none.
@@ -17,12 +19,14 @@ fn assert_first_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), t
     let day = Day::new(zone, date);
     let about = format!("{} on {date:?}, `{pattern}`, {policy:?}", day.zone);
     assert_eq!(day.told_as(told, &day.ticks(pattern, policy)), told, "the oracle, {about}");
+    assert_eq!(day.told_as(told, &ticks_on(&day, pattern, policy)), told, "the code under test, {about}");
 }
 
 fn assert_beginnings((zone, date): Where, grid: &str, told: &str) {
     let day = Day::new(zone, date);
     let about = format!("{grid} windows of {} on {date:?}", day.zone);
     assert_eq!(day.told_as(told, &day.beginnings(grid)), told, "the oracle, {about}");
+    assert_eq!(day.told_as(told, &beginnings_on(&day, grid)), told, "the code under test, {about}");
 }
 
 #[test]

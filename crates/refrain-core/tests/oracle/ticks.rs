@@ -45,7 +45,7 @@ impl Found {
         let mut found = vec![Vec::new(); PATTERNS.len()];
         let places = places(clock);
         let mut changes = clock.changes.iter().peekable();
-        for ((minute, wall), place) in clock.minutes().zip(places) {
+        for (&(minute, wall), place) in clock.minutes.iter().zip(places) {
             if let Some(change) = changes.next_if(|change| change.at == minute) {
                 let jumped = (change.before..change.after).fold(0, |bits, wall| bits | matches.at(wall));
                 note(&mut found, jumped, (minute, Place::JumpedOver));
@@ -92,7 +92,7 @@ fn note(found: &mut [Vec<(i64, Place)>], mut bits: u32, at: (i64, Place)) {
 }
 
 fn places(clock: &Clock) -> Vec<Place> {
-    let mut places = vec![Place::Plain; clock.shows.len()];
+    let mut places = vec![Place::Plain; clock.minutes.len()];
     for change in clock.changes.iter().filter(|change| !change.is_gap()) {
         let change_index = usize::try_from(change.at - clock.period.from).unwrap();
         let twice = usize::try_from(change.before - change.after).unwrap();

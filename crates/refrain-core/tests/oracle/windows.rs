@@ -15,7 +15,7 @@ pub(crate) const GRIDS: [(&str, Grid); 9] = [
     ("12h", Grid::Cells(12 * 60)),
 ];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Grid {
     Days,
     Weeks,
@@ -43,20 +43,17 @@ pub(crate) fn beginnings(clock: &Clock, grid: Grid) -> Vec<i64> {
 /// A calendar window begins when the clock shows, for the first time, a date in it or after its first day.
 fn new_highs(clock: &Clock, number: impl Fn(i64) -> i64) -> Vec<i64> {
     let mut begun = Vec::new();
-    let mut highest = None;
-    let mut today = None;
-    for (minute, wall) in clock.minutes() {
-        let day = wall.div_euclid(DAY);
-        if today == Some(day) {
-            continue;
-        }
-        today = Some(day);
-        let now = number(day);
-        if highest.is_none_or(|highest| now > highest) {
-            if highest.is_some() {
+    let mut today = clock.minutes[0].1 / DAY;
+    let mut highest = number(today);
+    for &(minute, wall) in &clock.minutes {
+        let day = wall / DAY;
+        if day != today {
+            today = day;
+            let now = number(day);
+            if now > highest {
                 begun.push(minute);
+                highest = now;
             }
-            highest = Some(now);
         }
     }
     begun
@@ -68,20 +65,19 @@ fn new_highs(clock: &Clock, number: impl Fn(i64) -> i64) -> Vec<i64> {
 /// reaches a multiple that it has not shown.
 fn strikes(clock: &Clock, length: i64) -> Vec<i64> {
     let mut begun = Vec::new();
-    let mut changes = clock.changes.iter().peekable();
-    let mut cell = clock.shows[0].div_euclid(length);
-    for (minute, wall) in clock.minutes() {
-        let now = wall.div_euclid(length);
-        if let Some(change) = changes.next_if(|change| change.at == minute)
-            && !change.is_gap()
-            && (change.before - change.after) % length == 0
-        {
+    let (_, mut expected) = clock.minutes[0];
+    let mut cell = expected / length;
+    for &(minute, wall) in &clock.minutes {
+        let now = wall / length;
+        let back = expected - wall;
+        if back > 0 && back % length == 0 {
             cell = if wall % length == 0 { now - 1 } else { now };
         }
         if now > cell {
             begun.push(minute);
             cell = now;
         }
+        expected = wall + 1;
     }
     begun
 }
