@@ -33,13 +33,14 @@ static BUNDLED: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bun
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zone {
     name: String,
+    version: String,
     rules: TimeZone,
 }
 
 impl Zone {
     /// The zone whose clock never jumps.
     pub fn utc() -> Zone {
-        Zone { name: "UTC".to_owned(), rules: TimeZone::UTC }
+        Zone { name: "UTC".to_owned(), version: Zone::rules_version().to_owned(), rules: TimeZone::UTC }
     }
 
     /// Finds a zone by its IANA name.
@@ -56,7 +57,7 @@ impl Zone {
         // The database ignores case; a name is part of a revision, so it has one spelling only.
         let known = Zone::all().find(|known| *known == name);
         if let Some(rules) = known.and_then(|known| BUNDLED.get(known).ok()) {
-            return Ok(Zone { name: name.to_owned(), rules });
+            return Ok(Zone { name: name.to_owned(), version: Zone::rules_version().to_owned(), rules });
         }
         let advice = match nearest(name) {
             Some(known) => format!("did you mean \"{known}\"?"),
@@ -65,9 +66,21 @@ impl Zone {
         Err(unknown("there is no zone of this name").help(advice))
     }
 
+    /// A zone as it was stored, with the version of the rules that were in force then. If these are not the
+    /// present ones, it differs from the same zone read now, and the timetable that has it is edited: what was
+    /// opened stays, and the next window joins it.
+    pub fn stored(name: &str, version: &str) -> Result<Zone, ParseError> {
+        Ok(Zone { version: version.to_owned(), ..Zone::parse(name)? })
+    }
+
     /// A zone with rules of your own, such as a newer release of the zone database.
-    pub fn with_rules(name: &str, rules: TimeZone) -> Zone {
-        Zone { name: name.to_owned(), rules }
+    pub fn with_rules(name: &str, version: &str, rules: TimeZone) -> Zone {
+        Zone { name: name.to_owned(), version: version.to_owned(), rules }
+    }
+
+    /// The version of its rules.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// The names of all zones.
@@ -115,7 +128,7 @@ impl Zone {
     /// The stretch of steady time that `at` lies in.
     pub(crate) fn stretch(&self, at: Timestamp) -> Stretch {
         let jump = |at: Timestamp, after: Offset| {
-            let before = self.rules.to_offset(at.checked_sub(SignedDuration::from_secs(1)).ok()?);
+            let before = self.rules.to_offset(second_before(at));
             (before != after).then_some(Jump { at, before, after })
         };
         let at = whole_second(at);
@@ -199,6 +212,11 @@ impl Jump {
     pub(crate) fn repeats(&self, wall: DateTime) -> bool {
         !self.is_gap() && self.wall_after() <= wall && wall < self.wall_before()
     }
+}
+
+/// The last whole second before an instant; what begins then ends the time before it.
+pub(crate) fn second_before(at: Timestamp) -> Timestamp {
+    at.checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MIN)
 }
 
 /// The second that `at` lies in. Clocks jump at whole seconds, and before 1970 `jiff` takes parts of a second
