@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //!
-//! - Identity: [`name`], [`key`], [`encoding`], [`id`], [`content`], [`run_name`]
+//! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`content`], [`run_name`]
 //! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
 //! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`retry`]
 //! - What may follow what: [`state`]

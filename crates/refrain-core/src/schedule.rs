@@ -2,7 +2,7 @@
 //!
 //! A schedule only says *when to look*; which windows a tick opens is the tick rule's business
 //! ([`tick`](crate::tick)). [`croner`] judges what a pattern means on a calendar without jumps; what happens
-//! at a jump is decided here, by the zone's [`Stretch`](crate::zone)es:
+//! at a jump is decided here, by walking the stretches of steady time in the zone:
 //!
 //! - A pattern is an **interval** when its second, minute or hour contains a `*`: it ticks whenever the clock
 //!   shows a match, so it goes on every real hour through a fold and has nothing to do in a gap.

@@ -6,7 +6,7 @@
 //! [`Zone::with_rules`] takes others. Rejected: the operating system's zone files (they differ between
 //! machines that share one store) and "local time" (so does that).
 //!
-//! Everything about daylight saving is said here once, as [`Stretch`]es of time in which the clock runs on
+//! Everything about daylight saving is said here once, as stretches of time in which the clock runs on
 //! and [`Jump`]s between them; schedules and grids walk over those and never ask a zone anything else.
 
 use std::fmt;

@@ -61,7 +61,7 @@ fn unfit(file: &File, line: usize, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// "issue 7", "issue #7", "phase 1": a word that is followed by a number.
+/// A word that counts the steps of a making, followed by its number.
 fn tells_its_making(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     [concat!("iss", "ue "), concat!("pha", "se ")].iter().any(|word| {
