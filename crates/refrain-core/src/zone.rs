@@ -294,6 +294,27 @@ mod tests {
     }
 
     #[test]
+    fn half_a_second_before_a_jump_the_clock_has_not_jumped() {
+        let new_york = Zone::parse("America/New_York").unwrap();
+        for (instant, wall) in [
+            ("1969-10-26T05:59:59.5Z", "1969-10-26T01:59:59.5"),
+            ("1969-10-26T06:00:00Z", "1969-10-26T01:00:00"),
+            ("2026-11-01T05:59:59.5Z", "2026-11-01T01:59:59.5"),
+        ] {
+            assert_eq!(new_york.wall(instant.parse().unwrap()).to_string(), wall, "{instant}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_name_alone_is_no_jump() {
+        let from = "1900-01-01T00:00:00Z".parse().unwrap();
+        for name in Zone::all() {
+            let zone = Zone::parse(name).unwrap();
+            assert!(zone.jumps(from).take(60).all(|jump| !jump.length().is_zero()), "{name}");
+        }
+    }
+
+    #[test]
     fn a_wall_time_inside_a_gap_is_reached_when_the_clock_jumps_over_it() {
         for (wall, instant) in [
             ("2026-03-29T01:59:59", "2026-03-29T00:59:59Z"),
