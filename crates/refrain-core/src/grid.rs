@@ -185,20 +185,11 @@ impl fmt::Display for Grid {
     }
 }
 
-/// The instants at which the calendar first shows each date of a series that begins before `first`.
+/// The instants at which the calendar first shows each date of a series. A date that the zone left out begins
+/// when the next one does, and so has no window.
 fn dates(zone: &Zone, first: Date, step: Span) -> Box<dyn Iterator<Item = Timestamp> + '_> {
-    // One step earlier: around a fold the calendar may show a date again that had ended before.
-    let dates =
-        std::iter::successors(Some(first.saturating_sub(step)), move |date| date.checked_add(step).ok());
-    let mut shown = None;
-    Box::new(dates.map_while(move |date| zone.reaches(date.to_datetime(Time::midnight()))).filter(
-        move |at| {
-            // A date that the zone left out altogether begins when the next one does.
-            let is_new = shown != Some(*at);
-            shown = Some(*at);
-            is_new
-        },
-    ))
+    let dates = std::iter::successors(Some(first), move |date| date.checked_add(step).ok());
+    Box::new(dates.map_while(move |date| zone.reaches(date.to_datetime(Time::midnight()))))
 }
 
 /// The strokes of the zone's clock at the lines of a grid.
@@ -213,11 +204,9 @@ struct Strokes<'z> {
 }
 
 impl<'z> Strokes<'z> {
-    /// The first instant of a calendar day is a stroke on every grid; the day before is early enough for any
-    /// fold.
+    /// The first instant of a calendar day is a stroke on every grid.
     fn from_day(zone: &'z Zone, part: PartOfDay, today: Date) -> Option<Strokes<'z>> {
-        let yesterday = today.saturating_sub(Span::new().days(1));
-        let first = zone.reaches(yesterday.to_datetime(Time::midnight()))?;
+        let first = zone.reaches(today.to_datetime(Time::midnight()))?;
         let line = part.next_line(part.line_at_or_before(zone.wall(first)))?;
         Some(Strokes { zone, part, stretch: zone.stretch(first), first: Some(first), line })
     }

@@ -10,9 +10,9 @@
 //! nothing. A start that is moved later leaves out what lies before it. One that is moved earlier opens nothing
 //! by itself: those windows are a backfill, which says what it will do before it does it.
 //!
-//! A store keeps all the fields of a [`Revision`], and beside the current one how far windows are *covered*: the
-//! end of the last window that was opened. Windows that were opened are rows and are read as such; what is
-//! computed here says which ones must exist.
+//! A store keeps all the fields of every [`Revision`], and once per job how far windows are *covered*: the end of
+//! the last window that was opened. Windows that were opened are rows and are read as such, also because the
+//! rules of a zone may have changed since; what is computed here says which ones must exist.
 
 use std::cmp::Ordering;
 
@@ -66,16 +66,16 @@ impl Revision {
         Some(Revision { number, timetable, from, until: None, joins: false, ticks_after })
     }
 
-    /// A revision that takes over at `covered`.
-    pub(crate) fn following(
-        number: u32,
-        timetable: Timetable,
-        covered: Timestamp,
-        now: Timestamp,
-    ) -> Revision {
-        let later_start = timetable.start.map(LogicalTime::timestamp).filter(|start| *start > covered);
+    /// A revision that takes over from this one at `covered`. A start that is later on the calendar leaves out
+    /// what lies before it; one that only moved along with the zone does not.
+    pub(crate) fn followed_by(&self, timetable: Timetable, covered: Timestamp, now: Timestamp) -> Revision {
+        let written =
+            |timetable: &Timetable| timetable.start.map(|start| timetable.zone.wall(start.timestamp()));
+        let was_moved = written(&timetable) > written(&self.timetable);
+        let start = timetable.start.map(LogicalTime::timestamp);
+        let later_start = start.filter(|start| was_moved && *start > covered);
         Revision {
-            number,
+            number: self.number.saturating_add(1),
             from: later_start.unwrap_or(covered),
             joins: later_start.is_none(),
             timetable,
@@ -87,34 +87,39 @@ impl Revision {
     /// The windows that must exist by this revision and end after `after` and not after `until`, in order.
     pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
         let until = self.until.map_or(until, |end| end.min(until));
-        self.windows_from(self.beginning_at_or_before(after))
+        let beginning = self.beginning_at_or_before(after);
+        let windows = beginning.into_iter().flat_map(|beginning| self.windows_from(beginning));
+        windows
             .skip_while(move |(window, _)| window.end().timestamp() <= after)
             .take_while(move |(window, _)| window.end().timestamp() <= until)
     }
 
-    /// The windows that its grid gives to the time before it, for a backfill of what nobody expected.
+    /// The windows that its grid gives to the time before it and that end after `after`, in order.
     pub(crate) fn windows_before(&self, after: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
-        let first = self.windows_from(self.from).next().map(|(window, _)| window.start().timestamp());
+        let first =
+            self.windows_from(self.from).next().map_or(self.from, |(window, _)| window.start().timestamp());
         let cells = self.timetable.grid.windows_after(&self.timetable.zone, after);
-        let is_tick = self.timetable.grid == Grid::Tick;
-        let ticks = is_tick.then(|| self.timetable.ticks());
-        let start = ticks.and_then(|ticks| ticks.at_or_before(after));
-        let from_tick_to_tick = std::iter::successors(start, move |at| ticks?.after(*at))
-            .zip(std::iter::successors(start, move |at| ticks?.after(*at)).skip(1))
-            .map_while(|(start, end)| Window::stored(start, end).ok());
+        let ticks = (self.timetable.grid == Grid::Tick).then(|| self.timetable.ticks());
+        let mut start = ticks.and_then(|ticks| ticks.at_or_before(after));
+        let from_tick_to_tick = std::iter::from_fn(move || {
+            let (from, end) = (start?, ticks?.after(start?)?);
+            start = Some(end);
+            Window::stored(from, end).ok()
+        });
         cells
             .chain(from_tick_to_tick)
-            .take_while(move |window| first.is_some_and(|first| window.end().timestamp() <= first))
-            .map(|window| (window, Shape::Whole))
+            .take_while(move |cell| cell.start().timestamp() < first)
+            .filter_map(move |cell| cut(cell, cell.start().timestamp(), first))
     }
 
-    /// Where one of its windows begins: at `from`, or at the last line at or before `after`.
-    fn beginning_at_or_before(&self, after: Timestamp) -> Timestamp {
-        let first_end = self.windows_from(self.from).next().map(|(window, _)| window.end().timestamp());
-        if first_end.is_none_or(|end| after < end) {
-            return self.from;
+    /// Where one of its windows begins: at `from`, or at the last line at or before `after`. None if no window
+    /// ends after `after`.
+    fn beginning_at_or_before(&self, after: Timestamp) -> Option<Timestamp> {
+        let (first, _) = self.windows_from(self.from).next()?;
+        if after < first.end().timestamp() {
+            return Some(self.from);
         }
-        self.timetable.line_at_or_before(after).unwrap_or(self.from)
+        self.timetable.line_at_or_before(after)
     }
 
     /// The windows that follow `covered` without gap, the first cut short if `covered` is not a line.
@@ -123,9 +128,7 @@ impl Revision {
         let cells = self.timetable.grid.windows_after(&self.timetable.zone, covered).filter_map(
             move |cell| match cell.start().timestamp().cmp(&covered) {
                 Ordering::Less if whole_only => None,
-                Ordering::Less => {
-                    Some((Window::stored(covered, cell.end().timestamp()).ok()?, Shape::Remainder))
-                }
+                Ordering::Less => cut(cell, covered, cell.end().timestamp()),
                 Ordering::Equal | Ordering::Greater => Some((cell, Shape::Whole)),
             },
         );
@@ -144,6 +147,13 @@ impl Revision {
             Some((window, if is_whole { Shape::Whole } else { Shape::Remainder }))
         })
     }
+}
+
+/// What is left of a cell between two instants.
+fn cut(cell: Window, from: Timestamp, until: Timestamp) -> Option<(Window, Shape)> {
+    let (start, end) = (cell.start().timestamp().max(from), cell.end().timestamp().min(until));
+    let left = Window::stored(start, end).ok()?;
+    Some((left, if left == cell { Shape::Whole } else { Shape::Remainder }))
 }
 
 /// Without a start the first tick opens the last whole window; a tick that has just been is the first if it

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::revision::{EditError, Revision};
 use crate::tick::Shape;
 use crate::timetable::Timetable;
-use crate::window::Window;
+use crate::window::{LogicalTime, Window};
 use crate::{ParseError, window_name};
 
 /// The revisions of a timetable, in order. Those before the current one have all opened windows.
@@ -29,6 +29,12 @@ pub enum RevisionsError {
         /// The later one.
         number: u32,
     },
+    /// The last one has ended.
+    #[error("revision {number} is the last one and has ended, so none is in force")]
+    NoneInForce {
+        /// The last one.
+        number: u32,
+    },
 }
 
 impl Revisions {
@@ -42,12 +48,17 @@ impl Revisions {
     /// The revisions as they were stored, in order.
     pub fn stored(mut revisions: Vec<Revision>) -> Result<Revisions, RevisionsError> {
         for (before, after) in revisions.iter().zip(revisions.iter().skip(1)) {
-            let takes_over = before.until.is_some_and(|until| before.from < until && until <= after.from);
+            let takes_over = before.until.is_some_and(|until| {
+                before.from < until && if after.joins { until == after.from } else { until <= after.from }
+            });
             if !takes_over || before.number >= after.number {
                 return Err(RevisionsError::DoNotJoin { before: before.number, number: after.number });
             }
         }
         let current = revisions.pop().ok_or(RevisionsError::None)?;
+        if current.until.is_some() {
+            return Err(RevisionsError::NoneInForce { number: current.number });
+        }
         Ok(Revisions { past: revisions, current })
     }
 
@@ -61,25 +72,32 @@ impl Revisions {
         self.past.iter().chain([&self.current])
     }
 
-    /// Takes a timetable that was edited at `now`; `covered` is the end of the last window that was opened, if
-    /// any was. Gives whether anything changed.
+    /// Takes a timetable that was edited at `now`; `covered` is the end of the last window that was opened for the
+    /// job, if any was. Gives whether anything changed; then all of [`iter`](Self::iter) is to be stored in
+    /// place of what was, for a revision that opened nothing is gone.
     ///
     /// What is due under the timetable before is its own: it is opened by it first, or the edit is refused.
     pub fn edit(
         &mut self,
-        timetable: Timetable,
+        mut timetable: Timetable,
         covered: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<bool, EditError> {
-        if timetable == self.current.timetable {
+        let in_force = &self.current.timetable;
+        // While releases are mixed, the one with older zone rules leaves the newer ones in force.
+        if timetable.zone.is_older_than(&in_force.zone) {
+            timetable.zone = in_force.zone.clone();
+        }
+        if timetable == *in_force {
             return Ok(false);
         }
+        let covered = covered.max(self.past.last().and_then(|revision| revision.until));
         if let Some(due) = self.current.openings(covered).next().filter(|opening| opening.tick <= now) {
             return Err(EditError::StillDue(due));
         }
         let number = self.current.number.saturating_add(1);
         let next = match covered {
-            Some(covered) => Revision::following(number, timetable, covered, now),
+            Some(covered) => self.current.followed_by(timetable, covered, now),
             None => Revision::first(number, timetable, now).ok_or(EditError::NeverTicks)?,
         };
         let mut before = std::mem::replace(&mut self.current, next);
@@ -91,13 +109,27 @@ impl Revisions {
     }
 
     /// The windows that must exist and end after `after` and not after `until`, each by the timetable in force
-    /// for it.
+    /// for it, as the present rules of its zone cut them. Those that were opened are rows; read them there.
     pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
         self.iter().flat_map(move |revision| revision.windows(after, until))
     }
 
-    /// Finds a window by its name, as it was called under the timetable in force for it. The time before the
-    /// first revision is cut by that one's grid.
+    /// The windows that nobody expects and that end after `after` and not after `until`: before the first revision,
+    /// and where a later start left time out. They exist only by a backfill.
+    pub fn left_out(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+        let ends = std::iter::once(None).chain(self.iter().map(|revision| revision.until));
+        let gaps = self.iter().zip(ends).filter(|(revision, _)| !revision.joins);
+        gaps.flat_map(move |(revision, before)| {
+            let after = before.map_or(after, |before| before.max(after));
+            let is_free =
+                move |window: &Window| before.is_none_or(|before| window.start().timestamp() >= before);
+            revision.windows_before(after).filter(move |(window, _)| is_free(window))
+        })
+        .take_while(move |(window, _)| window.end().timestamp() <= until)
+    }
+
+    /// Finds a window by its name, as it was called under the timetable in force for it; one that nobody
+    /// expected is found too. A store looks among its rows first.
     ///
     /// ```
     /// use refrain_core::{Dst, Grid, Revisions, Schedule, Timetable, Zone};
@@ -118,24 +150,25 @@ impl Revisions {
     pub fn find(&self, name: &str) -> Result<Window, ParseError> {
         let mut found: Vec<Window> = Vec::new();
         let mut containing = None;
-        let mut unreadable = None;
+        let mut fault = None;
         for revision in self.iter() {
             let Timetable { zone, grid, .. } = &revision.timetable;
-            let at = match window_name::parse(name, zone) {
-                Ok(start) => start.timestamp(),
-                Err(error) => {
-                    unreadable = Some(error);
-                    continue;
+            match window_name::meanings(name, zone) {
+                Err(error) => fault = Some(error),
+                Ok(starts) => {
+                    for at in starts.into_iter().map(LogicalTime::timestamp) {
+                        match self.around(revision, at) {
+                            Some(window) if window.start().timestamp() != at => {
+                                containing = Some(window_name::write(window.start(), *grid, zone));
+                            }
+                            Some(window) if !found.contains(&window) => found.push(window),
+                            _ => {}
+                        }
+                    }
                 }
-            };
-            let Some(window) = self.around(revision, at) else { continue };
-            if window.start().timestamp() != at {
-                containing = Some(window_name::write(window.start(), *grid, zone));
-            } else if !found.contains(&window) {
-                found.push(window);
             }
         }
-        match (found.as_slice(), unreadable) {
+        match (found.as_slice(), fault) {
             ([window], _) => Ok(*window),
             ([], Some(error)) if containing.is_none() => Err(error),
             ([], _) => Err(window_name::not_a_start(name, containing)),
@@ -143,10 +176,16 @@ impl Revisions {
         }
     }
 
+    /// The window of a revision, or before it, that an instant lies in.
     fn around(&self, revision: &Revision, at: Timestamp) -> Option<Window> {
-        let is_first = self.iter().next().is_some_and(|first| first.number == revision.number);
-        let before = is_first.then(|| revision.windows_before(at)).into_iter().flatten();
-        let mut windows = before.take(1).chain(revision.windows(at, Timestamp::MAX).take(1));
-        windows.find_map(|(window, _)| window.contains(at).then_some(window))
+        let own = revision.windows(at, Timestamp::MAX).next();
+        let left_out = || {
+            let before = self.iter().take_while(|one| one.number < revision.number).last();
+            let free_from = before.and_then(|before| before.until).unwrap_or(Timestamp::MIN);
+            let window = (!revision.joins).then(|| revision.windows_before(at).next()).flatten();
+            window.filter(|(window, _)| window.start().timestamp() >= free_from)
+        };
+        let contains = |(window, _): &(Window, Shape)| window.contains(at);
+        own.filter(contains).or_else(|| left_out().filter(contains)).map(|(window, _)| window)
     }
 }

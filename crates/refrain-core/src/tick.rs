@@ -49,7 +49,7 @@ pub struct Pass {
 }
 
 impl Revision {
-    /// The windows that follow `covered`, each with the tick that opens it, without end. `covered` is the end of
+    /// The windows that follow `covered`, each with the tick that opens it, until another revision takes over. `covered` is the end of
     /// the last window that was opened; none if none was.
     pub fn openings(&self, covered: Option<Timestamp>) -> impl Iterator<Item = Opening> {
         let ticks = self.timetable.ticks();
@@ -60,11 +60,13 @@ impl Revision {
             if tick.is_none_or(|tick| tick < end) {
                 tick = ticks.after(second_before(end).max(self.ticks_after));
             }
-            Some(Opening { window, shape, tick: tick? })
+            let is_its_own = self.until.is_none_or(|until| end <= until);
+            is_its_own.then_some(Opening { window, shape, tick: tick? })
         })
     }
 
-    /// Decides what a scheduler that looks at `now` must write: at most `limit` rows.
+    /// Decides what a scheduler that looks at `now` must write: at most `limit` rows. It is asked of the current
+    /// revision.
     pub fn pass(&self, covered: Option<Timestamp>, catch_up: CatchUp, now: Timestamp, limit: usize) -> Pass {
         let mut pass = Pass { rows: Vec::new(), covered, next: None };
         let latest = self.latest(now);

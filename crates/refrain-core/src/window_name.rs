@@ -44,27 +44,47 @@ pub fn write(start: LogicalTime, grid: Grid, zone: &Zone) -> String {
 /// # Ok::<(), refrain_core::ParseError>(())
 /// ```
 pub fn parse(name: &str, zone: &Zone) -> Result<LogicalTime, ParseError> {
+    match meanings(name, zone)?.as_slice() {
+        [start] => Ok(*start),
+        starts => {
+            let both: Vec<String> = starts.iter().map(ToString::to_string).collect();
+            let error = ParseError::whole(WHAT, name, format!("this time comes twice in {zone}"));
+            Err(error.help(format!("write {}", both.join(" or "))))
+        }
+    }
+}
+
+/// All the starts that a name may mean: two for a time that the clock shows twice.
+pub(crate) fn meanings(name: &str, zone: &Zone) -> Result<Vec<LogicalTime>, ParseError> {
     let wrong = |reason: &str| ParseError::whole(WHAT, name, reason.to_owned());
     let unreadable = || wrong("it is not a date or a time that exists").help(ADVICE);
-    if !name.is_ascii() || name.len() > 32 {
+    if !name.is_ascii() || name.len() > 32 || name.contains(":60") {
         return Err(wrong("it does not look like the name of a window").help(ADVICE));
     }
-    let at = match name.len() {
+    let instants = match name.len() {
         10 => {
             let date: Date = name.parse().map_err(|_| unreadable())?;
             let midnight = zone.reaches(date.to_datetime(Time::midnight())).ok_or_else(unreadable)?;
             if zone.wall(midnight).date() != date {
                 return Err(wrong("the zone's calendar left this date out").help(ADVICE));
             }
-            midnight
+            vec![midnight]
         }
         16 | 19 if is_wall_time(name) => {
             let wall: DateTime = name.parse().map_err(|_| unreadable())?;
-            only(name, zone, wall)?
+            let instants = zone.instants(wall);
+            if instants.is_empty() {
+                let after = zone.reaches(wall).map(|at| zone.wall(at).strftime("%H:%M").to_string());
+                let advice =
+                    after.map_or(ADVICE.to_owned(), |after| format!("the clock jumps over it to {after}"));
+                return Err(wrong(&format!("this time does not exist in {zone}")).help(advice));
+            }
+            instants
         }
-        _ => name.parse::<Timestamp>().map_err(|_| unreadable())?,
+        _ => vec![name.parse::<Timestamp>().map_err(|_| unreadable())?],
     };
-    LogicalTime::new(at).map_err(|error| wrong(&error.to_string()).help(ADVICE))
+    let starts: Result<Vec<LogicalTime>, _> = instants.into_iter().map(LogicalTime::new).collect();
+    starts.map_err(|error| wrong(&error.to_string()).help(ADVICE))
 }
 
 /// `2026-06-09T14:00`, perhaps with seconds, and no offset: one that is dropped would mean another window.
@@ -73,29 +93,11 @@ fn is_wall_time(name: &str) -> bool {
     date.ends_with('T') && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
 }
 
-fn only(name: &str, zone: &Zone, wall: DateTime) -> Result<Timestamp, ParseError> {
-    let wrong = |reason: String| ParseError::whole(WHAT, name, reason);
-    match zone.instants(wall).as_slice() {
-        [at] => Ok(*at),
-        [] => {
-            let after = zone.reaches(wall).map(|at| zone.wall(at).strftime("%H:%M").to_string());
-            let advice =
-                after.map_or(ADVICE.to_owned(), |after| format!("the clock jumps over it to {after}"));
-            Err(wrong(format!("this time does not exist in {zone}")).help(advice))
-        }
-        instants => {
-            let both: Vec<String> = instants.iter().map(ToString::to_string).collect();
-            Err(wrong(format!("this time comes twice in {zone}"))
-                .help(format!("write {}", both.join(" or "))))
-        }
-    }
-}
-
-/// A name that meant one window under one timetable and another under the next.
+/// A name that means several windows: the clock shows it twice, or the timetable was edited.
 pub(crate) fn means_several(name: &str, windows: &[Window]) -> ParseError {
     let starts: Vec<String> = windows.iter().map(|window| window.start().to_string()).collect();
-    let reason = "it means several windows, because the job's timetable was edited";
-    ParseError::whole(WHAT, name, reason).help(format!("write {}", starts.join(" or ")))
+    ParseError::whole(WHAT, name, "it means several windows of this job")
+        .help(format!("write {}", starts.join(" or ")))
 }
 
 /// A name that no window of the job has, answered with the window that contains that time.
@@ -126,6 +128,7 @@ mod tests {
             ("2026-03-29T02:30", "does not exist in Europe/Berlin"),
             ("2026-10-25T02:30", "comes twice in Europe/Berlin"),
             ("９９９９-01-01", "does not look like"),
+            ("2026-06-09T23:59:60", "does not look like"),
         ] {
             let error = parse(name, &berlin).unwrap_err();
             assert!(error.reason().contains(reason), "{name}: {error}");

@@ -38,9 +38,9 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone whose clock never jumps.
+    /// The zone whose clock never jumps, and whose rules have no version because they never change.
     pub fn utc() -> Zone {
-        Zone { name: "UTC".to_owned(), version: Zone::rules_version().to_owned(), rules: TimeZone::UTC }
+        Zone { name: "UTC".to_owned(), version: String::new(), rules: TimeZone::UTC }
     }
 
     /// Finds a zone by its IANA name.
@@ -54,6 +54,9 @@ impl Zone {
             return Err(unknown("an offset is not a zone: it does not know of daylight saving")
                 .help("name the zone, as in \"Europe/Berlin\", or write \"UTC\""));
         }
+        if name == "UTC" {
+            return Ok(Zone::utc());
+        }
         // The database ignores case; a name is part of a revision, so it has one spelling only.
         let known = Zone::all().find(|known| *known == name);
         if let Some(rules) = known.and_then(|known| BUNDLED.get(known).ok()) {
@@ -66,9 +69,9 @@ impl Zone {
         Err(unknown("there is no zone of this name").help(advice))
     }
 
-    /// A zone as it was stored, with the version of the rules that were in force then. If these are not the
-    /// present ones, it differs from the same zone read now, and the timetable that has it is edited: what was
-    /// opened stays, and the next window joins it.
+    /// A zone as it was stored, with the version of the rules that cut its windows. The rules themselves are the
+    /// present ones. If the versions differ, it differs from the same zone read now, and the timetable that
+    /// has it is edited: what was opened stays as it is in its rows, and the next window joins it.
     pub fn stored(name: &str, version: &str) -> Result<Zone, ParseError> {
         Ok(Zone { version: version.to_owned(), ..Zone::parse(name)? })
     }
@@ -81,6 +84,11 @@ impl Zone {
     /// The version of its rules.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Whether this is the same zone with an older version of its rules.
+    pub(crate) fn is_older_than(&self, other: &Zone) -> bool {
+        self.name == other.name && self.version < other.version
     }
 
     /// The names of all zones.

@@ -159,8 +159,10 @@ impl Field {
         if range != "*" && !range.contains('-') {
             return Err(format!("a step needs a range: write `{range}-{}/{step}` or `*/{step}`", self.high));
         }
-        let longest = self.high - self.low;
-        match step.parse::<u16>() {
+        // A week has seven days although Sunday is 0 and 7.
+        let longest = if self.name == "weekday" { 6 } else { self.high - self.low };
+        let digits = if is_digits(step) { step } else { "" };
+        match digits.parse::<u16>() {
             Ok(step) if (1..=longest).contains(&step) => Ok(format!("{}/{step}", self.range(range)?)),
             Ok(_) => Err(format!("a {} can step by 1 to {longest}, not by {step}", self.name)),
             Err(_) => Err(format!("`{step}` is not a number of {}s to step by", self.name)),
@@ -218,13 +220,17 @@ impl Field {
         if let Some(at) = named {
             return Ok(at + self.low);
         }
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let digits = is_digits(text);
         match text.parse::<u16>() {
             Ok(value) if digits && (self.low..=self.high).contains(&value) => Ok(value),
             _ if digits => Err(format!("{} {text} is outside {}–{}", self.name, self.low, self.high)),
             _ => Err(format!("`{text}` is no {}", self.name)),
         }
     }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The words of a text, and where each begins.
@@ -248,6 +254,8 @@ mod tests {
             ("0 2 1,,2 * *", 6..6, "an item of the day list is empty"),
             ("MON 2 * * *", 0..3, "`MON` is no minute"),
             ("*/90 * * * *", 0..4, "a minute can step by 1 to 59, not by 90"),
+            ("*/+5 * * * *", 0..4, "`+5` is not a number of minutes to step by"),
+            ("0 0 * * */7", 8..11, "a weekday can step by 1 to 6, not by 7"),
             ("*/0 * * * *", 0..3, "a minute can step by 1 to 59, not by 0"),
             ("5/15 * * * *", 0..4, "a step needs a range: write `5-59/15` or `*/15`"),
             ("0 22-2 * * *", 2..6, "the range 22-2 runs backwards: write it as two, `22-…,…-2`"),

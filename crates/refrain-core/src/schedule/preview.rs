@@ -10,12 +10,12 @@ use jiff::tz::Offset;
 use crate::revision::Revision;
 use crate::window::Window;
 use crate::zone::{Jump, second_before};
-use crate::{Timetable, duration, window_name};
+use crate::{Gap, Timetable, duration, window_name};
 
 /// At most this many ticks are shown on each side.
 const LINES_EACH_SIDE: usize = 12;
 
-/// At most this many days are looked at on each side.
+/// At most this many hours are looked at on each side.
 const HOURS_EACH_SIDE: i64 = 60;
 
 /// At most this many windows of a tick are counted.
@@ -116,19 +116,20 @@ impl Preview {
         let swallowed = timetable.schedule.walls_in(jump.wall_before(), jump.wall_after());
         let swallowed: Vec<String> =
             swallowed.iter().map(|wall| wall.strftime("%H:%M").to_string()).collect();
-        (timetable.schedule.is_fixed() && !swallowed.is_empty())
+        let is_caught = timetable.schedule.is_fixed() && timetable.dst.gap == Gap::Next;
+        (is_caught && !swallowed.is_empty())
             .then(|| format!("for {}, which does not exist", swallowed.join(", ")))
     }
 }
 
-/// The windows that ended after the tick before and not after this one.
+/// The windows that ended after the tick before and not after this one; the first tick opens all there are.
 fn opens(revision: &Revision, tick: Timestamp) -> Opens {
     let Timetable { zone, grid, .. } = &revision.timetable;
     let name = |window: Window| window_name::write(window.start(), *grid, zone);
     let previous = revision.timetable.ticks().at_or_before(second_before(tick));
-    let mut windows =
-        previous.into_iter().flat_map(|previous| revision.windows(previous, tick)).map(|(window, _)| window);
-    let Some(first) = windows.next() else {
+    let after = previous.filter(|previous| *previous > revision.ticks_after).unwrap_or(revision.from);
+    let mut windows = revision.windows(after, tick).map(|(window, _)| window);
+    let Some(first) = windows.next().filter(|_| tick > revision.ticks_after) else {
         return Opens::Nothing;
     };
     let (count, last) =

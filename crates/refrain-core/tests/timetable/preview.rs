@@ -115,3 +115,27 @@ fn nothing_opens_before_the_start() {
     let opens: Vec<String> = shown.lines.iter().map(|line| line.opens.to_string()).collect();
     assert_eq!(opens, ["nothing", "nothing", "nothing", "2026-10-25 (1d1h)", "2026-10-26 (1d)"]);
 }
+
+#[test]
+fn a_preview_shows_what_the_revision_will_open() {
+    let now = super::at("2026-06-09T10:30:00Z");
+    let mut revisions =
+        first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
+    let covered = revisions.current().pass(None, refrain_core::CatchUp::All, now, usize::MAX).covered;
+    revisions.edit(timetable("5 */4 * * *", "UTC", "hour"), covered, now).unwrap();
+    let preview = Preview::around(revisions.current(), date(2026, 6, 9));
+    let opens = |hour: &str| {
+        let line = preview.lines.iter().find(|line| line.wall.to_string() == format!("2026-06-09T{hour}:00"));
+        line.unwrap().opens.to_string()
+    };
+    assert_eq!(opens("08:05"), "nothing", "that tick was not this timetable's");
+    assert_eq!(opens("12:05"), "12 windows, 2026-06-09T00:00 to 2026-06-09T11:00");
+    assert_eq!(opens("16:05"), "4 windows, 2026-06-09T12:00 to 2026-06-09T15:00");
+}
+
+#[test]
+fn a_tick_that_would_come_anyway_is_not_put_down_to_the_gap() {
+    let mut both = timetable("0 2,3 * * *", "Europe/Berlin", "day");
+    both.dst.gap = Gap::Skip;
+    assert!(!around(both, date(2026, 3, 29)).to_string().contains("which does not exist"));
+}

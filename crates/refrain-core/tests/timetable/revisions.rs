@@ -1,8 +1,9 @@
 //! Edits of a timetable: the past stays, the seam is one short window, nothing overlaps.
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use refrain_core::{CatchUp, Revisions};
+use refrain_core::{CatchUp, Revisions, Zone};
 
 use super::{at, first, since, timetable};
 
@@ -176,7 +177,74 @@ fn stored_revisions_must_join() {
 }
 
 #[test]
+fn what_was_opened_counts_even_if_the_caller_forgot_it() {
+    let mut revisions =
+        first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
+    let now = at("2026-06-05T12:00:00Z");
+    let covered = work_off(&revisions, None, now);
+    revisions.edit(since("2026-06-01", timetable("5 * * * *", "UTC", "hour")), covered, now).unwrap();
+    revisions.edit(since("2026-06-01", timetable("6 * * * *", "UTC", "hour")), None, now).unwrap();
+    assert_eq!(next(&revisions, covered), "2026-06-05T00:00:00Z");
+    let stored: Vec<_> = revisions.iter().cloned().collect();
+    assert_eq!(Revisions::stored(stored), Ok(revisions));
+}
+
+#[test]
+fn a_closed_revision_opens_nothing_after_its_end() {
+    let mut revisions =
+        first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
+    let now = at("2026-06-05T12:00:00Z");
+    let covered = work_off(&revisions, None, now);
+    revisions.edit(timetable("5 * * * *", "UTC", "hour"), covered, now).unwrap();
+    let closed = revisions.iter().next().unwrap().clone();
+    assert_eq!(closed.pass(covered, CatchUp::All, at("2026-06-20T00:00:00Z"), 100).rows, []);
+    assert!(Revisions::stored(vec![closed]).is_err(), "and none is in force");
+}
+
+#[test]
+fn time_that_a_later_start_left_out_can_be_named_for_a_backfill() {
+    let daily = |start: &str| since(start, timetable("0 2 * * *", "UTC", "day"));
+    let mut revisions = first(daily("2026-06-01"), "2026-06-01T00:00:00Z");
+    let mut covered = work_off(&revisions, None, at("2026-06-05T12:00:00Z"));
+    revisions.edit(daily("2026-06-09"), covered, at("2026-06-05T12:00:00Z")).unwrap();
+    covered = work_off(&revisions, covered, at("2026-06-11T12:00:00Z"));
+    revisions.edit(daily("2026-06-01"), covered, at("2026-06-11T12:00:00Z")).unwrap();
+    assert_eq!(revisions.find("2026-06-06").unwrap().start().to_string(), "2026-06-06T00:00:00Z");
+    let left_out: Vec<String> = revisions
+        .left_out(at("2026-05-31T00:00:00Z"), at("2026-06-30T00:00:00Z"))
+        .map(|(window, _)| window.start().to_string()[5..10].to_owned())
+        .collect();
+    assert_eq!(left_out, ["05-31", "06-05", "06-06", "06-07", "06-08"]);
+}
+
+#[test]
+fn a_start_that_only_moves_with_its_zone_leaves_nothing_out() {
+    let hourly = |zone| since("2026-06-01", timetable("5 * * * *", zone, "hour"));
+    let mut revisions = first(hourly("UTC"), "2026-06-01T00:00:00Z");
+    let now = at("2026-06-01T02:30:00Z");
+    let covered = work_off(&revisions, None, now);
+    revisions.edit(hourly("America/New_York"), covered, now).unwrap();
+    assert_eq!(next(&revisions, covered), "2026-06-01T02:00:00Z");
+}
+
+#[test]
+fn f17_a_release_with_older_zone_rules_leaves_the_newer_ones_in_force() {
+    let with = |version| {
+        let mut daily = timetable("0 2 * * *", "UTC", "day");
+        daily.zone = Zone::with_rules("Europe/Berlin", version, TimeZone::posix("CET-1").unwrap());
+        daily
+    };
+    let now = at("2026-06-05T12:00:00Z");
+    let mut revisions = first(with("2026b"), "2026-06-05T12:00:00Z");
+    assert!(!revisions.edit(with("2026a"), None, now).unwrap());
+    assert!(revisions.edit(with("2026c"), None, now).unwrap());
+}
+
+#[test]
 fn windows_before_the_first_revision_can_be_named_for_a_backfill() {
+    let from_ten =
+        first(since("2026-06-09T10:00", timetable("0 2 * * *", "UTC", "tick")), "2026-06-09T12:00:00Z");
+    assert_eq!(from_ten.find("2026-06-09T02:00").unwrap().length().as_secs(), 8 * 3_600, "up to the start");
     for grid in ["day", "hour", "tick"] {
         let revisions = first(timetable("0 2 * * *", "UTC", grid), "2026-06-09T12:00:00Z");
         let name = if grid == "tick" { "2025-01-01T02:00" } else { "2025-01-01T00:00" };
@@ -191,6 +259,12 @@ fn an_hour_that_comes_twice_has_two_names() {
     assert_eq!(error.advice(), Some("write 2026-10-25T00:00:00Z or 2026-10-25T01:00:00Z"));
     let both = ["2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"].map(|name| revisions.find(name).unwrap());
     assert_eq!(both[0].end(), both[1].start());
+    let two_hours = first(timetable("5 * * * *", "Europe/Berlin", "2h"), "2026-06-09T12:00:00Z");
+    assert_eq!(
+        two_hours.find("2026-10-25T02:00").unwrap().length().as_secs(),
+        3 * 3_600,
+        "only one begins then"
+    );
     let gone = revisions.find("2026-03-29T02:00").unwrap_err();
     assert_eq!(gone.reason(), "this time does not exist in Europe/Berlin");
 }
