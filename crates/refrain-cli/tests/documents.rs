@@ -24,6 +24,52 @@ fn command_lines(document: &str) -> Vec<String> {
     lines
 }
 
+/// The names of all tests, as `./test NAME` matches them: the modules, then the function.
+fn test_names(directory: &Path, names: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            test_names(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let path = path.strip_prefix(root()).unwrap();
+            names.extend(test_functions(&text).into_iter().map(|function| test_name(path, function)));
+        }
+    }
+}
+
+/// A test in `crates/refrain-core/tests/timetable/tick_rule.rs` is `tick_rule::…`: the file that a test program
+/// begins with is no module, and the name of the program is no part of a test's name.
+fn test_name(path: &Path, function: &str) -> String {
+    let path = path.with_extension("");
+    let mut parts = path.iter().map(|part| part.to_str().unwrap()).skip(2);
+    if parts.next() == Some("tests") {
+        parts.next();
+    }
+    let modules = parts.filter(|part| !["main", "lib", "mod"].contains(part));
+    modules.chain([function]).collect::<Vec<_>>().join("::")
+}
+
+/// Functions under a test attribute, or inside `both_databases!`, which writes the attributes itself.
+fn test_functions(text: &str) -> Vec<&str> {
+    let (mut names, mut both, mut marked) = (Vec::new(), false, false);
+    for line in text.lines() {
+        match line.trim_start() {
+            "#[test]" | "#[tokio::test]" => marked = true,
+            "both_databases! {" => both = true,
+            _ if line == "}" => both = false,
+            code => {
+                let name = code.strip_prefix("async ").unwrap_or(code).strip_prefix("fn ");
+                if let Some(name) = name.filter(|_| both || marked) {
+                    names.extend(name.split('(').next());
+                    marked = false;
+                }
+            }
+        }
+    }
+    names
+}
+
 /// Runs a line as it is printed, but for `./test`, which would run this test again: its plan must be sound.
 fn run(line: &str) -> Output {
     let mut words = line.split_whitespace();
@@ -47,6 +93,50 @@ fn every_command_line_in_the_documents_works() {
         }
     }
     assert!(tried >= 6, "only {tried} command lines were found");
+}
+
+/// NAME of a documented `./test NAME`.
+fn filter(line: &str) -> Option<&str> {
+    line.strip_prefix("./test ")?.split_whitespace().find(|word| !word.starts_with('-'))
+}
+
+#[test]
+fn every_documented_name_of_a_test_matches_one() {
+    let mut names = Vec::new();
+    test_names(&root().join("crates"), &mut names);
+    let mut tried = 0;
+    for document in ["README.md", "CONTRIBUTING.md"] {
+        for line in command_lines(document) {
+            let Some(filter) = filter(&line) else { continue };
+            assert!(
+                names.iter().any(|name| name.contains(filter)),
+                "{document}: `{line}` runs nothing: no test has \"{filter}\" in its name"
+            );
+            tried += 1;
+        }
+    }
+    assert!(tried >= 3, "only {tried} names of tests were found");
+}
+
+#[test]
+fn a_test_is_named_by_its_modules_and_its_function_but_not_by_its_program() {
+    for (path, name) in [
+        ("crates/refrain-core/tests/timetable/tick_rule.rs", "tick_rule::f"),
+        ("crates/refrain-core/tests/timetable/main.rs", "f"),
+        ("crates/refrain-core/tests/states.rs", "f"),
+        ("crates/refrain-core/src/state/unit.rs", "state::unit::f"),
+        ("crates/refrain-core/src/lib.rs", "f"),
+    ] {
+        assert_eq!(test_name(Path::new(path), "f"), name, "{path}");
+    }
+    let text = "fn plain() {}\n\
+                #[test]\n#[should_panic]\nfn one() {\n    fn inner() {}\n}\n\
+                both_databases! {\n    async fn two(database) {\n    }\n}\n\
+                proptest! {\n    #[test]\n    fn three(a in b()) {}\n}\n\
+                #[tokio::test]\nasync fn four() {}\nasync fn story() {}\n";
+    assert_eq!(test_functions(text), ["one", "two", "three", "four"]);
+    assert_eq!(filter("./test --full every_zone"), Some("every_zone"));
+    assert_eq!(filter("./test --help"), None);
 }
 
 #[test]

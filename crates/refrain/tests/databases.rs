@@ -5,6 +5,11 @@
 #[macro_use]
 mod support;
 
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use refrain::core::{Key, SurrogateKey};
 use sqlx::error::ErrorKind;
 use support::TestDatabase;
@@ -21,6 +26,27 @@ fn odd_keys() -> Vec<String> {
     keys.push("x".repeat(512));
     keys.push("🦀".repeat(128));
     keys
+}
+
+/// Hundreds of texts of every kind, long and short, fit to be a key or not; the same ones each time.
+fn any_texts() -> Vec<String> {
+    let text = prop_oneof![
+        any::<String>(),
+        "\\PC{1,64}",
+        "[ '\"\\\\%_:;$?{}-]{1,512}",
+        "[aAäåßéıiIİ\u{301}\u{308}\u{3a9}\u{2126}\u{200b}\u{feff}\u{ffff}🦀\u{10ffff}]{1,130}",
+        "[a-c]{1,3}",
+        "[\\x00-\\x7f\u{80}-\u{9f}\u{2028}\u{2029}]{0,4}",
+        "x{500,520}",
+    ];
+    let texts = proptest::collection::vec(text, 600);
+    texts.new_tree(&mut TestRunner::deterministic()).unwrap().current()
+}
+
+/// What a key is, said again: 1 to 512 bytes on one line.
+fn is_fit(text: &str) -> bool {
+    let one_line = !text.contains(|c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}');
+    (1..=512).contains(&text.len()) && one_line
 }
 
 async fn with_table(database: &TestDatabase) {
@@ -41,6 +67,24 @@ both_databases! {
             database.execute("insert into keys (key) values ($1)", &[key.as_str()]).await.unwrap();
         }
         keys.sort();
+        assert_eq!(database.texts("select key from keys order by key").await, keys);
+    }
+
+    async fn f37_what_is_accepted_is_kept_unchanged(database) {
+        with_table(&database).await;
+        let (accepted, refused): (BTreeSet<String>, BTreeSet<String>) =
+            any_texts().into_iter().partition(|text| Key::parse(text).is_ok());
+        assert!(accepted.iter().all(|text| is_fit(text)), "{accepted:?}");
+        assert!(!refused.iter().any(|text| is_fit(text)), "{refused:?}");
+        assert!(accepted.len() > 300 && refused.len() > 50, "{} and {}", accepted.len(), refused.len());
+        for unfit in ["", "\0", "a\0b", "\u{1b}[0m", "a\n", "\u{85}", "\u{2028}", &"x".repeat(513)] {
+            assert!(Key::parse(unfit).is_err(), "{unfit:?}");
+        }
+
+        let keys: Vec<&str> = accepted.iter().map(String::as_str).collect();
+        let rows: Vec<String> = (1..=keys.len()).map(|number| format!("(${number})")).collect();
+        let insert = format!("insert into keys (key) values {}", rows.join(", "));
+        database.execute(insert.leak(), &keys).await.unwrap();
         assert_eq!(database.texts("select key from keys order by key").await, keys);
     }
 

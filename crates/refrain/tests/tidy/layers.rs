@@ -1,6 +1,6 @@
 //! Dependencies point one way: `refrain-cli → refrain → refrain-core`, skins to the facade, engine to store.
 
-use super::{File, Finding};
+use super::{File, Finding, syntax};
 
 /// Where it is forbidden (crate, and beginning of the path inside it), what, and why.
 const FORBIDDEN: [(&str, &str, &str, &str); 14] = [
@@ -20,41 +20,59 @@ const FORBIDDEN: [(&str, &str, &str, &str); 14] = [
     ("refrain-cli", "dashboard", "refrain::store", "a page is a skin over the facade"),
 ];
 
+/// Time comes into the core from outside, by one door.
+const CLOCKS: [&str; 4] = ["Timestamp::now", "Zoned::now", "SystemTime::now", "Instant::now"];
+const CLOCK_DOOR: &str = "clock.rs";
+
 /// Which of our crates may depend on which.
 const ALLOWED: [(&str, &[&str]); 3] =
     [("refrain-core", &[]), ("refrain", &["refrain-core"]), ("refrain-cli", &["refrain"])];
 
 pub(crate) fn point_one_way(files: &[File]) -> Vec<Finding> {
-    let imports = files.iter().flat_map(forbidden_imports);
-    imports.chain(files.iter().flat_map(forbidden_dependencies)).collect()
+    let paths = files.iter().flat_map(forbidden_paths);
+    paths.chain(files.iter().flat_map(forbidden_dependencies)).collect()
 }
 
-fn forbidden_imports(file: &File) -> Vec<Finding> {
-    let rules = FORBIDDEN.iter().filter(|(name, inside, ..)| {
-        file.source_of(name).is_some_and(|path| inside.is_empty() || path.starts_with(inside))
-    });
-    rules
-        .flat_map(|(_, _, import, why)| {
-            let code = file.lines().filter(|(_, line)| !line.trim_start().starts_with("//"));
-            code.filter(|(_, line)| mentions(line, import)).map(move |(line, _)| Finding {
-                path: file.path.clone(),
-                line,
-                rule: "layers",
-                what: format!("`{import}` may not be used here: {why}"),
-            })
+fn forbidden_paths(file: &File) -> Vec<Finding> {
+    let rules: Vec<_> = FORBIDDEN
+        .iter()
+        .filter(|(name, inside, ..)| file.source_of(name).is_some_and(|path| path.starts_with(inside)))
+        .collect();
+    let timeless = file.source_of("refrain-core").is_some_and(|path| path != CLOCK_DOOR);
+    let reason = |path: &str| {
+        let forbidden = rules.iter().find(|(_, _, module, _)| is_in(path, module)).map(|(.., why)| *why);
+        let clock = timeless && CLOCKS.iter().any(|clock| is_at_end(path, clock));
+        forbidden.or(clock.then_some("time comes in from outside, as an argument or a `Clock`"))
+    };
+    let paths = syntax::paths(file).into_iter();
+    paths
+        .filter_map(|path| Some((reason(&path.text)?, path)))
+        .map(|(why, path)| Finding {
+            path: file.path.clone(),
+            line: path.line,
+            rule: "layers",
+            what: format!("`{}` may not be used here: {why}", path.text),
         })
         .collect()
 }
 
-/// Whether a path stands in a line as such, not as the end of a longer word.
-fn mentions(line: &str, import: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(import).any(|(at, _)| {
-        let before = line.get(..at).and_then(|text| text.chars().next_back());
-        let after = line.get(at + import.len()..).and_then(|text| text.chars().next());
-        !before.is_some_and(|c| is_word(c) || c == ':')
-            && after.is_some_and(|c| c == ':' || c == ';' || c == ',')
-    })
+/// Whether a path leads into a module. The crate's own root is written in many ways, or not at all after
+/// `use super::*`.
+fn is_in(path: &str, module: &str) -> bool {
+    let (path, module) = match module.strip_prefix("crate::") {
+        Some(module) => (from_root(path), module),
+        None => (path, module),
+    };
+    path.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+fn from_root(path: &str) -> &str {
+    let above = ["crate::", "self::", "super::"].iter().find_map(|root| path.strip_prefix(root));
+    above.map_or(path, from_root)
+}
+
+fn is_at_end(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
 }
 
 fn forbidden_dependencies(file: &File) -> Vec<Finding> {
@@ -97,6 +115,46 @@ fn an_import_against_the_direction_is_found() {
     assert!(
         super::planted(point_one_way, &[(engine, "use crate::store::runs;\nuse tokio::time;\n")]).is_empty()
     );
+}
+
+#[test]
+fn a_forbidden_path_is_found_however_it_is_written() {
+    let core = "crates/refrain-core/src/tick.rs";
+    let store = "crates/refrain/src/store.rs";
+    let ledger = "crates/refrain/src/ledger/entry.rs";
+    for (path, fault) in [
+        (core, "use std::{fmt, fs};"),
+        (core, "use std::fs as disk;"),
+        (core, "use tokio as runtime;"),
+        (core, "fn f(file: &::std::fs::File) {}"),
+        (core, "fn f() { assert!(std::env::args().len() > 1); }"),
+        (core, "#[tokio::test] async fn f() {}"),
+        (core, "fn f() -> Timestamp { jiff::Timestamp::now() }"),
+        (core, "fn f(now: Option<Zoned>) -> Zoned { now.unwrap_or_else(Zoned::now) }"),
+        (core, "fn f() { println!(\"{:?}\", SystemTime::now()); }"),
+        (core, "fn f() { std::time::Instant::now(); }"),
+        (store, "use crate::{engine, store};"),
+        (store, "use super::engine;"),
+        (store, "use super::{engine::Worker, ledger};"),
+        (store, "fn f() -> super::super::engine::Worker {}"),
+        (store, "use super::*; fn f(worker: engine::Worker) {}"),
+        (ledger, "use crate::engine::*;"),
+        ("crates/refrain-cli/src/http/runs.rs", "use refrain::{core, store::Runs};"),
+    ] {
+        assert_eq!(super::planted(point_one_way, &[(path, fault)]), [format!("{path}:1")], "{fault}");
+    }
+    for (path, clean) in [
+        (core, "use std::{fmt, io::{self, Write as fs}};"),
+        (core, "/// std::fs::read()\nfn f() { \"tokio::time\"; } // Instant::now()"),
+        (core, "fn f(clock: &dyn Clock) { clock.now(); MyInstant::now(); }"),
+        ("crates/refrain-core/src/clock.rs", "fn f() { Instant::now(); }"),
+        ("crates/refrain-core/tests/retry.rs", "use std::fs;"),
+        (store, "use crate::{store, ledger}; fn f(engine: &Engine) { engine.name(); }"),
+        (store, "use other::engine;"),
+        ("crates/refrain/src/action.rs", "use crate::engine;"),
+    ] {
+        assert!(super::planted(point_one_way, &[(path, clean)]).is_empty(), "{clean}");
+    }
 }
 
 #[test]

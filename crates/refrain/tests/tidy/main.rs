@@ -14,6 +14,7 @@ mod length;
 mod migrations;
 mod names;
 mod statements;
+mod syntax;
 mod tree;
 mod words;
 
@@ -45,7 +46,7 @@ const RULES: [Rule; 8] = [
     length::is_bounded,
     migrations::are_numbered_alike,
     names::are_whole_words,
-    statements::are_referenced,
+    statements::are_in_place_and_used,
     words::are_fit_to_print,
 ];
 

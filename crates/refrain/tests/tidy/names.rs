@@ -1,36 +1,48 @@
 //! Names are whole words that say what a thing is.
 
-use super::{File, Finding};
+use super::{File, Finding, syntax};
 
 /// Drawers into which anything fits.
-const DRAWERS: [&str; 10] =
-    ["util", "utils", "helper", "helpers", "common", "manager", "misc", "shared", "stuff", "base"];
+const DRAWERS: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "manager", "misc"];
+/// Words that are drawers as a file or a directory, but can say something in a longer name.
+const DRAWERS_ON_DISK: [&str; 3] = ["shared", "stuff", "base"];
 
 pub(crate) fn are_whole_words(files: &[File]) -> Vec<Finding> {
-    let finding = |file: &File, line, name: &str| Finding {
-        path: file.path.clone(),
-        line,
-        rule: "names",
-        what: format!("`{name}` is a drawer, not a name: say what is in it"),
-    };
-    let paths = files.iter().flat_map(|file| drawers(&file.path).map(move |name| finding(file, 1, &name)));
-    let modules = files.iter().filter(|file| file.is(".rs")).flat_map(|file| {
-        let modules = file.lines().filter_map(|(line, text)| Some((line, module_name(text)?)));
-        modules.flat_map(move |(line, name)| drawers(name).map(move |drawer| finding(file, line, &drawer)))
-    });
-    paths.chain(modules).collect()
+    files.iter().flat_map(|file| paths(file).chain(declared(file))).collect()
 }
 
-fn module_name(line: &str) -> Option<&str> {
-    let line = line.trim();
-    let declared = line.strip_prefix("pub(crate) ").or(line.strip_prefix("pub ")).unwrap_or(line);
-    declared.strip_prefix("mod ")?.strip_suffix([';', '{']).map(str::trim)
+fn paths(file: &File) -> impl Iterator<Item = Finding> {
+    let parts = file.path.split(['/', '.', '_', '-']).map(str::to_ascii_lowercase);
+    parts.filter(|part| is_drawer(part) || DRAWERS_ON_DISK.contains(&part.as_str())).map(|part| {
+        let what = format!("`{part}` is a drawer, not a name: say what is in it");
+        Finding { path: file.path.clone(), line: 1, rule: "names", what }
+    })
 }
 
-/// The parts of a path or name that are drawers.
-fn drawers(path: &str) -> impl Iterator<Item = String> + use<> {
-    let parts: Vec<String> = path.split(['/', '.', '_', '-']).map(str::to_ascii_lowercase).collect();
-    parts.into_iter().filter(|part| DRAWERS.contains(&part.as_str()))
+fn declared(file: &File) -> impl Iterator<Item = Finding> {
+    let names = syntax::names(file).into_iter();
+    names.filter(|name| words(&name.text).iter().any(|word| is_drawer(word))).map(|name| {
+        let what = format!("`{}` is a drawer, not a name: say what is in it", name.text);
+        Finding { path: file.path.clone(), line: name.line, rule: "names", what }
+    })
+}
+
+fn is_drawer(word: &str) -> bool {
+    DRAWERS.contains(&word)
+}
+
+/// `run` and `manager` of `RunManager`, and of `run_manager`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for character in name.chars() {
+        if character == '_' || character.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.extend(character.to_lowercase().filter(|c| *c != '_'));
+        }
+    }
+    words
 }
 
 #[test]
@@ -53,4 +65,30 @@ fn a_drawer_is_found() {
     );
     let clean = [("crates/refrain/src/database.rs", "//! Why.\nmod utility_of_nothing;\n")];
     assert!(super::planted(are_whole_words, &clean).is_empty());
+}
+
+#[test]
+fn a_drawer_is_found_as_a_word_of_any_declared_name() {
+    let path = "crates/refrain/src/run.rs";
+    for drawer in [
+        "struct RunManager;",
+        "enum Misc {}",
+        "pub(crate) trait HTTPUtils {}",
+        "type CommonRun = Run;",
+        "impl Run { fn parse_helper(&self) {} }",
+        "fn f() { fn util() {} }",
+        "mod run_utils {}",
+        "proptest! { fn helpers(a in b()) {} }",
+    ] {
+        assert_eq!(super::planted(are_whole_words, &[(path, drawer)]), [format!("{path}:1")], "{drawer}");
+    }
+    for clean in [
+        "struct Utility;",
+        "fn managers_are_people() {}",
+        "fn f(helper: Helper) { manager(); }",
+        "// fn util",
+        "struct SharedBase;",
+    ] {
+        assert!(super::planted(are_whole_words, &[(path, clean)]).is_empty(), "{clean}");
+    }
 }

@@ -2,19 +2,29 @@
 
 use super::{File, Finding};
 
-pub(crate) fn are_referenced(files: &[File]) -> Vec<Finding> {
-    let statements = files.iter().filter(|file| file.is(".sql") && file.path.contains("/sql/"));
-    statements
-        .filter(|statement| {
+pub(crate) fn are_in_place_and_used(files: &[File]) -> Vec<Finding> {
+    let fault = |statement: &File| {
+        let path = format!("/{}", statement.path);
+        match path.rsplit_once("/sql/") {
             // `include_str!` gives a path from the including file; its end is what both have in common.
-            let end = statement.path.rsplit_once("/sql/").map_or("", |(_, end)| end);
-            !files.iter().any(|file| file.is(".rs") && file.text.contains(&format!("sql/{end}\"")))
-        })
-        .map(|statement| Finding {
-            path: statement.path.clone(),
+            Some((_, end)) => {
+                let included = format!("sql/{end}\"");
+                let used = files.iter().any(|file| file.is(".rs") && file.text.contains(&included));
+                (!used).then_some("no Rust file includes this statement: delete it")
+            }
+            None if path.contains("/migrations/") => None,
+            None => Some("a statement lives in a directory `sql`, a migration in `migrations`: move it"),
+        }
+    };
+    files
+        .iter()
+        .filter(|file| file.is(".sql"))
+        .filter_map(|file| Some((file, fault(file)?)))
+        .map(|(file, what)| Finding {
+            path: file.path.clone(),
             line: 1,
             rule: "statements",
-            what: "no Rust file includes this statement: delete it".to_owned(),
+            what: what.to_owned(),
         })
         .collect()
 }
@@ -23,6 +33,19 @@ pub(crate) fn are_referenced(files: &[File]) -> Vec<Finding> {
 fn a_statement_that_nothing_includes_is_found() {
     let statement = ("crates/refrain/sql/run/open.sql", "-- Why.\nselect 1;");
     let user = ("crates/refrain/src/store/catalog.rs", "include_str!(\"../../sql/run/open.sql\")");
-    assert!(super::planted(are_referenced, &[statement, user]).is_empty());
-    assert_eq!(super::planted(are_referenced, &[statement]), ["crates/refrain/sql/run/open.sql:1"]);
+    assert!(super::planted(are_in_place_and_used, &[statement, user]).is_empty());
+    assert_eq!(super::planted(are_in_place_and_used, &[statement]), ["crates/refrain/sql/run/open.sql:1"]);
+}
+
+#[test]
+fn a_statement_out_of_place_is_found() {
+    for stray in ["crates/refrain/src/store/open.sql", "crates/refrain/tests/mysql/open.sql", "open.sql"] {
+        let user = ("crates/refrain/src/store/catalog.rs", "include_str!(\"open.sql\")");
+        assert_eq!(
+            super::planted(are_in_place_and_used, &[(stray, "-- Why.\nselect 1;"), user]),
+            [format!("{stray}:1")]
+        );
+    }
+    let migration = "crates/refrain/migrations/store/sqlite/0001_initial.sql";
+    assert!(super::planted(are_in_place_and_used, &[(migration, "-- Why.\nselect 1;")]).is_empty());
 }
