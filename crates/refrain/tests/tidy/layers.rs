@@ -1,6 +1,6 @@
 //! Dependencies point one way: `refrain-cli → refrain → refrain-core`, skins to the facade, engine to store.
 
-use super::{File, Finding};
+use super::{File, Finding, tokens};
 
 /// Where it is forbidden (crate, and beginning of the path inside it), what, and why.
 const FORBIDDEN: [(&str, &str, &str, &str); 14] = [
@@ -29,32 +29,54 @@ pub(crate) fn point_one_way(files: &[File]) -> Vec<Finding> {
     imports.chain(files.iter().flat_map(forbidden_dependencies)).collect()
 }
 
+/// The core is handed the time: reading a clock there would make a decision that cannot be made again.
+pub(crate) fn the_core_reads_no_clock(files: &[File]) -> Vec<Finding> {
+    let core = files.iter().filter(|file| file.source_of("refrain-core").is_some());
+    core.flat_map(|file| {
+        let paths = tokens::paths(&file.text).unwrap_or_default();
+        paths.into_iter().filter(|(_, path)| path.ends_with("::now")).map(|(line, path)| Finding {
+            path: file.path.clone(),
+            line,
+            rule: "clock",
+            what: format!("`{path}` reads a clock: take the time as an argument"),
+        })
+    })
+    .collect()
+}
+
 fn forbidden_imports(file: &File) -> Vec<Finding> {
-    let rules = FORBIDDEN.iter().filter(|(name, inside, ..)| {
-        file.source_of(name).is_some_and(|path| inside.is_empty() || path.starts_with(inside))
+    let rules = FORBIDDEN.iter().filter_map(|(name, inside, import, why)| {
+        let within = file.source_of(name)?.strip_prefix(inside)?;
+        (inside.is_empty() || within.starts_with(['/', '.'])).then_some((import, why))
     });
-    rules
-        .flat_map(|(_, _, import, why)| {
-            let code = file.lines().filter(|(_, line)| !line.trim_start().starts_with("//"));
-            code.filter(|(_, line)| mentions(line, import)).map(move |(line, _)| Finding {
-                path: file.path.clone(),
-                line,
-                rule: "layers",
-                what: format!("`{import}` may not be used here: {why}"),
-            })
+    let rules: Vec<_> = rules.collect();
+    let paths = if rules.is_empty() { Vec::new() } else { tokens::paths(&file.text).unwrap_or_default() };
+    let used = paths.into_iter().map(|(line, path)| (line, from_the_crate(&file.path, path)));
+    used.filter_map(|(line, path)| Some((line, rules.iter().find(|(import, _)| **import == path)?)))
+        .map(|(line, (import, why))| Finding {
+            path: file.path.clone(),
+            line,
+            rule: "layers",
+            what: format!("`{import}` may not be used here: {why}"),
         })
         .collect()
 }
 
-/// Whether a path stands in a line as such, not as the end of a longer word.
-fn mentions(line: &str, import: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(import).any(|(at, _)| {
-        let before = line.get(..at).and_then(|text| text.chars().next_back());
-        let after = line.get(at + import.len()..).and_then(|text| text.chars().next());
-        !before.is_some_and(|c| is_word(c) || c == ':')
-            && after.is_some_and(|c| c == ':' || c == ';' || c == ',')
-    })
+/// `super::super::engine` in `store/runs.rs` is `crate::engine`.
+fn from_the_crate(file: &str, path: String) -> String {
+    let Some((_, inside)) = file.split_once("/src/") else { return path };
+    let inside = inside.trim_end_matches(".rs").trim_end_matches("/mod");
+    let mut module: Vec<&str> = inside.split('/').collect();
+    let mut rest = path.as_str();
+    while let Some(after) = rest.strip_prefix("super::") {
+        module.pop();
+        rest = after;
+    }
+    if rest.len() == path.len() {
+        path
+    } else {
+        ["crate"].into_iter().chain(module).chain([rest]).collect::<Vec<_>>().join("::")
+    }
 }
 
 fn forbidden_dependencies(file: &File) -> Vec<Finding> {
@@ -93,10 +115,30 @@ fn an_import_against_the_direction_is_found() {
         super::planted(point_one_way, &[(store, "use crate::engine::Worker;\n")]),
         [format!("{store}:1")]
     );
+    for other in
+        ["use super::super::engine;", "use crate::{engine::Worker, store};", "m!(crate::engine::f())"]
+    {
+        assert_eq!(super::planted(point_one_way, &[(store, other)]), [format!("{store}:1")], "{other}");
+    }
+    let storefront = "crates/refrain/src/storefront.rs";
     let engine = "crates/refrain/src/engine/worker.rs";
+    assert!(
+        super::planted(point_one_way, &[(storefront, "use crate::engine;"), (core, "use std::{fmt, str};")])
+            .is_empty()
+    );
     assert!(
         super::planted(point_one_way, &[(engine, "use crate::store::runs;\nuse tokio::time;\n")]).is_empty()
     );
+}
+
+#[test]
+fn a_clock_that_is_read_in_the_core_is_found() {
+    let core = "crates/refrain-core/src/tick.rs";
+    let found =
+        super::planted(the_core_reads_no_clock, &[(core, "//! Why.\nlet now = jiff::Zoned::now();\n")]);
+    assert_eq!(found, [format!("{core}:2")]);
+    let clean = [(core, "let due = clock.now();"), ("crates/refrain/src/engine.rs", "Instant::now()")];
+    assert!(super::planted(the_core_reads_no_clock, &clean).is_empty());
 }
 
 #[test]

@@ -1,17 +1,18 @@
 //! Files of at most 400 lines, functions of at most 70: what is longer has two subjects.
 
-use syn::visit::{self, Visit};
-
+use super::tokens::{self, Function};
 use super::{File, Finding};
 
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
 
 pub(crate) fn is_bounded(files: &[File]) -> Vec<Finding> {
-    let written_by_hand = |file: &&File| file.is(".rs") || file.is(".sql") || !file.path.contains('.');
-    let long_files = files.iter().filter(written_by_hand).filter_map(|file| {
+    let is_source = |file: &&File| {
+        [".rs", ".sql", ".py", ".sh"].iter().any(|end| file.is(end)) || file.text.starts_with("#!/")
+    };
+    let long_files = files.iter().filter(is_source).filter_map(|file| {
         let lines = file.text.lines().count();
-        (lines > FILE_LINES_MAX && !file.path.starts_with("LICENSE")).then(|| Finding {
+        (lines > FILE_LINES_MAX).then(|| Finding {
             path: file.path.clone(),
             line: FILE_LINES_MAX + 1,
             rule: "length",
@@ -22,51 +23,23 @@ pub(crate) fn is_bounded(files: &[File]) -> Vec<Finding> {
 }
 
 fn long_functions(file: &File) -> Vec<Finding> {
-    let mut functions = Functions { path: &file.path, findings: Vec::new() };
-    match syn::parse_file(&file.text) {
-        Ok(parsed) => functions.visit_file(&parsed),
-        Err(error) => functions.find(1, format!("the file cannot be read as Rust: {error}")),
-    }
-    functions.findings
-}
-
-struct Functions<'f> {
-    path: &'f str,
-    findings: Vec<Finding>,
-}
-
-impl Functions<'_> {
-    fn find(&mut self, line: usize, what: String) {
-        self.findings.push(Finding { path: self.path.to_owned(), line, rule: "length", what });
-    }
-
-    fn measure(&mut self, signature: &syn::Signature, block: &syn::Block) {
-        let (first, last) = (signature.fn_token.span.start().line, block.brace_token.span.close().end().line);
-        let lines = last - first + 1;
-        if lines > FUNCTION_LINES_MAX {
-            let name = &signature.ident;
-            self.find(first, format!("`{name}` has {lines} lines, more than {FUNCTION_LINES_MAX}: split it"));
-        }
-    }
-}
-
-impl<'ast> Visit<'ast> for Functions<'_> {
-    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
-        self.measure(&function.sig, &function.block);
-        visit::visit_item_fn(self, function);
-    }
-
-    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
-        self.measure(&function.sig, &function.block);
-        visit::visit_impl_item_fn(self, function);
-    }
-
-    fn visit_trait_item_fn(&mut self, function: &'ast syn::TraitItemFn) {
-        if let Some(block) = &function.default {
-            self.measure(&function.sig, block);
-        }
-        visit::visit_trait_item_fn(self, function);
-    }
+    let find = |line, what| Finding { path: file.path.clone(), line, rule: "length", what };
+    let functions = match tokens::functions(&file.text) {
+        Ok(functions) => functions,
+        Err(fault) => return vec![find(1, fault)],
+    };
+    let lines = |function: &Function| function.last - function.first + 1;
+    functions
+        .iter()
+        .filter(|function| lines(function) > FUNCTION_LINES_MAX)
+        .map(|function| {
+            let (name, lines) = (&function.name, lines(function));
+            find(
+                function.first,
+                format!("`{name}` has {lines} lines, more than {FUNCTION_LINES_MAX}: split it"),
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -76,7 +49,13 @@ fn what_is_too_long_is_found() {
     assert_eq!(super::planted(is_bounded, &[("a.rs", &body(71))]), ["a.rs:1"]);
     let method = format!("struct S;\nimpl S {{\n{}}}\n", body(71));
     assert_eq!(super::planted(is_bounded, &[("a.rs", &method)]), ["a.rs:3"]);
+    let story = format!("both_databases! {{\n{}}}\n", body(71));
+    assert_eq!(super::planted(is_bounded, &[("a.rs", &story)]), ["a.rs:2"]);
+    assert_eq!(super::planted(is_bounded, &[("a.rs", "fn f( {")]), ["a.rs:1"]);
     assert_eq!(super::planted(is_bounded, &[("a.rs", &"// x\n".repeat(401))]), ["a.rs:401"]);
     assert!(super::planted(is_bounded, &[("a.rs", &"// x\n".repeat(400))]).is_empty());
-    assert_eq!(super::planted(is_bounded, &[("test", &"echo\n".repeat(401))]), ["test:401"]);
+    assert_eq!(
+        super::planted(is_bounded, &[("test", &format!("#!/bin/sh\n{}", "echo\n".repeat(400)))]),
+        ["test:401"]
+    );
 }
