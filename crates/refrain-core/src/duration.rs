@@ -77,16 +77,7 @@ pub fn parse_range(text: &str) -> Result<(Duration, Duration), ParseError> {
         return Err(ParseError::whole("range of durations", text, "there is no `..` in it").help(advice));
     };
     let inside = |part: &str, offset: usize| {
-        parse(part).map_err(|error| {
-            let span = error.span();
-            ParseError::new(
-                "range of durations",
-                text,
-                span.start + offset..span.end + offset,
-                error.reason(),
-            )
-            .help(advice)
-        })
+        parse(part).map_err(|error| error.inside("range of durations", text, offset))
     };
     let (low, high) = (inside(low, 0)?, inside(high, low.len() + 2)?);
     if low > high {

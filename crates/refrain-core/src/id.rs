@@ -13,16 +13,18 @@ use crate::encoding::{Domain, EncodingError, Parts};
 use crate::key::Key;
 use crate::name::{JobName, ProjectName};
 use crate::parse_error::ParseError;
+use crate::run_name::RunKey;
 
 /// The public id of a run.
 ///
 /// ```
-/// use refrain_core::{JobName, Key, ProjectName, RunId};
+/// use refrain_core::{JobName, Key, ProjectName, RunId, RunKey};
 ///
 /// let (project, job) = (ProjectName::parse("shop")?, JobName::parse("welcome-email")?);
-/// let id = RunId::of(&project, &job, &Key::parse("42")?);
+/// let key = RunKey::queued(Key::parse("42")?);
+/// let id = RunId::of(&project, &job, &key);
 /// assert_eq!(id.to_string().parse(), Ok(id));
-/// assert_eq!(id, RunId::of(&project, &job, &Key::parse("42")?));
+/// assert_eq!(id, RunId::of(&project, &job, &key));
 /// # Ok::<(), refrain_core::ParseError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,8 +60,8 @@ pub struct SurrogateKey(Uuid);
 
 impl RunId {
     /// Hashes the project, the job and the run's key.
-    pub fn of(project: &ProjectName, job: &JobName, key: &Key) -> Self {
-        Self(Uuid::of_bounded(Domain::Run, &[project.as_str(), job.as_str(), key.as_str()]))
+    pub fn of(project: &ProjectName, job: &JobName, key: &RunKey) -> Self {
+        Self(Uuid::of_bounded(Domain::Run, &[project.as_str(), job.as_str(), key.as_key().as_str()]))
     }
 }
 

@@ -125,10 +125,10 @@ macro_rules! key {
 /// A window's ends say which work it is:
 ///
 /// ```
-/// use refrain_core::{Grid, Zone, key};
+/// use refrain_core::{Zone, key, window_name};
 ///
-/// let hour = Grid::parse("hour")?.window_at(&Zone::utc(), "2026-06-09T14:30:00Z".parse()?).unwrap();
-/// assert_eq!(key!("digest", "acme", hour.start())?.as_str(), "digest:acme:2026-06-09T14%3A00%3A00Z");
+/// let start = window_name::parse("2026-06-09T14:00", &Zone::utc())?;
+/// assert_eq!(key!("digest", "acme", start)?.as_str(), "digest:acme:2026-06-09T14%3A00%3A00Z");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

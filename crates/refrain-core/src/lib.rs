@@ -8,7 +8,7 @@
 //!
 //! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`content`], [`run_name`]
 //! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
-//! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`retry`]
+//! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`retry`]
 //! - What may follow what: [`state`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
 //! - What a person wrote: [`parse_error`]
@@ -30,6 +30,7 @@ pub mod parse_error;
 pub mod random;
 pub mod retry;
 pub mod revision;
+pub mod revisions;
 pub mod run_name;
 pub mod schedule;
 pub mod state;
@@ -50,7 +51,8 @@ pub use name::{JobName, ProjectName, Scope};
 pub use parse_error::ParseError;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use retry::{Backoff, Retry};
-pub use revision::{Revision, Revisions};
+pub use revision::{EditError, Revision};
+pub use revisions::{Revisions, RevisionsError};
 pub use run_name::{RunKey, RunName};
 pub use schedule::{Dst, Fold, Gap, Schedule, Ticks};
 pub use tick::{Opening, Pass, Shape};

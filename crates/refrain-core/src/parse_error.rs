@@ -10,6 +10,9 @@ use std::ops::Range;
 /// The longest text that is shown back; what is longer is cut, so that an error stays readable.
 const SHOWN_CHARACTERS: usize = 120;
 
+/// The longest reason or advice.
+const MESSAGE_CHARACTERS: usize = 400;
+
 /// A text that could not be read.
 ///
 /// ```
@@ -39,7 +42,22 @@ impl ParseError {
     pub fn new(what: &'static str, text: &str, span: Range<usize>, reason: impl Into<String>) -> Self {
         let end = span.end.min(text.len());
         let start = span.start.min(end);
-        ParseError { what, text: text.to_owned(), span: start..end, reason: reason.into(), help: None }
+        ParseError {
+            what,
+            text: text.to_owned(),
+            span: start..end,
+            reason: harmless(&reason.into()),
+            help: None,
+        }
+    }
+
+    /// The same fault, shown inside a longer text in which this one begins at byte `offset`.
+    #[must_use]
+    pub fn inside(self, what: &'static str, text: &str, offset: usize) -> Self {
+        let Range { start, end } = self.span;
+        let whole =
+            Self::new(what, text, start.saturating_add(offset)..end.saturating_add(offset), self.reason);
+        ParseError { help: self.help, ..whole }
     }
 
     /// The whole text is wrong.
@@ -50,7 +68,7 @@ impl ParseError {
     /// Adds what to write instead.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(harmless(&help.into()));
         self
     }
 
@@ -84,6 +102,19 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
+/// An error may quote what was typed: it must not move the terminal's cursor, nor fill the screen.
+fn harmless(words: &str) -> String {
+    let mut shown: String = words.chars().take(MESSAGE_CHARACTERS).map(printable).collect();
+    if words.chars().nth(MESSAGE_CHARACTERS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn printable(character: char) -> char {
+    if character.is_control() { '\u{fffd}' } else { character }
+}
+
 /// The part of the text that is shown, in characters: control characters are replaced, so that an error
 /// cannot move the terminal's cursor, and a long text is cut around the span.
 struct Shown {
@@ -97,7 +128,6 @@ impl Shown {
         let before = text.char_indices().take_while(|(at, _)| *at < span.start).count();
         let inside = text.char_indices().filter(|(at, _)| span.contains(at)).count();
         let skipped = before.saturating_sub(SHOWN_CHARACTERS / 2);
-        let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
         let mut line: String = text.chars().skip(skipped).take(SHOWN_CHARACTERS).map(printable).collect();
         let mut indent = before - skipped;
         if skipped > 0 {
@@ -136,8 +166,17 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let shown = ParseError::whole("key", "a\u{1b}[2Jb", "control characters").to_string();
-        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+        let escape = "a\u{1b}[2Jb".repeat(100_000);
+        let shown = ParseError::whole("key", &escape, format!("`{escape}`")).help(&*escape).to_string();
+        assert!(!shown.contains('\u{1b}'));
+        assert!(shown.chars().count() < 1_200);
+    }
+
+    #[test]
+    fn a_fault_of_a_part_is_shown_in_the_whole() {
+        let part = ParseError::new("duration", "5x", 1..2, "`x` is no unit of time").help("write m");
+        let whole = part.inside("schedule", "every 5x", 6);
+        assert_eq!((whole.span(), whole.advice()), (7..8, Some("write m")));
     }
 
     #[test]

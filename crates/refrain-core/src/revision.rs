@@ -1,29 +1,34 @@
 //! Revisions: a timetable may be edited, and the windows of the past stay what they were.
 //!
 //! Each edit is a revision. It takes over where the windows of the one before ended: if that is not a line
-//! of its own grid, what lies between is one short window, a [`Remainder`](Shape::Remainder). So the
+//! of its own grid, what lies between is one window of odd length, a [`Remainder`](Shape::Remainder). So the
 //! windows of two revisions never overlap, no time falls between them, and a window of last year is judged
 //! by the timetable that was in force then. Ticks before the edit were not the new timetable's: what it finds
 //! uncovered opens at its first tick after the edit, on time.
 //!
-//! A start that is moved later leaves out what lies before it. One that is moved earlier opens nothing by
-//! itself: those windows are a backfill, which says what it will do before it does it.
+//! A timetable that never opened a window leaves no trace: whoever mistypes a start and mends it has lost
+//! nothing. A start that is moved later leaves out what lies before it. One that is moved earlier opens nothing
+//! by itself: those windows are a backfill, which says what it will do before it does it.
+//!
+//! A store keeps all the fields of a [`Revision`], and beside the current one how far windows are *covered*: the
+//! end of the last window that was opened. Windows that were opened are rows and are read as such; what is
+//! computed here says which ones must exist.
 
 use std::cmp::Ordering;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::catch_up::ON_TIME;
 use crate::grid::Grid;
-use crate::tick::Shape;
+use crate::tick::{Opening, Shape};
 use crate::timetable::Timetable;
-use crate::window::Window;
-use crate::{ParseError, window_name};
+use crate::window::{LogicalTime, Window};
+use crate::zone::second_before;
 
 /// A timetable and the time it is in force for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
-    /// Counted from 1.
+    /// Grows with each edit.
     pub number: u32,
     /// What it says.
     pub timetable: Timetable,
@@ -37,19 +42,40 @@ pub struct Revision {
     pub ticks_after: Timestamp,
 }
 
+/// Why a timetable could not be edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// Windows are due under the timetable in force.
+    #[error(
+        "the window {} was due at {} under the timetable that is to be replaced: open what is due first",
+        .0.window, .0.tick
+    )]
+    StillDue(Opening),
+    /// The new schedule never ticks.
+    #[error("the schedule does not tick before the year 5000")]
+    NeverTicks,
+}
+
 impl Revision {
-    fn first(timetable: Timetable, now: Timestamp) -> Option<Revision> {
+    /// With a start, windows begin there. Without one, the first tick opens the last whole window.
+    pub(crate) fn first(number: u32, timetable: Timetable, now: Timestamp) -> Option<Revision> {
         let (from, ticks_after) = match timetable.start {
-            Some(start) => (start, start),
+            Some(start) => (start.timestamp(), start.timestamp()),
             None => first_window(&timetable, now)?,
         };
-        Some(Revision { number: 1, timetable, from, until: None, joins: false, ticks_after })
+        Some(Revision { number, timetable, from, until: None, joins: false, ticks_after })
     }
 
-    fn followed_by(&self, timetable: Timetable, covered: Timestamp, now: Timestamp) -> Revision {
-        let later_start = timetable.start.filter(|start| *start > covered);
+    /// A revision that takes over at `covered`.
+    pub(crate) fn following(
+        number: u32,
+        timetable: Timetable,
+        covered: Timestamp,
+        now: Timestamp,
+    ) -> Revision {
+        let later_start = timetable.start.map(LogicalTime::timestamp).filter(|start| *start > covered);
         Revision {
-            number: self.number.saturating_add(1),
+            number,
             from: later_start.unwrap_or(covered),
             joins: later_start.is_none(),
             timetable,
@@ -58,20 +84,37 @@ impl Revision {
         }
     }
 
-    /// The windows that this revision gives to the time after `after` and up to `until`, in order. The first
-    /// revision also speaks for the time before it.
+    /// The windows that must exist by this revision and end after `after` and not after `until`, in order.
     pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
         let until = self.until.map_or(until, |end| end.min(until));
-        let line = self.timetable.line_at_or_before(after);
-        let position = match self.number {
-            1 => line,
-            _ => Some(line.map_or(self.from, |line| line.max(self.from))),
-        };
-        position
-            .into_iter()
-            .flat_map(|position| self.windows_from(position))
+        self.windows_from(self.beginning_at_or_before(after))
             .skip_while(move |(window, _)| window.end().timestamp() <= after)
             .take_while(move |(window, _)| window.end().timestamp() <= until)
+    }
+
+    /// The windows that its grid gives to the time before it, for a backfill of what nobody expected.
+    pub(crate) fn windows_before(&self, after: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+        let first = self.windows_from(self.from).next().map(|(window, _)| window.start().timestamp());
+        let cells = self.timetable.grid.windows_after(&self.timetable.zone, after);
+        let is_tick = self.timetable.grid == Grid::Tick;
+        let ticks = is_tick.then(|| self.timetable.ticks());
+        let start = ticks.and_then(|ticks| ticks.at_or_before(after));
+        let from_tick_to_tick = std::iter::successors(start, move |at| ticks?.after(*at))
+            .zip(std::iter::successors(start, move |at| ticks?.after(*at)).skip(1))
+            .map_while(|(start, end)| Window::stored(start, end).ok());
+        cells
+            .chain(from_tick_to_tick)
+            .take_while(move |window| first.is_some_and(|first| window.end().timestamp() <= first))
+            .map(|window| (window, Shape::Whole))
+    }
+
+    /// Where one of its windows begins: at `from`, or at the last line at or before `after`.
+    fn beginning_at_or_before(&self, after: Timestamp) -> Timestamp {
+        let first_end = self.windows_from(self.from).next().map(|(window, _)| window.end().timestamp());
+        if first_end.is_none_or(|end| after < end) {
+            return self.from;
+        }
+        self.timetable.line_at_or_before(after).unwrap_or(self.from)
     }
 
     /// The windows that follow `covered` without gap, the first cut short if `covered` is not a line.
@@ -81,7 +124,7 @@ impl Revision {
             move |cell| match cell.start().timestamp().cmp(&covered) {
                 Ordering::Less if whole_only => None,
                 Ordering::Less => {
-                    Some((Window::new(covered, cell.end().timestamp()).ok()?, Shape::Remainder))
+                    Some((Window::stored(covered, cell.end().timestamp()).ok()?, Shape::Remainder))
                 }
                 Ordering::Equal | Ordering::Greater => Some((cell, Shape::Whole)),
             },
@@ -93,13 +136,12 @@ impl Revision {
     fn tick_windows_from(&self, covered: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
         let mut start = covered;
         std::iter::from_fn(move || {
-            let end = match self.timetable.ticks() {
-                ticks if start < self.from => ticks.after(start)?.min(self.from),
-                ticks => ticks.after(start.max(self.ticks_after))?,
-            };
-            let window = Window::new(start, end).ok()?;
+            let ticks = self.timetable.ticks();
+            let end = ticks.after(start.max(self.ticks_after))?;
+            let window = Window::stored(start, end).ok()?;
+            let is_whole = ticks.at_or_before(second_before(end)) == Some(start);
             start = end;
-            Some((window, Shape::Whole))
+            Some((window, if is_whole { Shape::Whole } else { Shape::Remainder }))
         })
     }
 }
@@ -111,104 +153,5 @@ fn first_window(timetable: &Timetable, now: Timestamp) -> Option<(Timestamp, Tim
     let is_on_time = |tick: &Timestamp| now.duration_since(*tick).unsigned_abs() <= ON_TIME;
     let tick = ticks.at_or_before(now).filter(is_on_time).or_else(|| ticks.after(now))?;
     let end = timetable.line_at_or_before(tick)?;
-    Some((timetable.line_at_or_before(second_before(end)?)?, second_before(tick)?))
-}
-
-fn second_before(at: Timestamp) -> Option<Timestamp> {
-    at.checked_sub(SignedDuration::from_secs(1)).ok()
-}
-
-/// All revisions of one job's timetable, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revisions {
-    past: Vec<Revision>,
-    current: Revision,
-}
-
-impl Revisions {
-    /// The first timetable of a job, seen at `now`. With a start, windows begin there. Without one, the first
-    /// tick opens the last whole window.
-    ///
-    /// None if the schedule does not tick within the years that can be written.
-    pub fn first(timetable: Timetable, now: Timestamp) -> Option<Revisions> {
-        Some(Revisions { past: Vec::new(), current: Revision::first(timetable, now)? })
-    }
-
-    /// The revisions as they were stored, in order. None if there are none.
-    pub fn stored(mut revisions: Vec<Revision>) -> Option<Revisions> {
-        let current = revisions.pop()?;
-        Some(Revisions { past: revisions, current })
-    }
-
-    /// The one in force.
-    pub fn current(&self) -> &Revision {
-        &self.current
-    }
-
-    /// All of them, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Revision> {
-        self.past.iter().chain([&self.current])
-    }
-
-    /// Takes a timetable that was edited at `now`; `covered` is the end of the last window that was opened. The
-    /// timetable before must have had its last [`pass`](Revision::pass) at `now`: what was due under it is
-    /// its own. Gives whether anything changed.
-    pub fn edit(&mut self, timetable: Timetable, covered: Timestamp, now: Timestamp) -> bool {
-        if timetable == self.current.timetable {
-            return false;
-        }
-        let covered = covered.max(self.current.from);
-        let next = self.current.followed_by(timetable, covered, now);
-        let mut before = std::mem::replace(&mut self.current, next);
-        before.until = Some(covered);
-        self.past.push(before);
-        true
-    }
-
-    /// The windows that end after `after` and not after `until`, each by the timetable in force for it.
-    pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
-        self.iter().flat_map(move |revision| revision.windows(after, until))
-    }
-
-    /// Finds a window by its name, as it was called under the timetable in force for it.
-    ///
-    /// ```
-    /// use refrain_core::{Dst, Grid, Revisions, Schedule, Timetable, Zone};
-    ///
-    /// let hourly = Timetable {
-    ///     schedule: Schedule::parse("5 * * * *")?,
-    ///     zone: Zone::parse("Europe/Berlin")?,
-    ///     grid: Grid::parse("hour")?,
-    ///     dst: Dst::default(),
-    ///     start: None,
-    /// };
-    /// let revisions = Revisions::first(hourly, "2026-06-09T12:00:00Z".parse()?).expect("it ticks");
-    /// assert_eq!(revisions.find("2026-06-09T14:00")?.start().to_string(), "2026-06-09T12:00:00Z");
-    /// let error = revisions.find("2026-06-09T14:30").unwrap_err();
-    /// assert_eq!(error.advice(), Some("it lies in the window 2026-06-09T14:00"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn find(&self, name: &str) -> Result<Window, ParseError> {
-        let mut fault = None;
-        for revision in [&self.current].into_iter().chain(self.past.iter().rev()) {
-            let Timetable { zone, grid, .. } = &revision.timetable;
-            let at = match window_name::parse(name, zone) {
-                Ok(start) => start.timestamp(),
-                Err(error) => {
-                    fault.get_or_insert(error);
-                    continue;
-                }
-            };
-            let around = revision.windows(at, Timestamp::MAX).next().map(|(window, _)| window);
-            match around.filter(|window| window.contains(at)) {
-                Some(window) if window.start().timestamp() == at => return Ok(window),
-                Some(window) => {
-                    let containing = window_name::write(window.start(), *grid, zone);
-                    fault = Some(window_name::not_a_start(name, Some(containing)));
-                }
-                None => fault = fault.or_else(|| Some(window_name::not_a_start(name, None))),
-            }
-        }
-        Err(fault.unwrap_or_else(|| window_name::not_a_start(name, None)))
-    }
+    Some((timetable.line_at_or_before(second_before(end))?, second_before(tick)))
 }

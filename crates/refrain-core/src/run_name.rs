@@ -66,9 +66,9 @@ impl str::FromStr for RunName {
             return Err(ParseError::whole(WHAT, text, "there is neither `@` nor `#` in it").help(ADVICE));
         };
         let (job, rest) = text.split_at(at);
-        let job = JobName::parse(job).map_err(|error| inside(text, 0, &error))?;
+        let job = JobName::parse(job).map_err(|error| error.inside(WHAT, text, 0))?;
         if let Some(key) = rest.strip_prefix('#') {
-            let key = Key::parse(key).map_err(|error| inside(text, at + 1, &error))?;
+            let key = Key::parse(key).map_err(|error| error.inside(WHAT, text, at + 1))?;
             return Ok(RunName::Queued { job, key });
         }
         let rest = rest.get(1..).unwrap_or_default();
@@ -81,19 +81,12 @@ impl str::FromStr for RunName {
             Some(both) => both,
             None => (rest, ""),
         };
-        let scope = Scope::parse(scope).map_err(|error| inside(text, at + 2 + window.len(), &error))?;
+        let scope = Scope::parse(scope).map_err(|error| error.inside(WHAT, text, at + 2 + window.len()))?;
         if window.is_empty() {
             return Err(ParseError::new(WHAT, text, at..at + 1, "no window follows").help(ADVICE));
         }
         Ok(RunName::Windowed { job, window: window.to_owned(), scope })
     }
-}
-
-/// A fault of a part, shown inside the whole.
-fn inside(text: &str, offset: usize, error: &ParseError) -> ParseError {
-    let span = error.span();
-    let whole = ParseError::new(WHAT, text, offset + span.start..offset + span.end, error.reason());
-    whole.help(error.advice().unwrap_or(ADVICE))
 }
 
 impl fmt::Display for RunName {
@@ -116,12 +109,12 @@ impl RunKey {
     /// The run of a window and scope: a pure function of both, whoever asks and whenever.
     ///
     /// ```
-    /// use refrain_core::{Grid, RunKey, Scope, Zone};
+    /// use refrain_core::{RunKey, Scope, Zone, window_name};
     ///
-    /// let hour = Grid::parse("hour")?.window_at(&Zone::utc(), "2026-06-09T14:30:00Z".parse()?).unwrap();
-    /// assert_eq!(RunKey::windowed(hour.start(), &Scope::default()).to_string(), "2026-06-09T14:00:00Z");
-    /// assert_eq!(RunKey::windowed(hour.start(), &Scope::parse("acme")?).to_string(), "2026-06-09T14:00:00Z/acme");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// let start = window_name::parse("2026-06-09T14:00", &Zone::utc())?;
+    /// assert_eq!(RunKey::windowed(start, &Scope::default()).to_string(), "2026-06-09T14:00:00Z");
+    /// assert_eq!(RunKey::windowed(start, &Scope::parse("acme")?).to_string(), "2026-06-09T14:00:00Z/acme");
+    /// # Ok::<(), refrain_core::ParseError>(())
     /// ```
     #[expect(
         clippy::expect_used,
@@ -216,7 +209,7 @@ mod tests {
         ) {
             let key = |(second, scope): &(i64, String)| {
                 let at = jiff::Timestamp::from_second(*second).unwrap();
-                let start = Grid::parse("1m").unwrap().window_at(&Zone::utc(), at).unwrap().start();
+                let start = LogicalTime::new(at).unwrap();
                 (RunKey::windowed(start, &Scope::parse(scope).unwrap()), (start, scope.clone()))
             };
             let ((one_key, one), (other_key, other)) = (key(&one), key(&other));

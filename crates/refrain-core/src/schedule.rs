@@ -24,7 +24,7 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 
 pub use describe::describe;
-pub use preview::{Preview, PreviewLine};
+pub use preview::{Opens, Preview, PreviewLine};
 pub use ticks::Ticks;
 
 use crate::zone::Zone;
@@ -139,12 +139,11 @@ impl fmt::Display for Schedule {
 fn parse_every(text: &str, length: &str) -> Result<Duration, ParseError> {
     let advice = "write the time between two ticks, as in \"every 15m\"";
     let offset = text.len() - length.len();
-    let wrong = |span: std::ops::Range<usize>, reason: &str| {
-        ParseError::new(WHAT, text, span.start + offset..span.end + offset, reason).help(advice)
-    };
-    let every = duration::parse(length).map_err(|error| wrong(error.span(), error.reason()))?;
+    let every = duration::parse(length).map_err(|error| error.inside(WHAT, text, offset).help(advice))?;
     if every.is_zero() {
-        return Err(wrong(0..length.len(), "it would never stop ticking"));
+        return Err(
+            ParseError::new(WHAT, text, offset..text.len(), "it would never stop ticking").help(advice)
+        );
     }
     Ok(every)
 }

@@ -28,7 +28,7 @@ mod run;
 mod unit;
 
 pub use backfill::{BackfillEvent, BackfillState};
-pub use effect::{Doubt, EffectEvent, EffectState, Hold, InDoubt, NextStep, ProbeAnswer};
+pub use effect::{Doubt, EffectEvent, EffectState, Hold, InDoubtPolicy, NextStep, ProbeAnswer};
 pub use run::{AttemptChange, Attempts, Open, RunEvent, RunNode, RunOutcome, RunStanding, RunStep};
 pub use unit::{
     Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitEvent, UnitState, UnitStatus,

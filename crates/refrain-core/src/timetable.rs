@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::grid::Grid;
 use crate::schedule::{Dst, Schedule, Ticks};
+use crate::window::LogicalTime;
 use crate::zone::Zone;
 
 /// When a job ticks and how its time is cut into windows.
@@ -20,8 +21,9 @@ pub struct Timetable {
     pub grid: Grid,
     /// What to do with times that the clock jumps over, or shows twice.
     pub dst: Dst,
-    /// The first window that must exist begins here or at the next line of the grid.
-    pub start: Option<Timestamp>,
+    /// The first window that must exist begins here or at the next line of the grid. It is written as a window
+    /// is called: `2026-06-01`.
+    pub start: Option<LogicalTime>,
 }
 
 impl Timetable {
@@ -29,7 +31,7 @@ impl Timetable {
     pub fn ticks(&self) -> Ticks<'_> {
         let ticks = self.schedule.ticks(&self.zone, self.dst);
         match self.start {
-            Some(start) => ticks.counted_from(start),
+            Some(start) => ticks.counted_from(start.timestamp()),
             None => ticks,
         }
     }

@@ -7,24 +7,36 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::zone::Zone;
+/// No window begins earlier, and no schedule ticks earlier.
+pub const EARLIEST: Timestamp = Timestamp::constant(-62_135_510_400, 0);
+
+/// No window ends later, and no schedule ticks later.
+pub const LATEST: Timestamp = Timestamp::constant(95_617_584_000, 0);
 
 /// An instant that belongs to a window: it says which work is meant, not when it is done.
 ///
-/// ```
-/// use refrain_core::{Grid, Zone};
+/// It comes from a window, or from the name of one; there is no way to make one of the clock but to write
+/// the time down as a name first.
 ///
-/// let at = "2026-06-09T12:34:56Z".parse()?;
-/// let window = Grid::parse("hour")?.window_at(&Zone::utc(), at).expect("every instant is in an hour");
-/// assert_eq!(window.start().to_string(), "2026-06-09T12:00:00Z");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+/// use refrain_core::{Zone, window_name};
+///
+/// let start = window_name::parse("2026-06-09T14:00", &Zone::parse("Europe/Berlin")?)?;
+/// assert_eq!(start.to_string(), "2026-06-09T12:00:00Z");
+/// # Ok::<(), refrain_core::ParseError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogicalTime(Timestamp);
 
 impl LogicalTime {
-    pub(crate) fn new(at: Timestamp) -> LogicalTime {
-        LogicalTime(at)
+    pub(crate) fn new(at: Timestamp) -> Result<LogicalTime, WindowError> {
+        if at.subsec_nanosecond() != 0 {
+            return Err(WindowError::PartOfASecond(at));
+        }
+        if !(EARLIEST..=LATEST).contains(&at) {
+            return Err(WindowError::OutOfRange(at));
+        }
+        Ok(LogicalTime(at))
     }
 
     /// The instant, for comparisons and for binding into queries.
@@ -43,8 +55,8 @@ impl fmt::Display for LogicalTime {
 /// A half-open stretch of logical time, never empty, of whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Window {
-    start: Timestamp,
-    end: Timestamp,
+    start: LogicalTime,
+    end: LogicalTime,
 }
 
 /// Why two instants are not a window.
@@ -61,53 +73,45 @@ pub enum WindowError {
     /// One of the ends has parts of a second.
     #[error("{0} has parts of a second: windows begin and end at whole seconds")]
     PartOfASecond(Timestamp),
-    /// One of the ends lies outside the years that a window's name can hold.
-    #[error("{0} lies outside the years 1 to 9999")]
+    /// One of the ends lies outside the time that schedules know.
+    #[error("{0} lies outside the years 1 to 4999")]
     OutOfRange(Timestamp),
 }
 
 impl Window {
-    /// A window that was cut before, as it is read back from a store. New ones are cut by a
+    /// A window that was cut before, read back from where it was stored. New ones are cut by a
     /// [`Grid`](crate::Grid): one made from the clock would make every rerun look like new work.
-    pub fn new(start: Timestamp, end: Timestamp) -> Result<Window, WindowError> {
-        for at in [start, end] {
-            if at.subsec_nanosecond() != 0 {
-                return Err(WindowError::PartOfASecond(at));
-            }
-            if Zone::utc().wall(at).year() < 1 {
-                return Err(WindowError::OutOfRange(at));
-            }
-        }
+    pub fn stored(start: Timestamp, end: Timestamp) -> Result<Window, WindowError> {
         if end <= start {
             return Err(WindowError::Empty { start, end });
         }
-        Ok(Window { start, end })
+        Ok(Window { start: LogicalTime::new(start)?, end: LogicalTime::new(end)? })
     }
 
     /// The first instant that belongs to it.
     pub fn start(self) -> LogicalTime {
-        LogicalTime(self.start)
+        self.start
     }
 
     /// The first instant that no longer belongs to it.
     pub fn end(self) -> LogicalTime {
-        LogicalTime(self.end)
+        self.end
     }
 
     /// How long it really is: a day may have 23 or 25 hours.
     pub fn length(self) -> std::time::Duration {
-        self.end.duration_since(self.start).unsigned_abs()
+        self.end.0.duration_since(self.start.0).unsigned_abs()
     }
 
     /// Whether an instant lies in it.
     pub fn contains(self, at: Timestamp) -> bool {
-        self.start <= at && at < self.end
+        self.start.0 <= at && at < self.end.0
     }
 }
 
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}, {})", self.start(), self.end())
+        write!(f, "[{}, {})", self.start, self.end)
     }
 }
 
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_window_holds_its_start_and_not_its_end() {
-        let window = Window::new(at("2026-06-09T00:00:00Z"), at("2026-06-10T00:00:00Z")).unwrap();
+        let window = Window::stored(at("2026-06-09T00:00:00Z"), at("2026-06-10T00:00:00Z")).unwrap();
         assert!(window.contains(at("2026-06-09T00:00:00Z")));
         assert!(window.contains(at("2026-06-09T23:59:59.999Z")));
         assert!(!window.contains(at("2026-06-10T00:00:00Z")));
@@ -135,9 +139,10 @@ mod tests {
             (noon, noon, "is empty"),
             (noon, at("2026-06-09T11:00:00Z"), "is empty"),
             (noon, at("2026-06-09T13:00:00.5Z"), "parts of a second"),
-            (at("-000001-01-01T00:00:00Z"), noon, "outside the years"),
+            (at("0000-12-31T00:00:00Z"), noon, "outside the years"),
+            (noon, at("5001-01-01T00:00:00Z"), "outside the years"),
         ] {
-            let error = Window::new(start, end).unwrap_err().to_string();
+            let error = Window::stored(start, end).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }

@@ -10,7 +10,7 @@ use jiff::civil::{Date, DateTime, Time};
 
 use crate::ParseError;
 use crate::grid::Grid;
-use crate::window::LogicalTime;
+use crate::window::{LogicalTime, Window};
 use crate::zone::Zone;
 
 const WHAT: &str = "window";
@@ -58,14 +58,19 @@ pub fn parse(name: &str, zone: &Zone) -> Result<LogicalTime, ParseError> {
             }
             midnight
         }
-        16 | 19 if !name.ends_with('Z') && name.as_bytes().get(10) == Some(&b'T') => {
+        16 | 19 if is_wall_time(name) => {
             let wall: DateTime = name.parse().map_err(|_| unreadable())?;
             only(name, zone, wall)?
         }
         _ => name.parse::<Timestamp>().map_err(|_| unreadable())?,
     };
-    let is_named = at.subsec_nanosecond() == 0 && Zone::utc().wall(at).year() >= 1;
-    is_named.then(|| LogicalTime::new(at)).ok_or_else(unreadable)
+    LogicalTime::new(at).map_err(|error| wrong(&error.to_string()).help(ADVICE))
+}
+
+/// `2026-06-09T14:00`, perhaps with seconds, and no offset: one that is dropped would mean another window.
+fn is_wall_time(name: &str) -> bool {
+    let (date, time) = name.split_at_checked(11).unwrap_or_default();
+    date.ends_with('T') && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
 }
 
 fn only(name: &str, zone: &Zone, wall: DateTime) -> Result<Timestamp, ParseError> {
@@ -84,6 +89,13 @@ fn only(name: &str, zone: &Zone, wall: DateTime) -> Result<Timestamp, ParseError
                 .help(format!("write {}", both.join(" or "))))
         }
     }
+}
+
+/// A name that meant one window under one timetable and another under the next.
+pub(crate) fn means_several(name: &str, windows: &[Window]) -> ParseError {
+    let starts: Vec<String> = windows.iter().map(|window| window.start().to_string()).collect();
+    let reason = "it means several windows, because the job's timetable was edited";
+    ParseError::whole(WHAT, name, reason).help(format!("write {}", starts.join(" or ")))
 }
 
 /// A name that no window of the job has, answered with the window that contains that time.
@@ -109,7 +121,8 @@ mod tests {
             ("2026-02-30", "not a date or a time"),
             ("2026-06-09T25:00", "not a date or a time"),
             ("2026-06-09 14:00", "not a date or a time"),
-            ("2026-06-09T12:00:00.5Z", "not a date or a time"),
+            ("2026-06-09T12:00:00.5Z", "parts of a second"),
+            ("9999-01-01", "outside the years"),
             ("2026-03-29T02:30", "does not exist in Europe/Berlin"),
             ("2026-10-25T02:30", "comes twice in Europe/Berlin"),
             ("９９９９-01-01", "does not look like"),
@@ -119,6 +132,17 @@ mod tests {
         }
         let apia = Zone::parse("Pacific/Apia").unwrap();
         assert!(parse("2011-12-30", &apia).unwrap_err().reason().contains("left this date out"));
+    }
+
+    #[test]
+    fn an_offset_is_never_dropped() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        for name in
+            ["2026-06-09T14:00+05:00", "2026-06-09T14:00+05", "2026-06-09T14:00:00+05", "2026-06-09T09:00Z"]
+        {
+            let start = parse(name, &berlin).map(|start| start.to_string());
+            assert_eq!(start.as_deref(), Ok("2026-06-09T09:00:00Z"), "{name}");
+        }
     }
 
     #[test]

@@ -33,13 +33,14 @@ static BUNDLED: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bun
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zone {
     name: String,
+    version: String,
     rules: TimeZone,
 }
 
 impl Zone {
     /// The zone whose clock never jumps.
     pub fn utc() -> Zone {
-        Zone { name: "UTC".to_owned(), rules: TimeZone::UTC }
+        Zone { name: "UTC".to_owned(), version: Zone::rules_version().to_owned(), rules: TimeZone::UTC }
     }
 
     /// Finds a zone by its IANA name.
@@ -56,7 +57,7 @@ impl Zone {
         // The database ignores case; a name is part of a revision, so it has one spelling only.
         let known = Zone::all().find(|known| *known == name);
         if let Some(rules) = known.and_then(|known| BUNDLED.get(known).ok()) {
-            return Ok(Zone { name: name.to_owned(), rules });
+            return Ok(Zone { name: name.to_owned(), version: Zone::rules_version().to_owned(), rules });
         }
         let advice = match nearest(name) {
             Some(known) => format!("did you mean \"{known}\"?"),
@@ -65,9 +66,21 @@ impl Zone {
         Err(unknown("there is no zone of this name").help(advice))
     }
 
+    /// A zone as it was stored, with the version of the rules that were in force then. If these are not the
+    /// present ones, it differs from the same zone read now, and the timetable that has it is edited: what was
+    /// opened stays, and the next window joins it.
+    pub fn stored(name: &str, version: &str) -> Result<Zone, ParseError> {
+        Ok(Zone { version: version.to_owned(), ..Zone::parse(name)? })
+    }
+
     /// A zone with rules of your own, such as a newer release of the zone database.
-    pub fn with_rules(name: &str, rules: TimeZone) -> Zone {
-        Zone { name: name.to_owned(), rules }
+    pub fn with_rules(name: &str, version: &str, rules: TimeZone) -> Zone {
+        Zone { name: name.to_owned(), version: version.to_owned(), rules }
+    }
+
+    /// The version of its rules.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// The names of all zones.
@@ -115,7 +128,7 @@ impl Zone {
     /// The stretch of steady time that `at` lies in.
     pub(crate) fn stretch(&self, at: Timestamp) -> Stretch {
         let jump = |at: Timestamp, after: Offset| {
-            let before = self.rules.to_offset(at.checked_sub(SignedDuration::from_secs(1)).ok()?);
+            let before = self.rules.to_offset(second_before(at));
             (before != after).then_some(Jump { at, before, after })
         };
         let at = whole_second(at);
@@ -201,6 +214,11 @@ impl Jump {
     }
 }
 
+/// The last whole second before an instant; what begins then ends the time before it.
+pub(crate) fn second_before(at: Timestamp) -> Timestamp {
+    at.checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MIN)
+}
+
 /// The second that `at` lies in. Clocks jump at whole seconds, and before 1970 `jiff` takes parts of a second
 /// to the wrong side of a jump.
 pub(crate) fn whole_second(at: Timestamp) -> Timestamp {
@@ -273,6 +291,27 @@ mod tests {
             ]
         );
         assert_eq!(Zone::utc().jumps(from).count(), 0);
+    }
+
+    #[test]
+    fn half_a_second_before_a_jump_the_clock_has_not_jumped() {
+        let new_york = Zone::parse("America/New_York").unwrap();
+        for (instant, wall) in [
+            ("1969-10-26T05:59:59.5Z", "1969-10-26T01:59:59.5"),
+            ("1969-10-26T06:00:00Z", "1969-10-26T01:00:00"),
+            ("2026-11-01T05:59:59.5Z", "2026-11-01T01:59:59.5"),
+        ] {
+            assert_eq!(new_york.wall(instant.parse().unwrap()).to_string(), wall, "{instant}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_name_alone_is_no_jump() {
+        let from = "1900-01-01T00:00:00Z".parse().unwrap();
+        for name in Zone::all() {
+            let zone = Zone::parse(name).unwrap();
+            assert!(zone.jumps(from).take(60).all(|jump| !jump.length().is_zero()), "{name}");
+        }
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn every_word_is_read_back_and_no_two_are_alike() {
     check::<RunOutcome>();
     check::<Open>();
     check::<OnChange>();
-    check::<refrain_core::state::InDoubt>();
+    check::<refrain_core::state::InDoubtPolicy>();
 }
 
 #[test]

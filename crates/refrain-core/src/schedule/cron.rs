@@ -4,8 +4,6 @@
 //! `MONMON`, a step longer than its field, 30 February) and gives no positions, so each item is judged here
 //! first; what passes, croner accepts.
 
-use std::ops::Range;
-
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
@@ -50,13 +48,12 @@ impl CronPattern {
             6 => &FIELDS,
             count => return Err(wrong_count(text, &words, count)),
         };
-        for (field, span) in fields.iter().zip(&words) {
-            field.check(text, span)?;
-        }
-        let fixed = !words.iter().take(words.len() - 3).any(|span| slice(text, span).contains('*'));
+        let read: Result<Vec<String>, ParseError> =
+            fields.iter().zip(&words).map(|(field, (at, word))| field.read(text, *at, word)).collect();
+        let fixed = !words.iter().take(words.len() - 3).any(|(_, word)| word.contains('*'));
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
         let cron = parser
-            .parse(text)
+            .parse(&read?.join(" "))
             .map_err(|error| ParseError::whole(WHAT, text, error.to_string()).help(ADVICE))?;
         let pattern = CronPattern { cron, fixed };
         // The calendar repeats within 400 years of any date, so one search settles it.
@@ -102,10 +99,10 @@ fn unknown_nickname(text: &str) -> ParseError {
     }
 }
 
-fn wrong_count(text: &str, words: &[Range<usize>], count: usize) -> ParseError {
+fn wrong_count(text: &str, words: &[(usize, &str)], count: usize) -> ParseError {
     match (count, words.get(6)) {
-        (7.., Some(extra)) => {
-            ParseError::new(WHAT, text, extra.start..text.len(), "there is no field for a year").help(ADVICE)
+        (7.., Some((extra, _))) => {
+            ParseError::new(WHAT, text, *extra..text.len(), "there is no field for a year").help(ADVICE)
         }
         (1, _) => ParseError::whole(WHAT, text, "it is neither a cron pattern nor `every` with a length")
             .help(ADVICE),
@@ -134,83 +131,86 @@ const FIELDS: [Field; 6] = [
 ];
 
 impl Field {
-    fn check(&self, text: &str, span: &Range<usize>) -> Result<(), ParseError> {
-        let field = slice(text, span);
+    /// The field as croner is to read it: names as numbers, Sunday as 0 wherever a day stands alone.
+    fn read(&self, text: &str, mut at: usize, field: &str) -> Result<String, ParseError> {
         if field == "?" && ["day", "weekday"].contains(&self.name) {
-            return Ok(());
+            return Ok(field.to_owned());
         }
-        let mut at = span.start;
+        let mut items = Vec::new();
         for item in field.split(',') {
             let here = at..at + item.len();
-            self.check_item(&item.to_ascii_uppercase())
-                .map_err(|reason| ParseError::new(WHAT, text, here, reason).help(ADVICE))?;
+            let read = self.item(&item.to_ascii_uppercase());
+            items.push(read.map_err(|reason| ParseError::new(WHAT, text, here, reason).help(ADVICE))?);
             at += item.len() + 1;
         }
-        Ok(())
+        Ok(items.join(","))
     }
 
-    fn check_item(&self, item: &str) -> Result<(), String> {
+    fn item(&self, item: &str) -> Result<String, String> {
         if item.is_empty() {
             return Err(format!("an item of the {} list is empty", self.name));
         }
-        if self.is_special(item)? {
-            return Ok(());
+        if let Some(special) = self.special(item)? {
+            return Ok(special);
         }
         let Some((range, step)) = item.split_once('/') else {
-            return self.check_range(item);
+            return self.range(item);
         };
         if range != "*" && !range.contains('-') {
             return Err(format!("a step needs a range: write `{range}-{}/{step}` or `*/{step}`", self.high));
         }
-        self.check_range(range)?;
         let longest = self.high - self.low;
         match step.parse::<u16>() {
-            Ok(step) if (1..=longest).contains(&step) => Ok(()),
+            Ok(step) if (1..=longest).contains(&step) => Ok(format!("{}/{step}", self.range(range)?)),
             Ok(_) => Err(format!("a {} can step by 1 to {longest}, not by {step}", self.name)),
             Err(_) => Err(format!("`{step}` is not a number of {}s to step by", self.name)),
         }
     }
 
     /// `L`, `LW` and `15W` among days; `5L` and `MON#1` among weekdays.
-    fn is_special(&self, item: &str) -> Result<bool, String> {
+    fn special(&self, item: &str) -> Result<Option<String>, String> {
         match self.name {
-            "day" if item == "L" || item == "LW" => Ok(true),
+            "day" if item == "L" || item == "LW" => Ok(Some(item.to_owned())),
             "day" => match item.strip_suffix('W') {
-                Some(day) => self.value(day).map(|_| true),
-                None => Ok(false),
+                Some(day) => self.value(day).map(|day| Some(format!("{day}W"))),
+                None => Ok(None),
             },
+            "weekday" if item == "L" => {
+                Err("`L` follows a weekday: `5L` is the last Friday of a month".to_owned())
+            }
             "weekday" => {
                 if let Some((day, nth)) = item.split_once('#') {
-                    self.value(day)?;
+                    let day = self.value(day)? % 7;
                     return match nth {
-                        "1" | "2" | "3" | "4" | "5" => Ok(true),
+                        "1" | "2" | "3" | "4" | "5" => Ok(Some(format!("{day}#{nth}"))),
                         _ => Err(format!("a month has weekdays #1 to #5, not `#{nth}`")),
                     };
                 }
                 match item.strip_suffix('L') {
-                    Some(day) => self.value(day).map(|_| true),
-                    None => Ok(false),
+                    Some(day) => self.value(day).map(|day| Some(format!("{}L", day % 7))),
+                    None => Ok(None),
                 }
             }
-            _ => Ok(false),
+            _ => Ok(None),
         }
     }
 
-    fn check_range(&self, range: &str) -> Result<(), String> {
+    fn range(&self, range: &str) -> Result<String, String> {
         if range == "*" {
-            return Ok(());
+            return Ok(range.to_owned());
         }
         let Some((low, high)) = range.split_once('-') else {
-            return self.value(range).map(|_| ());
+            return self.value(range).map(|value| value.to_string());
         };
+        let (first, last) = (self.value(low)?, self.value(high)?);
         // A range may end on Sunday, which then is 7.
-        let end = if high == "SUN" { 7 } else { self.value(high)? };
-        if self.value(low)? > end {
+        let last = if high == "SUN" && first > 0 { 7 } else { last };
+        if first > last {
             return Err(format!(
                 "the range {low}-{high} runs backwards: write it as two, `{low}-…,…-{high}`"
             ));
         }
-        Ok(())
+        Ok(format!("{first}-{last}"))
     }
 
     fn value(&self, text: &str) -> Result<u16, String> {
@@ -227,24 +227,9 @@ impl Field {
     }
 }
 
-fn words(text: &str) -> Vec<Range<usize>> {
-    let mut words = Vec::new();
-    let mut start = None;
-    for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
-        match (c.is_whitespace(), start) {
-            (true, Some(begun)) => {
-                words.push(begun..at);
-                start = None;
-            }
-            (false, None) => start = Some(at),
-            _ => {}
-        }
-    }
-    words
-}
-
-fn slice<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
-    text.get(span.clone()).unwrap_or_default()
+/// The words of a text, and where each begins.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    text.split_whitespace().map(|word| (word.as_ptr().addr() - text.as_ptr().addr(), word)).collect()
 }
 
 #[cfg(test)]
@@ -268,7 +253,7 @@ mod tests {
             ("0 22-2 * * *", 2..6, "the range 22-2 runs backwards: write it as two, `22-…,…-2`"),
             ("0 0 * * MON#6", 8..13, "a month has weekdays #1 to #5, not `#6`"),
             ("0 0 32W * *", 4..7, "day 32 is outside 1–31"),
-            ("0 0 * * L", 8..9, "`` is no weekday"),
+            ("0 0 * * L", 8..9, "`L` follows a weekday: `5L` is the last Friday of a month"),
             ("0 0 30 2 *", 0..10, "there is no such date, so it would never tick"),
             ("0 2 * *", 0..7, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
             ("0 0 2 * * * 2026", 12..16, "there is no field for a year"),
@@ -278,6 +263,29 @@ mod tests {
             let error = CronPattern::parse(text).unwrap_err();
             assert_eq!((error.span(), error.reason()), (span, reason), "{text}");
         }
+    }
+
+    #[test]
+    fn sunday_is_0_and_7_and_sun_in_every_place() {
+        let monday = jiff::civil::date(2026, 6, 1).at(0, 0, 0, 0);
+        let days = |pattern: &str| {
+            let pattern = CronPattern::parse(pattern).unwrap();
+            let ticks = std::iter::successors(pattern.after(monday), |wall| pattern.after(*wall));
+            ticks.take(3).map(DateTime::day).collect::<Vec<_>>()
+        };
+        for (same, expected) in [
+            (["0 2 * * 0", "0 2 * * 7", "0 2 * * sun", "0 2 * * SUN-SUN"], [7, 14, 21]),
+            (["0 2 * * 0L", "0 2 * * 7L", "0 2 * * SUNL", "0 2 * * 7L,SUNL"], [28, 26, 30]),
+            (["0 2 * * 0#1", "0 2 * * 7#1", "0 2 * * SUN#1", "0 2 * 1-12 SUN#1"], [7, 5, 2]),
+            (["0 2 * * 6-7", "0 2 * * SAT-SUN", "0 2 * * 6,0", "0 2 * * sat,7"], [6, 7, 13]),
+        ] {
+            for pattern in same {
+                assert_eq!(days(pattern), expected, "{pattern}");
+            }
+        }
+        assert_eq!(days("0 2 * * SUN-TUE"), [1, 2, 7]);
+        assert_eq!(days("0 2 * * MON-FRI,7L"), [1, 2, 3], "and the last Sunday too");
+        assert!(CronPattern::parse("0 2 * * FRI-MON").is_err());
     }
 
     #[test]

@@ -1,23 +1,30 @@
 //! A schedule around a change of the clocks, tick by tick: what a person wants to see before trusting it.
 
 use std::fmt;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
-use jiff::{Span, Timestamp};
 
-use crate::timetable::Timetable;
+use crate::revision::Revision;
 use crate::window::Window;
-use crate::zone::Jump;
-use crate::{Grid, duration, window_name};
+use crate::zone::{Jump, second_before};
+use crate::{Timetable, duration, window_name};
 
-/// At most this many ticks are shown on each side of the date.
+/// At most this many ticks are shown on each side.
 const LINES_EACH_SIDE: usize = 12;
 
-/// The ticks around a date.
+/// At most this many days are looked at on each side.
+const HOURS_EACH_SIDE: i64 = 60;
+
+/// At most this many windows of a tick are counted.
+const WINDOWS_COUNTED: usize = 1_000;
+
+/// The ticks around a date: around the change of the clocks on it, if there is one.
 ///
 /// ```
-/// use refrain_core::{Dst, Grid, Schedule, Timetable, Zone, schedule::Preview};
+/// use refrain_core::{Dst, Grid, Revisions, Schedule, Timetable, Zone, schedule::Preview};
 ///
 /// let nightly = Timetable {
 ///     schedule: Schedule::parse("30 2 * * *")?,
@@ -26,14 +33,15 @@ const LINES_EACH_SIDE: usize = 12;
 ///     dst: Dst::default(),
 ///     start: None,
 /// };
-/// println!("{}", Preview::around(&nightly, jiff::civil::date(2026, 10, 25)));
-/// # Ok::<(), refrain_core::ParseError>(())
+/// let revisions = Revisions::first(nightly, "2026-06-09T12:00:00Z".parse()?)?;
+/// println!("{}", Preview::around(revisions.current(), jiff::civil::date(2026, 10, 25)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     /// The zone's name.
     pub zone: String,
-    /// The jumps of the clock in the days that are shown.
+    /// The jumps of the clock in the time that is shown.
     pub jumps: Vec<Jump>,
     /// The ticks, in order.
     pub lines: Vec<PreviewLine>,
@@ -48,51 +56,55 @@ pub struct PreviewLine {
     pub wall: DateTime,
     /// The zone's offset from UTC then.
     pub offset: Offset,
-    /// The windows it opens, by name, with their real lengths.
-    pub opens: Vec<(String, std::time::Duration)>,
+    /// The windows it opens.
+    pub opens: Opens,
     /// What a jump of the clock did to it.
     pub note: Option<String>,
 }
 
+/// The windows that a tick opens, by name; the count stops at 1,000.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opens {
+    /// None have ended since the tick before.
+    Nothing,
+    /// One, and how long it really is.
+    One(String, Duration),
+    /// The first, the last, and how many.
+    Several(String, String, usize),
+}
+
 impl Preview {
-    /// Looks from two days before a date to two days after it.
-    pub fn around(timetable: &Timetable, date: Date) -> Preview {
-        let zone = &timetable.zone;
-        let midnight = |days: i64| {
-            let date = date.saturating_add(Span::new().days(days));
-            zone.reaches(date.to_datetime(Time::midnight()))
-        };
+    /// Looks at the ticks of a revision around a date.
+    pub fn around(revision: &Revision, date: Date) -> Preview {
+        let Timetable { zone, .. } = &revision.timetable;
         let mut preview = Preview { zone: zone.name().to_owned(), jumps: Vec::new(), lines: Vec::new() };
-        let (Some(from), Some(middle), Some(until)) = (midnight(-2), midnight(0), midnight(3)) else {
+        let Some(midnight) = zone.reaches(date.to_datetime(Time::midnight())) else {
             return preview;
         };
+        let is_on_date = |jump: &Jump| jump.wall_before().date() == date || jump.wall_after().date() == date;
+        let jump = zone.jumps(second_before(midnight)).next().filter(is_on_date);
+        let middle = jump.map_or(midnight, |jump| jump.at);
+        let hours = |count| middle.checked_add(jiff::SignedDuration::from_hours(count)).unwrap_or(middle);
+        let (from, until) = (hours(-HOURS_EACH_SIDE), hours(HOURS_EACH_SIDE));
         preview.jumps = zone.jumps(from).take_while(|jump| jump.at < until).collect();
-        let ticks = timetable.ticks();
-        let mut earlier = Vec::new();
-        let mut at = middle;
-        while let Some(tick) =
-            ticks.at_or_before(at).filter(|tick| *tick > from && earlier.len() < LINES_EACH_SIDE)
-        {
-            earlier.push(tick);
-            let Ok(before) = tick.checked_sub(jiff::SignedDuration::from_secs(1)) else { break };
-            at = before;
-        }
-        let later = ticks.between(middle, until).take(LINES_EACH_SIDE);
-        preview.lines =
-            earlier.into_iter().rev().chain(later).map(|tick| preview.line(timetable, tick)).collect();
+        let ticks = revision.timetable.ticks();
+        let last_before = ticks.at_or_before(second_before(middle));
+        let mut earlier: Vec<Timestamp> =
+            std::iter::successors(last_before, |tick| ticks.at_or_before(second_before(*tick)))
+                .take_while(|tick| *tick >= from)
+                .take(LINES_EACH_SIDE)
+                .collect();
+        earlier.reverse();
+        let later = ticks.between(second_before(middle), until).take(LINES_EACH_SIDE);
+        preview.lines = earlier.into_iter().chain(later).map(|tick| preview.line(revision, tick)).collect();
         preview
     }
 
-    fn line(&self, timetable: &Timetable, tick: Timestamp) -> PreviewLine {
-        let stretch = timetable.zone.stretch(tick);
-        let wall = timetable.zone.wall(tick);
-        let opens = opens(timetable, tick)
-            .into_iter()
-            .map(|window| {
-                (window_name::write(window.start(), timetable.grid, &timetable.zone), window.length())
-            })
-            .collect();
-        PreviewLine { tick, wall, offset: stretch.offset, opens, note: self.note(timetable, tick, wall) }
+    fn line(&self, revision: &Revision, tick: Timestamp) -> PreviewLine {
+        let Timetable { zone, .. } = &revision.timetable;
+        let wall = zone.wall(tick);
+        let note = self.note(&revision.timetable, tick, wall);
+        PreviewLine { tick, wall, offset: zone.stretch(tick).offset, opens: opens(revision, tick), note }
     }
 
     fn note(&self, timetable: &Timetable, tick: Timestamp, wall: DateTime) -> Option<String> {
@@ -109,14 +121,34 @@ impl Preview {
     }
 }
 
-fn opens(timetable: &Timetable, tick: Timestamp) -> Vec<Window> {
-    let before = tick.checked_sub(jiff::SignedDuration::from_secs(1)).ok();
-    let Some(previous) = before.and_then(|before| timetable.ticks().at_or_before(before)) else {
-        return Vec::new();
+/// The windows that ended after the tick before and not after this one.
+fn opens(revision: &Revision, tick: Timestamp) -> Opens {
+    let Timetable { zone, grid, .. } = &revision.timetable;
+    let name = |window: Window| window_name::write(window.start(), *grid, zone);
+    let previous = revision.timetable.ticks().at_or_before(second_before(tick));
+    let mut windows =
+        previous.into_iter().flat_map(|previous| revision.windows(previous, tick)).map(|(window, _)| window);
+    let Some(first) = windows.next() else {
+        return Opens::Nothing;
     };
-    match timetable.grid {
-        Grid::Tick => Window::new(previous, tick).into_iter().collect(),
-        grid => grid.windows(&timetable.zone, previous, tick).collect(),
+    let (count, last) =
+        windows.take(WINDOWS_COUNTED - 1).fold((1, first), |(count, _), window| (count + 1, window));
+    match count {
+        1 => Opens::One(name(first), first.length()),
+        count => Opens::Several(name(first), name(last), count),
+    }
+}
+
+impl fmt::Display for Opens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Opens::Nothing => f.write_str("nothing"),
+            Opens::One(name, length) => write!(f, "{name} ({})", duration::format(*length)),
+            Opens::Several(first, _, WINDOWS_COUNTED..) => {
+                write!(f, "{WINDOWS_COUNTED} windows or more, from {first}")
+            }
+            Opens::Several(first, last, count) => write!(f, "{count} windows, {first} to {last}"),
+        }
     }
 }
 
@@ -128,16 +160,9 @@ impl fmt::Display for Preview {
             let (date, before, after) = (before.date(), before.strftime("%H:%M"), after.strftime("%H:%M"));
             writeln!(f, "{date} the clock of {} goes {way} from {before} to {after}", self.zone)?;
         }
-        for line in &self.lines {
-            let opens: Vec<String> = line
-                .opens
-                .iter()
-                .map(|(name, length)| format!("{name} ({})", duration::format(*length)))
-                .collect();
-            let opens = if opens.is_empty() { "nothing".to_owned() } else { opens.join(", ") };
-            let wall = line.wall.strftime("%Y-%m-%d %H:%M");
-            write!(f, "{wall} {}  {}  opens {opens}", line.offset, line.tick)?;
-            match &line.note {
+        for PreviewLine { tick, wall, offset, opens, note } in &self.lines {
+            write!(f, "{} {offset}  {tick}  opens {opens}", wall.strftime("%Y-%m-%d %H:%M"))?;
+            match note {
                 Some(note) => writeln!(f, "  {note}")?,
                 None => writeln!(f)?,
             }

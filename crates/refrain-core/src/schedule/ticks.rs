@@ -1,11 +1,12 @@
 //! The instants at which a schedule ticks in a zone, forwards and backwards.
 
+use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::{SignedDuration, Timestamp};
 
 use super::cron::CronPattern;
 use super::{Dst, Fold, Gap, Kind, Schedule};
-use crate::zone::{Jump, Stretch, Zone, whole_second};
+use crate::window::{EARLIEST, LATEST};
+use crate::zone::{Jump, Stretch, Zone, second_before, whole_second};
 
 /// The ticks of a schedule in a zone: strictly increasing instants of whole seconds.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +36,15 @@ impl<'s> Ticks<'s> {
     /// If it does not lie after `at`. That cannot happen; were it to, stopping is better than a window that
     /// is opened twice or never.
     pub fn after(&self, at: Timestamp) -> Option<Timestamp> {
+        if at >= LATEST {
+            return None;
+        }
+        let from = at.max(second_before(EARLIEST));
         let tick = match &self.schedule.kind {
-            Kind::Every(every) => self.counted(at, i64::try_from(every.as_secs()).ok()?, 1),
-            Kind::Cron(pattern) => self.cron(pattern).after(at),
+            Kind::Every(every) => self.counted(from, i64::try_from(every.as_secs()).ok()?, 1),
+            Kind::Cron(pattern) => self.cron(pattern).after(from),
         };
+        let tick = tick.filter(|tick| *tick <= LATEST);
         assert!(
             tick.is_none_or(|tick| tick > at),
             "{} ticks at {tick:?}, which is not after {at}",
@@ -53,10 +59,15 @@ impl<'s> Ticks<'s> {
     ///
     /// If it lies after `at`, which cannot happen either.
     pub fn at_or_before(&self, at: Timestamp) -> Option<Timestamp> {
+        if at < EARLIEST {
+            return None;
+        }
+        let from = at.min(LATEST);
         let tick = match &self.schedule.kind {
-            Kind::Every(every) => self.counted(at, i64::try_from(every.as_secs()).ok()?, 0),
-            Kind::Cron(pattern) => self.cron(pattern).at_or_before(at),
+            Kind::Every(every) => self.counted(from, i64::try_from(every.as_secs()).ok()?, 0),
+            Kind::Cron(pattern) => self.cron(pattern).at_or_before(from),
         };
+        let tick = tick.filter(|tick| *tick >= EARLIEST);
         assert!(
             tick.is_none_or(|tick| tick <= at),
             "{} ticks at {tick:?}, which is after {at}",
@@ -120,7 +131,7 @@ impl CronTicks<'_> {
                     if self.catches(&jump) {
                         return Some(jump.at);
                     }
-                    stretch = self.zone.stretch(jump.at.checked_sub(SignedDuration::from_secs(1)).ok()?);
+                    stretch = self.zone.stretch(second_before(jump.at));
                     wall = self.pattern.before(jump.wall_before())?;
                 }
                 _ if self.wants(&stretch, wall) => return Some(tick),

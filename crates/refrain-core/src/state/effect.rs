@@ -157,7 +157,7 @@ impl Machine for EffectState {
 
 words! {
     /// What is done about an effect in doubt (`in-doubt = "…"`).
-    InDoubt, "in-doubt policy" {
+    InDoubtPolicy, "in-doubt policy" {
         /// A person decides.
         Hold = "hold",
         /// Send the same bytes again while the other side remembers the key.
@@ -221,11 +221,11 @@ pub enum Hold {
     NoProviderTtl,
 }
 
-impl InDoubt {
+impl InDoubtPolicy {
     /// The next step for an effect in doubt. Evidence goes before every policy.
     ///
     /// ```
-    /// use refrain_core::state::{Doubt, EffectEvent, InDoubt, NextStep, ProbeAnswer};
+    /// use refrain_core::state::{Doubt, EffectEvent, InDoubtPolicy, NextStep, ProbeAnswer};
     /// use std::time::Duration;
     ///
     /// let doubt = Doubt {
@@ -236,7 +236,7 @@ impl InDoubt {
     ///     probe: Some(ProbeAnswer::Absent),
     /// };
     /// let twenty_seconds = Duration::from_secs(20);
-    /// assert_eq!(InDoubt::Probe.next(&doubt), NextStep::ProbeAfter(twenty_seconds), "it may be on its way");
+    /// assert_eq!(InDoubtPolicy::Probe.next(&doubt), NextStep::ProbeAfter(twenty_seconds), "it may be on its way");
     /// ```
     pub fn next(self, doubt: &Doubt) -> NextStep {
         if doubt.probe == Some(ProbeAnswer::Found) {
@@ -298,19 +298,19 @@ mod tests {
         let absent = Some(ProbeAnswer::Absent);
         let no_ttl = Doubt { provider_ttl: None, ..sent(MINUTE, None) };
         for (policy, doubt, expected) in [
-            (InDoubt::Hold, sent(MINUTE, None), Held(Hold::Policy)),
-            (InDoubt::Hold, sent(DAY, absent), Held(Hold::Policy)),
-            (InDoubt::AtMostOnce, sent(MINUTE, None), Apply(EffectEvent::AtMostOnce)),
-            (InDoubt::AtLeastOnce, sent(MINUTE, None), Apply(EffectEvent::AtLeastOnce)),
-            (InDoubt::Probe, sent(MINUTE, None), ProbeAfter(4 * MINUTE)),
-            (InDoubt::Probe, sent(MINUTE, absent), ProbeAfter(4 * MINUTE)),
-            (InDoubt::Probe, sent(5 * MINUTE, None), ProbeAfter(Duration::ZERO)),
-            (InDoubt::Probe, sent(5 * MINUTE, absent), Apply(EffectEvent::ProbeAbsent)),
-            (InDoubt::ProviderKey, sent(MINUTE, None), Apply(EffectEvent::ProviderKey)),
-            (InDoubt::ProviderKey, sent(1434 * MINUTE, None), Apply(EffectEvent::ProviderKey)),
-            (InDoubt::ProviderKey, sent(1435 * MINUTE, None), Held(Hold::Forgotten)),
-            (InDoubt::ProviderKey, sent(Duration::MAX, None), Held(Hold::Forgotten)),
-            (InDoubt::ProviderKey, no_ttl, Held(Hold::NoProviderTtl)),
+            (InDoubtPolicy::Hold, sent(MINUTE, None), Held(Hold::Policy)),
+            (InDoubtPolicy::Hold, sent(DAY, absent), Held(Hold::Policy)),
+            (InDoubtPolicy::AtMostOnce, sent(MINUTE, None), Apply(EffectEvent::AtMostOnce)),
+            (InDoubtPolicy::AtLeastOnce, sent(MINUTE, None), Apply(EffectEvent::AtLeastOnce)),
+            (InDoubtPolicy::Probe, sent(MINUTE, None), ProbeAfter(4 * MINUTE)),
+            (InDoubtPolicy::Probe, sent(MINUTE, absent), ProbeAfter(4 * MINUTE)),
+            (InDoubtPolicy::Probe, sent(5 * MINUTE, None), ProbeAfter(Duration::ZERO)),
+            (InDoubtPolicy::Probe, sent(5 * MINUTE, absent), Apply(EffectEvent::ProbeAbsent)),
+            (InDoubtPolicy::ProviderKey, sent(MINUTE, None), Apply(EffectEvent::ProviderKey)),
+            (InDoubtPolicy::ProviderKey, sent(1434 * MINUTE, None), Apply(EffectEvent::ProviderKey)),
+            (InDoubtPolicy::ProviderKey, sent(1435 * MINUTE, None), Held(Hold::Forgotten)),
+            (InDoubtPolicy::ProviderKey, sent(Duration::MAX, None), Held(Hold::Forgotten)),
+            (InDoubtPolicy::ProviderKey, no_ttl, Held(Hold::NoProviderTtl)),
         ] {
             assert_eq!(policy.next(&doubt), expected, "{policy} {doubt:?}");
         }
@@ -319,12 +319,12 @@ mod tests {
     #[test]
     fn f12_absence_counts_only_when_the_last_message_cannot_arrive_any_more() {
         let sent_twice = Doubt { since_last_send: MINUTE, ..sent(DAY, Some(ProbeAnswer::Absent)) };
-        assert_eq!(InDoubt::Probe.next(&sent_twice), NextStep::ProbeAfter(4 * MINUTE));
+        assert_eq!(InDoubtPolicy::Probe.next(&sent_twice), NextStep::ProbeAfter(4 * MINUTE));
     }
 
     #[test]
     fn evidence_confirms_under_every_policy_and_each_step_is_legal() {
-        for policy in InDoubt::ALL {
+        for policy in InDoubtPolicy::ALL {
             for probe in [None, Some(ProbeAnswer::Absent), Some(ProbeAnswer::Found)] {
                 let next = policy.next(&sent(10 * MINUTE, probe));
                 if probe == Some(ProbeAnswer::Found) {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use refrain_core::encoding::EncodingError;
-use refrain_core::{IdempotencyKey, JobName, Key, ProjectName, RunId, SurrogateKey};
+use refrain_core::{IdempotencyKey, JobName, Key, ProjectName, RunId, RunKey, SurrogateKey};
 
 proptest! {
     #[test]
@@ -39,7 +39,7 @@ proptest! {
 fn i13_the_same_parts_are_another_id_in_each_kind() {
     let (project, job, key) =
         (ProjectName::parse("shop").unwrap(), JobName::parse("sync").unwrap(), Key::parse("7").unwrap());
-    let run = RunId::of(&project, &job, &key).to_bytes();
+    let run = RunId::of(&project, &job, &RunKey::queued(key.clone())).to_bytes();
     let effect = IdempotencyKey::of(&project, &Key::parse("sync").unwrap(), 7).to_bytes();
     let row = SurrogateKey::of(&[Some("shop"), Some("sync"), Some("7")]).unwrap().to_bytes();
     assert_ne!(run, effect);

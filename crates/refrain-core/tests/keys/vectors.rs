@@ -2,7 +2,7 @@
 
 use refrain_core::encoding::{Domain, Parts};
 use refrain_core::{
-    Fingerprint, IdempotencyKey, JobName, Key, KeyPart, KeyTemplate, ProjectName, RunId, SurrogateKey,
+    Fingerprint, IdempotencyKey, JobName, Key, KeyPart, KeyTemplate, ProjectName, RunId, RunKey, SurrogateKey,
 };
 use serde::Deserialize;
 
@@ -93,7 +93,7 @@ fn m18_every_domain_has_a_vector() {
 fn m18_run_ids_are_those_of_the_other_implementation() {
     for Run { project, job, key, id } in vectors().runs {
         let (project, job) = (ProjectName::parse(&project).unwrap(), JobName::parse(&job).unwrap());
-        assert_eq!(RunId::of(&project, &job, &Key::parse(&key).unwrap()).to_string(), id);
+        assert_eq!(RunId::of(&project, &job, &RunKey::queued(Key::parse(&key).unwrap())).to_string(), id);
     }
 }
 

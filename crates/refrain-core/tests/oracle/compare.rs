@@ -48,6 +48,12 @@ pub(crate) fn beginnings_on(day: &Day, grid: &str) -> Vec<i64> {
     windows.map(|window| window.end().timestamp().as_second()).collect()
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Question {
+    After,
+    AtOrBefore,
+}
+
 /// One pattern in one zone under one policy, and the ticks that it must have.
 struct Ticks<'a> {
     name: &'a str,
@@ -86,7 +92,7 @@ impl Ticks<'_> {
         let mut index = self.expected.partition_point(|tick| *tick <= at);
         loop {
             let expected = self.expected.get(index).copied();
-            self.agree("after", instant(at), expected, ticks.after(instant(at)))?;
+            self.agree(Question::After, instant(at), expected, ticks.after(instant(at)))?;
             report.compared(1);
             match expected {
                 Some(next) if next < until => at = next,
@@ -105,10 +111,10 @@ impl Ticks<'_> {
             let tick = self.expected[index];
             let previous = index.checked_sub(1).map(|previous| self.expected[previous]);
             let (before, at, after) = (instant(tick) - NANOSECOND, instant(tick), instant(tick) + NANOSECOND);
-            self.agree("at or before", before, previous, ticks.at_or_before(before))?;
-            self.agree("at or before", at, Some(tick), ticks.at_or_before(at))?;
-            self.agree("at or before", after, Some(tick), ticks.at_or_before(after))?;
-            self.agree("after", before, Some(tick), ticks.after(before))?;
+            self.agree(Question::AtOrBefore, before, previous, ticks.at_or_before(before))?;
+            self.agree(Question::AtOrBefore, at, Some(tick), ticks.at_or_before(at))?;
+            self.agree(Question::AtOrBefore, after, Some(tick), ticks.at_or_before(after))?;
+            self.agree(Question::After, before, Some(tick), ticks.after(before))?;
             report.compared(4);
         }
         Ok(())
@@ -120,16 +126,16 @@ impl Ticks<'_> {
         let next = self.expected.partition_point(|tick| *tick <= at);
         let previous = next.checked_sub(1).map(|previous| self.expected[previous]);
         let at = instant(at);
-        self.agree("after", at, self.expected.get(next).copied(), ticks.after(at))?;
-        self.agree("at or before", at, previous, ticks.at_or_before(at))?;
+        self.agree(Question::After, at, self.expected.get(next).copied(), ticks.after(at))?;
+        self.agree(Question::AtOrBefore, at, previous, ticks.at_or_before(at))?;
         report.compared(2);
         Ok(())
     }
 
-    /// Where the oracle's period holds no tick, the one found must lie outside it, or not exist.
+    /// Where the oracle's period holds no such tick, the one found must lie beyond it, or not exist.
     fn agree(
         &self,
-        question: &str,
+        question: Question,
         at: Timestamp,
         expected: Option<i64>,
         found: Option<Timestamp>,
@@ -137,14 +143,23 @@ impl Ticks<'_> {
         let Period { from, until } = self.clock.period;
         let agrees = match (expected, found) {
             (Some(expected), Some(found)) => instant(expected) == found,
-            (None, Some(found)) => found < instant(from * 60) || found >= instant(until * 60),
+            (None, Some(found)) => match question {
+                Question::After => found >= instant(until * 60),
+                Question::AtOrBefore => found < instant(from * 60),
+            },
             (Some(_), None) => false,
             (None, None) => true,
         };
         if agrees { Ok(()) } else { Err(self.tell(question, at, expected, found)) }
     }
 
-    fn tell(&self, question: &str, at: Timestamp, expected: Option<i64>, found: Option<Timestamp>) -> String {
+    fn tell(
+        &self,
+        question: Question,
+        at: Timestamp,
+        expected: Option<i64>,
+        found: Option<Timestamp>,
+    ) -> String {
         let clock = self.clock;
         let expected =
             expected.map_or("none in the period".to_owned(), |second| told(clock, instant(second)));
@@ -155,7 +170,7 @@ impl Ticks<'_> {
             .map(|tick| clock.write(*tick))
             .collect();
         format!(
-            "{}  `{}`  gap={:?} fold={:?}\n  asked     {question} {}\n  expected  {expected}\n  found     {found}\n  \
+            "{}  `{}`  gap={:?} fold={:?}\n  asked     {question:?} {}\n  expected  {expected}\n  found     {found}\n  \
              changes   {}\n  ticks     {}",
             self.name,
             self.pattern.text,
@@ -219,7 +234,8 @@ impl Windows<'_> {
         let Some((first, last)) = self.begin.first().zip(self.begin.last()) else {
             return Ok(());
         };
-        if is_full() || self.begin.len() < 1_000 {
+        let is_short = self.begin.len() < 1_000;
+        if is_full() || is_short {
             self.between(instant(*first), instant(*last), report)?;
         }
         for (from, until) in around(&self.clock.changes, 2) {

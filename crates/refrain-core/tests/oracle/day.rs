@@ -40,7 +40,7 @@ impl Day {
     }
 
     /// Those of the instants that lie on the day.
-    pub(crate) fn within(&self, mut instants: Vec<i64>) -> Vec<i64> {
+    fn within(&self, mut instants: Vec<i64>) -> Vec<i64> {
         instants.retain(|instant| (self.from..self.until).contains(instant));
         instants
     }

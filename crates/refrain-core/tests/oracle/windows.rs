@@ -15,7 +15,7 @@ pub(crate) const GRIDS: [(&str, Grid); 9] = [
     ("12h", Grid::Cells(12 * 60)),
 ];
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Grid {
     Days,
     Weeks,

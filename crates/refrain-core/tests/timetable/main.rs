@@ -1,13 +1,14 @@
 //! When jobs tick and which windows they open, told by table: five zones, the tick rule, catch-up, edits.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
+mod any_schedule;
 mod catch_up;
 mod preview;
 mod revisions;
 mod tick_rule;
 mod zones;
 
-use refrain_core::{Dst, Fold, Gap, Grid, Revisions, Schedule, Timetable, Zone};
+use refrain_core::{Dst, Fold, Gap, Grid, Revisions, Schedule, Timetable, Zone, window_name};
 
 /// An instant.
 fn at(text: &str) -> jiff::Timestamp {
@@ -25,8 +26,9 @@ fn timetable(schedule: &str, zone: &str, grid: &str) -> Timetable {
     }
 }
 
+/// The same with a start, written as a window is called.
 fn since(start: &str, mut timetable: Timetable) -> Timetable {
-    timetable.start = Some(at(start));
+    timetable.start = Some(window_name::parse(start, &timetable.zone).unwrap());
     timetable
 }
 

@@ -1,10 +1,14 @@
 //! What a person is shown before trusting a schedule: words, and the ticks around a change of the clocks.
 
-use jiff::civil::date;
+use jiff::civil::{Date, date};
 use refrain_core::schedule::{self, Preview};
-use refrain_core::{Dst, Fold, Gap};
+use refrain_core::{Dst, Fold, Gap, Timetable};
 
-use super::timetable;
+use super::{first, since, timetable};
+
+fn around(timetable: Timetable, date: Date) -> Preview {
+    Preview::around(first(timetable, "2026-01-01T00:00:00Z").current(), date)
+}
 
 #[test]
 fn a_timetable_is_described_in_words() {
@@ -48,8 +52,7 @@ fn a_timetable_is_described_in_words() {
 
 #[test]
 fn the_days_around_a_fold_are_shown() {
-    let shown =
-        Preview::around(&timetable("30 2 * * *", "Europe/Berlin", "day"), date(2026, 10, 25)).to_string();
+    let shown = around(timetable("30 2 * * *", "Europe/Berlin", "day"), date(2026, 10, 25)).to_string();
     assert_eq!(
         shown,
         "\
@@ -65,8 +68,7 @@ fn the_days_around_a_fold_are_shown() {
 
 #[test]
 fn the_days_around_a_gap_are_shown() {
-    let shown =
-        Preview::around(&timetable("15,45 2 * * *", "Europe/Berlin", "tick"), date(2026, 3, 29)).to_string();
+    let shown = around(timetable("15,45 2 * * *", "Europe/Berlin", "tick"), date(2026, 3, 29)).to_string();
     assert_eq!(
         shown,
         "\
@@ -85,7 +87,31 @@ fn the_days_around_a_gap_are_shown() {
 }
 
 #[test]
-fn a_busy_schedule_shows_a_handful_of_ticks() {
-    let preview = Preview::around(&timetable("* * * * *", "Europe/Berlin", "tick"), date(2026, 10, 25));
-    assert_eq!(preview.lines.len(), 24);
+fn a_busy_schedule_shows_a_handful_of_ticks_on_both_sides_of_the_jump() {
+    for (day, jump) in
+        [(date(2026, 3, 29), "2026-03-29T01:00:00Z"), (date(2026, 10, 25), "2026-10-25T01:00:00Z")]
+    {
+        let preview = around(timetable("*/5 * * * *", "Europe/Berlin", "tick"), day);
+        assert_eq!(preview.lines.len(), 24);
+        assert_eq!(preview.lines[12].tick, super::at(jump));
+    }
+}
+
+#[test]
+fn a_tick_that_opens_many_windows_counts_them() {
+    let monthly = around(timetable("0 0 1 * *", "UTC", "hour"), date(2026, 7, 1));
+    assert_eq!(
+        monthly.to_string(),
+        "2026-07-01 00:00 +00  2026-07-01T00:00:00Z  opens 720 windows, 2026-06-01T00:00 to 2026-06-30T23:00\n"
+    );
+    let yearly = around(timetable("0 0 1 1 *", "UTC", "1m"), date(2027, 1, 1));
+    assert!(yearly.to_string().ends_with("opens 1000 windows or more, from 2026-01-01T00:00\n"), "{yearly}");
+}
+
+#[test]
+fn nothing_opens_before_the_start() {
+    let shown =
+        around(since("2026-10-25", timetable("30 2 * * *", "Europe/Berlin", "day")), date(2026, 10, 25));
+    let opens: Vec<String> = shown.lines.iter().map(|line| line.opens.to_string()).collect();
+    assert_eq!(opens, ["nothing", "nothing", "nothing", "2026-10-25 (1d1h)", "2026-10-26 (1d)"]);
 }

@@ -2,13 +2,18 @@
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use refrain_core::{CatchUp, Revisions, Shape};
+use refrain_core::{CatchUp, Revisions};
 
 use super::{at, first, since, timetable};
 
 /// Lets the current revision open all that is due, and gives up to where.
-fn work_off(revisions: &Revisions, covered: Timestamp, now: Timestamp) -> Timestamp {
+fn work_off(revisions: &Revisions, covered: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     revisions.current().pass(covered, CatchUp::All, now, usize::MAX).covered
+}
+
+/// The first window that the timetable in force opens.
+fn next(revisions: &Revisions, covered: Option<Timestamp>) -> String {
+    revisions.current().openings(covered).next().unwrap().window.start().to_string()
 }
 
 #[test]
@@ -16,10 +21,10 @@ fn f19_past_windows_are_judged_by_the_schedule_in_force_then() {
     let daily = since("2026-06-01T00:00:00Z", timetable("0 2 * * *", "UTC", "day"));
     let mut revisions = first(daily, "2026-06-01T00:00:00Z");
     let edited_at = at("2026-06-11T10:30:00Z");
-    let covered = work_off(&revisions, revisions.current().from, edited_at);
+    let covered = work_off(&revisions, None, edited_at);
     let hourly = since("2026-06-01T00:00:00Z", timetable("5 * * * *", "UTC", "hour"));
-    assert!(revisions.edit(hourly.clone(), covered, edited_at));
-    assert!(!revisions.edit(hourly, covered, edited_at), "the same timetable again is no edit");
+    assert!(revisions.edit(hourly.clone(), covered, edited_at).unwrap());
+    assert!(!revisions.edit(hourly, covered, edited_at).unwrap(), "the same timetable again is no edit");
 
     // A backfill of the first ten days has ten windows, not two hundred and forty.
     let first_days = revisions.windows(at("2026-06-01T00:00:00Z"), at("2026-06-11T00:00:00Z"));
@@ -33,8 +38,8 @@ fn f19_what_the_edit_finds_uncovered_opens_at_the_next_tick_on_time() {
     let mut revisions =
         first(since("2026-06-01T00:00:00Z", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
     let edited_at = at("2026-06-11T10:30:00Z");
-    let covered = work_off(&revisions, revisions.current().from, edited_at);
-    revisions.edit(timetable("5 * * * *", "UTC", "hour"), covered, edited_at);
+    let covered = work_off(&revisions, None, edited_at);
+    revisions.edit(timetable("5 * * * *", "UTC", "hour"), covered, edited_at).unwrap();
     let pass = revisions.current().pass(covered, CatchUp::None, at("2026-06-11T11:05:00Z"), usize::MAX);
     assert_eq!(pass.rows.len(), 11);
     assert!(pass.rows.iter().all(|(opening, verdict)| {
@@ -47,8 +52,8 @@ fn the_seam_between_two_grids_is_one_short_window() {
     let mut revisions =
         first(since("2026-06-01T00:00:00Z", timetable("5 * * * *", "UTC", "hour")), "2026-06-01T00:00:00Z");
     let edited_at = at("2026-06-03T10:30:00Z");
-    let covered = work_off(&revisions, revisions.current().from, edited_at);
-    revisions.edit(timetable("0 2 * * *", "UTC", "day"), covered, edited_at);
+    let covered = work_off(&revisions, None, edited_at);
+    revisions.edit(timetable("0 2 * * *", "UTC", "day"), covered, edited_at).unwrap();
     let around: Vec<String> = revisions
         .windows(at("2026-06-03T09:00:00Z"), at("2026-06-05T00:00:00Z"))
         .map(|(window, shape)| format!("{shape:?} {window}"))
@@ -70,27 +75,104 @@ fn the_seam_between_two_grids_is_one_short_window() {
 
 #[test]
 fn a_start_moved_later_leaves_time_out_and_one_moved_earlier_opens_nothing() {
-    let covered = at("2026-06-05T00:00:00Z");
-    let now = at("2026-06-05T12:00:00Z");
-    let original =
-        first(since("2026-06-01T00:00:00Z", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
-    for (start, next) in
-        [("2026-06-09T00:00:00Z", "2026-06-09T00:00:00Z"), ("2026-05-01T00:00:00Z", "2026-06-05T00:00:00Z")]
+    let (covered, now) = (Some(at("2026-06-05T00:00:00Z")), at("2026-06-05T12:00:00Z"));
+    let original = first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
+    for (start, expected) in [("2026-06-09", "2026-06-09T00:00:00Z"), ("2026-05-01", "2026-06-05T00:00:00Z")]
     {
         let mut revisions = original.clone();
-        revisions.edit(since(start, timetable("0 2 * * *", "UTC", "day")), covered, now);
-        let opening = revisions.current().openings(covered).next().unwrap();
-        assert_eq!(opening.window.start().timestamp(), at(next), "start = {start}");
-        assert_eq!(opening.shape, Shape::Whole);
+        revisions.edit(since(start, timetable("0 2 * * *", "UTC", "day")), covered, now).unwrap();
+        assert_eq!(next(&revisions, covered), expected, "start = {start}");
     }
+}
+
+#[test]
+fn a_timetable_that_opened_nothing_is_replaced_without_a_trace() {
+    // Weekly on Monday, seen on a Tuesday: its first window lies in the future.
+    let mut revisions = first(timetable("0 2 * * 1", "UTC", "day"), "2026-06-09T12:00:00Z");
+    revisions.edit(timetable("0 2 * * *", "UTC", "day"), None, at("2026-06-09T13:00:00Z")).unwrap();
+    assert_eq!(next(&revisions, None), "2026-06-09T00:00:00Z");
+
+    // A start in the wrong year, mended.
+    let daily = || timetable("0 2 * * *", "UTC", "day");
+    let mut revisions = first(since("2027-06-01", daily()), "2026-06-01T12:00:00Z");
+    revisions.edit(since("2026-06-01", daily()), None, at("2026-06-01T13:00:00Z")).unwrap();
+    assert_eq!(next(&revisions, None), "2026-06-01T00:00:00Z");
+
+    // The same slip in a job that runs.
+    let mut revisions = first(since("2026-06-01", daily()), "2026-06-01T00:00:00Z");
+    let now = at("2026-06-05T12:00:00Z");
+    let covered = work_off(&revisions, None, now);
+    revisions.edit(since("2027-06-01", daily()), covered, now).unwrap();
+    revisions.edit(since("2026-06-01", daily()), covered, now).unwrap();
+    assert_eq!(next(&revisions, covered), "2026-06-05T00:00:00Z");
+    assert_eq!(revisions.iter().count(), 2, "the slip is not kept");
+}
+
+#[test]
+fn f19_what_is_due_under_the_old_timetable_is_opened_by_it_first() {
+    let mut revisions =
+        first(since("2026-06-01", timetable("5 * * * *", "UTC", "hour")), "2026-06-01T00:00:00Z");
+    let now = at("2026-06-03T12:00:00Z");
+    let cut_short = revisions.current().pass(None, CatchUp::None, now, 10);
+    let daily = timetable("0 2 * * *", "UTC", "day");
+    let refused = revisions.edit(daily.clone(), cut_short.covered, now).unwrap_err();
+    assert!(refused.to_string().contains("was due at 2026-06-01T11:05:00Z"), "{refused}");
+    let covered = work_off(&revisions, cut_short.covered, now);
+    assert!(revisions.edit(daily, covered, now).unwrap());
+}
+
+#[test]
+fn the_seam_of_tick_windows_is_marked_and_found_from_everywhere() {
+    let mut revisions = first(timetable("0 10 * * *", "UTC", "tick"), "2026-06-08T12:00:00Z");
+    let edited_at = at("2026-06-09T12:30:00Z");
+    let covered = work_off(&revisions, None, edited_at);
+    revisions.edit(timetable("0 * * * *", "UTC", "tick"), covered, edited_at).unwrap();
+    let seam = revisions.current().openings(covered).next().unwrap();
+    assert_eq!(
+        format!("{:?} {}", seam.shape, seam.window),
+        "Remainder [2026-06-09T10:00:00Z, 2026-06-09T13:00:00Z)"
+    );
+    for after in ["2026-06-09T10:00:00Z", "2026-06-09T11:30:00Z", "2026-06-09T12:59:59Z"] {
+        let (window, _) = revisions.windows(at(after), Timestamp::MAX).next().unwrap();
+        assert_eq!(window, seam.window, "asked from {after}");
+    }
+    assert_eq!(revisions.find("2026-06-09T11:00").unwrap_err().reason(), "no window of this job begins then");
+}
+
+#[test]
+fn a_name_that_means_two_windows_after_an_edit_is_refused_with_both() {
+    let mut revisions =
+        first(since("2026-06-10", timetable("5 * * * *", "Europe/Berlin", "hour")), "2026-06-09T22:00:00Z");
+    let now = at("2026-06-10T10:30:00Z");
+    let covered = work_off(&revisions, None, now);
+    revisions.edit(timetable("5 * * * *", "UTC", "hour"), covered, now).unwrap();
+    let error = revisions.find("2026-06-10T11:00").unwrap_err();
+    assert_eq!(error.advice(), Some("write 2026-06-10T09:00:00Z or 2026-06-10T11:00:00Z"), "{error}");
+    assert_eq!(
+        revisions.find("2026-06-10T09:00:00Z").unwrap().start().timestamp(),
+        at("2026-06-10T09:00:00Z")
+    );
 }
 
 #[test]
 fn a_start_between_two_lines_begins_with_the_next_whole_window() {
     let revisions =
-        first(since("2026-06-01T10:00:00Z", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T10:00:00Z");
-    let opening = revisions.current().openings(revisions.current().from).next().unwrap();
-    assert_eq!(opening.window.start().timestamp(), at("2026-06-02T00:00:00Z"));
+        first(since("2026-06-01T10:00", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T10:00:00Z");
+    assert_eq!(next(&revisions, None), "2026-06-02T00:00:00Z");
+    let expected = revisions.windows(Timestamp::MIN, at("2026-06-03T00:00:00Z"));
+    assert_eq!(expected.count(), 1, "what lies before the start is not expected");
+}
+
+#[test]
+fn stored_revisions_must_join() {
+    let mut revisions = first(timetable("0 2 * * *", "UTC", "day"), "2026-06-08T12:00:00Z");
+    let now = at("2026-06-10T12:00:00Z");
+    let covered = work_off(&revisions, None, now);
+    revisions.edit(timetable("0 3 * * *", "UTC", "day"), covered, now).unwrap();
+    let stored: Vec<_> = revisions.iter().cloned().collect();
+    assert_eq!(Revisions::stored(stored.clone()), Ok(revisions));
+    assert!(Revisions::stored(stored.into_iter().rev().collect()).is_err());
+    assert!(Revisions::stored(Vec::new()).is_err());
 }
 
 #[test]
@@ -133,30 +215,36 @@ proptest! {
     fn windows_of_revisions_never_overlap_and_leave_no_time_out(
         start in 1_767_225_600_i64..1_793_000_000,
         parts in prop::collection::vec((any_part(), 1_i64..3_000_000), 1..6),
+        questions in prop::collection::vec(-1_000_000_i64..10_000_000, 10),
     ) {
         let mut now = Timestamp::from_second(start).unwrap();
+        let mut covered = None;
         let mut edits = parts.into_iter();
         let ((schedule, zone, grid), stay) = edits.next().unwrap();
         let mut revisions = first(timetable(schedule, zone, grid), &now.to_string());
-        let mut covered = revisions.current().from;
-        let begin = covered;
         now += SignedDuration::from_secs(stay);
+        let mut opened: Vec<_> = revisions.current().pass(covered, CatchUp::All, now, usize::MAX).rows;
         covered = work_off(&revisions, covered, now);
         for ((schedule, zone, grid), stay) in edits {
-            revisions.edit(timetable(schedule, zone, grid), covered, now);
+            revisions.edit(timetable(schedule, zone, grid), covered, now).unwrap();
             now += SignedDuration::from_secs(stay);
+            opened.extend(revisions.current().pass(covered, CatchUp::All, now, usize::MAX).rows);
             covered = work_off(&revisions, covered, now);
         }
-        let mut end = begin;
-        let mut count = 0;
-        for (window, _) in revisions.windows(begin, covered) {
-            prop_assert_eq!(window.start().timestamp(), end);
-            end = window.end().timestamp();
-            count += 1;
+        let Some(covered) = covered else { return Ok(()) };
+        let opened: Vec<_> = opened.into_iter().map(|(opening, _)| (opening.window, opening.shape)).collect();
+        for pair in opened.windows(2) {
+            prop_assert_eq!(pair[0].0.end(), pair[1].0.start());
         }
-        prop_assert_eq!(end, covered, "after {} windows", count);
-        for (window, _) in revisions.windows(begin, covered).take(20) {
-            prop_assert_eq!(revisions.find(&window.start().to_string()).unwrap(), window);
+        let expected: Vec<_> = revisions.windows(Timestamp::MIN, covered).collect();
+        prop_assert_eq!(&expected, &opened, "what must exist is what was opened");
+        for question in questions {
+            let after = Timestamp::from_second(start + question).unwrap();
+            let rest: Vec<_> = opened.iter().filter(|(window, _)| window.end().timestamp() > after).copied().collect();
+            prop_assert_eq!(revisions.windows(after, covered).collect::<Vec<_>>(), rest, "asked from {}", after);
+        }
+        for (window, _) in opened.iter().take(20) {
+            prop_assert_eq!(revisions.find(&window.start().to_string()).unwrap(), *window);
         }
     }
 }
