@@ -114,7 +114,8 @@ from hash";
 
 #[tokio::test]
 async fn m18_postgres_derives_the_same_surrogate_key() {
-    let TestDatabase::Postgres { pool } = TestDatabase::postgres().await else { unreachable!() };
+    let database = TestDatabase::postgres().await;
+    let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
     let natural = [
         (Some("2026-06-09"), Some("EU")),
         (Some("2026-06-09"), None),
@@ -123,7 +124,7 @@ async fn m18_postgres_derives_the_same_surrogate_key() {
     ];
     for (a, b) in natural {
         let derived: String =
-            sqlx::query_scalar(SURROGATE_IN_POSTGRES).bind(a).bind(b).fetch_one(&pool).await.unwrap();
+            sqlx::query_scalar(SURROGATE_IN_POSTGRES).bind(a).bind(b).fetch_one(pool).await.unwrap();
         assert_eq!(derived, SurrogateKey::of(&[a, b]).unwrap().to_string(), "{a:?} {b:?}");
     }
 }

@@ -1,12 +1,13 @@
-//! Real databases for tests: a SQLite file of its own, a schema of its own in the scratch PostgreSQL.
+//! Real databases for tests: a SQLite file of its own, a database of its own in the scratch PostgreSQL.
 //!
 //! A test is written once and runs on both. Without a server the PostgreSQL half fails and says what to type;
 //! it is never skipped, for a skipped test looks like a passed one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
 use tempfile::TempDir;
 
 /// Writes each story once and runs it as `name::sqlite` and `name::postgres`.
@@ -30,10 +31,44 @@ macro_rules! both_databases {
     )+};
 }
 
-/// A database that nobody else uses.
+/// A database that nobody else uses, and that goes when it goes out of scope.
 pub(crate) enum TestDatabase {
     Sqlite { pool: SqlitePool, _directory: TempDir },
-    Postgres { pool: PgPool },
+    Postgres { pool: PgPool, _scratch: Box<Scratch> },
+}
+
+/// A database in the PostgreSQL server. Not a schema: ours has a fixed name, which tests would share.
+pub(crate) struct Scratch {
+    server: PgConnectOptions,
+    name: String,
+}
+
+impl Scratch {
+    async fn create(server: PgConnectOptions) -> Scratch {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut connection = server.connect().await.unwrap();
+        connection.execute(AssertSqlSafe(format!("create database {name}"))).await.unwrap();
+        Scratch { server, name }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let server = self.server.clone();
+        // Forced, because a test that panicked may have left a transaction open.
+        let statement = AssertSqlSafe(format!("drop database {} with (force)", self.name));
+        // The test's own runtime is on this thread and cannot be waited for here.
+        let thread = std::thread::spawn(move || {
+            tokio::runtime::Runtime::new().unwrap().block_on(async {
+                let mut connection: PgConnection = server.connect().await?;
+                connection.execute(statement).await
+            })
+        });
+        if !matches!(thread.join(), Ok(Ok(_))) {
+            eprintln!("the database {} could not be dropped", self.name);
+        }
+    }
 }
 
 impl TestDatabase {
@@ -46,15 +81,13 @@ impl TestDatabase {
     }
 
     pub(crate) async fn postgres() -> TestDatabase {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let url = std::env::var("REFRAIN_TEST_POSTGRES")
             .expect("this test needs a PostgreSQL server: run ./test, which starts one");
-        let schema = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let options: PgConnectOptions = url.parse().unwrap();
-        let options = options.options([("search_path", schema.as_str())]);
+        let server: PgConnectOptions = url.parse().unwrap();
+        let scratch = Scratch::create(server).await;
+        let options = scratch.server.clone().database(&scratch.name);
         let pool = PgPoolOptions::new().max_connections(4).connect_with(options).await.unwrap();
-        sqlx::query(sqlx::AssertSqlSafe(format!("create schema {schema}"))).execute(&pool).await.unwrap();
-        TestDatabase::Postgres { pool }
+        TestDatabase::Postgres { pool, _scratch: Box::new(scratch) }
     }
 
     /// Runs a statement with texts bound to its parameters.
@@ -64,7 +97,7 @@ impl TestDatabase {
                 let query = texts.iter().fold(sqlx::query(statement), |query, text| query.bind(*text));
                 Ok(query.execute(pool).await?.rows_affected())
             }
-            TestDatabase::Postgres { pool } => {
+            TestDatabase::Postgres { pool, .. } => {
                 let query = texts.iter().fold(sqlx::query(statement), |query, text| query.bind(*text));
                 Ok(query.execute(pool).await?.rows_affected())
             }
@@ -75,7 +108,7 @@ impl TestDatabase {
     pub(crate) async fn texts(&self, query: &'static str) -> Vec<String> {
         match self {
             TestDatabase::Sqlite { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
-            TestDatabase::Postgres { pool } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+            TestDatabase::Postgres { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Documents mention only what exists: a path in backticks or in a link must lead somewhere.
+//! Documents mention only what exists: a path in backticks or in a link must lead somewhere,
+//! a link from where it stands.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +10,22 @@ const ELSEWHERE: [&str; 4] = ["refrain.toml", "jobs/", ".refrain/", "target/"];
 
 pub(crate) fn paths_exist(files: &[File]) -> Vec<Finding> {
     let known = known_paths(files);
-    let mentions = files.iter().flat_map(|file| {
-        let text = move |(line, text): (usize, &str)| (line, text.to_owned());
-        let documented: Vec<(usize, String)> = if file.is(".md") {
-            file.lines().map(text).collect()
-        } else if file.is(".rs") {
-            file.lines().filter(|(_, line)| line.trim_start().starts_with("//!")).map(text).collect()
-        } else {
-            Vec::new()
-        };
-        documented.into_iter().flat_map(move |(line, text)| {
-            paths_in(&text).into_iter().map(move |path| (file, line, path)).collect::<Vec<_>>()
-        })
-    });
-    mentions
-        .filter(|(file, _, path)| !exists(&known, &file.path, path))
-        .map(|(file, line, path)| Finding {
-            path: file.path.clone(),
-            line,
-            rule: "documents",
-            what: format!("`{path}` does not exist: mend the text or the tree"),
-        })
-        .collect()
+    let mut findings = Vec::new();
+    for file in files {
+        let spoken = |line: &str| file.is(".md") || (file.is(".rs") && line.trim_start().starts_with("//!"));
+        for (line, text) in file.lines().filter(|(_, line)| spoken(line)) {
+            let missing = quoted(text)
+                .filter(|path| !is_known(&known, path))
+                .chain(linked(text).filter(|path| !known.contains(&beside(&file.path, path))));
+            findings.extend(missing.map(|path| Finding {
+                path: file.path.clone(),
+                line,
+                rule: "documents",
+                what: format!("`{path}` leads nowhere: mend the text or the tree"),
+            }));
+        }
+    }
+    findings
 }
 
 /// Every file and every directory above one.
@@ -47,26 +42,46 @@ fn known_paths(files: &[File]) -> BTreeSet<String> {
     known
 }
 
-/// A path may be given from the root, from the document's own directory, or by its end, as in `zone.rs`.
-fn exists(known: &BTreeSet<String>, document: &str, path: &str) -> bool {
-    let path = path.trim_start_matches("./").trim_end_matches('/');
-    let beside = document.rsplit_once('/').map_or(path.to_owned(), |(here, _)| format!("{here}/{path}"));
+/// A path in backticks may be given from the root or by its end, as in `zone.rs`.
+fn is_known(known: &BTreeSet<String>, path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    if let Some(path) = path.strip_prefix("./") {
+        return known.contains(path);
+    }
     let ending = format!("/{path}");
-    known.contains(path) || known.contains(&beside) || known.iter().any(|file| file.ends_with(&ending))
+    known.contains(path) || known.iter().any(|file| file.ends_with(&ending))
 }
 
-fn paths_in(line: &str) -> Vec<String> {
-    let quoted = line.split('`').skip(1).step_by(2).map(str::to_owned);
-    let linked = line
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split_once(')'))
-        .map(|(target, _)| target.split('#').next().unwrap_or_default().to_owned());
-    quoted.chain(linked).filter(|text| is_path(text)).collect()
+/// A link is followed from the directory of its document.
+fn beside(document: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = document.split('/').collect();
+    parts.pop();
+    for part in link.trim_end_matches('/').split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2).filter(|text| is_path(text))
+}
+
+fn linked(line: &str) -> impl Iterator<Item = &str> {
+    let targets = line.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+    let paths = targets.map(|target| target.split_once('#').map_or(target, |(path, _)| path));
+    paths.filter(|path| !path.is_empty() && path.chars().all(is_plain))
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "/._-".contains(c)
 }
 
 fn is_path(text: &str) -> bool {
-    let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let plain = !text.is_empty() && text.chars().all(is_plain);
     let ends = [".rs", ".md", ".sql", ".toml", ".py", ".json"].iter().any(|ending| text.ends_with(ending));
     let begins = ["crates/", "docs/", "./"].iter().any(|beginning| text.starts_with(beginning));
     let elsewhere = ELSEWHERE.iter().any(|path| text.starts_with(path));
@@ -80,7 +95,8 @@ fn a_path_that_leads_nowhere_is_found() {
     assert_eq!(super::planted(paths_exist, &[zone, page("in `zone.rs` and `grid.rs`")]).len(), 2);
     for clean in [
         "in `zone.rs`",
-        "[map](PAGE.md#part)",
+        "[map](PAGE.md#part), [site](https://example.org/a.md), [here](#part)",
+        "[zone](../crates/refrain-core/src/zone.rs)",
         "`crates/refrain-core/src/`",
         "`refrain.toml`",
         "`a::b`, `1.5`",
@@ -91,5 +107,12 @@ fn a_path_that_leads_nowhere_is_found() {
             "{clean}: only the planted one"
         );
     }
-    assert_eq!(super::planted(paths_exist, &[page("[map](GONE.md)"), page("run `./gone`")]).len(), 2);
+    for broken in ["[map](GONE.md)", "run `./gone`", "run `./zone.rs`", "[zone](zone.rs)", "[up](../PAGE.md)"]
+    {
+        assert_eq!(
+            super::planted(paths_exist, &[zone, page(broken)]).len(),
+            2,
+            "{broken}: and the planted one"
+        );
+    }
 }

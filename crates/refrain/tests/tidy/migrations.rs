@@ -14,26 +14,31 @@ struct Migration<'f> {
 
 fn migration(file: &File) -> Option<Migration<'_>> {
     let (before, rest) = file.path.split_once("migrations/")?;
-    let mut parts = rest.split('/');
-    let (Some(set), Some(database), Some(name), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
+    let [set @ ("store" | "ledger"), database @ ("sqlite" | "postgres"), name] =
+        *rest.split('/').collect::<Vec<_>>()
     else {
         return None;
     };
-    file.is(".sql").then(|| Migration {
-        set: format!("{before}migrations/{set}"),
-        database,
-        file: name,
-        path: &file.path,
-    })
+    Some(Migration { set: format!("{before}migrations/{set}"), database, file: name, path: &file.path })
 }
 
 pub(crate) fn are_numbered_alike(files: &[File]) -> Vec<Finding> {
     let mut sets: BTreeMap<String, BTreeMap<&str, Vec<Migration<'_>>>> = BTreeMap::new();
-    for one in files.iter().filter_map(migration) {
-        sets.entry(one.set.clone()).or_default().entry(one.database).or_default().push(one);
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.is(".sql") && file.path.contains("migrations/")) {
+        match migration(file) {
+            Some(one) => sets.entry(one.set.clone()).or_default().entry(one.database).or_default().push(one),
+            None => findings.push(Finding {
+                path: file.path.clone(),
+                line: 1,
+                rule: "migrations",
+                what: "a stray: migrations are migrations/{store,ledger}/{sqlite,postgres}/NNNN_name.sql"
+                    .to_owned(),
+            }),
+        }
     }
-    sets.into_values().flat_map(|databases| check(&databases)).collect()
+    findings.extend(sets.into_values().flat_map(|databases| check(&databases)));
+    findings
 }
 
 fn check(databases: &BTreeMap<&str, Vec<Migration<'_>>>) -> Vec<Finding> {
@@ -78,4 +83,6 @@ fn gaps_twins_and_strays_are_found() {
     assert_eq!(tree(&gap), 2);
     let twins = [first[0], first[1], ("sqlite", "0001_other"), ("postgres", "0001_other")];
     assert_eq!(tree(&twins), 2);
+    let stray = [first[0], first[1], ("mysql", "0001_initial")];
+    assert_eq!(tree(&stray), 1);
 }

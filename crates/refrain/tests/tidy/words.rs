@@ -9,11 +9,11 @@ struct Unfit {
     advice: &'static str,
 }
 
-const PROSE: &[&str] = &[".rs", ".md", ".sql", ".toml", "test"];
+const PROSE: &[&str] = &[".rs", ".md", ".sql", ".toml", ".py", ".sh", "test", ".ci/run"];
 const CODE: &[&str] = &[".rs"];
 
 /// Pieces are joined here, so that this file does not find itself.
-const UNFIT: [Unfit; 15] = [
+const UNFIT: [Unfit; 16] = [
     Unfit { text: concat!("TO", "DO"), endings: PROSE, advice: "do it, or leave it out" },
     Unfit { text: concat!("FIX", "ME"), endings: PROSE, advice: "fix it" },
     Unfit { text: concat!("XX", "X"), endings: CODE, advice: "say it in words" },
@@ -35,6 +35,11 @@ const UNFIT: [Unfit; 15] = [
         endings: PROSE,
         advice: "a path of a machine means nothing elsewhere",
     },
+    Unfit {
+        text: concat!("/tmp/", "wt"),
+        endings: PROSE,
+        advice: "a path of a machine means nothing elsewhere",
+    },
     Unfit { text: concat!("crates", ".io"), endings: PROSE, advice: "do not name hosts of registries" },
     Unfit { text: concat!("for n", "ow"), endings: &[".rs", ".md"], advice: "say what is, not how long" },
     Unfit { text: concat!("as reque", "sted"), endings: PROSE, advice: "say what is, not how it came" },
@@ -42,34 +47,43 @@ const UNFIT: [Unfit; 15] = [
 ];
 
 pub(crate) fn are_fit_to_print(files: &[File]) -> Vec<Finding> {
-    files.iter().flat_map(|file| file.lines().flat_map(|(line, text)| unfit(file, line, text))).collect()
+    files.iter().flat_map(unfit).collect()
 }
 
-fn unfit(file: &File, line: usize, text: &str) -> Vec<Finding> {
-    let finding = |what: String| Finding { path: file.path.clone(), line, rule: "words", what };
-    let listed = UNFIT
-        .iter()
-        .filter(|unfit| unfit.endings.iter().any(|ending| file.is(ending)) && text.contains(unfit.text))
-        .map(|unfit| finding(format!("`{}` has no place here: {}", unfit.text, unfit.advice)));
-    let dated = PROSE.iter().any(|ending| file.is(ending)) && tells_its_making(text);
-    let slept = file.is(".rs") && file.path.contains("/tests/") && text.contains(concat!("sle", "ep("));
-    listed
-        .chain(dated.then(|| {
-            finding("no issue numbers and no phases: the project speaks of itself alone".to_owned())
-        }))
-        .chain(slept.then(|| finding("a test waits for an event, it does not sleep".to_owned())))
-        .collect()
+fn unfit(file: &File) -> Vec<Finding> {
+    let finding = |line, what: String| Finding { path: file.path.clone(), line, rule: "words", what };
+    let unfit: Vec<&Unfit> =
+        UNFIT.iter().filter(|unfit| unfit.endings.iter().any(|ending| file.is(ending))).collect();
+    let is_prose = PROSE.iter().any(|ending| file.is(ending));
+    let mut is_test = file.path.contains("/tests/");
+    let mut findings = Vec::new();
+    for (line, text) in file.lines() {
+        // By custom the tests of a module are at its end.
+        is_test |= text.trim_start().starts_with("#[cfg(test)]");
+        for unfit in unfit.iter().filter(|unfit| text.contains(unfit.text)) {
+            findings.push(finding(line, format!("`{}` has no place here: {}", unfit.text, unfit.advice)));
+        }
+        if is_prose && tells_its_making(text) {
+            let what = "no issue numbers and no phases: the project speaks of itself alone";
+            findings.push(finding(line, what.to_owned()));
+        }
+        if is_test && file.is(".rs") && text.contains(concat!("sle", "ep(")) {
+            findings.push(finding(line, "a test waits for an event, it does not sleep".to_owned()));
+        }
+    }
+    findings
 }
 
-/// A word that counts the steps of a making, followed by its number.
+/// A word that counts the steps of a making, followed by its number; or a link to a tracker.
 fn tells_its_making(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    [concat!("iss", "ue "), concat!("pha", "se ")].iter().any(|word| {
+    let numbered = [concat!("iss", "ue "), concat!("pha", "se "), concat!("(", "#")].iter().any(|word| {
         lower.match_indices(word).any(|(at, _)| {
             let rest = lower.get(at + word.len()..).unwrap_or_default();
             rest.trim_start_matches('#').starts_with(|c: char| c.is_ascii_digit())
         })
-    })
+    });
+    numbered || lower.contains(concat!("/iss", "ues/")) || lower.contains(concat!("/pu", "ll/"))
 }
 
 #[test]
@@ -80,14 +94,17 @@ fn unfit_words_are_found() {
         ("a.md", concat!("in pha", "se 2")),
         ("a.rs", concat!("#[al", "low(dead_code)]")),
         ("a.rs", concat!("#[ign", "ore]")),
+        ("a.md", concat!("as was said (", "#12)")),
         ("test", concat!("cd /wo", "rk/main")),
         ("crates/refrain/tests/a.rs", concat!("    tokio::time::sle", "ep(second).await;")),
     ] {
         assert_eq!(super::planted(are_fit_to_print, &[(path, text)]), [format!("{path}:1")], "{text}");
     }
+    let slept = concat!("//! Why.\nfn f() {}\n#[cfg(test)]\nmod tests { thread::sle", "ep(second); }\n");
+    assert_eq!(super::planted(are_fit_to_print, &[("crates/refrain/src/a.rs", slept)]).len(), 1);
     let clean = [
         ("a.rs", "#[expect(dead_code, reason = \"…\")]"),
-        ("a.md", "an issue of taste, a phase of the moon"),
+        ("a.md", "an issue of taste, a phase of the moon, `welcome-email#42`, # 1. Part"),
         ("crates/refrain/src/engine.rs", concat!("tokio::time::sle", "ep(delay)")),
     ];
     assert!(super::planted(are_fit_to_print, &clean).is_empty());
