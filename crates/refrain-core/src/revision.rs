@@ -68,14 +68,20 @@ impl Revision {
 
     /// A revision that takes over from this one at `covered`. A start that is later on the calendar leaves out
     /// what lies before it; one that only moved along with the zone does not.
-    pub(crate) fn followed_by(&self, timetable: Timetable, covered: Timestamp, now: Timestamp) -> Revision {
+    pub(crate) fn followed_by(
+        &self,
+        number: u32,
+        timetable: Timetable,
+        covered: Timestamp,
+        now: Timestamp,
+    ) -> Revision {
         let written =
             |timetable: &Timetable| timetable.start.map(|start| timetable.zone.wall(start.timestamp()));
         let was_moved = written(&timetable) > written(&self.timetable);
         let start = timetable.start.map(LogicalTime::timestamp);
         let later_start = start.filter(|start| was_moved && *start > covered);
         Revision {
-            number: self.number.saturating_add(1),
+            number,
             from: later_start.unwrap_or(covered),
             joins: later_start.is_none(),
             timetable,

@@ -96,8 +96,10 @@ impl Revisions {
             return Err(EditError::StillDue(due));
         }
         let number = self.current.number.saturating_add(1);
+        // The one that opened the last window; a slip in between does not count.
+        let opened = self.past.last().filter(|_| covered <= Some(self.current.from)).unwrap_or(&self.current);
         let next = match covered {
-            Some(covered) => self.current.followed_by(timetable, covered, now),
+            Some(covered) => opened.followed_by(number, timetable, covered, now),
             None => Revision::first(number, timetable, now).ok_or(EditError::NeverTicks)?,
         };
         let mut before = std::mem::replace(&mut self.current, next);

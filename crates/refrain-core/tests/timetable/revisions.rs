@@ -107,6 +107,13 @@ fn a_timetable_that_opened_nothing_is_replaced_without_a_trace() {
     revisions.edit(since("2026-06-01", daily()), covered, now).unwrap();
     assert_eq!(next(&revisions, covered), "2026-06-05T00:00:00Z");
     assert_eq!(revisions.iter().count(), 2, "the slip is not kept");
+    revisions.edit(since("2027-06-01", daily()), covered, now).unwrap();
+    revisions.edit(since("2026-12-01", daily()), covered, now).unwrap();
+    assert_eq!(
+        next(&revisions, covered),
+        "2026-12-01T00:00:00Z",
+        "later than what was, if not than the slip"
+    );
 }
 
 #[test]
