@@ -1,4 +1,5 @@
 //! The `refrain` command: parse, act, and turn the outcome into an exit code.
+#![forbid(unsafe_code)]
 
 use clap::Parser;
 

@@ -12,6 +12,7 @@
 //! - What may follow what: [`state`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
 //! - What a person wrote: [`parse_error`]
+#![forbid(unsafe_code)]
 
 #[macro_use]
 mod word;

@@ -93,7 +93,7 @@ impl Window {
         self.start
     }
 
-    /// The first instant that no longer belongs to it.
+    /// The first instant after it.
     pub fn end(self) -> LogicalTime {
         self.end
     }

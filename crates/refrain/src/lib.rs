@@ -6,6 +6,7 @@
 //! # Layout
 //!
 //! - [`core`]: keys, windows, schedules, catch-up, states, retries. Begin with [`core::tick`].
+#![forbid(unsafe_code)]
 
 pub use refrain_core as core;
 pub use refrain_core::key;
