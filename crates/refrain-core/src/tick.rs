@@ -87,6 +87,6 @@ impl Revision {
         let tick = self.timetable.ticks().at_or_before(now)?;
         let end = self.timetable.line_at_or_before(tick)?;
         let start = self.timetable.line_at_or_before(second_before(end))?;
-        Window::stored(start.max(self.from), end).ok()
+        Window::stored(start, end).ok()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use refrain_core::{CatchUp, Pass, Revision, Shape, Zone};
+use refrain_core::{CatchUp, Pass, Revision, Shape, SkipReason, Verdict, Zone};
 
 use super::{at, first, since, timetable};
 
@@ -216,7 +216,12 @@ proptest! {
             }
             rows.extend(part.rows);
         }
-        prop_assert_eq!(rows, whole.rows);
+        prop_assert_eq!(&rows, &whole.rows);
+        for (_, verdict) in &rows {
+            if let Verdict::Skipped(SkipReason::Superseded { by }) = verdict {
+                prop_assert_eq!(Some(*by), rows.last().map(|(opening, _)| opening.window));
+            }
+        }
         prop_assert_eq!(covered, whole.covered);
     }
 
