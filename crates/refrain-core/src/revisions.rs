@@ -163,8 +163,8 @@ impl Revisions {
                             Some(window) if window.start().timestamp() != at => {
                                 containing = Some(window_name::write(window.start(), *grid, zone));
                             }
-                            Some(window) if !found.contains(&window) => found.push(window),
-                            _ => {}
+                            Some(window) => found.push(window),
+                            None => {}
                         }
                     }
                 }

@@ -36,9 +36,6 @@ impl<'s> Ticks<'s> {
     /// If it does not lie after `at`. That cannot happen; were it to, stopping is better than a window that
     /// is opened twice or never.
     pub fn after(&self, at: Timestamp) -> Option<Timestamp> {
-        if at >= LATEST {
-            return None;
-        }
         let from = at.max(second_before(EARLIEST));
         let tick = match &self.schedule.kind {
             Kind::Every(every) => self.counted(from, i64::try_from(every.as_secs()).ok()?, 1),

@@ -179,6 +179,12 @@ fn stored_revisions_must_join() {
     revisions.edit(timetable("0 3 * * *", "UTC", "day"), covered, now).unwrap();
     let stored: Vec<_> = revisions.iter().cloned().collect();
     assert_eq!(Revisions::stored(stored.clone()), Ok(revisions));
+    for (joins, hours) in [(true, -1), (true, 1), (false, -1)] {
+        let mut apart = stored.clone();
+        apart[1].joins = joins;
+        apart[1].from += SignedDuration::from_hours(hours);
+        assert!(Revisions::stored(apart).is_err(), "joins: {joins}, {hours} h");
+    }
     assert!(Revisions::stored(stored.into_iter().rev().collect()).is_err());
     assert!(Revisions::stored(Vec::new()).is_err());
 }
