@@ -96,9 +96,7 @@ impl CatchUp {
         latest: Option<Window>,
         now: Timestamp,
     ) -> Verdict {
-        let since = |from: Timestamp, to: Timestamp| {
-            to.duration_since(from).max(jiff::SignedDuration::ZERO).unsigned_abs()
-        };
+        let since = |from: Timestamp, to: Timestamp| to.duration_since(from).unsigned_abs();
         let late = since(opening.tick, now);
         let interval = next_tick.map_or(ON_TIME, |next| since(opening.tick, next));
         if late <= ON_TIME.min(interval) {

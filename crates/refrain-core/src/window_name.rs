@@ -149,6 +149,20 @@ mod tests {
     }
 
     #[test]
+    fn an_hour_that_comes_twice_is_called_by_its_instants() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        for (instant, name) in [
+            ("2026-10-24T23:00:00Z", "2026-10-25T01:00"),
+            ("2026-10-25T00:00:00Z", "2026-10-25T00:00:00Z"),
+            ("2026-10-25T01:00:00Z", "2026-10-25T01:00:00Z"),
+            ("2026-10-25T02:00:00Z", "2026-10-25T03:00"),
+        ] {
+            let start = parse(instant, &berlin).unwrap();
+            assert_eq!(write(start, Grid::parse("hour").unwrap(), &berlin), name);
+        }
+    }
+
+    #[test]
     fn a_day_that_begins_at_one_is_still_called_by_its_date() {
         let cairo = Zone::parse("Africa/Cairo").unwrap();
         let start = parse("2026-04-24", &cairo).unwrap();

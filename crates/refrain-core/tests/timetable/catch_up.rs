@@ -95,3 +95,13 @@ fn a_pass_says_when_to_look_again() {
         "there is more to do at once"
     );
 }
+
+#[test]
+fn a_span_reaches_exactly_as_far_as_it_says() {
+    let two_o_clock_of_the_8th = "2026-06-08T02:00:00Z";
+    for (within, rows) in
+        [(Duration::from_hours(72), "---+++!"), (Duration::from_secs(72 * 3_600 - 1), "----++!")]
+    {
+        assert_eq!(after_outage(CatchUp::Within(within), two_o_clock_of_the_8th).0, rows, "{within:?}");
+    }
+}

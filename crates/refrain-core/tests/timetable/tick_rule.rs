@@ -92,6 +92,34 @@ fn without_a_start_the_first_tick_opens_the_last_whole_window() {
 }
 
 #[test]
+fn every_so_often_is_counted_from_the_start_and_never_bends_to_the_clock() {
+    let every = first(
+        since("2026-03-28T01:00", timetable("every 7h", "Europe/Berlin", "tick")),
+        "2026-03-28T00:00:00Z",
+    );
+    assert_eq!(
+        opened(every.current(), "2026-03-29T12:00:00Z"),
+        [
+            "Sat 08:00: Sat 01:00",
+            "Sat 15:00: Sat 08:00",
+            "Sat 22:00: Sat 15:00",
+            "Sun 06:00: Sat 22:00",
+            "Sun 13:00: Sun 06:00"
+        ]
+    );
+}
+
+#[test]
+fn what_is_covered_is_taken_as_it_is_even_between_two_lines() {
+    let revisions = first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
+    let opening = revisions.current().openings(Some(at("2026-06-03T10:00:00Z"))).next().unwrap();
+    assert_eq!(
+        format!("{:?} {}", opening.shape, opening.window),
+        "Remainder [2026-06-03T10:00:00Z, 2026-06-04T00:00:00Z)"
+    );
+}
+
+#[test]
 fn m17_a_run_started_days_later_is_about_the_same_window() {
     let revisions =
         first(since("2026-06-01T00:00:00Z", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
