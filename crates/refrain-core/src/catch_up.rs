@@ -125,6 +125,16 @@ impl fmt::Display for CatchUp {
     }
 }
 
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::OnTime => f.write_str("on time"),
+            Verdict::CaughtUp => f.write_str("caught up"),
+            Verdict::Skipped(reason) => write!(f, "skipped: {reason}"),
+        }
+    }
+}
+
 impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
