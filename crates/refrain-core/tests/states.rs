@@ -211,23 +211,23 @@ fn effects_settle_also_while_the_run_is_computed_again() {
 fn only_a_crash_alone_costs_an_attempt() {
     let mut attempts = Attempts::default();
     let mut run = RunStanding::default();
-    for (event, number, spent, suspect) in [
-        (RunEvent::Opened, 1, 0, false),
-        (RunEvent::Claimed, 1, 0, false),
-        (RunEvent::Stopped, 1, 0, false),
-        (RunEvent::Claimed, 1, 0, false),
-        (RunEvent::TakenOver, 2, 0, true),
-        (RunEvent::Claimed, 2, 0, true),
-        (RunEvent::CrashedAlone, 3, 1, true),
-        (RunEvent::Claimed, 3, 1, true),
-        (RunEvent::Errored, 4, 2, false),
-        (RunEvent::Claimed, 4, 2, false),
-        (RunEvent::Failed, 4, 2, false),
-        (RunEvent::Reopened, 5, 0, false),
+    for (event, number, spent, suspicion) in [
+        (RunEvent::Opened, 1, 0, 0),
+        (RunEvent::Claimed, 1, 0, 0),
+        (RunEvent::Stopped, 2, 0, 0),
+        (RunEvent::Claimed, 2, 0, 0),
+        (RunEvent::TakenOver, 3, 0, 1),
+        (RunEvent::Claimed, 3, 0, 1),
+        (RunEvent::CrashedAlone, 4, 1, 2),
+        (RunEvent::Claimed, 4, 1, 2),
+        (RunEvent::Errored, 5, 2, 0),
+        (RunEvent::Claimed, 5, 2, 0),
+        (RunEvent::Failed, 5, 2, 0),
+        (RunEvent::Reopened, 6, 0, 0),
     ] {
         let step = run.apply(event).unwrap();
         (run, attempts) = (step.standing, attempts.then(step.attempt));
-        assert_eq!(attempts, Attempts { number, spent, suspect }, "{event}");
+        assert_eq!(attempts, Attempts { number, spent, suspicion }, "{event}");
     }
 }
 

@@ -8,8 +8,36 @@
 //! - [`core`]: keys, windows, schedules, catch-up, states, retries. Begin with [`core::tick`].
 #![forbid(unsafe_code)]
 
+mod database;
+mod engine;
+mod error;
+#[doc(hidden)]
+pub mod failpoint;
+mod job;
+mod process;
+mod refrain;
+mod run;
+mod store;
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod testing;
+
+pub use database::DatabaseError;
+pub use database::file_system::FileSystemError;
+pub use engine::finisher::Counts;
+pub use engine::settings::Settings;
+pub use error::Error;
+pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
+pub use refrain::{
+    Ask, AttemptRecord, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX, Refrain, RunRecord,
+    RunReport, Serving, StopHandle, TickReport,
+};
 pub use refrain_core as core;
-pub use refrain_core::key;
+pub use refrain_core::{CatchUp, key};
+pub use run::Run;
+pub use store::StoreError;
+pub use store::fsck::Finding;
+pub use store::show::Place;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

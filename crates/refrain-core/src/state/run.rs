@@ -274,7 +274,8 @@ impl RunEvent {
     pub fn attempt(self) -> AttemptChange {
         match self {
             Self::Opened | Self::Reopened => AttemptChange::Fresh,
-            Self::Claimed | Self::Stopped | Self::Settled => AttemptChange::Same,
+            Self::Claimed | Self::Settled => AttemptChange::Same,
+            Self::Stopped => AttemptChange::Next { counts: false, suspect: false },
             Self::Errored => AttemptChange::Next { counts: true, suspect: false },
             Self::TakenOver => AttemptChange::Next { counts: false, suspect: true },
             Self::CrashedAlone => AttemptChange::Next { counts: true, suspect: true },
@@ -295,8 +296,8 @@ pub struct Attempts {
     pub number: u64,
     /// How many tries since the run was last opened ended in an error of its own.
     pub spent: u32,
-    /// Whether it is claimed alone next time.
-    pub suspect: bool,
+    /// How many take-overs in a row it was part of. A suspect is claimed apart from others.
+    pub suspicion: u32,
 }
 
 impl Attempts {
@@ -305,12 +306,13 @@ impl Attempts {
     pub fn then(self, change: AttemptChange) -> Self {
         let next = self.number.saturating_add(1);
         match change {
-            AttemptChange::Fresh => Self { number: next, spent: 0, suspect: false },
+            AttemptChange::Fresh => Self { number: next, spent: 0, suspicion: 0 },
             AttemptChange::Same => self,
             AttemptChange::Next { counts, suspect } => {
-                Self { number: next, spent: self.spent.saturating_add(counts.into()), suspect }
+                let suspicion = if suspect { self.suspicion.saturating_add(1) } else { 0 };
+                Self { number: next, spent: self.spent.saturating_add(counts.into()), suspicion }
             }
-            AttemptChange::Over => Self { suspect: false, ..self },
+            AttemptChange::Over => Self { suspicion: 0, ..self },
         }
     }
 }

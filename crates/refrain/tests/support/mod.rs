@@ -2,6 +2,8 @@
 //!
 //! A test is written once and runs on both. Without a server the PostgreSQL half fails and says what to type;
 //! it is never skipped, for a skipped test looks like a passed one.
+//!
+//! Beside them, what hurts: a server that can be stopped, a pooler, a network that fails, processes to kill.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,7 +12,25 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
 use tempfile::TempDir;
 
+/// Names what this module offers to every test program, although none of them uses all of it.
+macro_rules! used_or_not {
+    ($($item:expr),+ $(,)?) => {
+        const _: () = {
+            $(let _ = $item;)+
+        };
+    };
+}
+use used_or_not;
+
+pub(crate) mod address;
+pub(crate) mod children;
+pub(crate) mod eventually;
+pub(crate) mod pgbouncer;
+pub(crate) mod proxy;
+pub(crate) mod server;
+
 /// Writes each story once and runs it as `name::sqlite` and `name::postgres`.
+#[macro_export]
 macro_rules! both_databases {
     ($(async fn $name:ident($database:ident) $body:block)+) => {$(
         mod $name {
@@ -116,3 +136,11 @@ impl TestDatabase {
         matches!(self, TestDatabase::Sqlite { .. })
     }
 }
+
+used_or_not!(
+    TestDatabase::sqlite,
+    TestDatabase::postgres,
+    TestDatabase::execute,
+    TestDatabase::texts,
+    TestDatabase::is_sqlite,
+);

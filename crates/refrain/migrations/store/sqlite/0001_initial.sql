@@ -1,0 +1,162 @@
+-- The store: what is scheduled, what ran, what is open. Its tables bear the name of the house.
+--
+-- `runs` is permanent and narrow, and nothing indexes its state, so the one update at its end touches no index.
+-- An open run stands in exactly one of three places: `queue`
+-- (it may begin, or has begun under a lease), `delayed` (not before some time), `lane_waits` (behind another run
+-- of its lane). A line of the queue is one job at one priority; a claim reads a line from its front.
+-- Instants are microseconds since 1970 in UTC. Texts are compared as bytes.
+
+-- The clock of leases: that of the machine, which everyone who opens this file shares.
+create view refrain_clock as
+    select cast(unixepoch('subsec') * 1000000 as integer) as now;
+
+create table refrain_store (
+    only_row   integer not null primary key default 1 check (only_row = 1),
+    id         text not null,
+    project    text not null,
+    simulated  integer not null check (simulated in (0, 1)),
+    created_at integer not null
+) strict;
+
+create table refrain_jobs (
+    id        integer primary key autoincrement,
+    name      text not null unique,
+    paused_at integer
+) strict;
+
+create table refrain_schedules (
+    job     integer not null primary key,
+    covered integer,
+    next_at integer
+) strict, without rowid;
+create index refrain_schedules_next_at on refrain_schedules (next_at, job);
+
+create table refrain_revisions (
+    job         integer not null,
+    number      integer not null,
+    schedule    text not null,
+    zone        text not null,
+    rules       text not null,
+    grid        text not null,
+    gap         text not null,
+    fold        text not null,
+    start       integer,
+    from_at     integer not null,
+    until_at    integer,
+    joins       integer not null check (joins in (0, 1)),
+    ticks_after integer not null,
+    primary key (job, number)
+) strict, without rowid;
+
+create table refrain_runs (
+    id           integer primary key autoincrement,
+    job          integer not null,
+    attempt      integer not null,
+    version      integer,
+    window_start integer,
+    window_end   integer,
+    opened_at    integer not null,
+    started_at   integer,
+    ended_at     integer,
+    worker       integer,
+    open         integer not null check (open in (0, 1)),
+    key          text not null,
+    outcome      text,
+    message      text,
+    payload      text,
+    constraint runs_are_unique unique (job, key),
+    check (open or outcome is not null)
+) strict;
+
+create table refrain_queue (
+    line      integer not null,
+    run       integer not null,
+    lease     integer,
+    attempt   integer not null,
+    spent     integer not null,
+    suspicion integer not null,
+    lane      integer not null check (lane in (0, 1)),
+    primary key (line, run)
+) strict, without rowid;
+
+create table refrain_delayed (
+    run       integer not null primary key,
+    wake_at   integer not null,
+    line      integer not null,
+    attempt   integer not null,
+    spent     integer not null,
+    suspicion integer not null,
+    lane      integer not null check (lane in (0, 1))
+) strict, without rowid;
+create index refrain_delayed_wake_at on refrain_delayed (wake_at, run);
+
+create table refrain_lanes (
+    job   integer not null,
+    scope text not null,
+    run   integer not null,
+    primary key (job, scope)
+) strict, without rowid;
+
+create table refrain_lane_waits (
+    job     integer not null,
+    scope   text not null,
+    key     text not null,
+    run     integer not null,
+    line    integer not null,
+    attempt integer not null,
+    primary key (job, scope, key)
+) strict, without rowid;
+
+create table refrain_slots (
+    job  integer not null,
+    slot integer not null,
+    run  integer not null unique,
+    primary key (job, slot)
+) strict, without rowid;
+
+create table refrain_workers (
+    id         integer primary key autoincrement,
+    process    text not null,
+    started_at integer not null,
+    expires_at integer not null
+) strict;
+
+create table refrain_leases (
+    id         integer not null primary key,
+    worker     integer not null,
+    line       integer not null,
+    first_run  integer not null,
+    last_run   integer not null,
+    claimed_at integer not null
+) strict, without rowid;
+create index refrain_leases_worker on refrain_leases (worker, id);
+
+create table refrain_attempts (
+    run        integer not null,
+    number     integer not null,
+    ended      text not null,
+    started_at integer,
+    ended_at   integer not null,
+    worker     integer,
+    message    text,
+    primary key (run, number)
+) strict, without rowid;
+
+create table refrain_cancellations (
+    run      integer not null primary key,
+    asked_at integer not null
+) strict, without rowid;
+
+create table refrain_expansions (
+    run    integer not null primary key,
+    scopes integer not null,
+    hash   text not null
+) strict, without rowid;
+
+create table refrain_dedupes (
+    id    integer primary key autoincrement,
+    run   integer not null,
+    at    integer not null,
+    asked text not null
+) strict;
+create index refrain_dedupes_run on refrain_dedupes (run, id);

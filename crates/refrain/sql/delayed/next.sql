@@ -1,0 +1,3 @@
+-- How long until the first of them may begin, in microseconds.
+-- by delayed_wake_at
+select min(wake_at) - (select now from refrain_clock) as at from refrain_delayed

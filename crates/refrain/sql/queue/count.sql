@@ -1,0 +1,3 @@
+-- How many runs are open, wherever they stand.
+select (select count(*) from refrain_queue) + (select count(*) from refrain_delayed)
+    + (select count(*) from refrain_lane_waits) as number

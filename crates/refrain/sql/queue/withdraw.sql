@@ -1,0 +1,5 @@
+-- Takes an attempt out of the queue that nobody has begun.
+-- $1… rows; by the primary key
+delete from refrain_queue
+where (line, run) in (select r.line, r.run from rows(1: line integer, run integer) as r) and lease is null
+returning run, attempt, lane

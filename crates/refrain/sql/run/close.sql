@@ -1,0 +1,7 @@
+-- Ends attempts. Only a run that is open is touched; whether the attempt still held it, the queue says right after.
+-- $1 worker, $2… rows
+update refrain_runs as runs
+set open = false, outcome = r.outcome, attempt = r.attempt, version = r.version, started_at = r.started_at,
+    ended_at = (select now from refrain_clock), worker = $1, message = r.message
+from rows(2: run integer, attempt integer, version integer, outcome text, started_at integer, message text) as r
+where runs.id = r.run and runs.open

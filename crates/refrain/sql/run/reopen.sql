@@ -1,0 +1,4 @@
+-- Asks for another attempt of a run that has none: the one compare-and-set by which an attempt is queued.
+-- $1 run
+update refrain_runs set open = true where id = $1 and not open
+returning id, job, key, attempt

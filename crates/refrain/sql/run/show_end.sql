@@ -1,0 +1,3 @@
+-- How the last attempt of a run ended, and by whom.
+-- $1 run
+select id, job, key, open, attempt, worker from refrain_runs where id = $1

@@ -1,0 +1,3 @@
+-- Runs that are over need no slot.
+-- $1… rows
+delete from refrain_slots where run in (select r.run from rows(1: run integer) as r)

@@ -1,0 +1,6 @@
+-- Workers that have not been heard of.
+-- $1 limit
+select id, process from refrain_workers
+where expires_at <= (select now from refrain_clock)
+order by id
+limit $1

@@ -1,0 +1,267 @@
+//! The one seam between Refrain and its two databases.
+//!
+//! Everything above speaks of statements and transactions; which database answers is matched here and nowhere else. The
+//! whole list of differences, each with one home: how a transaction begins and which connection it gets (this file),
+//! locks and lists of rows in texts (`statement.rs`), what a code means (`error.rs`), how a file or a server is opened
+//! (`sqlite.rs`, `postgres.rs`), schemas (`migrations/`).
+//!
+//! There is no door outside a transaction: behind a pooler in transaction mode, a statement prepared outside one
+//! may be executed on another server connection than the one that knows it.
+
+pub(crate) mod address;
+pub(crate) mod error;
+pub(crate) mod file_system;
+mod postgres;
+mod sqlite;
+pub(crate) mod statement;
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgPool, PgRow};
+use sqlx::query::{Query, QueryAs};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{ConnectOptions as _, Executor as _, FromRow, Postgres, Sqlite};
+
+pub(crate) use address::Address;
+pub use error::DatabaseError;
+use refrain_core::random::{SystemRandom, duration_up_to};
+use statement::{Argument, Bound, Column};
+
+use crate::failpoint;
+
+type Result<T> = std::result::Result<T, DatabaseError>;
+
+/// How often a step that met a lock, a conflict or a lost answer is done again before its caller hears of it.
+const RETRIES: u32 = 8;
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// A row of either database.
+pub(crate) trait Record:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+
+impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+
+/// A database that is open.
+#[derive(Debug, Clone)]
+pub(crate) enum Database {
+    Sqlite { writer: SqlitePool, readers: SqlitePool },
+    Postgres {
+        pool: PgPool,
+        /// Whether statements stay prepared; not behind a pooler that gives each transaction another connection.
+        persistent: bool,
+    },
+}
+
+/// A transaction; dropped without [`commit`](Self::commit), nothing happened.
+pub(crate) enum Transaction {
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Postgres(sqlx::Transaction<'static, Postgres>, bool),
+}
+
+/// A commit by name, for tests that kill the process before or after it, or lose its answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) before: &'static str,
+    pub(crate) after: &'static str,
+    pub(crate) reply: &'static str,
+}
+
+/// Names a commit.
+macro_rules! place {
+    ($name:literal) => {
+        crate::database::Place {
+            before: concat!($name, ".before-commit"),
+            after: concat!($name, ".after-commit"),
+            reply: concat!($name, ".reply"),
+        }
+    };
+}
+pub(crate) use place;
+
+impl Database {
+    pub(crate) async fn open(address: &Address, connections: u32) -> Result<Database> {
+        match address {
+            Address::Sqlite { path } => sqlite::open(path).await,
+            Address::Postgres { options, .. } => {
+                let persistent = !options.to_url_lossy().as_str().contains("statement-cache-capacity=0");
+                postgres::open(options, connections, persistent).await
+            }
+        }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self, Database::Sqlite { .. })
+    }
+
+    /// A transaction that writes. SQLite takes its lock at the beginning: one that reads first and is refused when it
+    /// writes would have to begin again.
+    pub(crate) async fn write(&self) -> Result<Transaction> {
+        match self {
+            Database::Sqlite { writer, .. } => {
+                Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
+            }
+            Database::Postgres { pool, persistent } => {
+                Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN).await?, *persistent))
+            }
+        }
+    }
+
+    /// A transaction that only reads, beside any writer.
+    pub(crate) async fn read(&self) -> Result<Transaction> {
+        match self {
+            Database::Sqlite { readers, .. } => Ok(Transaction::Sqlite(readers.begin().await?)),
+            Database::Postgres { pool, persistent } => {
+                Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN_READ_ONLY).await?, *persistent))
+            }
+        }
+    }
+
+    /// A transaction that reads many tables as they were at one instant.
+    pub(crate) async fn snapshot(&self) -> Result<Transaction> {
+        match self {
+            Database::Sqlite { .. } => self.read().await,
+            Database::Postgres { pool, persistent } => {
+                Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN_SNAPSHOT).await?, *persistent))
+            }
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Database::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Database::Postgres { pool, .. } => pool.close().await,
+        }
+    }
+
+    /// The pool, for whoever listens for wake-ups; none on SQLite, which has none.
+    pub(crate) fn postgres(&self) -> Option<&PgPool> {
+        match self {
+            Database::Sqlite { .. } => None,
+            Database::Postgres { pool, .. } => Some(pool),
+        }
+    }
+}
+
+impl Transaction {
+    /// Runs a statement; gives how many rows it changed.
+    pub(crate) async fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
+        Ok(match self {
+            Transaction::Sqlite(inner) => {
+                let query = for_sqlite(sqlx::query(bound.statement.sqlite()), bound.arguments);
+                query.execute(&mut **inner).await?.rows_affected()
+            }
+            Transaction::Postgres(inner, persistent) => {
+                let query = for_postgres(sqlx::query(bound.statement.postgres()), bound.arguments);
+                query.persistent(*persistent).execute(&mut **inner).await?.rows_affected()
+            }
+        })
+    }
+
+    /// All rows of a statement.
+    pub(crate) async fn fetch_all<T: Record>(&mut self, bound: Bound<'_>) -> Result<Vec<T>> {
+        Ok(match self {
+            Transaction::Sqlite(inner) => {
+                let query = for_sqlite(sqlx::query_as(bound.statement.sqlite()), bound.arguments);
+                query.fetch_all(&mut **inner).await?
+            }
+            Transaction::Postgres(inner, persistent) => {
+                let query = for_postgres(sqlx::query_as(bound.statement.postgres()), bound.arguments);
+                query.persistent(*persistent).fetch_all(&mut **inner).await?
+            }
+        })
+    }
+
+    /// The row of a statement that has at most one.
+    pub(crate) async fn fetch_optional<T: Record>(&mut self, bound: Bound<'_>) -> Result<Option<T>> {
+        Ok(self.fetch_all(bound).await?.pop())
+    }
+
+    /// Runs a text of several statements that takes no arguments: a migration.
+    pub(crate) async fn script(&mut self, text: &'static str) -> Result<()> {
+        match self {
+            Transaction::Sqlite(inner) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
+            Transaction::Postgres(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
+        }
+        Ok(())
+    }
+
+    /// Makes it so.
+    pub(crate) async fn commit(self, place: Place) -> Result<()> {
+        failpoint::reach(place.before);
+        let made = match self {
+            Transaction::Sqlite(inner) => inner.commit().await,
+            Transaction::Postgres(inner, _) => inner.commit().await,
+        };
+        made.map_err(|error| DatabaseError::from(error).of_commit())?;
+        failpoint::reach(place.after);
+        if failpoint::is_lost(place.reply) {
+            return Err(DatabaseError::Unknown("a test lost it".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Does a step again while it meets locks, conflicts and lost answers. The step is a whole transaction that may be
+/// done twice.
+pub(crate) async fn retried<T, F>(mut step: impl FnMut() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let mut pause = Duration::from_millis(5);
+    for _ in 0..RETRIES {
+        match step().await {
+            Err(error) if error.is_worth_a_retry() => {
+                tracing::debug!(%error, "doing it again");
+                let drawn = duration_up_to(pause, &mut SystemRandom::new());
+                tokio::time::sleep(drawn).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            settled => return settled,
+        }
+    }
+    step().await
+}
+
+/// What can be given arguments, one after another.
+trait Bind<'q, DB: sqlx::Database>: Sized {
+    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self;
+}
+
+impl<'q, DB: sqlx::Database> Bind<'q, DB> for Query<'q, DB, DB::Arguments> {
+    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self {
+        self.bind(value)
+    }
+}
+
+impl<'q, DB: sqlx::Database, T> Bind<'q, DB> for QueryAs<'q, DB, T, DB::Arguments> {
+    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self {
+        self.bind(value)
+    }
+}
+
+fn for_sqlite<'q, Q: Bind<'q, Sqlite>>(query: Q, arguments: Vec<Argument<'q>>) -> Q {
+    arguments.into_iter().fold(query, |query, argument| match argument {
+        Argument::Integer(value) => query.push(value),
+        Argument::Text(value) => query.push(value),
+        Argument::Boolean(value) => query.push(value),
+        Argument::Rows(rows) => query.push(rows.json()),
+    })
+}
+
+fn for_postgres<'q, Q: Bind<'q, Postgres>>(query: Q, arguments: Vec<Argument<'q>>) -> Q {
+    arguments.into_iter().fold(query, |query, argument| match argument {
+        Argument::Integer(value) => query.push(value),
+        Argument::Text(value) => query.push(value),
+        Argument::Boolean(value) => query.push(value),
+        Argument::Rows(rows) => rows.columns.into_iter().fold(query, |query, column| match column {
+            Column::Integers(values) => query.push(values),
+            Column::Texts(values) => query.push(values),
+            Column::Booleans(values) => query.push(values),
+        }),
+    })
+}

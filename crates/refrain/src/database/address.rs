@@ -1,0 +1,400 @@
+//! Where a database is: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`.
+//!
+//! A password must not reach a log, a terminal or a panic, however the address was mistyped. So an error
+//! never holds the text as it was written, but a copy that is cut by its letters alone, before anything has
+//! been understood; and an address is shown by what was understood. Unknown options are refused here because
+//! the driver would log them with their values, and half of a password with an `&` in it looks like one.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use refrain_core::ParseError;
+use sqlx::postgres::PgConnectOptions;
+
+const WHAT: &str = "database address";
+const HIDDEN: &str = "***";
+const FORMS: &str = "write sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
+const SQLITE_FORM: &str = "write the path of a file, as in sqlite:.refrain/refrain.db";
+
+/// What the driver takes after `?` in a PostgreSQL address, besides `options[NAME]`.
+const OPTIONS: [&str; 18] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+/// A database address that was understood.
+#[derive(Clone)]
+pub(crate) enum Address {
+    /// A file. The path is as it was written: relative to whatever the reader of the address says.
+    Sqlite {
+        /// Where the file is.
+        path: PathBuf,
+    },
+    /// A server.
+    Postgres {
+        /// How to connect, the password included. It prints that password: never format it.
+        options: Box<PgConnectOptions>,
+        /// The same for people, without the password.
+        shown: String,
+    },
+}
+
+impl Address {
+    /// Reads an address.
+    pub(crate) fn parse(text: &str) -> Result<Address, ParseError> {
+        match text.split_once(':') {
+            Some(("sqlite", rest)) => sqlite(text, rest.strip_prefix("//").unwrap_or(rest)),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => postgres(text),
+            Some(("postgres" | "postgresql", _)) => {
+                Err(fault(text, "`//` is missing after the colon").help(FORMS))
+            }
+            Some((scheme, _)) if is_scheme(scheme) => {
+                let reason = format!("`{scheme}` is no database that is known here");
+                Err(at(text, scheme, reason).help(FORMS))
+            }
+            _ => Err(fault(text, "it does not say which database it is").help(FORMS)),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres { shown, .. } => f.write_str(shown),
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+fn sqlite(text: &str, path: &str) -> Result<Address, ParseError> {
+    if path.is_empty() {
+        return Err(fault(text, "the path is missing").help(SQLITE_FORM));
+    }
+    if path.starts_with(":memory:") {
+        return Err(at(
+            text,
+            ":memory:",
+            "a database in memory is gone with its process, and all it should remember",
+        )
+        .help(SQLITE_FORM));
+    }
+    if path.contains('?') {
+        return Err(at(text, "?", "a SQLite address takes no options").help("leave out all from `?` on"));
+    }
+    Ok(Address::Sqlite { path: path.into() })
+}
+
+fn postgres(text: &str) -> Result<Address, ParseError> {
+    if text.contains('#') {
+        return Err(
+            fault(text, "all from `#` on would be lost").help("in a password write %23 instead of `#`")
+        );
+    }
+    if text.matches('@').count() > 1 {
+        return Err(fault(text, "it has more than one `@`, and the host may be behind any")
+            .help("in names and passwords write %40 instead of `@`"));
+    }
+    let parts = Parts::of(text);
+    // It is told by its number, for its name may be a part of a password.
+    if let Some(before) = parts.options().position(|(name, _)| !is_option(name)) {
+        let reason = format!("option {} after the `?` has a name that is not known", before + 1);
+        let known = OPTIONS.join(", ");
+        return Err(fault(text, reason).help(format!("known are {known}; in a password write %26 for `&`")));
+    }
+    if parts.user.is_empty() && !parts.options().any(|(name, value)| name == "user" && !value.is_empty()) {
+        return Err(fault(text, "it does not say as which user to connect").help(FORMS));
+    }
+    let options: PgConnectOptions = text.parse().map_err(|error| match error {
+        sqlx::Error::Configuration(reason) => fault(text, reason.to_string()).help(FORMS),
+        _ => fault(text, "the driver cannot read it").help(FORMS),
+    })?;
+    Ok(Address::Postgres { shown: shown(&options), options: Box::new(options) })
+}
+
+fn shown(options: &PgConnectOptions) -> String {
+    let host = match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => options.get_host().to_owned(),
+    };
+    let database = options.get_database().unwrap_or(options.get_username());
+    format!("postgres://{}@{host}:{}/{database}", options.get_username(), options.get_port())
+}
+
+fn is_option(name: &str) -> bool {
+    OPTIONS.contains(&name) || (name.starts_with("options[") && name.ends_with(']'))
+}
+
+/// The parts of `postgres://USER:PASSWORD@HOST/DATABASE?NAME=VALUE&…` that are looked at before the driver.
+struct Parts<'t> {
+    user: &'t str,
+    query: &'t str,
+}
+
+impl<'t> Parts<'t> {
+    fn of(text: &'t str) -> Self {
+        let (before, query) = text.split_once('?').unwrap_or((text, ""));
+        let authority = before.split_once("//").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
+        let user = authority.rsplit_once('@').map_or("", |(login, _)| login.split(':').next().unwrap_or(""));
+        Parts { user, query }
+    }
+
+    fn options(&self) -> impl Iterator<Item = (&'t str, &'t str)> {
+        options(self.query)
+    }
+}
+
+fn options(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+/// A copy without what may be a password, and rather without too much than too little: mistyped, a password
+/// can have any of the letters that divide an address.
+fn without_password(text: &str) -> String {
+    if text.starts_with("sqlite:") && !text.contains('@') {
+        return text.to_owned();
+    }
+    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
+        let divider = text.find([':', '@', '=', '?']);
+        let harmless = divider.and_then(|at| text.get(..=at));
+        return harmless.map_or_else(|| text.to_owned(), |harmless| format!("{harmless}{HIDDEN}"));
+    };
+    let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
+    let (user, login) = before.split_once(':').unwrap_or((before, ""));
+    let shown = match (query, login.rsplit_once('@')) {
+        _ if query.is_some_and(|query| query.contains('@')) => return format!("{scheme}://{user}:{HIDDEN}"),
+        (_, Some((_, host))) => format!("{user}:{HIDDEN}@{host}"),
+        (_, None) if before == user || user.contains('@') => before.to_owned(),
+        (_, None) => format!("{user}:{HIDDEN}"),
+    };
+    format!("{scheme}://{shown}{}", query.map(shown_query).unwrap_or_default())
+}
+
+/// The names of options without their values, up to a password or to the first name that is not known: what
+/// follows may be a part of a password with an `&` in it.
+fn shown_query(query: &str) -> String {
+    let mut shown: Vec<&str> = Vec::new();
+    for (name, _) in options(query).take_while(|(name, _)| is_option(name)) {
+        shown.push(name);
+        if name == "password" {
+            break;
+        }
+    }
+    shown.push(HIDDEN);
+    format!("?{}", shown.join("&"))
+}
+
+fn is_scheme(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
+}
+
+fn fault(text: &str, reason: impl Into<String>) -> ParseError {
+    ParseError::whole(WHAT, &without_password(text), reason)
+}
+
+/// The caret is under `part`, if that is to be seen.
+fn at(text: &str, part: &str, reason: impl Into<String>) -> ParseError {
+    let shown = without_password(text);
+    let span = shown.rfind(part).map_or(0..shown.len(), |start| start..start + part.len());
+    ParseError::new(WHAT, &shown, span, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sqlx::ConnectOptions;
+
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match Address::parse(text) {
+            Ok(address) => format!("{address}"),
+            Err(error) => format!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_sqlite_address_is_a_path() {
+        for (text, expected) in [
+            ("sqlite:.refrain/refrain.db", ".refrain/refrain.db"),
+            ("sqlite:shop.db", "shop.db"),
+            ("sqlite://shop.db", "shop.db"),
+            ("sqlite:/var/lib/shop.db", "/var/lib/shop.db"),
+            ("sqlite:///var/lib/shop.db", "/var/lib/shop.db"),
+            ("sqlite:a%20b c.db", "a%20b c.db"),
+        ] {
+            let Ok(Address::Sqlite { path }) = Address::parse(text) else { panic!("{text}") };
+            assert_eq!(path, PathBuf::from(expected));
+        }
+        assert_eq!(format!("{:?}", Address::parse("sqlite://shop.db").unwrap()), "Address(sqlite:shop.db)");
+    }
+
+    #[test]
+    fn what_would_not_outlive_the_process_or_be_ignored_is_refused() {
+        for (text, reason) in [
+            ("sqlite::memory:", "gone with its process"),
+            ("sqlite://:memory:", "gone with its process"),
+            ("sqlite:shop.db?mode=ro", "takes no options"),
+            ("sqlite:shop.db?mode=memory&cache=shared", "takes no options"),
+            ("sqlite:", "the path is missing"),
+            ("sqlite://", "the path is missing"),
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(error.reason().contains(reason), "{error}");
+            assert!(error.advice().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_database_is_refused_with_the_forms_that_are_known() {
+        for text in
+            ["", "shop.db", "mysql://root@host/shop", "postgres:shop", "postgresql+psycopg://u@h/d", "://"]
+        {
+            assert_eq!(Address::parse(text).unwrap_err().advice(), Some(FORMS), "{text}");
+        }
+        assert_eq!(
+            shown("mysql://root@host/shop"),
+            "cannot read the database address\n  mysql://root@host/shop\n  ^^^^^ `mysql` is no database that \
+             is known here\n  write sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE"
+        );
+    }
+
+    #[test]
+    fn a_postgres_address_says_who_connects_where() {
+        for (text, expected) in [
+            ("postgres://ada:secret@db.example:6432/shop", "postgres://ada@db.example:6432/shop"),
+            ("postgresql://ada@db.example:5432/shop?sslmode=require", "postgres://ada@db.example:5432/shop"),
+            ("postgres://db.example:5432/shop?user=ada", "postgres://ada@db.example:5432/shop"),
+            (
+                "postgres://ada@localhost:5432/shop?host=/run/postgresql",
+                "postgres://ada@/run/postgresql:5432/shop",
+            ),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_user_is_refused_instead_of_guessing_one() {
+        for text in [
+            "postgres://localhost:5432/shop",
+            "postgres:///shop",
+            "postgres://:word@h/d",
+            "postgres://h/d?user=",
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(error.reason().contains("as which user"), "{error}");
+        }
+    }
+
+    #[test]
+    fn letters_that_would_lead_to_another_host_are_refused_and_have_another_spelling() {
+        for text in ["postgres://ada:a@b/c@h/d", "postgres://ada@corp:word@h/d", "postgres://ada:a#b@h/d"] {
+            let advice = Address::parse(text).unwrap_err().advice().unwrap_or_default().to_owned();
+            assert!(advice.contains("write %40") || advice.contains("write %23"), "{text}: {advice}");
+        }
+        assert_eq!(shown("postgres://ada%40corp:a%40b%2Fc%23@h:5432/d"), "postgres://ada@corp@h:5432/d");
+    }
+
+    #[test]
+    fn options_reach_the_driver_and_unknown_ones_do_not() {
+        let pooled = "postgres://ada@h/d?statement-cache-capacity=0&options[search_path]=shop";
+        let Ok(Address::Postgres { options, .. }) = Address::parse(pooled) else {
+            panic!("{}", shown(pooled))
+        };
+        assert!(options.to_url_lossy().as_str().contains("statement-cache-capacity=0"));
+        assert_eq!(options.get_options(), Some("-c search_path=shop"));
+
+        let error = Address::parse("postgres://ada@h/d?sslmode=require&sslmod=x&user=u").unwrap_err();
+        assert_eq!(error.reason(), "option 2 after the `?` has a name that is not known");
+        assert!(error.to_string().contains("postgres://ada@h/d?sslmode&***\n"), "{error}");
+        for text in
+            ["postgres://ada@h:port/d", "postgres://ada@h/d?port=x", "postgres://ada@h/d?sslmode=some"]
+        {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    /// Every way in which a password may stand in an address, right or wrong.
+    fn with_password(password: &str) -> Vec<String> {
+        let forms = [
+            "postgres://user:{}@host:5432/shop",
+            "postgres://user:{}@host/shop?sslmode=require&colour=red",
+            "postgres://user:{}@host:port/shop",
+            "postgres://user:{}@/shop?sslmode=bogus",
+            "postgres://:{}@host/shop",
+            "postgres://user@corp:{}@host/shop",
+            "postgres:user:{}@host/shop",
+            "postgres://host:5432/shop?password={}",
+            "postgres://user@host:5432/shop?password={}",
+            "postgres://user@host/shop?colour=red&password={}",
+            "postgres://host/shop?sslmode=disable&password={}&user=user",
+            "postgres://user@host/shop?pass%77ord={}",
+            "mysql://root:{}@host/shop",
+            "jdbc:postgresql://host/shop?user=user&password={}",
+            "user:{}@host/shop",
+            "host=localhost password={} user=user",
+            "HOST=localhost PASSWORD={}",
+            "sqlite://user:{}@host/shop?x",
+        ];
+        // Behind an `@` there would be a host, by any reading.
+        let without_host =
+            ["postgres://user:{}", "postgres:user:{}"].iter().filter(|_| !password.contains('@'));
+        forms.iter().chain(without_host).map(|form| form.replace("{}", password)).collect()
+    }
+
+    fn assert_secret(password: &str) {
+        for text in with_password(password) {
+            let told = match Address::parse(&text) {
+                Ok(Address::Sqlite { .. }) => continue,
+                Ok(address) => format!("{address} {address:?} {address:#?}"),
+                Err(error) => format!("{error} {error:?} {error:#?}"),
+            };
+            assert!(!told.contains("CAN") && !told.contains("ARY"), "{text}\n{told}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown_whatever_is_in_it() {
+        for divider in [
+            "", "/", "?", "#", "@", ":", "&", "=", "%", "%40", " ", "://", "//", "[", "\\", "é", "&x=", "?x=",
+        ] {
+            assert_secret(&format!("CAN{divider}ARY"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_password_is_ever_shown(middle in "[a-z/?#@:&=%\\[ ]{0,12}") {
+            assert_secret(&format!("CAN{middle}ARY"));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*") {
+            let _ = Address::parse(&text);
+            let _ = Address::parse(&format!("postgres://{text}"));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What can go wrong at a database, sorted by what to do about it.
+//!
+//! The one distinction that matters: after a failed statement nothing of its transaction is there, and all of it may
+//! be done again; after a failed *commit* it may be there or not ([`DatabaseError::Unknown`]), and whoever goes on
+//! must first look. Every verb of the store is made so that looking is doing it again.
+
+/// Why the database did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// Another writer was faster, or held its lock for too long. Nothing was written; it can be done again at once.
+    #[error("the database is busy: {0}")]
+    Busy(String),
+    /// The connection broke in the middle. Nothing was written.
+    #[error("the connection to the database was lost: {0}\n  nothing of this step was written")]
+    Lost(String),
+    /// The connection broke while a commit was under way: it may have been made or not.
+    #[error("the answer to a commit was lost: {0}\n  it may have been written or not; doing it again finds out")]
+    Unknown(String),
+    /// Nobody answers at the address.
+    #[error("the store cannot be reached: {0}\n  is the server running, and is the address right?")]
+    Unreachable(String),
+    /// The server does not let us in.
+    #[error("the store refuses us: {0}\n  check user, password and database in the address of the store")]
+    Refused(String),
+    /// We may read, but not write.
+    #[error("the store cannot be written: {0}\n  check the owner and the mode of the file and of its directory")]
+    ReadOnly(String),
+    /// There is no room for more.
+    #[error("there is no room left for the store: {0}\n  nothing of this step was written; make room and do it again")]
+    Full(String),
+    /// The file is damaged, or is something else.
+    #[error("the store is damaged, or is not a SQLite file: {0}\n  restore a backup; `refrain fsck` says what is left")]
+    Corrupt(String),
+    /// The file may not be a store.
+    #[error(transparent)]
+    File(#[from] super::file_system::FileSystemError),
+    /// The SQLite inside is too old to be trusted.
+    #[error("SQLite {0} can corrupt its write-ahead log; 3.51.3 or newer is needed")]
+    TooOld(String),
+    /// A server that only repeats another one.
+    #[error("this server is a replica and lags behind; the address of the store must be that of the primary")]
+    Replica,
+    /// Statements prepared on one connection were wanted on another.
+    #[error(
+        "prepared statements get lost on the way to the server: {0}\n  a pooler is in between; add `?statement-cache-capacity=0` to the address"
+    )]
+    Pooler(String),
+    /// Something else; our fault, or the schema is not what it should be.
+    #[error("the database says: {0}")]
+    Other(#[source] sqlx::Error),
+}
+
+impl DatabaseError {
+    /// Whether the same step may succeed a moment later.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy(_) | Self::Lost(_) | Self::Unknown(_) | Self::Unreachable(_) | Self::Full(_)
+        )
+    }
+
+    /// Whether the step is to be done again at once, for it is known or arranged to do no harm.
+    pub(crate) fn is_worth_a_retry(&self) -> bool {
+        matches!(self, Self::Busy(_) | Self::Lost(_) | Self::Unknown(_))
+    }
+
+    /// The same fault, met while a commit was under way.
+    pub(crate) fn of_commit(self) -> DatabaseError {
+        match self {
+            Self::Lost(what) | Self::Unreachable(what) => Self::Unknown(what),
+            other => other,
+        }
+    }
+}
+
+impl From<sqlx::Error> for DatabaseError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(fault) => {
+                let text = fault.message().to_owned();
+                match fault.code().as_deref().map(sorted) {
+                    Some(Sort::Busy) => Self::Busy(text),
+                    Some(Sort::Lost) => Self::Lost(text),
+                    Some(Sort::Unreachable) => Self::Unreachable(text),
+                    Some(Sort::Refused) => Self::Refused(text),
+                    Some(Sort::ReadOnly) => Self::ReadOnly(text),
+                    Some(Sort::Full) => Self::Full(text),
+                    Some(Sort::Corrupt) => Self::Corrupt(text),
+                    Some(Sort::Pooler) => Self::Pooler(text),
+                    Some(Sort::Other) | None => Self::Other(error),
+                }
+            }
+            sqlx::Error::Io(fault) => match fault.kind() {
+                std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::NotFound => {
+                    Self::Unreachable(fault.to_string())
+                }
+                _ => Self::Lost(fault.to_string()),
+            },
+            sqlx::Error::PoolTimedOut => Self::Unreachable("no connection became free in time".to_owned()),
+            sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed | sqlx::Error::PoolClosed => {
+                Self::Lost(error.to_string())
+            }
+            sqlx::Error::BeginFailed => Self::Lost("the server did not begin a transaction".to_owned()),
+            sqlx::Error::Tls(_) => Self::Unreachable(error.to_string()),
+            _ => Self::Other(error),
+        }
+    }
+}
+
+enum Sort {
+    Busy,
+    Lost,
+    Unreachable,
+    Refused,
+    ReadOnly,
+    Full,
+    Corrupt,
+    Pooler,
+    Other,
+}
+
+/// By the code: five characters from PostgreSQL, a number from SQLite (whose low byte is the kind).
+fn sorted(code: &str) -> Sort {
+    if let Some(number) = code.parse::<u32>().ok().filter(|_| code.len() < 5) {
+        return match number & 0xff {
+            5 | 6 => Sort::Busy,
+            8 | 14 => Sort::ReadOnly,
+            10 => Sort::Lost,
+            11 | 26 => Sort::Corrupt,
+            13 => Sort::Full,
+            _ => Sort::Other,
+        };
+    }
+    match code {
+        "40001" | "40P01" | "55P03" => Sort::Busy,
+        "25006" => Sort::ReadOnly,
+        "25P03" | "57P01" | "57P02" | "08003" | "08006" | "08P01" => Sort::Lost,
+        "57P03" | "53300" | "08001" | "08004" => Sort::Unreachable,
+        "28P01" | "28000" | "3D000" | "42501" => Sort::Refused,
+        "26000" | "42P05" => Sort::Pooler,
+        _ if code.starts_with("53") => Sort::Full,
+        "XX001" | "XX002" => Sort::Corrupt,
+        _ => Sort::Other,
+    }
+}

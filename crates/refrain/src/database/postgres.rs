@@ -1,0 +1,38 @@
+//! PostgreSQL as a store: the primary only, in a schema of its own, with no state in the session.
+//!
+//! Nothing outlives a transaction (no advisory session locks, no `SET`, no temporary tables), so a pooler in
+//! transaction mode may stand in between. A transaction whose client has gone quiet is ended by the server well before
+//! a lease is, so that a stopped process never keeps a row from whoever takes its run over.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+use super::{Database, DatabaseError};
+
+/// Sent as one message: the limit costs no round trip.
+pub(super) const BEGIN: &str = "begin; set local idle_in_transaction_session_timeout = '8s'";
+pub(super) const BEGIN_READ_ONLY: &str = "begin read only";
+pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
+
+/// How long to wait for the server to answer at all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) async fn open(
+    options: &PgConnectOptions,
+    connections: u32,
+    persistent: bool,
+) -> Result<Database, DatabaseError> {
+    let options = options.clone().application_name("refrain");
+    let pool = PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await?;
+    let mut transaction = pool.begin().await?;
+    let question = sqlx::query_as("select pg_is_in_recovery()").persistent(false);
+    let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;
+    transaction.commit().await?;
+    if replica { Err(DatabaseError::Replica) } else { Ok(Database::Postgres { pool, persistent }) }
+}

@@ -1,0 +1,295 @@
+//! A statement: one text for both databases, and the arguments that go with it.
+//!
+//! The text is written for SQLite, where it runs as it stands but for lists of rows, and is turned into PostgreSQL
+//! in three ways, all of them here: tables move from a prefix to a schema (`refrain_runs`, `refrain.runs`); a lock is
+//! a comment that only PostgreSQL reads (`/*for update skip locked*/`); and a list of rows is one argument,
+//!
+//! ```sql
+//! select r.run from rows(2: run integer, message text) as r
+//! ```
+//!
+//! which is an array per column there (`unnest`) and one JSON text here (`json_each`). It stands last among the
+//! arguments, for the two take a different number of places.
+//!
+//! Rejected: a file per database. Everything but the source of the rows was the same, and what is written twice drifts.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use crate::failpoint;
+
+/// A named statement.
+pub(crate) struct Statement {
+    /// Its file, as in `sql/run/open.sql`.
+    pub(crate) name: &'static str,
+    text: &'static str,
+    texts: OnceLock<Texts>,
+}
+
+struct Texts {
+    sqlite: String,
+    postgres: String,
+}
+
+/// A value for a place in a statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Argument<'a> {
+    Integer(Option<i64>),
+    Text(Option<Cow<'a, str>>),
+    Boolean(bool),
+    Rows(Rows),
+}
+
+/// A statement with its arguments.
+pub(crate) struct Bound<'a> {
+    pub(crate) statement: &'static Statement,
+    pub(crate) arguments: Vec<Argument<'a>>,
+}
+
+impl Statement {
+    pub(crate) const fn new(name: &'static str, text: &'static str) -> Statement {
+        Statement { name, text, texts: OnceLock::new() }
+    }
+
+    pub(crate) fn bind<'a>(&'static self, argument: impl Into<Argument<'a>>) -> Bound<'a> {
+        self.bound().bind(argument)
+    }
+
+    pub(crate) fn bound<'a>(&'static self) -> Bound<'a> {
+        Bound { statement: self, arguments: Vec::new() }
+    }
+
+    pub(crate) fn sqlite(&'static self) -> &'static str {
+        &self.texts().sqlite
+    }
+
+    pub(crate) fn postgres(&'static self) -> &'static str {
+        &self.texts().postgres
+    }
+
+    fn texts(&self) -> &Texts {
+        self.texts.get_or_init(|| {
+            let text = failpoint::replacement(self.name).unwrap_or(self.text);
+            Texts { sqlite: for_sqlite(text), postgres: for_postgres(text) }
+        })
+    }
+}
+
+impl<'a> Bound<'a> {
+    pub(crate) fn bind(mut self, argument: impl Into<Argument<'a>>) -> Bound<'a> {
+        self.arguments.push(argument.into());
+        self
+    }
+}
+
+fn for_sqlite(text: &str) -> String {
+    with_rows(text, |first, columns, name| {
+        let mut source = String::from("(select ");
+        for (at, (column, _)) in columns.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            let _ = write!(source, "{comma}value ->> {at} as {column}");
+        }
+        let _ = write!(source, " from json_each(${first})) as {name}");
+        source
+    })
+}
+
+fn for_postgres(text: &str) -> String {
+    let locking = text.replace("/*for update", "for update").replace("*/", "");
+    let expanded = with_rows(&locking, |first, columns, name| {
+        let mut source = String::from("unnest(");
+        for (at, (_, kind)) in columns.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            let array = match *kind {
+                "integer" => "bigint[]",
+                "boolean" => "boolean[]",
+                _ => "text[]",
+            };
+            let _ = write!(source, "{comma}cast(${} as {array})", first + at);
+        }
+        let names: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
+        let _ = write!(source, ") as {name}({})", names.join(", "));
+        source
+    });
+    expanded.replace("refrain_", "refrain.")
+}
+
+/// Puts `expand(first place, columns, name)` in place of each `rows(2: column type, …) as name`.
+fn with_rows(text: &str, expand: impl Fn(usize, &[(&str, &str)], &str) -> String) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(" rows(") {
+        let parsed = after.split_once(") as ").and_then(|(inside, tail)| {
+            let (first, columns) = inside.split_once(':')?;
+            let columns: Option<Vec<_>> = columns.split(',').map(|one| one.trim().split_once(' ')).collect();
+            let end = tail.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(tail.len());
+            let (name, tail) = tail.split_at(end);
+            Some((expand(first.trim().parse().ok()?, &columns?, name), tail))
+        });
+        let (source, tail) = parsed.unwrap_or_else(|| (String::from("rows("), after));
+        result.push_str(before);
+        result.push(' ');
+        result.push_str(&source);
+        rest = tail;
+    }
+    result + rest
+}
+
+/// A list of rows, by columns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rows {
+    pub(crate) columns: Vec<Column>,
+}
+
+/// The values of one column, in the order of the rows.
+#[derive(Debug, Clone)]
+pub(crate) enum Column {
+    Integers(Vec<Option<i64>>),
+    Texts(Vec<Option<String>>),
+    Booleans(Vec<bool>),
+}
+
+impl Rows {
+    pub(crate) fn integers<V: Into<Option<i64>>>(mut self, values: impl IntoIterator<Item = V>) -> Rows {
+        self.columns.push(Column::Integers(values.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    pub(crate) fn texts<V: Into<Option<String>>>(mut self, values: impl IntoIterator<Item = V>) -> Rows {
+        self.columns.push(Column::Texts(values.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    pub(crate) fn booleans(mut self, values: impl IntoIterator<Item = bool>) -> Rows {
+        self.columns.push(Column::Booleans(values.into_iter().collect()));
+        self
+    }
+
+    /// All rows as one JSON text.
+    pub(crate) fn json(&self) -> String {
+        let length = self.columns.first().map_or(0, Column::len);
+        let mut text = String::from("[");
+        for row in 0..length {
+            text.push_str(if row == 0 { "[" } else { ",[" });
+            for (at, column) in self.columns.iter().enumerate() {
+                if at > 0 {
+                    text.push(',');
+                }
+                column.write(row, &mut text);
+            }
+            text.push(']');
+        }
+        text + "]"
+    }
+}
+
+impl Column {
+    fn len(&self) -> usize {
+        match self {
+            Column::Integers(values) => values.len(),
+            Column::Texts(values) => values.len(),
+            Column::Booleans(values) => values.len(),
+        }
+    }
+
+    fn write(&self, row: usize, text: &mut String) {
+        let written = match self {
+            Column::Integers(values) => {
+                values.get(row).copied().flatten().and_then(|value| write!(text, "{value}").ok())
+            }
+            Column::Texts(values) => values
+                .get(row)
+                .and_then(Option::as_deref)
+                .and_then(|value| serde_json::to_string(value).ok())
+                .map(|value| text.push_str(&value)),
+            Column::Booleans(values) => values.get(row).map(|value| text.push(if *value { '1' } else { '0' })),
+        };
+        if written.is_none() {
+            text.push_str("null");
+        }
+    }
+}
+
+impl From<i64> for Argument<'_> {
+    fn from(value: i64) -> Self {
+        Argument::Integer(Some(value))
+    }
+}
+
+impl From<i32> for Argument<'_> {
+    fn from(value: i32) -> Self {
+        Argument::Integer(Some(value.into()))
+    }
+}
+
+impl From<Option<i64>> for Argument<'_> {
+    fn from(value: Option<i64>) -> Self {
+        Argument::Integer(value)
+    }
+}
+
+impl From<bool> for Argument<'_> {
+    fn from(value: bool) -> Self {
+        Argument::Boolean(value)
+    }
+}
+
+impl<'a> From<&'a str> for Argument<'a> {
+    fn from(value: &'a str) -> Self {
+        Argument::Text(Some(value.into()))
+    }
+}
+
+impl From<String> for Argument<'_> {
+    fn from(value: String) -> Self {
+        Argument::Text(Some(value.into()))
+    }
+}
+
+impl From<Option<String>> for Argument<'_> {
+    fn from(value: Option<String>) -> Self {
+        Argument::Text(value.map(Into::into))
+    }
+}
+
+impl From<Rows> for Argument<'_> {
+    fn from(rows: Rows) -> Self {
+        Argument::Rows(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_arrays_there_and_one_json_text_here() {
+        let text = "select r.run from rows(2: run integer, message text) as r where r.run > $1";
+        assert_eq!(
+            for_postgres(text),
+            "select r.run from unnest(cast($2 as bigint[]), cast($3 as text[])) as r(run, message) where r.run > $1"
+        );
+        assert_eq!(
+            for_sqlite(text),
+            "select r.run from (select value ->> 0 as run, value ->> 1 as message from json_each($2)) as r where r.run > $1"
+        );
+    }
+
+    #[test]
+    fn a_lock_is_a_comment_that_only_postgres_reads() {
+        let text = "select run from refrain_queue order by run /*for update skip locked*/";
+        assert_eq!(for_postgres(text), "select run from refrain.queue order by run for update skip locked");
+        assert_eq!(for_sqlite(text), text);
+    }
+
+    #[test]
+    fn rows_become_json_with_nothing_lost() {
+        let rows = Rows::default()
+            .integers([Some(1), None])
+            .texts([Some("a\"b\n".to_owned()), None])
+            .booleans([true, false]);
+        assert_eq!(rows.json(), r#"[[1,"a\"b\n",1],[null,null,0]]"#);
+        assert_eq!(Rows::default().integers(Vec::<i64>::new()).json(), "[]");
+    }
+}

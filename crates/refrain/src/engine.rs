@@ -1,0 +1,134 @@
+//! The loops that drive the store.
+//!
+//! Any number of engines may run on one store, in one process or on many machines; none of them leads. What makes
+//! that right is in the store: these loops only decide when to ask it.
+
+pub(crate) mod bell;
+pub(crate) mod executor;
+pub(crate) mod finisher;
+mod heartbeat;
+mod isolation;
+pub(crate) mod pruner;
+pub(crate) mod rescuer;
+pub(crate) mod scheduler;
+pub(crate) mod service;
+pub(crate) mod settings;
+mod under_way;
+pub(crate) mod worker;
+
+use std::sync::Arc;
+
+use refrain_core::ProjectName;
+
+use finisher::Counts;
+use pruner::Pruner;
+use rescuer::Rescuer;
+use scheduler::{Now, Scheduler};
+use service::{Next, Service, Stop, Wake, run};
+use settings::Settings;
+use worker::Worker;
+
+use crate::job::Registry;
+use crate::store::{Result, Store, StoreError};
+
+/// What every loop of an engine needs.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    pub(crate) store: Store,
+    pub(crate) project: ProjectName,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) settings: Settings,
+    pub(crate) wake: Wake,
+}
+
+impl Engine {
+    pub(crate) async fn worker(&self) -> Result<Worker> {
+        let Engine { store, project, registry, settings, wake } = self.clone();
+        Worker::start(store, project, registry, settings, wake).await
+    }
+
+    pub(crate) fn scheduler(&self, now: Now) -> Scheduler {
+        Scheduler::new(self.store.clone(), Arc::clone(&self.registry), now, self.wake.clone())
+    }
+
+    pub(crate) fn rescuer(&self) -> Rescuer {
+        let registry = Arc::clone(&self.registry);
+        Rescuer::new(self.store.clone(), registry, self.settings.beat(), self.wake.clone())
+    }
+
+    /// Runs everything until told to stop; then lets what is under way end, and gives back what does not.
+    pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
+        let worker = self.worker().await?;
+        let poll = self.settings.poll;
+        let quiet = Wake::default();
+        let scheduler = run(self.scheduler(Now::Database), stop.clone(), quiet.clone(), poll);
+        let rescuer = run(self.rescuer(), stop.clone(), quiet.clone(), poll);
+        let pruner = run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet, poll);
+        let others = [
+            tokio::spawn(scheduler),
+            tokio::spawn(rescuer),
+            tokio::spawn(pruner),
+            tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
+        ];
+        let worker = self.claim_until(worker, &stop).await;
+        let counts = worker.finish(&stop).await;
+        for other in others {
+            drop(other.await);
+        }
+        counts
+    }
+
+    /// Claims until told to stop.
+    async fn claim_until(&self, worker: Worker, stop: &Stop) -> Worker {
+        let listening = tokio::spawn(hear(worker.pulse(), self.wake.clone()));
+        let mut claiming = Claiming(worker);
+        run(&mut claiming, stop.clone(), self.wake.clone(), self.settings.poll).await;
+        listening.abort();
+        claiming.0
+    }
+
+    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop.
+    pub(crate) async fn run_all(&self, stop: &Stop) -> Result<Counts> {
+        let mut worker = self.worker().await?;
+        let mut failed = None;
+        while stop.phase() < service::Phase::Draining {
+            let woken = self.wake.woken();
+            match worker.tick().await {
+                Ok(Next::Now) => continue,
+                Ok(_) => {}
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+            if !worker.is_busy().await? {
+                break;
+            }
+            tokio::select! {
+                () = woken => {}
+                () = stop.draining() => {}
+                () = tokio::time::sleep(self.settings.poll) => {}
+            }
+        }
+        let counts = worker.finish(stop).await;
+        failed.map_or(counts, Err)
+    }
+}
+
+/// Wakes the worker when its heartbeat has something to say.
+async fn hear(mut pulse: tokio::sync::watch::Receiver<heartbeat::Pulse>, wake: Wake) {
+    while pulse.changed().await.is_ok() {
+        wake.wake();
+    }
+}
+
+struct Claiming(Worker);
+
+impl Service for &mut Claiming {
+    const NAME: &'static str = "worker";
+    type Error = StoreError;
+
+    async fn tick(&mut self) -> Result<Next> {
+        self.0.tick().await
+    }
+}

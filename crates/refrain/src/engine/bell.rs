@@ -1,0 +1,82 @@
+//! Wakes whoever waits for work: in this process at once, in others by `NOTIFY` where there is such a thing.
+//!
+//! A bell is never the reason that work is found; everybody looks by themselves now and then. `NOTIFY` takes a
+//! lock on all of the database when it commits, so it is rung after the fact, for all that came in meanwhile, and never
+//! inside the transaction of an enqueue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sqlx::postgres::PgListener;
+
+use super::service::{Phase, Stop, Wake};
+use crate::store::Store;
+
+const CHANNEL: &str = "refrain";
+const RING: &str = "select pg_notify('refrain', '')";
+/// What comes in within this time is rung for together.
+const TOGETHER: Duration = Duration::from_millis(2);
+/// How long to wait before listening again after the connection was lost.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Wakes workers, here and elsewhere.
+#[derive(Clone)]
+pub(crate) struct Bell {
+    store: Store,
+    here: Wake,
+    is_ringing: Arc<AtomicBool>,
+}
+
+impl Bell {
+    pub(crate) fn new(store: Store, here: Wake) -> Bell {
+        Bell { store, here, is_ringing: Arc::default() }
+    }
+
+    pub(crate) fn ring(&self) {
+        self.here.wake();
+        let Some(pool) = self.store.database.postgres().cloned() else { return };
+        if self.is_ringing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let is_ringing = Arc::clone(&self.is_ringing);
+        tokio::spawn(async move {
+            tokio::time::sleep(TOGETHER).await;
+            is_ringing.store(false, Ordering::Release);
+            let rung = async {
+                let mut transaction = pool.begin().await?;
+                sqlx::query(RING).persistent(false).execute(&mut *transaction).await?;
+                transaction.commit().await
+            };
+            if let Err(error) = rung.await {
+                tracing::debug!(%error, "nobody was woken; they look by themselves");
+            }
+        });
+    }
+}
+
+/// Hears the bell of other processes until the engine stops. Without a server that can be listened to, it only waits.
+pub(crate) async fn listen(store: Store, here: Wake, stop: Stop) {
+    let Some(pool) = store.database.postgres().cloned() else { return };
+    while stop.phase() < Phase::Draining {
+        let heard = async {
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.ignore_pool_close_event(true);
+            listener.listen(CHANNEL).await?;
+            loop {
+                listener.recv().await?;
+                here.wake();
+            }
+        };
+        let lost: Result<std::convert::Infallible, sqlx::Error> = tokio::select! {
+            lost = heard => lost,
+            () = stop.draining() => return,
+        };
+        let Err(error) = lost;
+        tracing::debug!(%error, "cannot listen for work; looking for it by ourselves");
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            () = stop.draining() => return,
+        }
+    }
+}

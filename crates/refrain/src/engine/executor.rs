@@ -1,0 +1,213 @@
+//! The life of one attempt, as a pipeline: load → perform → classify → record.
+//!
+//! Whatever a job does (return, fail, panic, hang, be called off) becomes one [`Ending`]; branching on it happens once,
+//! in [`classify`]. Recording is the finisher's, which does it for many at a time.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use refrain_core::retry::{Again, Failure};
+use refrain_core::state::{RunEvent, RunOutcome};
+use refrain_core::{Key, ProjectName, RunId, RunKey, Scope, Window};
+use tokio::sync::watch;
+
+use crate::job::{Definition, JobError};
+use crate::run::Run;
+use crate::store::claim::Claimed;
+use crate::store::expand::{Expanded, SCOPES_MAX, expand};
+use crate::store::finish::{End, Ending, Held};
+use crate::store::line::Line;
+use crate::store::{Result, Store, StoreError, instant};
+
+/// The longest text that is kept of an error.
+const MESSAGE_BYTES_MAX: usize = 4_096;
+
+/// Why an attempt is ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interruption {
+    /// A person called the run off.
+    Cancelled,
+    /// The process is leaving.
+    Stopped,
+    /// The worker has been silent for too long, and may have been taken over.
+    Lost,
+}
+
+/// What an attempt came to.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    Done,
+    Failed(JobError),
+    Interrupted(Interruption),
+}
+
+/// A run in hand: everything that its attempt needs.
+pub(crate) struct Task {
+    pub(crate) store: Store,
+    pub(crate) project: ProjectName,
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) claimed: Claimed,
+    pub(crate) line: Line,
+    pub(crate) lease: i64,
+    pub(crate) interruption: watch::Receiver<Option<Interruption>>,
+}
+
+impl Task {
+    /// Does the attempt, whatever becomes of it.
+    pub(crate) async fn execute(mut self) -> Result<Ending> {
+        let held = self.held()?;
+        let started_at = Some(Timestamp::now().as_microsecond());
+        let result = match self.load() {
+            Ok(run) => self.perform(run, &held).await,
+            Err(error) => Verdict::Failed(JobError::for_good(error.to_string())),
+        };
+        let end = classify(&self.definition, &self.claimed, result);
+        Ok(Ending { held, started_at, end })
+    }
+
+    pub(crate) fn held(&self) -> Result<Held> {
+        Ok(Held {
+            run: self.claimed.run,
+            job: self.line.job()?,
+            line: self.line,
+            lease: self.lease,
+            attempt: self.claimed.attempt,
+            lane: self.claimed.lane.then(|| self.claimed.scope().to_owned()),
+            slot: self.definition.concurrency.is_some(),
+        })
+    }
+
+    fn load(&self) -> Result<Run> {
+        let broken = |error: &dyn std::fmt::Display| StoreError::Broken(format!("{}: {error}", self.claimed.key));
+        let key = Key::parse(&self.claimed.key).map_err(|error| broken(&error))?;
+        let window = match (self.claimed.window_start, self.claimed.window_end) {
+            (Some(start), Some(end)) => {
+                Some(Window::stored(instant(start)?, instant(end)?).map_err(|error| broken(&error))?)
+            }
+            _ => None,
+        };
+        Ok(Run {
+            id: RunId::of(&self.project, &self.definition.name, &RunKey::queued(key)),
+            job: self.definition.name.clone(),
+            key: self.claimed.key.clone(),
+            window,
+            scope: Scope::parse(self.claimed.scope()).map_err(|error| broken(&error))?,
+            attempt: self.claimed.attempts().number,
+            payload: self.claimed.payload.clone(),
+        })
+    }
+
+    async fn perform(&mut self, mut run: Run, held: &Held) -> Verdict {
+        let mut interruption = self.interruption.clone();
+        let interrupted = async {
+            let heard = interruption.wait_for(Option::is_some).await.map(|why| *why);
+            match heard {
+                Ok(why) => why.unwrap_or(Interruption::Stopped),
+                Err(_) => std::future::pending().await,
+            }
+        };
+        let work = async {
+            if let (Some(window), "") = (run.window, run.scope.as_str())
+                && let Some(scopes) = self.definition.scopes_of(window)
+            {
+                return self.expand(held, window, scopes.await?).await;
+            }
+            self.definition.attempt(&mut run).await
+        };
+        let work = tokio::time::timeout(self.definition.timeout, caught(work));
+        tokio::select! {
+            biased;
+            why = interrupted => Verdict::Interrupted(why),
+            ended = work => match ended {
+                Ok(Ok(())) => Verdict::Done,
+                Ok(Err(error)) => Verdict::Failed(error),
+                Err(_) => Verdict::Failed(JobError::new(format!(
+                    "timed out after {}", refrain_core::duration::format(self.definition.timeout)
+                ))),
+            },
+        }
+    }
+
+    /// Freezes the scopes of a window.
+    async fn expand(&self, held: &Held, window: Window, scopes: Vec<Scope>) -> std::result::Result<(), JobError> {
+        if scopes.len() > SCOPES_MAX {
+            return Err(JobError::for_good(format!("{} scopes in one window; {SCOPES_MAX} is the most", scopes.len())));
+        }
+        let window = (window.start().timestamp(), window.end().timestamp());
+        let expanded = expand(&self.store, held, window, &scopes, self.definition.while_running).await?;
+        match expanded {
+            Expanded::Lost => Err(JobError::new("taken over while its scopes were being opened")),
+            Expanded::Frozen(_) | Expanded::Already { .. } => Ok(()),
+        }
+    }
+}
+
+/// What an attempt's result makes of its run.
+pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdict) -> End {
+    let attempts = claimed.attempts();
+    let version = i32::try_from(definition.version).ok();
+    match result {
+        Verdict::Done => End::Closed { outcome: RunOutcome::Done, version, message: None },
+        Verdict::Failed(error) => {
+            let spent = attempts.spent.saturating_add(1);
+            let failure = Failure {
+                attempt: spent,
+                retryable: error.is_retryable(),
+                not_before: error.wish(),
+                deadline: None,
+            };
+            let message = Some(shortened(error.to_string()));
+            match definition.retry.after(&failure, claimed.run.unsigned_abs()) {
+                Again::After(wait) => {
+                    let event = RunEvent::Errored;
+                    End::Again { event, attempts: attempts.then(event.attempt()), wait: Some(wait), message }
+                }
+                Again::GiveUp(_) => End::Closed { outcome: RunOutcome::Failed, version, message },
+            }
+        }
+        Verdict::Interrupted(Interruption::Cancelled) => End::Closed {
+            outcome: RunOutcome::Cancelled,
+            version: claimed.version,
+            message: Some("cancelled while it was under way".to_owned()),
+        },
+        Verdict::Interrupted(why) => {
+            let (event, message) = match why {
+                Interruption::Lost => (RunEvent::TakenOver, "its worker could not say that it was alive"),
+                _ => (RunEvent::Stopped, "its worker was asked to stop"),
+            };
+            let attempts = attempts.then(event.attempt());
+            End::Again { event, attempts, wait: None, message: Some(message.to_owned()) }
+        }
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > MESSAGE_BYTES_MAX {
+        let mut end = MESSAGE_BYTES_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// A panic in a job is the error of that job, not the end of its worker.
+async fn caught(
+    work: impl Future<Output = std::result::Result<(), JobError>>,
+) -> std::result::Result<(), JobError> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            std::task::Poll::Ready(Err(JobError::new(format!("panicked: {text}"))))
+        })
+    })
+    .await
+}

@@ -1,0 +1,35 @@
+//! Forgets bodies after their time, a stretch at a time, so that it never stands in anyone's way.
+
+use std::time::Duration;
+
+use super::service::{Next, Service};
+use crate::store::prune::prune;
+use crate::store::{Result, Store, StoreError};
+
+/// How long to rest when everything has been looked at.
+const REST: Duration = Duration::from_hours(1);
+/// How long to rest between two stretches.
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) struct Pruner {
+    store: Store,
+    keep: Duration,
+    after: i64,
+}
+
+impl Pruner {
+    pub(crate) fn new(store: Store, keep: Duration) -> Pruner {
+        Pruner { store, keep, after: 0 }
+    }
+}
+
+impl Service for Pruner {
+    const NAME: &'static str = "pruner";
+    type Error = StoreError;
+
+    async fn tick(&mut self) -> Result<Next> {
+        let pruned = prune(&self.store, self.after, self.keep).await?;
+        self.after = if pruned.done { 0 } else { pruned.through };
+        Ok(Next::After(if pruned.done { REST } else { PAUSE }))
+    }
+}

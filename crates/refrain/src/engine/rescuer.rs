@@ -1,0 +1,74 @@
+//! Takes over from workers that have not been heard of.
+//!
+//! A worker is looked at twice before it is taken over from, a heartbeat apart by our own clock: a machine that
+//! wakes from sleep finds everybody expired, and everybody deserves the chance to say so themselves. On SQLite the
+//! holder is ended first if it is a process of this machine: stopped in the middle of a transaction it would keep
+//! the file locked for all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::service::{Next, Service, Wake};
+use crate::job::Registry;
+use crate::process::{Process, Standing};
+use crate::store::take_over::{TakenOver, take_over};
+use crate::store::workers::{Silent, silent};
+use crate::store::{Result, Store, StoreError};
+
+/// The most silent workers that are looked at in one go.
+const WORKERS: i64 = 100;
+
+pub(crate) struct Rescuer {
+    store: Store,
+    registry: Arc<Registry>,
+    beat: Duration,
+    seen: HashMap<i64, Instant>,
+    workers: Wake,
+}
+
+impl Rescuer {
+    pub(crate) fn new(store: Store, registry: Arc<Registry>, beat: Duration, workers: Wake) -> Rescuer {
+        Rescuer { store, registry, beat, seen: HashMap::new(), workers }
+    }
+
+    async fn rescue(&self, worker: &Silent) -> Result<Option<TakenOver>> {
+        if self.store.database.is_sqlite() {
+            end_holder(worker);
+        }
+        take_over(&self.store, worker.id, &|job| self.registry.retry_of(job)).await
+    }
+}
+
+/// Whoever still runs under a lease that has expired must not go on.
+fn end_holder(worker: &Silent) {
+    let Ok(process) = worker.process.parse::<Process>() else { return };
+    if Process::this().is_ok_and(|this| this == process) || process.standing() != Standing::Alive {
+        return;
+    }
+    match process.end() {
+        Ok(_) => tracing::warn!(worker = worker.id, %process, "a process that was silent for too long was ended"),
+        Err(error) => tracing::error!(worker = worker.id, %process, %error, "a silent process could not be ended"),
+    }
+}
+
+impl Service for Rescuer {
+    const NAME: &'static str = "rescuer";
+    type Error = StoreError;
+
+    async fn tick(&mut self) -> Result<Next> {
+        let silent = silent(&self.store, WORKERS).await?;
+        self.seen.retain(|worker, _| silent.iter().any(|one| one.id == *worker));
+        for worker in &silent {
+            let since = *self.seen.entry(worker.id).or_insert_with(Instant::now);
+            if since.elapsed() < self.beat {
+                continue;
+            }
+            if let Some(TakenOver { runs, failed }) = self.rescue(worker).await? {
+                tracing::warn!(worker = worker.id, runs, failed, "took over from a silent worker");
+                self.workers.wake();
+            }
+        }
+        Ok(Next::After(if self.seen.is_empty() { self.beat } else { self.beat / 4 }))
+    }
+}

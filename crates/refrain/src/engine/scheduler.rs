@@ -1,0 +1,119 @@
+//! Opens what has become due: windows of schedules, and attempts that were to wait.
+//!
+//! Any number of schedulers may do this at once. Each schedule is held for one tick by one of them, and a window that
+//! two of them open all the same exists once. The time is the database's, so that machines need not agree; one that
+//! jumps far ahead is not believed at once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use refrain_core::clock_watch::{ClockWatch, Reading};
+
+use super::service::{Next, Service, Wake};
+use crate::job::Registry;
+use crate::store::delayed::{next as next_delayed, wake};
+use crate::store::schedules::{Due, PAGE, due, next as next_due};
+use crate::store::tick::{Scheduled, Ticked, tick};
+use crate::store::{Result, Store, StoreError};
+
+/// The most delayed attempts that are moved in one transaction.
+const WAKE: usize = 1_000;
+
+/// What time it is for schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Now {
+    /// By the database.
+    Database,
+    /// As a test or a simulation says.
+    Given(Timestamp),
+}
+
+pub(crate) struct Scheduler {
+    store: Store,
+    registry: Arc<Registry>,
+    now: Now,
+    watch: Option<ClockWatch>,
+    since: Instant,
+    workers: Wake,
+}
+
+impl Scheduler {
+    pub(crate) fn new(store: Store, registry: Arc<Registry>, now: Now, workers: Wake) -> Scheduler {
+        Scheduler { store, registry, now, watch: None, since: Instant::now(), workers }
+    }
+
+    /// The time, if it can be believed.
+    async fn believed(&mut self) -> Result<Option<Timestamp>> {
+        let now = match self.now {
+            Now::Given(now) => return Ok(Some(now)),
+            Now::Database => self.store.now().await?,
+        };
+        let reading = Reading { wall: now, monotonic: self.since.elapsed() };
+        let Some(watch) = self.watch else {
+            self.watch = Some(ClockWatch::from(reading));
+            return Ok(Some(now));
+        };
+        let (watch, verdict) = watch.observe(reading);
+        self.watch = Some(watch);
+        if verdict.holds_schedules() {
+            tracing::warn!(?verdict, "schedules are held until the clock can be believed");
+            return Ok(None);
+        }
+        Ok(Some(now))
+    }
+
+    /// One pass over everything that is due. Gives what was opened.
+    pub(crate) async fn pass(&mut self, now: Timestamp) -> Result<Ticked> {
+        let mut total = Ticked::default();
+        let mut after = Due::FIRST;
+        loop {
+            let page = due(&self.store, now, after).await?;
+            for schedule in &page {
+                total.add(self.schedule(*schedule, now).await?);
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = *last,
+                _ => break,
+            }
+        }
+        while wake(&self.store, WAKE).await? == WAKE {}
+        Ok(total)
+    }
+
+    async fn schedule(&self, schedule: Due, now: Timestamp) -> Result<Ticked> {
+        let mut total = Ticked::default();
+        let Some(definition) = self.registry.get(schedule.job) else { return Ok(total) };
+        let scheduled = Scheduled {
+            job: schedule.job,
+            catch_up: definition.catch_up,
+            while_running: definition.while_running,
+        };
+        while let Some(ticked) = tick(&self.store, scheduled, now).await? {
+            total.add(ticked);
+            self.workers.wake();
+            if !ticked.more {
+                break;
+            }
+        }
+        Ok(total)
+    }
+}
+
+impl Service for Scheduler {
+    const NAME: &'static str = "scheduler";
+    type Error = StoreError;
+
+    async fn tick(&mut self) -> Result<Next> {
+        let Some(now) = self.believed().await? else { return Ok(Next::Idle) };
+        let woken = wake(&self.store, WAKE).await?;
+        let opened = self.pass(now).await?;
+        if woken > 0 || opened.opened > 0 {
+            self.workers.wake();
+        }
+        let schedule = next_due(&self.store, now).await?;
+        let delayed = next_delayed(&self.store).await?;
+        let soonest = schedule.into_iter().chain(delayed).min();
+        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.max(Duration::from_millis(1)))))
+    }
+}

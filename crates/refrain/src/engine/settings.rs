@@ -1,0 +1,37 @@
+//! How an engine behaves; every default is here.
+
+use std::time::Duration;
+
+/// How an engine behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// How many runs are under way at once in this process.
+    pub slots: usize,
+    /// How long a worker may be silent before its runs are taken over. It says that it is alive three times as often.
+    pub lease: Duration,
+    /// How often to look for work when nobody says that there is some.
+    pub poll: Duration,
+    /// How long runs may go on after the engine was asked to stop.
+    pub grace: Duration,
+    /// How long bodies are kept: payloads, messages, past attempts, dedupes.
+    pub keep: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            slots: 32,
+            lease: Duration::from_secs(30),
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(30),
+            keep: Duration::from_hours(90 * 24),
+        }
+    }
+}
+
+impl Settings {
+    /// How often a worker says that it is alive.
+    pub(crate) fn beat(&self) -> Duration {
+        self.lease / 3
+    }
+}

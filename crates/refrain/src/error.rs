@@ -1,0 +1,95 @@
+//! What can go wrong when the library is used.
+
+use refrain_core::{JobName, ParseError};
+
+use crate::database::DatabaseError;
+use crate::store::StoreError;
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was written cannot be read.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// The store said no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no such job here.
+    #[error("there is no job `{name}`{}", listed(.known))]
+    UnknownJob {
+        /// What was asked for.
+        name: JobName,
+        /// The jobs that are known.
+        known: Vec<JobName>,
+    },
+    /// The job has no windows.
+    #[error("`{0}` has no timetable, so it has no windows\n  name a key instead: {0}#KEY")]
+    NoWindows(JobName),
+    /// The job has only windows.
+    #[error("`{0}` has a timetable: its runs are windows, not keys\n  name a window instead: {0}@2026-06-09")]
+    NoKeys(JobName),
+    /// The window is not over yet.
+    #[error("the window {window} ends at {end}, and is not over yet\n  run now, it would count as done without the rest of it")]
+    NotOver {
+        /// The window's name.
+        window: String,
+        /// When it ends.
+        end: jiff::Timestamp,
+    },
+    /// There is no such run.
+    #[error("there is no run `{0}` yet")]
+    NoRun(String),
+    /// The payload is no JSON, or too much of it.
+    #[error("the payload of `{key}` cannot be taken: {reason}")]
+    Payload {
+        /// Whose payload.
+        key: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The run cannot do that where it stands.
+    #[error(transparent)]
+    Refused(#[from] refrain_core::state::Refusal),
+}
+
+impl Error {
+    /// Whether the same may succeed a moment later: the store is busy, away or full.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Database(error)) if error.is_transient())
+    }
+
+    /// Whether the person who asked must change something: a name, an address, a right.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Parse(_) | Self::UnknownJob { .. } | Self::NoWindows(_) | Self::NoKeys(_) => true,
+            Self::NotOver { .. } | Self::NoRun(_) | Self::Payload { .. } => true,
+            Self::Refused(_) => false,
+            Self::Store(error) => match error {
+                StoreError::Database(error) => matches!(
+                    error,
+                    DatabaseError::Refused(_)
+                        | DatabaseError::ReadOnly(_)
+                        | DatabaseError::File(_)
+                        | DatabaseError::Replica
+                        | DatabaseError::Pooler(_)
+                ),
+                StoreError::Broken(_) => false,
+                _ => true,
+            },
+        }
+    }
+}
+
+impl From<DatabaseError> for Error {
+    fn from(error: DatabaseError) -> Error {
+        Error::Store(error.into())
+    }
+}
+
+fn listed(names: &[JobName]) -> String {
+    if names.is_empty() {
+        return "\n  no job is known here".to_owned();
+    }
+    let names: Vec<&str> = names.iter().map(JobName::as_str).collect();
+    format!("\n  known are: {}", names.join(", "))
+}

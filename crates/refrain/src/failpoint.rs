@@ -1,0 +1,61 @@
+//! Named places at which tests hurt us: they kill the process, stop it, lose a reply or take a guard away.
+//!
+//! Places are configured by `FAILPOINTS` in the syntax of the `fail` crate, as in
+//! `claim.before-commit=3*off->return(kill)`, and exist only with the cargo feature `failpoints`; without it
+//! all of this is constants that the compiler removes. The words are `kill` and `stop` everywhere, `lost`
+//! where a reply may be lost, `weak` where a guard may be taken away. A word that means nothing at its place
+//! is a panic, and so is a weakened statement that cannot be read: a test whose fault never happens proves
+//! nothing.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `FAILPOINTS` | `place=action;…` |
+//! | `REFRAIN_FAILPOINT_LOG` | a file that gets the name of each place that killed or stopped the process |
+//! | `REFRAIN_WEAKENED` | `statement=path;…`: the text of a statement is that of the file |
+
+#[cfg(feature = "failpoints")]
+#[path = "failpoint/armed.rs"]
+mod places;
+
+#[cfg(not(feature = "failpoints"))]
+mod places {
+    pub(super) const fn arm() {}
+
+    pub(super) const fn strike(_place: &str, _word: Option<&str>) -> bool {
+        false
+    }
+
+    pub(super) const fn replacement(_statement: &str) -> Option<&'static str> {
+        None
+    }
+}
+
+/// Configures the places from the environment of this process, for all of its life. Before it nothing happens
+/// anywhere.
+///
+/// # Panics
+///
+/// When the environment cannot be understood.
+pub fn arm() {
+    places::arm();
+}
+
+/// The process is here: where it may be killed or stopped.
+pub(crate) fn reach(place: &str) {
+    places::strike(place, None);
+}
+
+/// Whether the reply that was received here is to be treated as one that never came.
+pub(crate) fn is_lost(place: &str) -> bool {
+    places::strike(place, Some("lost"))
+}
+
+/// Whether a guard is taken away, so that a test can show that it notices.
+pub(crate) fn is_weakened(guard: &str) -> bool {
+    places::strike(guard, Some("weak"))
+}
+
+/// Another text for a statement, so that a test can show that it notices.
+pub(crate) fn replacement(statement: &str) -> Option<&'static str> {
+    places::replacement(statement)
+}

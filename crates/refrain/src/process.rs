@@ -1,0 +1,146 @@
+//! Who a process is, beyond its number, and how to end it and nobody else.
+//!
+//! A lease in a SQLite file may be taken over only from a holder that can write no more. Its process number
+//! alone does not tell: numbers come again. Boot, namespace, number and start time together name one process
+//! for good, and a signal goes through a pidfd, which never points at a successor.
+//!
+//! What cannot be known is never taken for dead: a process of another machine or container is `Elsewhere`,
+//! one that hides its details is `Alive`. The time namespace is part of the name because start times are
+//! counted by its clock. Systems without `/proc` and pidfds call every process `Elsewhere`.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use refrain_core::ParseError;
+
+#[cfg(target_os = "linux")]
+#[path = "process/linux.rs"]
+mod system;
+
+#[cfg(not(target_os = "linux"))]
+#[path = "process/elsewhere.rs"]
+mod system;
+
+/// A process, told apart from every other that had or will have its number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Process {
+    boot: String,
+    namespace: String,
+    pid: u32,
+    started: u64,
+}
+
+/// What is known of a process from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has ended, and will write nothing more.
+    Gone,
+    /// It runs, or is stopped, or at least nothing shows that it has ended.
+    Alive,
+    /// It belongs to another machine, another boot or another container: nothing can be said from here.
+    Elsewhere,
+}
+
+/// What became of the wish to end a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It was alive, was killed, and is gone.
+    Killed,
+    /// It had already ended.
+    Gone,
+    /// It is the caller; it was left alone.
+    Itself,
+    /// It cannot be reached from here; it was left alone.
+    Elsewhere,
+}
+
+impl Process {
+    /// The calling process.
+    pub(crate) fn this() -> io::Result<Process> {
+        system::this()
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn standing(&self) -> Standing {
+        match Process::this() {
+            Ok(this) if self.is_near(&this) => system::standing(self),
+            _ => Standing::Elsewhere,
+        }
+    }
+
+    /// Kills it and waits until it is gone. Blocks for some milliseconds as a rule, for
+    /// [`system::PATIENCE`] at most.
+    pub(crate) fn end(&self) -> io::Result<Ended> {
+        match self.standing() {
+            Standing::Elsewhere => Ok(Ended::Elsewhere),
+            Standing::Gone => Ok(Ended::Gone),
+            Standing::Alive if self.pid == std::process::id() => Ok(Ended::Itself),
+            Standing::Alive => system::end(self),
+        }
+    }
+
+    fn is_near(&self, other: &Process) -> bool {
+        (&self.boot, &self.namespace) == (&other.boot, &other.namespace)
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.boot, self.namespace, self.pid, self.started)
+    }
+}
+
+impl FromStr for Process {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let read = match *parts.as_slice() {
+            [boot, namespace, pid, started] if !boot.is_empty() && !namespace.is_empty() => {
+                pid.parse().ok().zip(started.parse().ok()).map(|(pid, started)| Process {
+                    boot: boot.to_owned(),
+                    namespace: namespace.to_owned(),
+                    pid,
+                    started,
+                })
+            }
+            _ => None,
+        };
+        read.ok_or_else(|| {
+            ParseError::whole("process", text, "it is not of the form boot/namespace/pid/started")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn this() -> Process {
+        Process::this().unwrap()
+    }
+
+    #[test]
+    fn a_process_is_read_back_from_its_text() {
+        let this = this();
+        assert_eq!(this.to_string().parse(), Ok(this.clone()));
+        assert_eq!(this.to_string().split('/').nth(2), Some(std::process::id().to_string().as_str()));
+        for broken in
+            ["", "a/b/1", "a/b/1/2/3", "a/b/-1/2", "a/b/1/x", "/b/1/2", "a//1/2", "a/b/4294967296/2"]
+        {
+            assert!(broken.parse::<Process>().is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn another_boot_and_another_container_are_elsewhere_and_left_alone() {
+        let this = this();
+        for other in [
+            Process { boot: "9d3b1f0e-0000-4000-8000-000000000000".to_owned(), ..this.clone() },
+            Process { namespace: "1".to_owned(), ..this.clone() },
+        ] {
+            assert_eq!((other.standing(), other.end().unwrap()), (Standing::Elsewhere, Ended::Elsewhere));
+        }
+    }
+}

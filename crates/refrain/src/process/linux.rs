@@ -1,0 +1,249 @@
+//! Linux: `/proc` tells who has a number, a pidfd holds on to that process and no other.
+//!
+//! A process that may not look into another's `/proc` must not think it absent, so an absence is asked of
+//! `kill` too. A leader can be a zombie while its threads still write: it is gone only when it is the last.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
+
+use super::{Ended, Process, Standing};
+
+/// How long to wait for a killed process to be gone. One that is stuck in the kernel, as on a dead disk, can
+/// take for ever.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What `/proc` shows under a number.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    Absent,
+    Hidden,
+    There(Stat),
+}
+
+/// The part of `/proc/PID/stat` that tells who it is and whether it lives.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    threads: u64,
+    /// In clock ticks since boot.
+    started: u64,
+}
+
+impl Stat {
+    /// The name in parentheses is the program's choice and may hold anything, parentheses too: fields are
+    /// counted from the last one.
+    fn parse(text: &str) -> Option<Stat> {
+        let (_, fields) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        Some(Stat {
+            state: fields.first()?.chars().next()?,
+            threads: fields.get(17)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    fn is_dead(&self) -> bool {
+        matches!(self.state, 'Z' | 'X') && self.threads <= 1
+    }
+}
+
+pub(super) fn this() -> io::Result<Process> {
+    let strange = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+    let pid = std::process::id();
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    if stat.split(' ').next() != Some(pid.to_string().as_str()) {
+        return Err(strange("/proc belongs to another container: mount it for this one"));
+    }
+    let stat = Stat::parse(&stat).ok_or_else(|| strange("/proc/self/stat has an unknown form"))?;
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
+    Ok(Process { boot, namespace: namespace()?, pid, started: stat.started })
+}
+
+/// Kernels before 5.6 have no time namespaces.
+fn namespace() -> io::Result<String> {
+    let inode = |name: &str| -> io::Result<String> {
+        let link = fs::read_link(Path::new("/proc/self/ns").join(name))?;
+        Ok(link.to_string_lossy().chars().filter(char::is_ascii_digit).collect())
+    };
+    let pid = inode("pid")?;
+    Ok(inode("time").map_or_else(|_| pid.clone(), |time| format!("{pid}-{time}")))
+}
+
+pub(super) fn standing(process: &Process) -> Standing {
+    match look(process.pid) {
+        Look::Absent => Standing::Gone,
+        Look::There(stat) if stat.started != process.started || stat.is_dead() => Standing::Gone,
+        Look::There(_) | Look::Hidden => Standing::Alive,
+    }
+}
+
+fn look(pid: u32) -> Look {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(text) => Stat::parse(&text).map_or(Look::Hidden, Look::There),
+        Err(_) if number(pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH)) => Look::Absent,
+        Err(_) => Look::Hidden,
+    }
+}
+
+fn number(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// The pidfd is opened first and the start time read afterwards: if it is the right one then, the pidfd is
+/// the right one too, however often the number is given away later.
+pub(super) fn end(process: &Process) -> io::Result<Ended> {
+    let Some(pid) = number(process.pid) else { return Ok(Ended::Gone) };
+    let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(Errno::SRCH) => return Ok(Ended::Gone),
+        Err(error) => return Err(error.into()),
+    };
+    match look(process.pid) {
+        Look::There(stat) if stat.started == process.started && !stat.is_dead() => {}
+        Look::There(_) | Look::Absent => return Ok(Ended::Gone),
+        Look::Hidden => {
+            let what = format!("process {pid} hides who it is: end it as its own user, or wait for its end");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
+    }
+    match pidfd_send_signal(&pidfd, Signal::KILL) {
+        Ok(()) => {}
+        Err(Errno::SRCH) => return Ok(Ended::Gone),
+        Err(error) => return Err(error.into()),
+    }
+    let patience = Timespec::try_from(PATIENCE).map_err(io::Error::other)?;
+    let mut ends = [PollFd::new(&pidfd, PollFlags::IN)];
+    match retry_on_intr(|| poll(&mut ends, Some(&patience)))? {
+        0 => {
+            let what =
+                format!("process {pid} was killed but is stuck in the kernel, as on a dead disk: try again");
+            Err(io::Error::new(io::ErrorKind::TimedOut, what))
+        }
+        _ => Ok(Ended::Killed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command, Stdio};
+
+    use rustix::process::{WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
+
+    use super::*;
+
+    /// A child that answers every line with itself, until it is ended.
+    fn echo() -> Child {
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn answers(child: &mut Child) -> bool {
+        let mut answer = String::new();
+        child.stdin.as_mut().unwrap().write_all(b"there\n").unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+        answer == "there\n"
+    }
+
+    fn identity(child: &Child) -> Process {
+        let Look::There(stat) = look(child.id()) else { panic!("the child is not to be seen") };
+        Process { pid: child.id(), started: stat.started, ..this().unwrap() }
+    }
+
+    fn pid(child: &Child) -> Pid {
+        number(child.id()).unwrap()
+    }
+
+    #[test]
+    fn f43_a_stranger_who_got_the_number_of_a_dead_process_is_not_ended() {
+        let mut stranger = echo();
+        let dead = Process { started: identity(&stranger).started - 1, ..identity(&stranger) };
+
+        assert_eq!(dead.standing(), Standing::Gone);
+        assert_eq!(dead.end().unwrap(), Ended::Gone);
+        assert_eq!(end(&dead).unwrap(), Ended::Gone, "even when the number was given away a moment ago");
+
+        assert!(answers(&mut stranger));
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+
+    #[test]
+    fn a_stopped_process_is_alive_and_is_ended() {
+        let mut child = echo();
+        let process = identity(&child);
+        kill_process(pid(&child), Signal::STOP).unwrap();
+        let (_, status) = waitpid(Some(pid(&child)), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped());
+        assert_eq!(process.standing(), Standing::Alive);
+
+        assert_eq!(process.end().unwrap(), Ended::Killed);
+        assert_eq!((process.standing(), process.end().unwrap()), (Standing::Gone, Ended::Gone));
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        assert_eq!((process.standing(), process.end().unwrap()), (Standing::Gone, Ended::Gone));
+    }
+
+    #[test]
+    fn a_process_that_ended_and_was_not_buried_is_gone() {
+        let mut child = echo();
+        let process = identity(&child);
+        drop(child.stdin.take());
+        waitid(WaitId::Pid(pid(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        assert_eq!((process.standing(), process.end().unwrap()), (Standing::Gone, Ended::Gone));
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_does_not_end_itself() {
+        let this = this().unwrap();
+        assert_eq!((this.standing(), this.end().unwrap()), (Standing::Alive, Ended::Itself));
+    }
+
+    #[test]
+    fn a_program_with_an_odd_name_is_recognised() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("a) Z 1 (b c)");
+        std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
+        let mut child =
+            Command::new(&program).arg0("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        assert!(answers(&mut child), "it has its own name from its first answer on");
+        let text = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        assert!(text.contains("(a) Z 1 (b c))"), "{text}");
+
+        let process = identity(&child);
+        assert_eq!(process.standing(), Standing::Alive);
+        assert_eq!(process.end().unwrap(), Ended::Killed);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_leader_whose_threads_go_on_is_not_dead() {
+        let stat = |state: &str, threads: u64| {
+            Stat::parse(&format!("7 (a b) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4711 0 0"))
+                .unwrap()
+        };
+        assert_eq!(stat("S", 2), Stat { state: 'S', threads: 2, started: 4711 });
+        for (state, threads, dead) in
+            [("Z", 1, true), ("Z", 2, false), ("X", 1, true), ("T", 1, false), ("D", 1, false)]
+        {
+            assert_eq!(stat(state, threads).is_dead(), dead, "{state} {threads}");
+        }
+        for broken in ["", "7 (a) S", "7 (a", "7 a S 1 2 3"] {
+            assert_eq!(Stat::parse(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_no_process_can_have_are_gone() {
+        for pid in [0, u32::MAX] {
+            let nobody = Process { pid, ..this().unwrap() };
+            assert_eq!((nobody.standing(), nobody.end().unwrap()), (Standing::Gone, Ended::Gone), "{pid}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The facade: everything that a program, a command or a page does with Refrain, one method each.
+
+mod control;
+mod enqueue;
+mod jobs;
+mod record;
+mod run;
+mod serve;
+mod tick;
+
+use std::sync::Arc;
+
+use refrain_core::{JobName, ProjectName};
+
+pub use control::Cancelling;
+pub use enqueue::{Enqueued, PAYLOAD_BYTES_MAX};
+pub use record::{AttemptRecord, DedupeRecord, RunRecord};
+pub use run::{Ask, Did, RunReport};
+pub use serve::{Serving, StopHandle};
+pub use tick::TickReport;
+
+use crate::engine::Engine;
+use crate::engine::bell::Bell;
+use crate::engine::service::Wake;
+use crate::engine::settings::Settings;
+use crate::error::Error;
+use crate::database::{Address, Database};
+use crate::job::{Definition, Registry};
+use crate::store::fsck::{self, Finding};
+use crate::store::line::JobNumber;
+use crate::store::{Store, migrate};
+
+/// A project's store, open, with the jobs that this process knows.
+///
+/// ```
+/// use refrain::{Definition, Job, JobError, Refrain, Run};
+///
+/// struct Welcome;
+///
+/// impl Job for Welcome {
+///     const NAME: &'static str = "welcome";
+///     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+///         println!("welcome, {}", run.key());
+///         Ok(())
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
+/// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
+///
+/// assert!(refrain.enqueue("welcome", "42", None).await?.is_new());
+/// assert!(!refrain.enqueue("welcome", "42", None).await?.is_new(), "the key is known, for ever");
+///
+/// let report = refrain.tick().await?;
+/// assert_eq!(report.ended, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Refrain {
+    engine: Engine,
+    bell: Bell,
+}
+
+/// A store that is about to be opened.
+#[derive(Debug)]
+pub struct Opening {
+    address: Address,
+    project: ProjectName,
+    settings: Settings,
+    connections: u32,
+    jobs: Vec<Definition>,
+}
+
+/// Connections to a PostgreSQL store, unless said otherwise.
+const CONNECTIONS: u32 = 8;
+
+impl Refrain {
+    /// Names a store: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`, and the project whose it is.
+    pub fn at(address: &str, project: &str) -> Result<Opening, Error> {
+        Ok(Opening {
+            address: Address::parse(address)?,
+            project: ProjectName::parse(project)?,
+            settings: Settings::default(),
+            connections: CONNECTIONS,
+            jobs: Vec::new(),
+        })
+    }
+
+    /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
+    pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
+        let database = Database::open(&Address::parse(address)?, 1).await?;
+        let taken = migrate::migrate(&database).await?;
+        database.close().await;
+        Ok(taken)
+    }
+
+    /// What [`migrate`](Self::migrate) does on PostgreSQL, as a script.
+    pub fn migration_script() -> String {
+        migrate::script_for_postgres()
+    }
+
+    /// Looks for what must not be.
+    pub async fn fsck(&self) -> Result<Vec<Finding>, Error> {
+        Ok(fsck::fsck(&self.engine.store).await?)
+    }
+
+    /// The names of the jobs that this process knows.
+    pub fn jobs(&self) -> Vec<JobName> {
+        let mut names: Vec<JobName> = self.engine.registry.names().cloned().collect();
+        names.sort();
+        names
+    }
+
+    /// Lets go of the database.
+    pub async fn close(self) {
+        self.engine.store.database.close().await;
+    }
+
+    fn job(&self, name: &str) -> Result<(JobNumber, &Arc<Definition>), Error> {
+        let name = JobName::parse(name)?;
+        self.engine
+            .registry
+            .find(&name)
+            .ok_or_else(|| Error::UnknownJob { name, known: self.jobs() })
+    }
+
+    fn store(&self) -> &Store {
+        &self.engine.store
+    }
+}
+
+impl Opening {
+    /// Adds a job.
+    #[must_use]
+    pub fn job(mut self, definition: Definition) -> Opening {
+        self.jobs.push(definition);
+        self
+    }
+
+    /// How the engine behaves.
+    #[must_use]
+    pub fn settings(self, settings: Settings) -> Opening {
+        Opening { settings, ..self }
+    }
+
+    /// How many connections to a PostgreSQL store may be open at once.
+    #[must_use]
+    pub fn connections(self, connections: u32) -> Opening {
+        Opening { connections: connections.max(2), ..self }
+    }
+
+    /// Opens the store, and puts the timetables of the jobs in force.
+    pub async fn open(self) -> Result<Refrain, Error> {
+        let store = Store::open(&self.address, &self.project, self.connections).await?;
+        let mut registry = Registry::default();
+        jobs::register(&store, &mut registry, self.jobs).await?;
+        let wake = Wake::default();
+        let engine = Engine {
+            store: store.clone(),
+            project: self.project,
+            registry: Arc::new(registry),
+            settings: self.settings,
+            wake: wake.clone(),
+        };
+        Ok(Refrain { engine, bell: Bell::new(store, wake) })
+    }
+}

@@ -1,0 +1,75 @@
+//! Enqueue: a key is done once, however often it is offered.
+
+use refrain_core::{Key, RunKey};
+
+use super::Refrain;
+use crate::error::Error;
+use crate::store::enqueue::{Offer, enqueue};
+use crate::store::line::{Line, Priority};
+
+/// The longest payload.
+pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+
+/// What became of an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It is queued, and will be done.
+    New,
+    /// It was offered before: it is queued, under way or done already.
+    Deduplicated,
+}
+
+impl Enqueued {
+    /// Whether it was the first offer.
+    pub fn is_new(self) -> bool {
+        self == Enqueued::New
+    }
+}
+
+impl Refrain {
+    /// Queues a run, once: a key that was ever offered to this job before is a dedupe. The payload is JSON.
+    pub async fn enqueue(&self, job: &str, key: &str, payload: Option<&str>) -> Result<Enqueued, Error> {
+        let one = self.enqueue_many(job, [(key, payload)]).await?;
+        Ok(one.first().copied().unwrap_or(Enqueued::Deduplicated))
+    }
+
+    /// Queues many runs, each once, in batches that are each written whole or not at all. Gives what became of each.
+    pub async fn enqueue_many<K: AsRef<str>, P: AsRef<str>>(
+        &self,
+        job: &str,
+        offers: impl IntoIterator<Item = (K, Option<P>)>,
+    ) -> Result<Vec<Enqueued>, Error> {
+        let (number, definition) = self.job(job)?;
+        if definition.timetable.is_some() {
+            return Err(Error::NoKeys(definition.name.clone()));
+        }
+        let offers: Result<Vec<Offer>, Error> =
+            offers.into_iter().map(|(key, payload)| offer(key.as_ref(), payload.as_ref().map(P::as_ref))).collect();
+        let line = Line::of(Priority::Live, number);
+        let news = enqueue(self.store(), number, line, &offers?, "enqueue").await?;
+        if news.contains(&true) {
+            self.bell.ring();
+        }
+        Ok(news.into_iter().map(|new| if new { Enqueued::New } else { Enqueued::Deduplicated }).collect())
+    }
+}
+
+fn offer(key: &str, payload: Option<&str>) -> Result<Offer, Error> {
+    if let Some(payload) = payload {
+        check(key, payload)?;
+    }
+    let key = Key::parse(key)?;
+    Ok(Offer { key: RunKey::queued(key), payload: payload.map(str::to_owned) })
+}
+
+fn check(key: &str, payload: &str) -> Result<(), Error> {
+    let refused = |reason: String| Err(Error::Payload { key: key.to_owned(), reason });
+    if payload.len() > PAYLOAD_BYTES_MAX {
+        return refused(format!("it has {} bytes; {PAYLOAD_BYTES_MAX} is the most", payload.len()));
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(payload) {
+        Ok(_) if payload.contains('\0') => refused("it contains a NUL".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => refused(format!("it is no JSON: {error}")),
+    }
+}

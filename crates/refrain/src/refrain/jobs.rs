@@ -1,0 +1,44 @@
+//! Registers jobs: gives each its number, and puts its timetable in force.
+//!
+//! Everything stored is read in two statements and compared here, so that a process with ten thousand jobs starts
+//! without ten thousand transactions; only what has changed is written.
+
+use crate::error::Error;
+use crate::job::{Definition, Registry};
+use crate::store::schedules;
+use crate::store::tick::Scheduled;
+use crate::store::{Store, jobs};
+
+pub(super) async fn register(
+    store: &Store,
+    registry: &mut Registry,
+    definitions: Vec<Definition>,
+) -> Result<(), Error> {
+    if definitions.is_empty() {
+        return Ok(());
+    }
+    let numbers = jobs::all(store).await?;
+    let timetables = schedules::in_force(store).await?;
+    let now = store.now().await?;
+    for definition in definitions {
+        let number = match numbers.get(definition.name.as_str()) {
+            Some(number) => *number,
+            None => jobs::register(store, &definition.name).await?,
+        };
+        let scheduled = Scheduled {
+            job: number,
+            catch_up: definition.catch_up,
+            while_running: definition.while_running,
+        };
+        match (&definition.timetable, timetables.get(&number)) {
+            (Some(timetable), Some(in_force)) if timetable == in_force => {}
+            (Some(timetable), _) => {
+                schedules::set(store, scheduled, timetable, now).await?;
+            }
+            (None, Some(_)) => schedules::retire(store, number).await?,
+            (None, None) => {}
+        }
+        registry.insert(number, definition);
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Run: do it now, here. Done already means: say by whom, and do nothing.
+//!
+//! Whoever comes second follows the attempt that is there, in whatever process it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use refrain_core::state::RunOutcome;
+use refrain_core::{RunKey, RunName, Window};
+
+use super::Refrain;
+use super::record::{RunRecord, parsed};
+use crate::engine::service::Stop;
+use crate::engine::worker::Worker;
+use crate::error::Error;
+use crate::failpoint;
+use crate::job::Definition;
+use crate::store::delayed::pull;
+use crate::store::enqueue::{Offer, enqueue};
+use crate::store::line::{JobNumber, Line, Priority};
+use crate::store::reopen::{Reopened, Reopening, reopen};
+use crate::store::show::{self, Place};
+use crate::store::tick::{Opening, open_one};
+
+/// How often to look at a run that somebody else has.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How much is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// That it was done: if it was, nothing happens.
+    Once,
+    /// Another attempt, even if it is done.
+    Again,
+}
+
+/// What a wish to run came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// An attempt was made here.
+    Ran,
+    /// An attempt was under way elsewhere, and this is how it ended.
+    Followed,
+    /// It was done before; nothing was done now.
+    Deduplicated,
+}
+
+/// What became of a run that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunReport {
+    /// What was done.
+    pub did: Did,
+    /// The run as it is now.
+    pub run: RunRecord,
+}
+
+impl RunReport {
+    /// Whether the run counts as done.
+    pub fn is_done(&self) -> bool {
+        self.run.standing.is_done() && !self.run.standing.is_open()
+    }
+}
+
+/// A run by name: its job, its key, and its window if it has one.
+struct Wanted {
+    number: JobNumber,
+    definition: Arc<Definition>,
+    key: RunKey,
+    window: Option<Window>,
+}
+
+impl Refrain {
+    /// Does a run now, here, and waits for it: `job@window`, `job@window/scope` or `job#key`.
+    pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
+        let wanted = self.wanted(run).await?;
+        let missing = || Error::NoRun(run.to_owned());
+        let known = if failpoint::is_weakened("run.no-look-up") {
+            None
+        } else {
+            show::find(self.store(), wanted.number, &wanted.key.to_string()).await?
+        };
+        let is_new = match known {
+            Some(_) => false,
+            None => self.open_wanted(&wanted).await?,
+        };
+        let found = show::find(self.store(), wanted.number, &wanted.key.to_string()).await?;
+        let id = found.ok_or_else(missing)?;
+        let mut record = self.record(id).await?.ok_or_else(missing)?;
+        if !is_new && !record.standing.is_open() {
+            if ask == Ask::Once && counts_as_there(&record) {
+                if known.is_some() {
+                    self.open_wanted(&wanted).await?;
+                }
+                return Ok(RunReport { did: Did::Deduplicated, run: record });
+            }
+            let in_lane = wanted.definition.has_lanes();
+            let wish = Reopening { run: id, priority: Priority::Live, in_lane };
+            if reopen(self.store(), wish).await? != Reopened::AlreadyOpen {
+                self.bell.ring();
+            }
+            record = self.record(id).await?.ok_or_else(missing)?;
+        }
+        let did = self.see_through(id, record.attempt, &wanted).await?;
+        let run = self.record(id).await?.ok_or_else(missing)?;
+        Ok(RunReport { did, run })
+    }
+
+    /// Does the attempt here if it may begin, else follows it until it has ended.
+    async fn see_through(&self, id: i64, attempt: u64, wanted: &Wanted) -> Result<Did, Error> {
+        let mut worker: Option<Worker> = None;
+        let mut did = Did::Followed;
+        loop {
+            let woken = self.engine.wake.woken();
+            let Some((row, open)) = show::show(self.store(), id).await? else { break };
+            let Some(open) = open.filter(|open| u64::try_from(open.attempt).unwrap_or(0) <= attempt) else {
+                if row.open && did == Did::Followed && u64::try_from(row.attempt).unwrap_or(0) < attempt {
+                    continue;
+                }
+                break;
+            };
+            match open.place {
+                Place::Queued if did == Did::Followed => {
+                    let worker = match &mut worker {
+                        Some(worker) => worker,
+                        none => none.insert(self.engine.worker().await?),
+                    };
+                    if worker.one(open.line, id).await? {
+                        did = Did::Ran;
+                    }
+                }
+                Place::Delayed(_) => {
+                    pull(self.store(), id).await?;
+                    continue;
+                }
+                _ => {}
+            }
+            if did == Did::Ran {
+                break;
+            }
+            tokio::select! {
+                () = woken => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+        if let Some(worker) = worker {
+            worker.finish_all(&Stop::new(), wanted.definition.timeout).await?;
+        }
+        Ok(did)
+    }
+
+    /// Opens the run, or records that it was there. Gives whether it is new.
+    async fn open_wanted(&self, wanted: &Wanted) -> Result<bool, Error> {
+        let is_new = match wanted.window {
+            None => {
+                let offer = Offer { key: wanted.key.clone(), payload: None };
+                let line = Line::of(Priority::Live, wanted.number);
+                let news = enqueue(self.store(), wanted.number, line, &[offer], "run").await?;
+                news.contains(&true)
+            }
+            Some(window) => {
+                let opening = Opening {
+                    key: wanted.key.clone(),
+                    start: window.start().timestamp(),
+                    end: window.end().timestamp(),
+                    priority: Priority::Live,
+                    skipped: None,
+                };
+                let lanes = wanted.definition.while_running;
+                open_one(self.store(), wanted.number, lanes, &opening, "run").await?
+            }
+        };
+        Ok(is_new)
+    }
+
+    /// What a run's name means. A window that is not over is refused: run now, it would count as done without the rest.
+    async fn wanted(&self, run: &str) -> Result<Wanted, Error> {
+        let (number, window, key) = self.named(run).await?;
+        let Some(definition) = self.engine.registry.get(number).cloned() else {
+            return Err(Error::NoRun(run.to_owned()));
+        };
+        if let Some(window) = window {
+            let end = window.end().timestamp();
+            let is_known = show::find(self.store(), number, &key.to_string()).await?.is_some();
+            if !is_known && end > self.store().now().await? {
+                return Err(Error::NotOver { window: window.to_string(), end });
+            }
+        }
+        Ok(Wanted { number, definition, key, window })
+    }
+
+    /// The job, window and key of a run's name.
+    pub(super) async fn named(&self, run: &str) -> Result<(JobNumber, Option<Window>, RunKey), Error> {
+        let name = parsed(run)?;
+        let (number, definition) = self.job(name.job().as_str())?;
+        match name {
+            RunName::Queued { key, .. } if definition.timetable.is_none() => {
+                Ok((number, None, RunKey::queued(key)))
+            }
+            RunName::Queued { job, .. } => Err(Error::NoKeys(job)),
+            RunName::Windowed { job, window, scope } => {
+                let revisions = crate::store::schedules::read(self.store(), number).await?;
+                let Some(revisions) = revisions else { return Err(Error::NoWindows(job)) };
+                let window = revisions.find(&window)?;
+                Ok((number, Some(window), RunKey::windowed(window.start(), &scope)))
+            }
+        }
+    }
+}
+
+/// Whether asking once for a run finds it done: what was skipped or cancelled is wanted after all, and what failed is tried
+/// again.
+fn counts_as_there(record: &RunRecord) -> bool {
+    matches!(record.standing.outcome, Some(RunOutcome::Done | RunOutcome::Waiting))
+}

@@ -1,0 +1,70 @@
+//! Serve: schedules, workers and rescuers, until told to stop.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+
+use super::Refrain;
+use crate::engine::Engine;
+use crate::engine::finisher::Counts;
+use crate::engine::service::Stop;
+use crate::error::Error;
+
+/// An engine that is about to serve; awaited, it serves until it is told to stop.
+pub struct Serving {
+    engine: Engine,
+    stop: Stop,
+}
+
+/// Tells an engine to stop.
+#[derive(Debug, Clone)]
+pub struct StopHandle(Stop);
+
+impl Serving {
+    /// Where to say that it is enough.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle(self.stop.clone())
+    }
+}
+
+impl StopHandle {
+    /// Begin nothing new; let what is under way end, for as long as the grace allows.
+    pub fn drain(&self) {
+        self.0.drain();
+    }
+
+    /// Give back what is under way, and end.
+    pub fn stop_now(&self) {
+        self.0.now();
+    }
+}
+
+impl IntoFuture for Serving {
+    type Output = Result<Counts, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { Ok(self.engine.serve(self.stop).await?) })
+    }
+}
+
+impl Refrain {
+    /// Opens windows when they are due and runs what may begin, until told to stop. Any number of processes may do this on
+    /// one store.
+    ///
+    /// ```no_run
+    /// # async fn serve(refrain: refrain::Refrain) -> Result<(), refrain::Error> {
+    /// let serving = refrain.serve();
+    /// let stop = serving.stop_handle();
+    /// tokio::spawn(async move {
+    ///     // … wait for a signal, then:
+    ///     stop.drain();
+    /// });
+    /// let counts = serving.await?;
+    /// println!("{} runs ended here", counts.ended);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn serve(&self) -> Serving {
+        Serving { engine: self.engine.clone(), stop: Stop::new() }
+    }
+}

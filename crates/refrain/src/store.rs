@@ -1,0 +1,159 @@
+//! The store: runs and what schedules them.
+//!
+//! One file per verb, each a transaction (or a few statements inside somebody's transaction) over the tables in
+//! `migrations/store`. The rules that hold everywhere:
+//!
+//! - **A run exists once**, because `unique (job, key)` says so. Opening is an insert that may find it there.
+//! - **An open run stands in one place**: in the queue, delayed, or waiting for its lane. It gets there when the run is
+//!   inserted or by the compare-and-set of `reopen.rs`, and in no other way.
+//! - **An attempt ends once**: whoever ends it takes it out of the queue under its lease and number; nobody else's
+//!   word counts. Doing it again after a lost answer finds that it was done.
+//! - **Locks are taken in one order**: job or schedule, worker, lease, lane, run, queue; rows of one table in the order
+//!   of their keys.
+//! - **Time is the database's**: leases and delays are counted by its clock, for machines disagree.
+
+pub(crate) mod cancel;
+pub(crate) mod catalog;
+pub(crate) mod claim;
+pub(crate) mod delayed;
+pub(crate) mod enqueue;
+pub(crate) mod expand;
+pub(crate) mod finish;
+pub(crate) mod fsck;
+pub(crate) mod jobs;
+pub(crate) mod lanes;
+pub(crate) mod line;
+pub(crate) mod migrate;
+pub(crate) mod prune;
+pub(crate) mod reopen;
+pub(crate) mod revisions;
+pub(crate) mod schedules;
+pub(crate) mod show;
+pub(crate) mod take_over;
+pub(crate) mod tick;
+pub(crate) mod workers;
+
+use jiff::Timestamp;
+use refrain_core::ProjectName;
+use refrain_core::random::{Random, SystemRandom};
+
+use crate::database::{Address, Database, DatabaseError, Transaction, place};
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database said no.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// There are no tables yet.
+    #[error("there is no store in this database yet\n  make it: refrain migrate")]
+    Missing,
+    /// The tables are of an older release.
+    #[error("the store has schema {found}, and this release needs {needed}\n  bring it up to date: refrain migrate")]
+    TooOld {
+        /// What is there.
+        found: i32,
+        /// What is needed.
+        needed: i32,
+    },
+    /// The tables are of a newer release.
+    #[error(
+        "the store has schema {found}, and this release knows only up to {known}\n  a newer refrain has used it; use that one here too"
+    )]
+    FromTheFuture {
+        /// What is there.
+        found: i32,
+        /// What is known.
+        known: i32,
+    },
+    /// The store belongs to another project.
+    #[error("this store belongs to the project `{found}`, not to `{asked}`\n  give each project a store of its own")]
+    OtherProject {
+        /// Whose it is.
+        found: String,
+        /// Who came.
+        asked: ProjectName,
+    },
+    /// A row is not what was written; something else writes here.
+    #[error("{0}\n  `refrain fsck` lists what is wrong")]
+    Broken(String),
+    /// The timetable cannot be taken.
+    #[error(transparent)]
+    Edit(#[from] refrain_core::EditError),
+}
+
+pub(crate) type Result<T> = std::result::Result<T, StoreError>;
+
+/// Whose store it is.
+#[derive(sqlx::FromRow)]
+struct Owner {
+    project: String,
+}
+
+/// A store that is open, of the schema that this release knows.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) database: Database,
+    address: Address,
+}
+
+impl Store {
+    /// Opens a store. A SQLite file is made and brought up to date at once, for it is ours alone; on a server
+    /// that is somebody's decision, and [`migrate`](migrate::migrate) is how it is said.
+    pub(crate) async fn open(address: &Address, project: &ProjectName, connections: u32) -> Result<Store> {
+        let database = Database::open(address, connections).await?;
+        if database.is_sqlite() {
+            migrate::migrate(&database).await?;
+        }
+        migrate::check(&database).await?;
+        let owner = found(&database, project).await?;
+        if owner.project != project.as_str() {
+            return Err(StoreError::OtherProject { found: owner.project, asked: project.clone() });
+        }
+        Ok(Store { database, address: address.clone() })
+    }
+
+    /// The same store over a connection of its own, for a thread that must not wait for anybody.
+    pub(crate) async fn reopened(&self) -> Result<Store> {
+        Ok(Store { database: Database::open(&self.address, 1).await?, address: self.address.clone() })
+    }
+
+    /// The time by the clock of the database, which all machines share.
+    pub(crate) async fn now(&self) -> Result<Timestamp> {
+        let mut transaction = self.database.read().await?;
+        now(&mut transaction).await
+    }
+}
+
+pub(crate) async fn now(transaction: &mut Transaction) -> Result<Timestamp> {
+    let row: Option<(i64,)> = transaction.fetch_optional(catalog::CLOCK_NOW.bound()).await?;
+    instant(row.map_or(0, |(now,)| now))
+}
+
+/// Finds whose store it is; a new one is given to `project`.
+async fn found(database: &Database, project: &ProjectName) -> Result<Owner> {
+    let mut transaction = database.read().await?;
+    let owner: Option<Owner> = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
+    drop(transaction);
+    if let Some(owner) = owner {
+        return Ok(owner);
+    }
+    let mut random = SystemRandom::new();
+    let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+    let mut transaction = database.write().await?;
+    let found = catalog::STORE_FOUND.bind(id).bind(project.as_str()).bind(false);
+    transaction.execute(found).await?;
+    let owner: Option<Owner> = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
+    transaction.commit(place!("found")).await?;
+    owner.ok_or(StoreError::Missing)
+}
+
+/// An instant as it is stored: microseconds since 1970.
+pub(crate) fn instant(microseconds: i64) -> Result<Timestamp> {
+    Timestamp::from_microsecond(microseconds)
+        .map_err(|_| StoreError::Broken(format!("{microseconds} is no instant in microseconds")))
+}
+
+pub(crate) fn microseconds(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,81 @@
+//! Calls a run off. One that has not begun ends here; one that has is asked to, and its worker hears of it with its
+//! next heartbeat.
+
+use refrain_core::state::Refusal;
+use refrain_core::state::{RunEvent, RunOutcome, RunStanding};
+
+use super::claim::{into_database, scope_of};
+use super::finish::RunLock;
+use super::lanes::{self, Waiting};
+use super::line::{JobNumber, Line};
+use super::{Result, Store, catalog};
+use crate::database::statement::Rows;
+use crate::database::{Transaction, place, retried};
+
+/// What became of the wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cancelled {
+    /// It had not begun, and will not.
+    Now,
+    /// It is under way, and its worker has been asked.
+    Asked,
+    /// It has ended, so there is nothing to cancel.
+    Ended(Refusal),
+}
+
+pub(crate) async fn cancel(store: &Store, run: i64, outcome: Option<RunOutcome>) -> Result<Option<Cancelled>> {
+    Ok(retried(|| async { cancelled(store, run, outcome).await.map_err(into_database) }).await?)
+}
+
+async fn cancelled(store: &Store, run: i64, outcome: Option<RunOutcome>) -> Result<Option<Cancelled>> {
+    let mut transaction = store.database.write().await?;
+    let row: Option<RunLock> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(run)).await?;
+    let Some(row) = row else { return Ok(None) };
+    let scope = scope_of(&row.key).to_owned();
+    let lane = Rows::default().integers([i64::from(row.job)]).texts([scope.clone()]);
+    let _: Vec<(JobNumber, String, i64)> = transaction.fetch_all(catalog::LANE_HOLD.bind(lane)).await?;
+    let row: Option<RunLock> = transaction.fetch_optional(catalog::RUN_LOCK.bind(run)).await?;
+    let Some(row) = row else { return Ok(None) };
+    if !row.open {
+        let ended = RunStanding { outcome, open: None }.apply(RunEvent::Cancelled).err();
+        return Ok(ended.map(Cancelled::Ended));
+    }
+    let Some((attempt, holds_lane)) = withdraw(&mut transaction, &row, &scope).await? else {
+        transaction.execute(catalog::CANCELLATION_ASK.bind(run)).await?;
+        transaction.commit(place!("cancel")).await?;
+        return Ok(Some(Cancelled::Asked));
+    };
+    let close = catalog::RUN_CANCEL.bind(run).bind(attempt).bind("cancelled before it began");
+    transaction.execute(close).await?;
+    if holds_lane {
+        lanes::leave(&mut transaction, &[(row.job, scope, run)]).await?;
+    }
+    transaction.commit(place!("cancel")).await?;
+    Ok(Some(Cancelled::Now))
+}
+
+/// Takes the open attempt out of wherever it stands, if it has not begun. Gives its number, and whether it held its
+/// lane.
+async fn withdraw(transaction: &mut Transaction, row: &RunLock, scope: &str) -> Result<Option<(i32, bool)>> {
+    let lines = Line::all(row.job);
+    let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
+    let queued: Option<(i64, i32, bool)> =
+        transaction.fetch_optional(catalog::QUEUE_WITHDRAW.bind(places)).await?;
+    if let Some((_, attempt, lane)) = queued {
+        return Ok(Some((attempt, lane)));
+    }
+    let delayed: Option<(i64, i64, i32, bool)> =
+        transaction.fetch_optional(catalog::DELAYED_FIND.bind(row.id)).await?;
+    if let Some((_, _, attempt, lane)) = delayed {
+        transaction.execute(catalog::DELAYED_LEAVE.bind(Rows::default().integers([row.id]))).await?;
+        return Ok(Some((attempt, lane)));
+    }
+    let find = catalog::LANE_FIND.bind(row.job).bind(scope).bind(row.key.as_str());
+    let waiting: Option<Waiting> = transaction.fetch_optional(find).await?;
+    if let Some(waiting) = waiting {
+        let stop = catalog::LANE_STOP_WAITING.bind(row.job).bind(scope).bind(row.key.as_str());
+        transaction.execute(stop).await?;
+        return Ok(Some((waiting.attempt, false)));
+    }
+    Ok(None)
+}

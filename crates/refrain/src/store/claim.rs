@@ -1,0 +1,160 @@
+//! Gives runs from the front of a line to a worker, under one lease for the whole batch.
+//!
+//! The rows are locked by the select and leased by the update that follows in the same transaction, and the update must
+//! find as many as were locked. One statement that does both (`update … where run in (select … limit n for update skip
+//! locked)`) is a trap: the planner may run the inner select again for each row, and lease far more than `n`.
+//!
+//! The number of a lease is made by the worker, so that after a lost answer it can be looked up whether the
+//! claim was made. A run whose lease nobody remembers would be kept alive by its worker's heartbeat and never run.
+
+use refrain_core::state::Attempts;
+
+use super::line::{JobNumber, Line};
+use super::{Result, Store, StoreError, catalog};
+use crate::database::statement::Rows;
+use crate::database::{DatabaseError, Transaction, place, retried};
+
+/// A wish for runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    pub(crate) worker: i64,
+    pub(crate) lease: i64,
+    pub(crate) line: Line,
+    pub(crate) limit: usize,
+    /// How many runs of the job may be under way at once, if that is limited.
+    pub(crate) concurrency: Option<u32>,
+    /// Only this run.
+    pub(crate) run: Option<i64>,
+}
+
+/// A run in the hands of a worker.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct Claimed {
+    pub(crate) run: i64,
+    pub(crate) attempt: i32,
+    pub(crate) spent: i32,
+    pub(crate) suspicion: i32,
+    pub(crate) lane: bool,
+    pub(crate) key: String,
+    pub(crate) window_start: Option<i64>,
+    pub(crate) window_end: Option<i64>,
+    pub(crate) payload: Option<String>,
+    pub(crate) version: Option<i32>,
+}
+
+/// Lines in which somebody waits, the most urgent first.
+pub(crate) async fn due(store: &Store, limit: usize) -> Result<Vec<Line>> {
+    let mut transaction = store.database.read().await?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let lines: Vec<(i64,)> = transaction.fetch_all(catalog::QUEUE_DUE.bind(limit)).await?;
+    Ok(lines.into_iter().map(|(line,)| Line(line)).collect())
+}
+
+/// Claims what the wish asks for, or less, or nothing.
+pub(crate) async fn claim(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
+    let mut is_first = true;
+    retried(|| {
+        let again = !std::mem::replace(&mut is_first, false);
+        async move { claimed(store, wish, again).await.map_err(into_database) }
+    })
+    .await
+    .map_err(StoreError::from)
+}
+
+/// `retried` speaks of databases alone; what else can go wrong in here is a broken row.
+pub(crate) fn into_database(error: StoreError) -> DatabaseError {
+    match error {
+        StoreError::Database(error) => error,
+        other => DatabaseError::Other(sqlx::Error::Protocol(other.to_string())),
+    }
+}
+
+async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>> {
+    let mut transaction = store.database.write().await?;
+    if again && let Some(members) = members(&mut transaction, wish.lease).await? {
+        return Ok(members);
+    }
+    let slots = free_slots(&mut transaction, wish).await?;
+    let limit = slots.as_ref().map_or(wish.limit, |slots| wish.limit.min(slots.len()));
+    let front = match wish.run {
+        Some(run) => catalog::QUEUE_ONE.bind(wish.line.0).bind(run),
+        None => catalog::QUEUE_FRONT.bind(wish.line.0).bind(i64::try_from(limit).unwrap_or(i64::MAX)),
+    };
+    let mut runs: Vec<Claimed> = if limit == 0 { Vec::new() } else { transaction.fetch_all(front).await? };
+    let (Some(first), Some(last)) = (runs.iter().map(|one| one.run).min(), runs.iter().map(|one| one.run).max())
+    else {
+        return Ok(Vec::new());
+    };
+    let rows = Rows::default().integers(runs.iter().map(|one| one.run));
+    let leased = transaction.execute(catalog::QUEUE_LEASE.bind(wish.lease).bind(wish.line.0).bind(rows)).await?;
+    if leased != runs.len() as u64 {
+        return Err(DatabaseError::Busy(format!("{} were locked and {leased} leased", runs.len())).into());
+    }
+    let lease = catalog::LEASE_INSERT.bind(wish.lease).bind(wish.worker).bind(wish.line.0);
+    transaction.execute(lease.bind(first).bind(last)).await?;
+    if let Some(slots) = slots {
+        let rows = Rows::default()
+            .integers(slots.into_iter().take(runs.len()).map(i64::from))
+            .integers(runs.iter().map(|one| one.run));
+        transaction.execute(catalog::SLOT_TAKE.bind(wish.line.job()?).bind(rows)).await?;
+    }
+    transaction.commit(place!("claim")).await?;
+    runs.sort_by_key(|one| one.run);
+    Ok(runs)
+}
+
+#[derive(sqlx::FromRow)]
+pub(crate) struct Lease {
+    pub(crate) id: i64,
+    pub(crate) line: i64,
+    pub(crate) first_run: i64,
+    pub(crate) last_run: i64,
+}
+
+impl Lease {
+    pub(crate) async fn members(&self, transaction: &mut Transaction) -> Result<Vec<Claimed>> {
+        let members = catalog::QUEUE_MEMBERS.bind(self.id).bind(self.line);
+        Ok(transaction.fetch_all(members.bind(self.first_run).bind(self.last_run)).await?)
+    }
+}
+
+/// What a lease holds; none if there is no such lease.
+async fn members(transaction: &mut Transaction, lease: i64) -> Result<Option<Vec<Claimed>>> {
+    let lease: Option<Lease> = transaction.fetch_optional(catalog::LEASE_FIND.bind(lease)).await?;
+    match lease {
+        Some(lease) => lease.members(transaction).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The free slots of a job whose concurrency is limited; the job is held until the claim is made.
+async fn free_slots(transaction: &mut Transaction, wish: Wish) -> Result<Option<Vec<i32>>> {
+    let Some(concurrency) = wish.concurrency else { return Ok(None) };
+    let job: JobNumber = wish.line.job()?;
+    let _: Vec<(i32,)> = transaction.fetch_all(catalog::JOB_LOCK.bind(job)).await?;
+    let taken: Vec<(i32,)> = transaction.fetch_all(catalog::SLOT_TAKEN.bind(job)).await?;
+    let last = i32::try_from(concurrency).unwrap_or(i32::MAX);
+    let free = (1..=last).filter(|slot| !taken.contains(&(*slot,)));
+    Ok(Some(free.take(wish.limit).collect()))
+}
+
+impl Claimed {
+    /// The attempts of the run so far.
+    pub(crate) fn attempts(&self) -> Attempts {
+        Attempts {
+            number: u64::try_from(self.attempt).unwrap_or(0),
+            spent: u32::try_from(self.spent).unwrap_or(0),
+            suspicion: u32::try_from(self.suspicion).unwrap_or(0),
+        }
+    }
+
+    /// Which part of the world it is about.
+    pub(crate) fn scope(&self) -> &str {
+        if self.window_start.is_some() { scope_of(&self.key) } else { "" }
+    }
+}
+
+/// The scope in the key of a window's run: what follows its start.
+pub(crate) fn scope_of(key: &str) -> &str {
+    key.split_once('/').map_or("", |(_, scope)| scope)
+}

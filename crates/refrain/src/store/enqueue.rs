@@ -1,0 +1,77 @@
+//! Opens runs of callers' keys: each key once, for ever.
+//!
+//! The insert is the question and the answer: what it gives back is new, and what it does not was there already,
+//! which is recorded as a dedupe with the one who was first. There is no look-up before it that could be out of date.
+
+use std::collections::{HashMap, HashSet};
+
+use refrain_core::RunKey;
+
+use super::line::{JobNumber, Line};
+use super::{Result, Store, catalog};
+use crate::database::statement::Rows;
+use crate::database::{DatabaseError, place, retried};
+
+/// The most offers that go into one transaction.
+pub(crate) const OFFERS_MAX: usize = 5_000;
+
+/// A key that somebody wants done, with what the job is given.
+#[derive(Debug, Clone)]
+pub(crate) struct Offer {
+    pub(crate) key: RunKey,
+    pub(crate) payload: Option<String>,
+}
+
+/// Opens a run for each key that has none. Gives for each offer whether it was new.
+pub(crate) async fn enqueue(
+    store: &Store,
+    job: JobNumber,
+    line: Line,
+    offers: &[Offer],
+    asked: &str,
+) -> Result<Vec<bool>> {
+    let mut news = Vec::with_capacity(offers.len());
+    for chunk in offers.chunks(OFFERS_MAX) {
+        news.extend(retried(|| offered(store, job, line, chunk, asked)).await?);
+    }
+    Ok(news)
+}
+
+#[derive(sqlx::FromRow)]
+struct New {
+    id: i64,
+    key: String,
+}
+
+async fn offered(
+    store: &Store,
+    job: JobNumber,
+    line: Line,
+    offers: &[Offer],
+    asked: &str,
+) -> std::result::Result<Vec<bool>, DatabaseError> {
+    let mut transaction = store.database.write().await?;
+    let rows = Rows::default()
+        .texts(offers.iter().map(|offer| offer.key.to_string()))
+        .texts(offers.iter().map(|offer| offer.payload.clone()));
+    let opened: Vec<New> = transaction.fetch_all(catalog::RUN_ENQUEUE.bind(job).bind(rows)).await?;
+    if !opened.is_empty() {
+        let rows = Rows::default().integers(opened.iter().map(|new| new.id));
+        transaction.execute(catalog::QUEUE_ENQUEUE.bind(line.0).bind(rows)).await?;
+    }
+    let mut news: HashSet<String> = opened.into_iter().map(|new| new.key).collect();
+    let is_new: Vec<bool> = offers.iter().map(|offer| news.remove(offer.key.as_key().as_str())).collect();
+    let duplicates = offers.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
+    let duplicates: Vec<String> = duplicates.map(|(offer, _)| offer.key.to_string()).collect();
+    if !duplicates.is_empty() {
+        let rows = Rows::default().texts(duplicates);
+        transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
+    }
+    transaction.commit(place!("enqueue")).await?;
+    Ok(is_new)
+}
+
+/// Where each of these keys is stored.
+pub(crate) fn by_key(opened: Vec<(i64, String)>) -> HashMap<String, i64> {
+    opened.into_iter().map(|(id, key)| (key, id)).collect()
+}

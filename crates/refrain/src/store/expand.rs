@@ -1,0 +1,88 @@
+//! Freezes the scopes of a window: one row for each, and the count and hash of all, in the transaction of the attempt
+//! that evaluated them.
+//!
+//! The set is what it was when the window's own run evaluated it. Running that again finds it frozen: a scope that
+//! appears later gets this window only by a backfill.
+
+use jiff::Timestamp;
+use refrain_core::{Fingerprint, RunKey, Scope, Zone, window_name};
+
+use super::claim::into_database;
+use super::finish::Held;
+use super::line::Priority;
+use super::tick::{Opening, Ticked, WhileRunning, insert};
+use super::{Result, Store, StoreError, catalog};
+use crate::database::{place, retried};
+
+/// The most scopes of one window.
+pub(crate) const SCOPES_MAX: usize = 50_000;
+
+/// What the expansion of a window found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Expanded {
+    /// The scopes are frozen now.
+    Frozen(Ticked),
+    /// They were before.
+    Already { scopes: i64 },
+    /// The attempt had been taken over; nothing was written.
+    Lost,
+}
+
+/// Opens a run for each scope of a window, once.
+pub(crate) async fn expand(
+    store: &Store,
+    held: &Held,
+    window: (Timestamp, Timestamp),
+    scopes: &[Scope],
+    while_running: WhileRunning,
+) -> Result<Expanded> {
+    Ok(retried(|| async {
+        expanded(store, held, window, scopes, while_running).await.map_err(into_database)
+    })
+    .await?)
+}
+
+async fn expanded(
+    store: &Store,
+    held: &Held,
+    (start, end): (Timestamp, Timestamp),
+    scopes: &[Scope],
+    while_running: WhileRunning,
+) -> Result<Expanded> {
+    let mut transaction = store.database.write().await?;
+    let hold = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
+    let mine: Option<(i32,)> = transaction.fetch_optional(hold).await?;
+    if mine.is_none() {
+        return Ok(Expanded::Lost);
+    }
+    let frozen: Option<(i64, String)> =
+        transaction.fetch_optional(catalog::EXPANSION_FIND.bind(held.run)).await?;
+    if let Some((scopes, _)) = frozen {
+        return Ok(Expanded::Already { scopes });
+    }
+    let name = window_name::parse(&start.to_string(), &Zone::utc())
+        .map_err(|error| StoreError::Broken(error.to_string()))?;
+    let mut openings: Vec<Opening> = scopes
+        .iter()
+        .map(|scope| Opening {
+            key: RunKey::windowed(name, scope),
+            start,
+            end,
+            priority: held.line.priority().unwrap_or(Priority::Live).for_followers(),
+            skipped: None,
+        })
+        .collect();
+    openings.sort_by(|one, other| one.key.cmp(&other.key));
+    openings.dedup_by(|one, other| one.key == other.key);
+    let mut ticked = Ticked::default();
+    for chunk in openings.chunks(super::tick::WINDOWS_MAX) {
+        ticked.add(insert(&mut transaction, held.job, while_running, chunk, "expansion").await?);
+    }
+    let keys: Vec<String> = openings.iter().map(|opening| opening.key.to_string()).collect();
+    let list = serde_json::Value::from(keys).to_string();
+    let hash = Fingerprint::of_json(&list).map_err(|error| StoreError::Broken(error.to_string()))?;
+    let count = i64::try_from(openings.len()).unwrap_or(i64::MAX);
+    transaction.execute(catalog::EXPANSION_FREEZE.bind(held.run).bind(count).bind(hash.to_string())).await?;
+    transaction.commit(place!("expand")).await?;
+    Ok(Expanded::Frozen(ticked))
+}

@@ -1,0 +1,256 @@
+//! Ends attempts, many in one transaction.
+//!
+//! A run's row is written first and its place in the queue removed after, under the lease and number that the attempt
+//! had; as many must go as were written, or the transaction is undone. So the word of an attempt that was taken
+//! over counts for nothing, however late it comes, and its neighbours in the batch are ended without it. The same
+//! word said twice, because the first answer was lost, finds that it was heard.
+
+use std::time::Duration;
+
+use refrain_core::Word;
+use refrain_core::state::{Attempts, RunEvent, RunOutcome};
+
+use super::claim::into_database;
+use super::line::{JobNumber, Line, Priority};
+use super::{Result, Store, catalog, lanes, microseconds};
+use crate::database::statement::Rows;
+use crate::database::{DatabaseError, Transaction, place, retried};
+use crate::failpoint;
+
+/// What an attempt holds, and by what right.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) run: i64,
+    pub(crate) job: JobNumber,
+    pub(crate) line: Line,
+    pub(crate) lease: i64,
+    pub(crate) attempt: i32,
+    /// The scope of the lane it holds, if it holds one.
+    pub(crate) lane: Option<String>,
+    /// Whether it has a slot.
+    pub(crate) slot: bool,
+}
+
+/// How an attempt ends.
+#[derive(Debug, Clone)]
+pub(crate) enum End {
+    /// The run is over.
+    Closed { outcome: RunOutcome, version: Option<i32>, message: Option<String> },
+    /// Another attempt follows, perhaps not before some time.
+    Again { event: RunEvent, attempts: Attempts, wait: Option<Duration>, message: Option<String> },
+    /// It goes back whole.
+    GivenBack,
+}
+
+/// An attempt that has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    pub(crate) held: Held,
+    pub(crate) started_at: Option<i64>,
+    pub(crate) end: End,
+}
+
+/// Whether an attempt's word counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Landed {
+    Yes,
+    /// The attempt had been taken over, or cancelled. Nothing of it was recorded.
+    Lost,
+}
+
+/// Ends attempts of one worker, and removes leases that have no member left. Gives what became of each.
+pub(crate) async fn finish(
+    store: &Store,
+    worker: i64,
+    endings: &[Ending],
+    emptied: &[i64],
+) -> Result<Vec<Landed>> {
+    let together = retried(|| async {
+        let mut transaction = store.database.write().await?;
+        let whole = end(&mut transaction, worker, endings).await.map_err(into_database)?;
+        if whole {
+            remove_leases(&mut transaction, emptied).await?;
+            transaction.commit(place!("finish")).await?;
+        }
+        Ok(whole)
+    });
+    if together.await? {
+        return Ok(vec![Landed::Yes; endings.len()]);
+    }
+    let mut landed = Vec::with_capacity(endings.len());
+    for ending in endings {
+        landed.push(retried(|| alone(store, worker, ending)).await?);
+    }
+    retried(|| async {
+        let mut transaction = store.database.write().await?;
+        remove_leases(&mut transaction, emptied).await?;
+        transaction.commit(place!("finish-leases")).await
+    })
+    .await?;
+    Ok(landed)
+}
+
+async fn alone(store: &Store, worker: i64, ending: &Ending) -> std::result::Result<Landed, DatabaseError> {
+    let mut transaction = store.database.write().await?;
+    if end(&mut transaction, worker, std::slice::from_ref(ending)).await.map_err(into_database)? {
+        transaction.commit(place!("finish-alone")).await?;
+        return Ok(Landed::Yes);
+    }
+    drop(transaction);
+    let mut transaction = store.database.read().await?;
+    let heard = was_heard(&mut transaction, worker, &ending.held).await.map_err(into_database)?;
+    Ok(if heard { Landed::Yes } else { Landed::Lost })
+}
+
+async fn remove_leases(
+    transaction: &mut Transaction,
+    emptied: &[i64],
+) -> std::result::Result<(), DatabaseError> {
+    if !emptied.is_empty() {
+        let rows = Rows::default().integers(emptied.iter().copied());
+        transaction.execute(catalog::LEASE_REMOVE.bind(rows)).await?;
+    }
+    Ok(())
+}
+
+#[derive(sqlx::FromRow)]
+pub(crate) struct RunLock {
+    pub(crate) id: i64,
+    pub(crate) job: JobNumber,
+    pub(crate) key: String,
+    pub(crate) open: bool,
+    pub(crate) attempt: i32,
+    pub(crate) worker: Option<i64>,
+}
+
+/// Whether this very attempt was ended by this worker before.
+async fn was_heard(transaction: &mut Transaction, worker: i64, held: &Held) -> Result<bool> {
+    let run: Option<RunLock> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(held.run)).await?;
+    if run.is_some_and(|run| !run.open && run.attempt == held.attempt && run.worker == Some(worker)) {
+        return Ok(true);
+    }
+    let mine = catalog::ATTEMPT_MINE.bind(held.run).bind(held.attempt).bind(worker);
+    let history: Option<(i32,)> = transaction.fetch_optional(mine).await?;
+    Ok(history.is_some())
+}
+
+/// Writes all endings inside a transaction. False if one of them has no right to: then nothing may be committed.
+pub(crate) async fn end(transaction: &mut Transaction, worker: i64, endings: &[Ending]) -> Result<bool> {
+    let mut endings: Vec<&Ending> = endings.iter().collect();
+    endings.sort_by_key(|ending| ending.held.run);
+    let leavers: Vec<(JobNumber, String, i64)> = endings
+        .iter()
+        .filter(|ending| matches!(ending.end, End::Closed { .. }))
+        .filter_map(|ending| Some((ending.held.job, ending.held.lane.clone()?, ending.held.run)))
+        .collect();
+    lanes::leave(transaction, &leavers).await?;
+    let closed = close(transaction, worker, &endings).await?;
+    let follow = keep_history(transaction, worker, &endings).await?;
+    let leaving: Vec<&Ending> =
+        endings.iter().copied().filter(|ending| !matches!(ending.end, End::GivenBack)).collect();
+    if !leaving.is_empty() {
+        let left = transaction.execute(catalog::QUEUE_LEAVE.bind(rights(&leaving))).await?;
+        let is_fenced = !failpoint::is_weakened("finish.no-fence");
+        if is_fenced && (left != leaving.len() as u64 || closed + follow.len() as u64 != left) {
+            return Ok(false);
+        }
+    }
+    for ending in follow {
+        queue_again(transaction, ending).await?;
+    }
+    let back: Vec<&Ending> =
+        endings.iter().copied().filter(|ending| matches!(ending.end, End::GivenBack)).collect();
+    if !back.is_empty() {
+        transaction.execute(catalog::QUEUE_GIVE_BACK.bind(rights(&back))).await?;
+    }
+    let slots: Vec<i64> =
+        endings.iter().filter(|ending| ending.held.slot).map(|ending| ending.held.run).collect();
+    if !slots.is_empty() {
+        transaction.execute(catalog::SLOT_FREE.bind(Rows::default().integers(slots))).await?;
+    }
+    Ok(true)
+}
+
+/// By what right each of them ends: its place, lease and number.
+fn rights(endings: &[&Ending]) -> Rows {
+    Rows::default()
+        .integers(endings.iter().map(|ending| ending.held.line.0))
+        .integers(endings.iter().map(|ending| ending.held.run))
+        .integers(endings.iter().map(|ending| ending.held.lease))
+        .integers(endings.iter().map(|ending| i64::from(ending.held.attempt)))
+}
+
+async fn close(transaction: &mut Transaction, worker: i64, endings: &[&Ending]) -> Result<u64> {
+    let closed: Vec<_> = endings
+        .iter()
+        .filter_map(|ending| match &ending.end {
+            End::Closed { outcome, version, message } => Some((ending, outcome, version, message)),
+            _ => None,
+        })
+        .collect();
+    if closed.is_empty() {
+        return Ok(0);
+    }
+    let rows = Rows::default()
+        .integers(closed.iter().map(|(ending, ..)| ending.held.run))
+        .integers(closed.iter().map(|(ending, ..)| i64::from(ending.held.attempt)))
+        .integers(closed.iter().map(|(_, _, version, _)| version.map(i64::from)))
+        .texts(closed.iter().map(|(_, outcome, ..)| outcome.name().to_owned()))
+        .integers(closed.iter().map(|(ending, ..)| ending.started_at))
+        .texts(closed.iter().map(|(.., message)| (*message).clone()));
+    Ok(transaction.execute(catalog::RUN_CLOSE.bind(worker).bind(rows)).await?)
+}
+
+/// Attempts that are followed by another go to the history of their run.
+async fn keep_history<'e>(
+    transaction: &mut Transaction,
+    worker: i64,
+    endings: &[&'e Ending],
+) -> Result<Vec<&'e Ending>> {
+    let follow: Vec<(&'e Ending, RunEvent, &Option<String>)> = endings
+        .iter()
+        .filter_map(|ending| match &ending.end {
+            End::Again { event, message, .. } => Some((*ending, *event, message)),
+            _ => None,
+        })
+        .collect();
+    if follow.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = Rows::default()
+        .integers(follow.iter().map(|(ending, ..)| ending.held.run))
+        .integers(follow.iter().map(|(ending, ..)| i64::from(ending.held.attempt)))
+        .texts(follow.iter().map(|(_, event, _)| event.name().to_owned()))
+        .integers(follow.iter().map(|(ending, ..)| ending.started_at))
+        .texts(follow.iter().map(|(.., message)| (*message).clone()));
+    let kept = transaction.execute(catalog::ATTEMPT_INSERT.bind(worker).bind(rows)).await?;
+    let follow: Vec<&Ending> = follow.into_iter().map(|(ending, ..)| ending).collect();
+    // One that is history already was ended before: it is left out of the count, and the caller finds that out.
+    Ok(if kept == follow.len() as u64 { follow } else { Vec::new() })
+}
+
+async fn queue_again(transaction: &mut Transaction, ending: &Ending) -> Result<()> {
+    let End::Again { attempts, wait, .. } = &ending.end else { return Ok(()) };
+    let held = &ending.held;
+    let line = match (attempts.suspicion, held.line.priority()?) {
+        (0, Priority::Suspect) => Line::of(Priority::Live, held.job),
+        (0, _) => held.line,
+        (_, _) => Line::of(Priority::Suspect, held.job),
+    };
+    let attempt = i64::try_from(attempts.number).unwrap_or(i64::MAX);
+    let (spent, suspicion) = (i64::from(attempts.spent), i64::from(attempts.suspicion));
+    if let Some(wait) = wait {
+        let delayed = catalog::DELAYED_INSERT.bind(microseconds(*wait)).bind(held.run).bind(line.0);
+        let delayed = delayed.bind(attempt).bind(spent).bind(suspicion).bind(held.lane.is_some());
+        transaction.execute(delayed).await?;
+    } else {
+        let rows = Rows::default()
+            .integers([held.run])
+            .integers([attempt])
+            .integers([spent])
+            .integers([suspicion])
+            .booleans([held.lane.is_some()]);
+        transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Lanes: `while-running` as a constraint. The one run of (job, scope) that is queued or running holds the
+//! lane's primary key; others wait, the oldest window first.
+//!
+//! Entering locks the lane even when somebody holds it, so whoever leaves it meanwhile waits, and then sees who
+//! came. Without that lock, a run could begin to wait just after the last look at the waiters, and wait for ever.
+
+use super::line::JobNumber;
+use super::{Result, catalog};
+use crate::database::Transaction;
+use crate::database::statement::Rows;
+
+/// A run that wants a lane.
+#[derive(Debug, Clone)]
+pub(crate) struct Entrant {
+    pub(crate) scope: String,
+    pub(crate) key: String,
+    pub(crate) run: i64,
+    pub(crate) attempt: i32,
+}
+
+/// Takes the lanes that are free. Gives the entrants that hold theirs now, and those that do not.
+pub(crate) async fn take(
+    transaction: &mut Transaction,
+    job: JobNumber,
+    mut entrants: Vec<Entrant>,
+) -> Result<(Vec<Entrant>, Vec<Entrant>)> {
+    entrants.sort_by(|one, other| (&one.scope, &one.key).cmp(&(&other.scope, &other.key)));
+    let mut firsts: Vec<&Entrant> = entrants.iter().collect();
+    firsts.dedup_by(|later, first| later.scope == first.scope);
+    let rows = Rows::default()
+        .texts(firsts.iter().map(|entrant| entrant.scope.clone()))
+        .integers(firsts.iter().map(|entrant| entrant.run));
+    let lanes: Vec<(String, i64)> = transaction.fetch_all(catalog::LANE_ENTER.bind(job).bind(rows)).await?;
+    Ok(entrants.into_iter().partition(|entrant| lanes.iter().any(|(_, run)| *run == entrant.run)))
+}
+
+/// Runs that wait for their lane.
+pub(crate) async fn wait(
+    transaction: &mut Transaction,
+    job: JobNumber,
+    line: i64,
+    waiting: &[Entrant],
+) -> Result<()> {
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let rows = Rows::default()
+        .texts(waiting.iter().map(|entrant| entrant.scope.clone()))
+        .texts(waiting.iter().map(|entrant| entrant.key.clone()))
+        .integers(waiting.iter().map(|entrant| entrant.run))
+        .integers(waiting.iter().map(|entrant| i64::from(entrant.attempt)));
+    transaction.execute(catalog::LANE_WAIT.bind(job).bind(line).bind(rows)).await?;
+    Ok(())
+}
+
+#[derive(sqlx::FromRow)]
+pub(crate) struct Waiting {
+    pub(crate) run: i64,
+    pub(crate) key: String,
+    pub(crate) line: i64,
+    pub(crate) attempt: i32,
+}
+
+#[derive(sqlx::FromRow)]
+struct Lane {
+    job: JobNumber,
+    scope: String,
+    run: i64,
+}
+
+/// Leaves lanes: each goes to the one who waits first, who may begin now.
+pub(crate) async fn leave(
+    transaction: &mut Transaction,
+    leavers: &[(JobNumber, String, i64)],
+) -> Result<()> {
+    if leavers.is_empty() {
+        return Ok(());
+    }
+    let rows = Rows::default()
+        .integers(leavers.iter().map(|(job, ..)| i64::from(*job)))
+        .texts(leavers.iter().map(|(_, scope, _)| scope.clone()));
+    let lanes: Vec<Lane> = transaction.fetch_all(catalog::LANE_HOLD.bind(rows)).await?;
+    for Lane { job, scope, run } in lanes {
+        if !leavers.iter().any(|(.., leaver)| *leaver == run) {
+            continue;
+        }
+        let next: Option<Waiting> =
+            transaction.fetch_optional(catalog::LANE_NEXT.bind(job).bind(scope.as_str())).await?;
+        let Some(next) = next else {
+            transaction.execute(catalog::LANE_FREE.bind(job).bind(scope).bind(run)).await?;
+            continue;
+        };
+        transaction.execute(catalog::LANE_PASS.bind(job).bind(scope.as_str()).bind(next.run)).await?;
+        transaction.execute(catalog::LANE_STOP_WAITING.bind(job).bind(scope).bind(next.key)).await?;
+        let rows = queued([(next.run, next.attempt, true)]);
+        transaction.execute(catalog::QUEUE_INSERT.bind(next.line).bind(rows)).await?;
+    }
+    Ok(())
+}
+
+/// First tries for the queue: run, attempt, and whether it holds a lane.
+pub(crate) fn queued(runs: impl IntoIterator<Item = (i64, i32, bool)>) -> Rows {
+    let runs: Vec<(i64, i32, bool)> = runs.into_iter().collect();
+    Rows::default()
+        .integers(runs.iter().map(|(run, ..)| *run))
+        .integers(runs.iter().map(|(_, attempt, _)| i64::from(*attempt)))
+        .integers(runs.iter().map(|_| 0))
+        .integers(runs.iter().map(|_| 0))
+        .booleans(runs.iter().map(|(.., lane)| *lane))
+}

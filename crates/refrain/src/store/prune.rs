@@ -1,0 +1,40 @@
+//! Forgets bodies after their time: what runs were given and said, old attempts, old dedupes. That a run was, and how
+//! it ended, is never forgotten: the key must stay, or a replay would run again.
+
+use std::time::Duration;
+
+use super::{Result, Store, catalog, microseconds, now};
+use crate::database::{place, retried};
+
+/// The most rows that one step looks at.
+pub(crate) const STRETCH: i64 = 1_000;
+
+/// How far pruning has come: the last run that was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Pruned {
+    pub(crate) through: i64,
+    pub(crate) rows: u64,
+    /// Whether this pass is through all of them.
+    pub(crate) done: bool,
+}
+
+/// Prunes one stretch of runs after `after`, and the oldest dedupes.
+pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<Pruned> {
+    let mut reading = store.database.read().await?;
+    let before = now(&mut reading).await?.as_microsecond().saturating_sub(microseconds(keep));
+    let last: Option<(i64,)> = reading.fetch_optional(catalog::RUN_LAST.bound()).await?;
+    drop(reading);
+    let last = last.map_or(0, |(last,)| last);
+    let through = after.saturating_add(STRETCH).min(last);
+    let rows = retried(|| async {
+        let mut transaction = store.database.write().await?;
+        let dedupes = transaction.execute(catalog::DEDUPE_PRUNE.bind(before).bind(STRETCH)).await?;
+        let stretch = (after.saturating_add(1), through);
+        let attempts = catalog::ATTEMPT_PRUNE.bind(before).bind(stretch.0).bind(stretch.1);
+        let attempts = transaction.execute(attempts).await?;
+        let runs = transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
+        transaction.commit(place!("prune")).await?;
+        Ok(dedupes + attempts + runs)
+    });
+    Ok(Pruned { through, rows: rows.await?, done: through >= last })
+}

@@ -1,0 +1,100 @@
+//! Schedules: which jobs have something to open, and what happens when a timetable is edited.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use refrain_core::{Revisions, Timetable};
+
+use super::line::JobNumber;
+use super::tick::{Schedule, Scheduled, tick};
+use super::{Result, Store, StoreError, catalog, instant, revisions};
+use crate::database::place;
+
+/// The most schedules that are looked at in one go.
+pub(crate) const PAGE: usize = 500;
+
+/// A place in the list of schedules.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub(crate) struct Due {
+    pub(crate) job: JobNumber,
+    pub(crate) next_at: i64,
+}
+
+impl Due {
+    pub(crate) const FIRST: Due = Due { job: 0, next_at: i64::MIN };
+}
+
+/// Schedules with something to open at `now`, after those of the page before.
+pub(crate) async fn due(store: &Store, now: Timestamp, after: Due) -> Result<Vec<Due>> {
+    let mut transaction = store.database.read().await?;
+    let due = catalog::SCHEDULE_DUE.bind(now.as_microsecond()).bind(after.next_at).bind(after.job);
+    Ok(transaction.fetch_all(due.bind(i64::try_from(PAGE).unwrap_or(i64::MAX))).await?)
+}
+
+/// How long until a schedule has something to open; none if none ever has.
+pub(crate) async fn next(store: &Store, now: Timestamp) -> Result<Option<Duration>> {
+    let mut transaction = store.database.read().await?;
+    let row: Option<(Option<i64>,)> = transaction.fetch_optional(catalog::SCHEDULE_NEXT.bound()).await?;
+    let Some(at) = row.and_then(|(at,)| at) else { return Ok(None) };
+    let left = instant(at)?.duration_since(now);
+    Ok(Some(Duration::try_from(left).unwrap_or(Duration::ZERO)))
+}
+
+/// The revisions of a job; none if it never had a timetable.
+pub(crate) async fn read(store: &Store, job: JobNumber) -> Result<Option<Revisions>> {
+    let mut transaction = store.database.read().await?;
+    revisions::read(&mut transaction, job).await
+}
+
+/// The timetables in force of all jobs.
+pub(crate) async fn in_force(store: &Store) -> Result<HashMap<JobNumber, Timetable>> {
+    let mut transaction = store.database.read().await?;
+    revisions::in_force(&mut transaction).await
+}
+
+/// Puts a timetable in force. What was due under the one before is opened by that one first. Gives whether
+/// anything changed.
+pub(crate) async fn set(
+    store: &Store,
+    scheduled: Scheduled,
+    timetable: &Timetable,
+    now: Timestamp,
+) -> Result<bool> {
+    loop {
+        let mut transaction = store.database.write().await?;
+        transaction.execute(catalog::SCHEDULE_INSERT.bind(scheduled.job).bind(None::<i64>)).await?;
+        let wait = catalog::SCHEDULE_WAIT.bind(scheduled.job);
+        let schedule: Option<Schedule> = transaction.fetch_optional(wait).await?;
+        let covered = schedule.and_then(|schedule| schedule.covered).map(instant).transpose()?;
+        let stored = revisions::read(&mut transaction, scheduled.job).await?;
+        let (all, changed) = match stored {
+            None => (Revisions::first(timetable.clone(), now)?, true),
+            Some(mut all) => match all.edit(timetable.clone(), covered, now) {
+                Ok(changed) => (all, changed),
+                Err(refrain_core::EditError::StillDue(_)) => {
+                    drop(transaction);
+                    tick(store, scheduled, now).await?;
+                    continue;
+                }
+                Err(error) => return Err(StoreError::Edit(error)),
+            },
+        };
+        let next = all.current().openings(covered).next().map(|opening| opening.tick.as_microsecond());
+        if changed {
+            revisions::write(&mut transaction, scheduled.job, &all).await?;
+        }
+        let covered = covered.map(Timestamp::as_microsecond);
+        transaction.execute(catalog::SCHEDULE_ADVANCE.bind(scheduled.job).bind(covered).bind(next)).await?;
+        transaction.commit(place!("schedule")).await?;
+        return Ok(changed);
+    }
+}
+
+/// A job that has no timetable any more opens nothing.
+pub(crate) async fn retire(store: &Store, job: JobNumber) -> Result<()> {
+    let mut transaction = store.database.write().await?;
+    transaction.execute(catalog::SCHEDULE_RETIRE.bind(job)).await?;
+    transaction.commit(place!("schedule")).await?;
+    Ok(())
+}

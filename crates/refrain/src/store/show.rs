@@ -1,0 +1,148 @@
+//! Reads what is recorded of runs.
+
+use refrain_core::state::{Open, RunOutcome, RunStanding};
+
+use super::lanes::Waiting;
+use super::line::{JobNumber, Line};
+use super::{Result, Store, StoreError, catalog};
+use crate::database::Transaction;
+use crate::database::statement::Rows;
+
+/// A run as it is stored.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct RunRow {
+    pub(crate) id: i64,
+    pub(crate) job: String,
+    pub(crate) job_number: JobNumber,
+    pub(crate) attempt: i32,
+    pub(crate) version: Option<i32>,
+    pub(crate) window_start: Option<i64>,
+    pub(crate) window_end: Option<i64>,
+    pub(crate) opened_at: i64,
+    pub(crate) started_at: Option<i64>,
+    pub(crate) ended_at: Option<i64>,
+    pub(crate) open: bool,
+    pub(crate) key: String,
+    pub(crate) outcome: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) payload: Option<String>,
+}
+
+/// Where the open attempt of a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the queue: a worker may claim it.
+    Queued,
+    /// A worker holds its lease.
+    Running,
+    /// Not before some time, in microseconds since 1970.
+    Delayed(i64),
+    /// Behind another run of its lane.
+    BehindItsLane,
+}
+
+/// The open attempt of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpenAttempt {
+    pub(crate) attempt: i32,
+    pub(crate) line: Line,
+    pub(crate) place: Place,
+}
+
+/// An attempt that was not the last one.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct PastAttempt {
+    pub(crate) number: i32,
+    pub(crate) ended: String,
+    pub(crate) started_at: Option<i64>,
+    pub(crate) ended_at: i64,
+    pub(crate) worker: Option<i64>,
+    pub(crate) message: Option<String>,
+}
+
+impl RunRow {
+    pub(crate) fn outcome(&self) -> Result<Option<RunOutcome>> {
+        let outcome = self.outcome.as_deref().map(str::parse).transpose();
+        outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
+    }
+
+    /// How it last ended, and what its open attempt is doing.
+    pub(crate) fn standing(&self, open: Option<&OpenAttempt>) -> Result<RunStanding> {
+        let open = open.map(|open| match open.place {
+            Place::Running => Open::Running,
+            _ => Open::Queued,
+        });
+        Ok(RunStanding { outcome: self.outcome()?, open })
+    }
+}
+
+/// The number of the run with this key.
+pub(crate) async fn find(store: &Store, job: JobNumber, key: &str) -> Result<Option<i64>> {
+    let mut transaction = store.database.read().await?;
+    let row: Option<(i64,)> = transaction.fetch_optional(catalog::RUN_FIND.bind(job).bind(key)).await?;
+    Ok(row.map(|(id,)| id))
+}
+
+/// A run, and its open attempt if it has one.
+pub(crate) async fn show(store: &Store, run: i64) -> Result<Option<(RunRow, Option<OpenAttempt>)>> {
+    let mut transaction = store.database.read().await?;
+    let row: Option<RunRow> = transaction.fetch_optional(catalog::RUN_SHOW.bind(run)).await?;
+    let Some(row) = row else { return Ok(None) };
+    let open = if row.open { open_attempt(&mut transaction, &row).await? } else { None };
+    Ok(Some((row, open)))
+}
+
+/// Runs of a job in the order of their keys, after `after`.
+pub(crate) async fn list(store: &Store, job: JobNumber, after: &str, limit: i64) -> Result<Vec<RunRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::RUN_LIST.bind(job).bind(after).bind(limit)).await?)
+}
+
+/// Every attempt but the last.
+pub(crate) async fn attempts(store: &Store, run: i64) -> Result<Vec<PastAttempt>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::ATTEMPT_LIST.bind(run)).await?)
+}
+
+/// Who asked again for a run, and when.
+pub(crate) async fn dedupes(store: &Store, run: i64, limit: i64) -> Result<Vec<(i64, String)>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::DEDUPE_LIST.bind(run).bind(limit)).await?)
+}
+
+#[derive(sqlx::FromRow)]
+struct Queued {
+    line: i64,
+    lease: Option<i64>,
+    attempt: i32,
+}
+
+async fn open_attempt(transaction: &mut Transaction, row: &RunRow) -> Result<Option<OpenAttempt>> {
+    let lines = Line::all(row.job_number);
+    let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
+    let queued: Option<Queued> = transaction.fetch_optional(catalog::QUEUE_FIND.bind(places)).await?;
+    if let Some(Queued { line, lease, attempt }) = queued {
+        let place = if lease.is_some() { Place::Running } else { Place::Queued };
+        return Ok(Some(OpenAttempt { attempt, line: Line(line), place }));
+    }
+    let delayed: Option<(i64, i64, i32, bool)> =
+        transaction.fetch_optional(catalog::DELAYED_SHOW.bind(row.id)).await?;
+    if let Some((wake_at, line, attempt, _)) = delayed {
+        return Ok(Some(OpenAttempt { attempt, line: Line(line), place: Place::Delayed(wake_at) }));
+    }
+    let scope = super::claim::scope_of(&row.key);
+    let find = catalog::LANE_FIND.bind(row.job_number).bind(scope).bind(row.key.as_str());
+    let waiting: Option<Waiting> = transaction.fetch_optional(find).await?;
+    Ok(waiting.map(|waiting| OpenAttempt {
+        attempt: waiting.attempt,
+        line: Line(waiting.line),
+        place: Place::BehindItsLane,
+    }))
+}
+
+/// How many runs are open.
+pub(crate) async fn count_open(store: &Store) -> Result<u64> {
+    let mut transaction = store.database.read().await?;
+    let row: Option<(i64,)> = transaction.fetch_optional(catalog::QUEUE_COUNT.bound()).await?;
+    Ok(row.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
+}

@@ -1,0 +1,144 @@
+//! Takes over from a worker that has not been heard of.
+//!
+//! Each of its runs gets a new number, which fences off the old attempt, and becomes a suspect: nobody knows which of
+//! them killed the worker. Only a suspect that was all the worker held is to blame, and only that costs an attempt.
+//! The worker is held for the whole transaction, so two rescuers take over once; and all its leases are looked at
+//! together, for a run is alone only among all of them.
+
+use refrain_core::retry::{Again, Failure, Retry};
+use refrain_core::state::{Attempts, RunEvent, RunOutcome};
+
+use super::claim::{Claimed, Lease, into_database};
+use super::finish::{self, End, Ending, Held};
+use super::line::{JobNumber, Line};
+use super::{Result, Store, StoreError, catalog};
+use crate::database::statement::Rows;
+use crate::database::{place, retried};
+
+/// Why an attempt ended whose worker was not heard of any more.
+const SILENT: &str = "its worker was not heard of any more";
+const CRASHED: &str = "its worker died while it ran this alone";
+
+/// What was taken over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TakenOver {
+    pub(crate) runs: usize,
+    pub(crate) failed: usize,
+}
+
+/// Takes over all runs of a worker. None if it is alive after all, or somebody else is at it.
+pub(crate) async fn take_over(
+    store: &Store,
+    worker: i64,
+    retry: &(dyn Fn(JobNumber) -> Retry + Sync),
+) -> Result<Option<TakenOver>> {
+    Ok(retried(|| async { taken_over(store, worker, retry).await.map_err(into_database) }).await?)
+}
+
+async fn taken_over(
+    store: &Store,
+    worker: i64,
+    retry: &(dyn Fn(JobNumber) -> Retry + Sync),
+) -> Result<Option<TakenOver>> {
+    let mut transaction = store.database.write().await?;
+    let held: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_HOLD.bind(worker)).await?;
+    if held.is_none() {
+        return Ok(None);
+    }
+    let leases: Vec<Lease> = transaction.fetch_all(catalog::LEASE_LIST.bind(worker)).await?;
+    let mut members: Vec<(Line, i64, Claimed)> = Vec::new();
+    for lease in &leases {
+        let runs = lease.members(&mut transaction).await?;
+        members.extend(runs.into_iter().map(|run| (Line(lease.line), lease.id, run)));
+    }
+    let cancelled: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_LIST.bind(i64::MAX)).await?;
+    let is_alone = members.len() == 1;
+    let mut endings = Vec::with_capacity(members.len());
+    for (line, lease, run) in members {
+        let is_cancelled = cancelled.contains(&(run.run,));
+        endings.push(ending(line, lease, run, is_alone, is_cancelled, retry)?);
+    }
+    if !finish::end(&mut transaction, worker, &endings).await? {
+        return Err(StoreError::Broken(format!("the worker {worker} ended runs while it was taken over")));
+    }
+    let runs = Rows::default().integers(endings.iter().map(|ending| ending.held.run));
+    transaction.execute(catalog::SLOT_FREE.bind(runs.clone())).await?;
+    transaction.execute(catalog::CANCELLATION_DONE.bind(runs)).await?;
+    let ids = Rows::default().integers(leases.iter().map(|lease| lease.id));
+    transaction.execute(catalog::LEASE_REMOVE.bind(ids)).await?;
+    transaction.execute(catalog::WORKER_REMOVE.bind(worker)).await?;
+    transaction.commit(place!("take-over")).await?;
+    let failed = endings.iter().filter(|ending| matches!(ending.end, End::Closed { .. })).count();
+    Ok(Some(TakenOver { runs: endings.len(), failed }))
+}
+
+fn ending(
+    line: Line,
+    lease: i64,
+    run: Claimed,
+    is_alone: bool,
+    is_cancelled: bool,
+    retry: &(dyn Fn(JobNumber) -> Retry + Sync),
+) -> Result<Ending> {
+    let job = line.job()?;
+    let attempts = run.attempts();
+    let end = if is_cancelled {
+        let message = Some("cancelled while its worker was gone".to_owned());
+        End::Closed { outcome: RunOutcome::Cancelled, version: run.version, message }
+    } else {
+        decide(attempts, is_alone, retry(job), run.run, run.version)
+    };
+    let lane = run.lane.then(|| run.scope().to_owned());
+    let held = Held { run: run.run, job, line, lease, attempt: run.attempt, lane, slot: false };
+    Ok(Ending { held, started_at: None, end })
+}
+
+/// What becomes of a run whose worker is gone.
+fn decide(attempts: Attempts, is_alone: bool, retry: Retry, seed: i64, version: Option<i32>) -> End {
+    let blamed = is_alone && attempts.suspicion > 0;
+    let event = if blamed { RunEvent::CrashedAlone } else { RunEvent::TakenOver };
+    let next = attempts.then(event.attempt());
+    if !blamed {
+        return End::Again { event, attempts: next, wait: None, message: Some(SILENT.to_owned()) };
+    }
+    match retry.after(&Failure::of_attempt(next.spent), seed.unsigned_abs()) {
+        Again::After(wait) => {
+            End::Again { event, attempts: next, wait: Some(wait), message: Some(CRASHED.to_owned()) }
+        }
+        Again::GiveUp(_) => End::Closed {
+            outcome: RunOutcome::Failed,
+            version,
+            message: Some(format!("{CRASHED}; all attempts are used")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_suspect_that_was_alone_pays() {
+        let at = |suspicion, spent| Attempts { number: 4, spent, suspicion };
+        let retry = Retry { attempts: 2, ..Retry::default() };
+        let table = [
+            (at(0, 0), false, "taken-over 5 spent 0 suspicion 1"),
+            (at(0, 0), true, "taken-over 5 spent 0 suspicion 1"),
+            (at(1, 0), false, "taken-over 5 spent 0 suspicion 2"),
+            (at(1, 0), true, "crashed-alone 5 spent 1 suspicion 2"),
+            (at(2, 1), false, "taken-over 5 spent 1 suspicion 3"),
+            (at(2, 1), true, "failed"),
+        ];
+        for (attempts, is_alone, expected) in table {
+            let said = match decide(attempts, is_alone, retry, 7, None) {
+                End::Again { event, attempts, .. } => {
+                    let Attempts { number, spent, suspicion } = attempts;
+                    format!("{event} {number} spent {spent} suspicion {suspicion}")
+                }
+                End::Closed { outcome, .. } => outcome.to_string(),
+                End::GivenBack => "given back".to_owned(),
+            };
+            assert_eq!(said, expected, "{attempts:?} alone: {is_alone}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Child processes that tests start, stop, continue and kill.
+//!
+//! A child has a process group of its own and never outlives its test: dropping it kills the group, and if the
+//! test program itself is killed, when nothing of it can be dropped, a leash does so. The leash is a shell that
+//! reads from a pipe whose other end only the test program holds; a signal at the parent's death would be tied to
+//! the thread that started the child, and would end it with that thread.
+//!
+//! A child that has ended is reaped when it is dropped, not when it is waited for: until then its number cannot be
+//! given to another process, and no signal can reach a stranger.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::chown;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+
+use super::eventually::DEADLINE;
+
+/// Asks the group to end, then makes it.
+const LEASH: &str = r#"
+read -r _
+kill -s TERM -- "-$1"
+for _ in 1 2 3 4 5; do kill -0 -- "-$1" || exit 0; sleep 1; done
+kill -s KILL -- "-$1"
+"#;
+
+/// A running program, with what it has printed.
+pub(crate) struct ChildProcess {
+    process: Child,
+    leash: Child,
+    lines: UnboundedReceiver<String>,
+    stdout: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    command: String,
+}
+
+impl ChildProcess {
+    /// Starts a program in a process group of its own, without input.
+    pub(crate) fn spawn(command: &mut Command) -> ChildProcess {
+        let mut process = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut leash = Command::new("sh");
+        leash.args(["-c", LEASH, "leash", &process.id().to_string()]).process_group(0);
+        let leash = leash.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let (sender, lines) = unbounded_channel();
+        let stdout = kept(process.stdout.take().unwrap(), sender.clone());
+        let stderr = kept(process.stderr.take().unwrap(), sender);
+        ChildProcess { process, leash, lines, stdout, stderr, command: format!("{command:?}") }
+    }
+
+    /// Its number, which is also that of its group.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// To the program alone, not to what it has started. After `STOP` it executes nothing more.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+        if signal == Signal::STOP {
+            let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(self.pid()), options).unwrap();
+        }
+    }
+
+    /// To the program and to all that it has started in its group.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        kill_process_group(self.pid(), signal).unwrap();
+    }
+
+    /// The next line of its output, of either stream, that contains the text.
+    pub(crate) async fn wait_for_line(&mut self, text: &str) -> String {
+        let next = async {
+            loop {
+                match self.lines.recv().await {
+                    Some(line) if line.contains(text) => return Some(line),
+                    Some(_) => {}
+                    None => return None,
+                }
+            }
+        };
+        let line = timeout(DEADLINE, next).await.unwrap_or(None);
+        assert!(line.is_some(), "no line with {text:?} came from {}", self.told());
+        line.unwrap()
+    }
+
+    /// How it ended.
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
+        let pid = self.pid();
+        let ended = timeout(DEADLINE, tokio::task::spawn_blocking(move || exit_status(pid))).await;
+        assert!(ended.is_ok(), "within {DEADLINE:?} there was no end of {}", self.told());
+        ended.unwrap().unwrap()
+    }
+
+    /// How it ended, and all that was printed, also by what it has started.
+    pub(crate) async fn finish(&mut self) -> Output {
+        let status = self.wait().await;
+        let last = async { while self.lines.recv().await.is_some() {} };
+        let ended = timeout(DEADLINE, last).await;
+        assert!(ended.is_ok(), "within {DEADLINE:?} there was no end of the output of {}", self.told());
+        let (stdout, stderr) = (self.stdout.lock().unwrap().clone(), self.stderr.lock().unwrap().clone());
+        Output { status, stdout, stderr }
+    }
+
+    /// Sends it a signal and waits, without a deadline, until it has ended.
+    pub(crate) fn end(&self, signal: Signal) -> ExitStatus {
+        self.signal(signal);
+        exit_status(self.pid())
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.process)
+    }
+
+    fn told(&self) -> String {
+        let (stdout, stderr) = (self.stdout.lock().unwrap(), self.stderr.lock().unwrap());
+        let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        format!("{}\n--- its stdout:\n{stdout}\n--- its stderr:\n{stderr}", self.command)
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        // First the leash, so that it does not pull when the number may be another's.
+        let _ = self.leash.kill();
+        let _ = self.leash.wait();
+        let _ = kill_process_group(self.pid(), Signal::KILL);
+        let _ = self.process.wait();
+    }
+}
+
+/// Waits for the end without reaping.
+fn exit_status(pid: Pid) -> ExitStatus {
+    let ended = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap().unwrap();
+    let code = ended.exit_status().unwrap_or_default() << 8;
+    ExitStatus::from_raw(code | ended.terminating_signal().unwrap_or_default())
+}
+
+fn kept(stream: impl Read + Send + 'static, lines: UnboundedSender<String>) -> Arc<Mutex<Vec<u8>>> {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let kept = bytes.clone();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        while matches!(reader.read_until(b'\n', &mut line), Ok(1..)) {
+            bytes.lock().unwrap().extend_from_slice(&line);
+            // Nobody may be listening any more; what is printed is kept all the same.
+            let _ = lines.send(String::from_utf8_lossy(&line).trim_end().to_owned());
+            line.clear();
+        }
+    });
+    kept
+}
+
+/// Lets a program that refuses to run as root run as another user, who owns the directory and what is in it.
+pub(crate) fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
+    command.current_dir(directory);
+    if !rustix::process::geteuid().is_root() {
+        return command;
+    }
+    let number = |which: &str| -> u32 {
+        let told = |user| Command::new("id").args([which, user]).output().unwrap().stdout;
+        let numbers = [told("postgres"), told("nobody")].map(|bytes| String::from_utf8(bytes).unwrap());
+        numbers.iter().find_map(|number| number.trim().parse().ok()).expect("a user postgres or nobody")
+    };
+    let (user, group) = (number("-u"), number("-g"));
+    chown(directory, Some(user), Some(group)).unwrap();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        chown(entry.unwrap().path(), Some(user), Some(group)).unwrap();
+    }
+    command.uid(user).gid(group)
+}
+
+super::used_or_not!(
+    ChildProcess::spawn,
+    ChildProcess::id,
+    ChildProcess::signal,
+    ChildProcess::signal_group,
+    ChildProcess::wait_for_line,
+    ChildProcess::wait,
+    ChildProcess::finish,
+    ChildProcess::end,
+    unprivileged,
+);

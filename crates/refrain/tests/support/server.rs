@@ -1,0 +1,121 @@
+//! A PostgreSQL of its own, for a test that hurts the server: stops it in the middle, ends its connections.
+//!
+//! Its settings of durability are PostgreSQL's own, so that what was committed must be there after any stop. It keeps
+//! its port while it is down, so that the same URL is right before and after.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::Signal;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use tempfile::TempDir;
+
+use super::address::Address;
+use super::children::{ChildProcess, unprivileged};
+
+pub(crate) struct PrivateServer {
+    address: Address,
+    process: Option<ChildProcess>,
+    databases: AtomicU32,
+    directory: TempDir,
+}
+
+impl PrivateServer {
+    /// A new server, running.
+    pub(crate) async fn create() -> PrivateServer {
+        let directory = tempfile::Builder::new().prefix("refrain-server-").tempdir().unwrap();
+        let address = Address::unused();
+        let password = directory.path().join("password");
+        std::fs::write(&password, &address.password).unwrap();
+        let mut initdb = Command::new(programs().join("initdb"));
+        initdb.args(["-D", "data", "-U", &address.user, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]);
+        initdb.args(["-A", "scram-sha-256", "--pwfile=password"]);
+        let made = unprivileged(&mut initdb, directory.path()).output().unwrap();
+        assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
+        let mut server = PrivateServer { address, process: None, databases: AtomicU32::new(0), directory };
+        server.start().await;
+        server
+    }
+
+    /// Starts it again, and returns when it lets clients in.
+    pub(crate) async fn start(&mut self) {
+        assert!(self.process.is_none(), "the server is running");
+        let mut postgres = Command::new(programs().join("postgres"));
+        postgres.args(["-D", "data", "-p", &self.address.port.to_string()]);
+        for setting in [
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "max_connections=100",
+            "shared_buffers=16MB",
+        ] {
+            postgres.args(["-c", setting]);
+        }
+        let mut process = ChildProcess::spawn(unprivileged(&mut postgres, self.directory.path()));
+        process.wait_for_line("database system is ready to accept connections").await;
+        self.process = Some(process);
+    }
+
+    /// As in a crash: nothing is finished, nothing is written down, every connection is cut.
+    pub(crate) fn stop_immediately(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.end(Signal::QUIT);
+        }
+    }
+
+    pub(crate) async fn restart(&mut self) {
+        self.stop_immediately();
+        self.start().await;
+    }
+
+    pub(crate) fn url(&self, database: &str) -> String {
+        self.address.url(database)
+    }
+
+    /// A new, empty database; its name.
+    pub(crate) async fn create_database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        let statement = AssertSqlSafe(format!("create database {name}"));
+        self.connect().await.execute(statement).await.unwrap();
+        name
+    }
+
+    /// Ends every connection to a database, from the server's side; how many there were.
+    pub(crate) async fn terminate_backends(&self, database: &str) -> usize {
+        let statement = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = $1";
+        let ended: Vec<bool> =
+            sqlx::query_scalar(statement).bind(database).fetch_all(&mut self.connect().await).await.unwrap();
+        assert!(!ended.contains(&false), "a backend of {database} did not end");
+        ended.len()
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// To a database that no test uses.
+    async fn connect(&self) -> PgConnection {
+        PgConnection::connect(&self.url("postgres")).await.unwrap()
+    }
+}
+
+impl Drop for PrivateServer {
+    fn drop(&mut self) {
+        self.stop_immediately();
+    }
+}
+
+fn programs() -> PathBuf {
+    std::env::var_os("REFRAIN_TEST_POSTGRES_PROGRAMS")
+        .expect("this test needs PostgreSQL's programs: run ./test, which finds or installs them")
+        .into()
+}
+
+super::used_or_not!(
+    PrivateServer::create,
+    PrivateServer::restart,
+    PrivateServer::url,
+    PrivateServer::create_database,
+    PrivateServer::terminate_backends,
+    PrivateServer::directory,
+);
