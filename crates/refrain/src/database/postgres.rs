@@ -10,9 +10,23 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::{Database, DatabaseError};
 
-/// Sent as one message: the limit costs no round trip.
-pub(super) const BEGIN: &str = "begin; set local idle_in_transaction_session_timeout = '8s'";
-pub(super) const BEGIN_READ_ONLY: &str = "begin read only";
+/// Every statement of the store finds its rows by an index, in the order of that index. The planner does not know: it
+/// goes by statistics, which are missing for a new table and wrong for a queue that fills and empties all day, and then
+/// it sorts a million rows to give the first hundred. So it is told, for the length of the transaction. All of this is
+/// one message and costs no round trip.
+macro_rules! begin {
+    ($begin:literal) => {
+        concat!(
+            $begin,
+            "; set local idle_in_transaction_session_timeout = '8s'; set local enable_seqscan = off",
+            "; set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off",
+            "; set local enable_sort = off; set local enable_material = off",
+            "; set local plan_cache_mode = force_generic_plan; set local jit = off"
+        )
+    };
+}
+pub(super) const BEGIN: &str = begin!("begin");
+pub(super) const BEGIN_READ_ONLY: &str = begin!("begin read only");
 pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
 
 /// How long to wait for the server to answer at all.

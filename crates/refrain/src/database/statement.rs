@@ -70,7 +70,7 @@ impl Statement {
 
     fn texts(&self) -> &Texts {
         self.texts.get_or_init(|| {
-            let text = failpoint::replacement(self.name).unwrap_or(self.text);
+            let text = without_header(failpoint::replacement(self.name).unwrap_or(self.text));
             Texts { sqlite: for_sqlite(text), postgres: for_postgres(text) }
         })
     }
@@ -81,6 +81,15 @@ impl<'a> Bound<'a> {
         self.arguments.push(argument.into());
         self
     }
+}
+
+/// The header is for readers of the file; the server would parse it every time.
+fn without_header(text: &str) -> &str {
+    let mut rest = text;
+    while let Some((_, after)) = rest.strip_prefix("--").and_then(|line| line.split_once('\n')) {
+        rest = after;
+    }
+    rest.trim_end()
 }
 
 fn for_sqlite(text: &str) -> String {
