@@ -20,7 +20,7 @@ macro_rules! begin {
             $begin,
             "; set local idle_in_transaction_session_timeout = '8s'; set local enable_seqscan = off",
             "; set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off",
-            "; set local enable_sort = off; set local enable_material = off",
+            "; set local enable_material = off",
             "; set local plan_cache_mode = force_generic_plan; set local jit = off"
         )
     };
