@@ -33,6 +33,8 @@ pub(crate) mod take_over;
 pub(crate) mod tick;
 pub(crate) mod workers;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
@@ -94,7 +96,7 @@ struct Owner {
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) database: Database,
-    address: Address,
+    address: Arc<Address>,
 }
 
 impl Store {
@@ -110,12 +112,12 @@ impl Store {
         if owner.project != project.as_str() {
             return Err(StoreError::OtherProject { found: owner.project, asked: project.clone() });
         }
-        Ok(Store { database, address: address.clone() })
+        Ok(Store { database, address: Arc::new(address.clone()) })
     }
 
     /// The same store over a connection of its own, for a thread that must not wait for anybody.
     pub(crate) async fn reopened(&self) -> Result<Store> {
-        Ok(Store { database: Database::open(&self.address, 1).await?, address: self.address.clone() })
+        Ok(Store { database: Database::open(&self.address, 1).await?, address: Arc::clone(&self.address) })
     }
 
     /// The time by the clock of the database, which all machines share.

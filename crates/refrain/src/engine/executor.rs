@@ -44,10 +44,15 @@ pub(crate) enum Verdict {
     Interrupted(Interruption),
 }
 
-/// A run in hand: everything that its attempt needs.
-pub(crate) struct Task {
+/// What all attempts of a worker share.
+pub(crate) struct Surroundings {
     pub(crate) store: Store,
     pub(crate) project: ProjectName,
+}
+
+/// A run in hand: everything that its attempt needs.
+pub(crate) struct Task {
+    pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) definition: Arc<Definition>,
     pub(crate) claimed: Claimed,
     pub(crate) line: Line,
@@ -90,7 +95,7 @@ impl Task {
             _ => None,
         };
         Ok(Run {
-            id: RunId::of(&self.project, &self.definition.name, &RunKey::queued(key)),
+            id: RunId::of(&self.surroundings.project, &self.definition.name, &RunKey::queued(key)),
             job: self.definition.name.clone(),
             key: self.claimed.key.clone(),
             window,
@@ -113,7 +118,8 @@ impl Task {
             if let (Some(window), "") = (run.window, run.scope.as_str())
                 && let Some(scopes) = self.definition.scopes_of(window)
             {
-                return self.expand(held, window, scopes.await?).await;
+                // In a box: this is rare and large, and would make the future of every attempt large.
+                return Box::pin(async { self.expand(held, window, scopes.await?).await }).await;
             }
             self.definition.attempt(&mut run).await
         };
@@ -137,7 +143,7 @@ impl Task {
             return Err(JobError::for_good(format!("{} scopes in one window; {SCOPES_MAX} is the most", scopes.len())));
         }
         let window = (window.start().timestamp(), window.end().timestamp());
-        let expanded = expand(&self.store, held, window, &scopes, self.definition.while_running).await?;
+        let expanded = expand(&self.surroundings.store, held, window, &scopes, self.definition.while_running).await?;
         match expanded {
             Expanded::Lost => Err(JobError::new("taken over while its scopes were being opened")),
             Expanded::Frozen(_) | Expanded::Already { .. } => Ok(()),

@@ -10,7 +10,7 @@ use refrain_core::ProjectName;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::executor::{Interruption, Task};
+use super::executor::{Interruption, Surroundings, Task};
 use super::finisher::{Counts, Leases, lease_of, record};
 use super::heartbeat::Heartbeat;
 use super::isolation::may_begin;
@@ -29,7 +29,7 @@ const LINES: usize = 1_000;
 /// A worker: one registration, many runs.
 pub(crate) struct Worker {
     store: Store,
-    project: ProjectName,
+    surroundings: Arc<Surroundings>,
     registry: Arc<Registry>,
     settings: Settings,
     heartbeat: Heartbeat,
@@ -55,9 +55,10 @@ impl Worker {
         let leases = Leases::default();
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
         let finisher = tokio::spawn(record(store.clone(), leases.clone(), receiver, wake.clone()));
+        let surroundings = Arc::new(Surroundings { store: store.clone(), project });
         Ok(Worker {
             store,
-            project,
+            surroundings,
             registry,
             settings,
             heartbeat,
@@ -142,8 +143,7 @@ impl Worker {
     fn task(&self, line: Line, definition: &Arc<Definition>, lease: i64, claimed: Claimed) -> Task {
         Task {
             interruption: self.under_way.begin(claimed.run, claimed.attempts().suspicion),
-            store: self.store.clone(),
-            project: self.project.clone(),
+            surroundings: Arc::clone(&self.surroundings),
             definition: Arc::clone(definition),
             claimed,
             line,
