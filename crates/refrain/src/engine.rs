@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use refrain_core::ProjectName;
 
+use bell::Hints;
 use finisher::Counts;
 use pruner::Pruner;
 use rescuer::Rescuer;
@@ -39,12 +40,12 @@ pub(crate) struct Engine {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Settings,
     pub(crate) wake: Wake,
+    pub(crate) hints: Hints,
 }
 
 impl Engine {
     pub(crate) async fn worker(&self) -> Result<Worker> {
-        let Engine { store, project, registry, settings, wake } = self.clone();
-        Worker::start(store, project, registry, settings, wake).await
+        Worker::start(self.clone()).await
     }
 
     pub(crate) fn scheduler(&self, now: Now) -> Scheduler {

@@ -20,7 +20,7 @@ pub use serve::{Serving, StopHandle};
 pub use tick::TickReport;
 
 use crate::engine::Engine;
-use crate::engine::bell::Bell;
+use crate::engine::bell::{Bell, Hints};
 use crate::engine::service::Wake;
 use crate::engine::settings::Settings;
 use crate::error::Error;
@@ -158,14 +158,15 @@ impl Opening {
         let store = Store::open(&self.address, &self.project, self.connections).await?;
         let mut registry = Registry::default();
         jobs::register(&store, &mut registry, self.jobs).await?;
-        let wake = Wake::default();
+        let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
             store: store.clone(),
             project: self.project,
             registry: Arc::new(registry),
             settings: self.settings,
             wake: wake.clone(),
+            hints: hints.clone(),
         };
-        Ok(Refrain { engine, bell: Bell::new(store, wake) })
+        Ok(Refrain { engine, bell: Bell::new(store, wake, hints) })
     }
 }

@@ -4,7 +4,7 @@
 //! lock on all of the database when it commits, so it is rung after the fact, for all that came in meanwhile, and never
 //! inside the transaction of an enqueue.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use sqlx::postgres::PgListener;
 
 use super::service::{Phase, Stop, Wake};
 use crate::store::Store;
+use crate::store::line::Line;
 
 const CHANNEL: &str = "refrain";
 const RING: &str = "select pg_notify('refrain', '')";
@@ -20,17 +21,44 @@ const TOGETHER: Duration = Duration::from_millis(2);
 /// How long to wait before listening again after the connection was lost.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// The most lines that are remembered between two looks; with more, looking at all of them is cheaper.
+const HINTS_MAX: usize = 16;
+
+/// Lines in which this process has just put something: its own workers look there first.
+#[derive(Clone, Default)]
+pub(crate) struct Hints(Arc<Mutex<Vec<Line>>>);
+
+impl Hints {
+    pub(crate) fn take(&self) -> Vec<Line> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, line: Line) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < HINTS_MAX && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+}
+
 /// Wakes workers, here and elsewhere.
 #[derive(Clone)]
 pub(crate) struct Bell {
     store: Store,
     here: Wake,
+    hints: Hints,
     is_ringing: Arc<AtomicBool>,
 }
 
 impl Bell {
-    pub(crate) fn new(store: Store, here: Wake) -> Bell {
-        Bell { store, here, is_ringing: Arc::default() }
+    pub(crate) fn new(store: Store, here: Wake, hints: Hints) -> Bell {
+        Bell { store, here, hints, is_ringing: Arc::default() }
+    }
+
+    /// Something was put into a line.
+    pub(crate) fn ring_for(&self, line: Line) {
+        self.hints.add(line);
+        self.ring();
     }
 
     pub(crate) fn ring(&self) {

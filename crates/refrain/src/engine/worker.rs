@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use refrain_core::ProjectName;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::Engine;
+use super::bell::Hints;
 use super::executor::{Interruption, Surroundings, Task};
 use super::finisher::{Counts, Leases, lease_of, record};
 use super::heartbeat::Heartbeat;
@@ -41,16 +42,12 @@ pub(crate) struct Worker {
     endings: mpsc::Sender<Ending>,
     finisher: JoinHandle<Counts>,
     wake: Wake,
+    hints: Hints,
 }
 
 impl Worker {
-    pub(crate) async fn start(
-        store: Store,
-        project: ProjectName,
-        registry: Arc<Registry>,
-        settings: Settings,
-        wake: Wake,
-    ) -> Result<Worker> {
+    pub(crate) async fn start(engine: Engine) -> Result<Worker> {
+        let Engine { store, project, registry, settings, wake, hints } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
         let leases = Leases::default();
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
@@ -70,6 +67,7 @@ impl Worker {
             endings,
             finisher,
             wake,
+            hints,
         })
     }
 
@@ -81,16 +79,24 @@ impl Worker {
         if self.under_way.room(self.settings.slots) == 0 {
             return Ok(Next::Idle);
         }
-        let lines = self.in_turn(due(&self.store, LINES).await?);
+        let hints = self.hints.take();
+        if !hints.is_empty() && self.claim_from(hints).await? > 0 {
+            return Ok(Next::Now);
+        }
+        let lines = due(&self.store, LINES).await?;
+        Ok(if self.claim_from(lines).await? > 0 { Next::Now } else { Next::Idle })
+    }
+
+    async fn claim_from(&mut self, lines: Vec<Line>) -> Result<usize> {
         let mut claimed = 0;
-        for (line, definition, share) in lines {
+        for (line, definition, share) in self.in_turn(lines) {
             let room = self.under_way.room(self.settings.slots);
             if room == 0 || (self.drained_for.is_some_and(|only| only != line) && self.under_way.len() > 0) {
                 break;
             }
             claimed += self.claim(line, &definition, room.min(share)).await?;
         }
-        Ok(if claimed > 0 { Next::Now } else { Next::Idle })
+        Ok(claimed)
     }
 
     /// The lines of jobs that we know, in their order; those of one priority take turns, and share what room there is.
