@@ -22,7 +22,9 @@ impl Job for Noop {
     const NAME: &'static str = "noop";
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        if let Some(asked) = run.payload().and_then(|payload| payload.parse::<f64>().ok()).filter(|at| *at > 0.0) {
+        if let Some(asked) =
+            run.payload().and_then(|payload| payload.parse::<f64>().ok()).filter(|at| *at > 0.0)
+        {
             let wait = self.since.elapsed().as_secs_f64() - asked;
             self.waits.lock().unwrap().push(wait * 1e3);
         }
@@ -53,7 +55,12 @@ async fn offer(refrain: &Refrain, keys: &[String]) {
 }
 
 fn percentile(sorted: &[f64], part: f64) -> f64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a few hundred samples")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a few hundred samples"
+    )]
     let at = (part * sorted.len() as f64) as usize;
     sorted.get(at.min(sorted.len() - 1)).copied().unwrap_or(f64::NAN)
 }
@@ -101,7 +108,8 @@ async fn main() {
             offer(&refrain, &keys(count, count / 2)).await;
             let one = begun.elapsed().as_secs_f64();
             let rows = refrain.open_runs().await.unwrap();
-            let four_keys: Vec<String> = keys(count / 2, count / 4).iter().map(|key| format!("four-{key}")).collect();
+            let four_keys: Vec<String> =
+                keys(count / 2, count / 4).iter().map(|key| format!("four-{key}")).collect();
             let begun = Instant::now();
             tokio::join!(
                 offer(&refrain, &four_keys),
@@ -144,7 +152,8 @@ async fn main() {
             served.await.unwrap().unwrap();
             let mut waits = waits.lock().unwrap().clone();
             waits.sort_by(f64::total_cmp);
-            let (p50, p99, max) = (percentile(&waits, 0.5), percentile(&waits, 0.99), percentile(&waits, 1.0));
+            let (p50, p99, max) =
+                (percentile(&waits, 0.5), percentile(&waits, 0.99), percentile(&waits, 1.0));
             println!(
                 r#"{{"workload":"w4","n":{},"p50_ms":{p50},"p99_ms":{p99},"max_ms":{max},"settings":"{said}"}}"#,
                 waits.len()

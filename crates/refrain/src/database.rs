@@ -15,12 +15,13 @@ mod postgres;
 mod sqlite;
 pub(crate) mod statement;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::query::{Query, QueryAs};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{ConnectOptions as _, Executor as _, FromRow, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Executor as _, FromRow, Postgres, Sqlite};
 
 pub(crate) use address::Address;
 pub use error::DatabaseError;
@@ -46,11 +47,15 @@ impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'
 /// A database that is open.
 #[derive(Debug, Clone)]
 pub(crate) enum Database {
-    Sqlite { writer: SqlitePool, readers: SqlitePool },
+    Sqlite {
+        writer: SqlitePool,
+        readers: SqlitePool,
+    },
     Postgres {
         pool: PgPool,
         /// Whether statements stay prepared; not behind a pooler that gives each transaction another connection.
         persistent: bool,
+        begin: postgres::Beginnings,
     },
 }
 
@@ -81,13 +86,11 @@ macro_rules! place {
 pub(crate) use place;
 
 impl Database {
-    pub(crate) async fn open(address: &Address, connections: u32) -> Result<Database> {
+    /// Opens a database. A server ends a transaction in which nothing was said for `idle`.
+    pub(crate) async fn open(address: &Address, connections: u32, idle: Duration) -> Result<Database> {
         match address {
             Address::Sqlite { path } => sqlite::open(path).await,
-            Address::Postgres { options, .. } => {
-                let persistent = !options.to_url_lossy().as_str().contains("statement-cache-capacity=0");
-                postgres::open(options, connections, persistent).await
-            }
+            Address::Postgres { options, .. } => postgres::open(options, connections, idle).await,
         }
     }
 
@@ -102,8 +105,9 @@ impl Database {
             Database::Sqlite { writer, .. } => {
                 Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
             }
-            Database::Postgres { pool, persistent } => {
-                Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN).await?, *persistent))
+            Database::Postgres { pool, persistent, begin } => {
+                let begin = AssertSqlSafe(Arc::clone(&begin.write));
+                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
             }
         }
     }
@@ -112,8 +116,9 @@ impl Database {
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { readers, .. } => Ok(Transaction::Sqlite(readers.begin().await?)),
-            Database::Postgres { pool, persistent } => {
-                Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN_READ_ONLY).await?, *persistent))
+            Database::Postgres { pool, persistent, begin } => {
+                let begin = AssertSqlSafe(Arc::clone(&begin.read));
+                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
             }
         }
     }
@@ -122,7 +127,7 @@ impl Database {
     pub(crate) async fn snapshot(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
-            Database::Postgres { pool, persistent } => {
+            Database::Postgres { pool, persistent, .. } => {
                 Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN_SNAPSHOT).await?, *persistent))
             }
         }

@@ -49,7 +49,7 @@ impl Engine {
     }
 
     pub(crate) fn scheduler(&self, now: Now) -> Scheduler {
-        Scheduler::new(self.store.clone(), Arc::clone(&self.registry), now, self.wake.clone())
+        Scheduler::new(self, now)
     }
 
     pub(crate) fn rescuer(&self) -> Rescuer {

@@ -29,7 +29,9 @@ pub enum Error {
     #[error("`{0}` has a timetable: its runs are windows, not keys\n  name a window instead: {0}@2026-06-09")]
     NoKeys(JobName),
     /// The window is not over yet.
-    #[error("the window {window} ends at {end}, and is not over yet\n  run now, it would count as done without the rest of it")]
+    #[error(
+        "the window {window} ends at {end}, and is not over yet\n  run now, it would count as done without the rest of it"
+    )]
     NotOver {
         /// The window's name.
         window: String,
@@ -61,8 +63,13 @@ impl Error {
     /// Whether the person who asked must change something: a name, an address, a right.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Parse(_) | Self::UnknownJob { .. } | Self::NoWindows(_) | Self::NoKeys(_) => true,
-            Self::NotOver { .. } | Self::NoRun(_) | Self::Payload { .. } => true,
+            Self::Parse(_)
+            | Self::UnknownJob { .. }
+            | Self::NoWindows(_)
+            | Self::NoKeys(_)
+            | Self::NotOver { .. }
+            | Self::NoRun(_)
+            | Self::Payload { .. } => true,
             Self::Refused(_) => false,
             Self::Store(error) => match error {
                 StoreError::Database(error) => matches!(

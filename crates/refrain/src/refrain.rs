@@ -19,12 +19,12 @@ pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
 pub use tick::TickReport;
 
+use crate::database::{Address, Database};
 use crate::engine::Engine;
 use crate::engine::bell::{Bell, Hints};
 use crate::engine::service::Wake;
 use crate::engine::settings::Settings;
 use crate::error::Error;
-use crate::database::{Address, Database};
 use crate::job::{Definition, Registry};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
@@ -92,7 +92,7 @@ impl Refrain {
 
     /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
     pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
-        let database = Database::open(&Address::parse(address)?, 1).await?;
+        let database = Database::open(&Address::parse(address)?, 1, Settings::default().idle()).await?;
         let taken = migrate::migrate(&database).await?;
         database.close().await;
         Ok(taken)
@@ -122,10 +122,7 @@ impl Refrain {
 
     fn job(&self, name: &str) -> Result<(JobNumber, &Arc<Definition>), Error> {
         let name = JobName::parse(name)?;
-        self.engine
-            .registry
-            .find(&name)
-            .ok_or_else(|| Error::UnknownJob { name, known: self.jobs() })
+        self.engine.registry.find(&name).ok_or_else(|| Error::UnknownJob { name, known: self.jobs() })
     }
 
     fn store(&self) -> &Store {
@@ -155,7 +152,8 @@ impl Opening {
 
     /// Opens the store, and puts the timetables of the jobs in force.
     pub async fn open(self) -> Result<Refrain, Error> {
-        let store = Store::open(&self.address, &self.project, self.connections).await?;
+        let idle = self.settings.idle();
+        let store = Store::open(&self.address, &self.project, self.connections, idle).await?;
         let mut registry = Registry::default();
         jobs::register(&store, &mut registry, self.jobs).await?;
         let (wake, hints) = (Wake::default(), Hints::default());

@@ -34,6 +34,7 @@ pub(crate) mod tick;
 pub(crate) mod workers;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use refrain_core::ProjectName;
@@ -51,7 +52,9 @@ pub enum StoreError {
     #[error("there is no store in this database yet\n  make it: refrain migrate")]
     Missing,
     /// The tables are of an older release.
-    #[error("the store has schema {found}, and this release needs {needed}\n  bring it up to date: refrain migrate")]
+    #[error(
+        "the store has schema {found}, and this release needs {needed}\n  bring it up to date: refrain migrate"
+    )]
     TooOld {
         /// What is there.
         found: i32,
@@ -69,7 +72,9 @@ pub enum StoreError {
         known: i32,
     },
     /// The store belongs to another project.
-    #[error("this store belongs to the project `{found}`, not to `{asked}`\n  give each project a store of its own")]
+    #[error(
+        "this store belongs to the project `{found}`, not to `{asked}`\n  give each project a store of its own"
+    )]
     OtherProject {
         /// Whose it is.
         found: String,
@@ -97,13 +102,21 @@ struct Owner {
 pub(crate) struct Store {
     pub(crate) database: Database,
     address: Arc<Address>,
+    idle: Duration,
 }
 
 impl Store {
     /// Opens a store. A SQLite file is made and brought up to date at once, for it is ours alone; on a server
     /// that is somebody's decision, and [`migrate`](migrate::migrate) is how it is said.
-    pub(crate) async fn open(address: &Address, project: &ProjectName, connections: u32) -> Result<Store> {
-        let database = Database::open(address, connections).await?;
+    ///
+    /// `idle` is how long a transaction may be silent; it is shorter than any lease.
+    pub(crate) async fn open(
+        address: &Address,
+        project: &ProjectName,
+        connections: u32,
+        idle: Duration,
+    ) -> Result<Store> {
+        let database = Database::open(address, connections, idle).await?;
         if database.is_sqlite() {
             migrate::migrate(&database).await?;
         }
@@ -112,12 +125,13 @@ impl Store {
         if owner.project != project.as_str() {
             return Err(StoreError::OtherProject { found: owner.project, asked: project.clone() });
         }
-        Ok(Store { database, address: Arc::new(address.clone()) })
+        Ok(Store { database, address: Arc::new(address.clone()), idle })
     }
 
     /// The same store over a connection of its own, for a thread that must not wait for anybody.
     pub(crate) async fn reopened(&self) -> Result<Store> {
-        Ok(Store { database: Database::open(&self.address, 1).await?, address: Arc::clone(&self.address) })
+        let database = Database::open(&self.address, 1, self.idle).await?;
+        Ok(Store { database, ..self.clone() })
     }
 
     /// The time by the clock of the database, which all machines share.
@@ -156,6 +170,6 @@ pub(crate) fn instant(microseconds: i64) -> Result<Timestamp> {
         .map_err(|_| StoreError::Broken(format!("{microseconds} is no instant in microseconds")))
 }
 
-pub(crate) fn microseconds(duration: std::time::Duration) -> i64 {
+pub(crate) fn microseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -1,3 +1,7 @@
--- Runs that are to end.
+-- Runs under way that are to end.
 -- $1 limit
-select run from refrain_cancellations order by run limit $1
+select cancellations.run from refrain_cancellations as cancellations
+join refrain_runs as runs on runs.id = cancellations.run
+where runs.open
+order by cancellations.run
+limit $1

@@ -14,7 +14,9 @@ pub enum DatabaseError {
     #[error("the connection to the database was lost: {0}\n  nothing of this step was written")]
     Lost(String),
     /// The connection broke while a commit was under way: it may have been made or not.
-    #[error("the answer to a commit was lost: {0}\n  it may have been written or not; doing it again finds out")]
+    #[error(
+        "the answer to a commit was lost: {0}\n  it may have been written or not; doing it again finds out"
+    )]
     Unknown(String),
     /// Nobody answers at the address.
     #[error("the store cannot be reached: {0}\n  is the server running, and is the address right?")]
@@ -23,13 +25,19 @@ pub enum DatabaseError {
     #[error("the store refuses us: {0}\n  check user, password and database in the address of the store")]
     Refused(String),
     /// We may read, but not write.
-    #[error("the store cannot be written: {0}\n  check the owner and the mode of the file and of its directory")]
+    #[error(
+        "the store cannot be written: {0}\n  check the owner and the mode of the file and of its directory"
+    )]
     ReadOnly(String),
     /// There is no room for more.
-    #[error("there is no room left for the store: {0}\n  nothing of this step was written; make room and do it again")]
+    #[error(
+        "there is no room left for the store: {0}\n  nothing of this step was written; make room and do it again"
+    )]
     Full(String),
     /// The file is damaged, or is something else.
-    #[error("the store is damaged, or is not a SQLite file: {0}\n  restore a backup; `refrain fsck` says what is left")]
+    #[error(
+        "the store is damaged, or is not a SQLite file: {0}\n  restore a backup; `refrain fsck` says what is left"
+    )]
     Corrupt(String),
     /// The file may not be a store.
     #[error(transparent)]

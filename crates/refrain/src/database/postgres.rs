@@ -4,8 +4,10 @@
 //! transaction mode may stand in between. A transaction whose client has gone quiet is ended by the server well before
 //! a lease is, so that a stopped process never keeps a row from whoever takes its run over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::{Database, DatabaseError};
@@ -14,19 +16,24 @@ use super::{Database, DatabaseError};
 /// goes by statistics, which are missing for a new table and wrong for a queue that fills and empties all day, and then
 /// it sorts a million rows to give the first hundred. So it is told, for the length of the transaction. All of this is
 /// one message and costs no round trip.
-macro_rules! begin {
-    ($begin:literal) => {
-        concat!(
-            $begin,
-            "; set local idle_in_transaction_session_timeout = '8s'; set local enable_seqscan = off",
-            "; set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off",
-            "; set local enable_material = off",
-            "; set local plan_cache_mode = force_generic_plan; set local jit = off"
-        )
-    };
+fn begin(how: &str, idle: Duration) -> Arc<str> {
+    format!(
+        "begin{how}; set local idle_in_transaction_session_timeout = {}; set local enable_seqscan = off; \
+         set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; \
+         set local enable_material = off; set local plan_cache_mode = force_generic_plan; set local jit = off",
+        idle.as_millis()
+    )
+    .into()
 }
-pub(super) const BEGIN: &str = begin!("begin");
-pub(super) const BEGIN_READ_ONLY: &str = begin!("begin read only");
+
+/// How transactions begin.
+#[derive(Debug, Clone)]
+pub(crate) struct Beginnings {
+    pub(super) write: Arc<str>,
+    pub(super) read: Arc<str>,
+}
+
+/// Many tables as they were at one instant; the planner decides for itself.
 pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
 
 /// How long to wait for the server to answer at all.
@@ -35,8 +42,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) async fn open(
     options: &PgConnectOptions,
     connections: u32,
-    persistent: bool,
+    idle: Duration,
 ) -> Result<Database, DatabaseError> {
+    let persistent = !options.to_url_lossy().as_str().contains("statement-cache-capacity=0");
     let options = options.clone().application_name("refrain");
     let pool = PgPoolOptions::new()
         .max_connections(connections)
@@ -48,5 +56,6 @@ pub(super) async fn open(
     let question = sqlx::query_as("select pg_is_in_recovery()").persistent(false);
     let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
-    if replica { Err(DatabaseError::Replica) } else { Ok(Database::Postgres { pool, persistent }) }
+    let begin = Beginnings { write: begin("", idle), read: begin(" read only", idle) };
+    if replica { Err(DatabaseError::Replica) } else { Ok(Database::Postgres { pool, persistent, begin }) }
 }

@@ -8,9 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use libsqlite3_sys::SQLITE_VERSION_NUMBER;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 use super::{Database, DatabaseError, file_system};
 
@@ -45,7 +43,11 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
 
 fn pool(connections: u32) -> SqlitePoolOptions {
     // A writer waits for its turn as long as others take theirs; it is the lock's own limit that counts.
-    SqlitePoolOptions::new().max_connections(connections).acquire_timeout(Duration::from_mins(2)).idle_timeout(None).max_lifetime(None)
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(Duration::from_mins(2))
+        .idle_timeout(None)
+        .max_lifetime(None)
 }
 
 fn number(version: &str) -> i32 {

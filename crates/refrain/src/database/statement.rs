@@ -212,7 +212,9 @@ impl Column {
                 .and_then(Option::as_deref)
                 .and_then(|value| serde_json::to_string(value).ok())
                 .map(|value| text.push_str(&value)),
-            Column::Booleans(values) => values.get(row).map(|value| text.push(if *value { '1' } else { '0' })),
+            Column::Booleans(values) => {
+                values.get(row).map(|value| text.push(if *value { '1' } else { '0' }))
+            }
         };
         if written.is_none() {
             text.push_str("null");

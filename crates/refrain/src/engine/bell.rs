@@ -4,8 +4,8 @@
 //! lock on all of the database when it commits, so it is rung after the fact, for all that came in meanwhile, and never
 //! inside the transaction of an enqueue.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::PgListener;

@@ -86,7 +86,8 @@ impl Task {
     }
 
     fn load(&self) -> Result<Run> {
-        let broken = |error: &dyn std::fmt::Display| StoreError::Broken(format!("{}: {error}", self.claimed.key));
+        let broken =
+            |error: &dyn std::fmt::Display| StoreError::Broken(format!("{}: {error}", self.claimed.key));
         let key = Key::parse(&self.claimed.key).map_err(|error| broken(&error))?;
         let window = match (self.claimed.window_start, self.claimed.window_end) {
             (Some(start), Some(end)) => {
@@ -138,12 +139,21 @@ impl Task {
     }
 
     /// Freezes the scopes of a window.
-    async fn expand(&self, held: &Held, window: Window, scopes: Vec<Scope>) -> std::result::Result<(), JobError> {
+    async fn expand(
+        &self,
+        held: &Held,
+        window: Window,
+        scopes: Vec<Scope>,
+    ) -> std::result::Result<(), JobError> {
         if scopes.len() > SCOPES_MAX {
-            return Err(JobError::for_good(format!("{} scopes in one window; {SCOPES_MAX} is the most", scopes.len())));
+            return Err(JobError::for_good(format!(
+                "{} scopes in one window; {SCOPES_MAX} is the most",
+                scopes.len()
+            )));
         }
         let window = (window.start().timestamp(), window.end().timestamp());
-        let expanded = expand(&self.surroundings.store, held, window, &scopes, self.definition.while_running).await?;
+        let expanded =
+            expand(&self.surroundings.store, held, window, &scopes, self.definition.while_running).await?;
         match expanded {
             Expanded::Lost => Err(JobError::new("taken over while its scopes were being opened")),
             Expanded::Frozen(_) | Expanded::Already { .. } => Ok(()),

@@ -86,7 +86,11 @@ impl Counts {
         use crate::store::finish::End;
         match (landed, &ending.end) {
             (Landed::Lost, _) => {
-                tracing::warn!(run = ending.held.run, attempt = ending.held.attempt, "taken over meanwhile; its word does not count");
+                tracing::warn!(
+                    run = ending.held.run,
+                    attempt = ending.held.attempt,
+                    "taken over meanwhile; its word does not count"
+                );
                 self.lost += 1;
             }
             (Landed::Yes, End::Closed { .. }) => self.ended += 1,

@@ -14,8 +14,11 @@ use tokio::sync::watch;
 use crate::process::Process;
 use crate::store::{Result, Store, StoreError, workers};
 
-/// The most runs that are called off between two beats.
+/// The most runs that are called off at once.
 const CANCELLATIONS_MAX: i64 = 1_000;
+
+/// How often to ask for runs that are to end.
+const LISTEN: Duration = Duration::from_secs(1);
 
 /// What a worker hears from its heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,24 +88,24 @@ impl Beating {
         };
         self.store = store;
         let mut pause = self.lease / 3;
+        let mut last = Instant::now();
         loop {
             tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => break,
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(pause.saturating_sub(last.elapsed()).min(LISTEN)) => {}
             }
+            self.hear(pulse).await;
+            if last.elapsed() < pause {
+                continue;
+            }
+            last = Instant::now();
             let sent = Instant::now();
-            let beaten = tokio::time::timeout(self.lease / 3, workers::beat(&self.store, self.worker, self.lease));
+            let beaten =
+                tokio::time::timeout(self.lease / 3, workers::beat(&self.store, self.worker, self.lease));
             match beaten.await {
                 Ok(Ok(true)) => {
                     self.deadline = sent + self.lease * 9 / 10;
                     pause = self.lease / 3;
-                    if let Ok(runs) = workers::cancellations(&self.store, CANCELLATIONS_MAX).await {
-                        pulse.send_if_modified(|pulse| {
-                            let changed = *pulse.cancelled != runs;
-                            pulse.cancelled = Arc::new(runs);
-                            changed
-                        });
-                    }
                 }
                 Ok(Ok(false)) => self.deadline = sent,
                 Ok(Err(error)) => {
@@ -112,11 +115,25 @@ impl Beating {
                 Err(_) => pause = self.lease / 20,
             }
             if Instant::now() >= self.deadline {
-                tracing::warn!(worker = self.worker, "the worker was silent for too long, and gives up what it holds");
+                tracing::warn!(
+                    worker = self.worker,
+                    "the worker was silent for too long, and gives up what it holds"
+                );
                 pulse.send_modify(|pulse| pulse.is_lost = true);
                 break;
             }
         }
         self.store.database.close().await;
+    }
+
+    /// Asks which runs are to end.
+    async fn hear(&self, pulse: &watch::Sender<Pulse>) {
+        if let Ok(runs) = workers::cancellations(&self.store, CANCELLATIONS_MAX).await {
+            pulse.send_if_modified(|pulse| {
+                let changed = *pulse.cancelled != runs;
+                pulse.cancelled = Arc::new(runs);
+                changed
+            });
+        }
     }
 }

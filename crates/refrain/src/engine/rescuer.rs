@@ -47,8 +47,12 @@ fn end_holder(worker: &Silent) {
         return;
     }
     match process.end() {
-        Ok(_) => tracing::warn!(worker = worker.id, %process, "a process that was silent for too long was ended"),
-        Err(error) => tracing::error!(worker = worker.id, %process, %error, "a silent process could not be ended"),
+        Ok(_) => {
+            tracing::warn!(worker = worker.id, %process, "a process that was silent for too long was ended");
+        }
+        Err(error) => {
+            tracing::error!(worker = worker.id, %process, %error, "a silent process could not be ended");
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use refrain_core::clock_watch::{ClockWatch, Reading};
 
+use super::Engine;
 use super::service::{Next, Service, Wake};
 use crate::job::Registry;
 use crate::store::delayed::{next as next_delayed, wake};
@@ -35,12 +36,21 @@ pub(crate) struct Scheduler {
     now: Now,
     watch: Option<ClockWatch>,
     since: Instant,
+    poll: Duration,
     workers: Wake,
 }
 
 impl Scheduler {
-    pub(crate) fn new(store: Store, registry: Arc<Registry>, now: Now, workers: Wake) -> Scheduler {
-        Scheduler { store, registry, now, watch: None, since: Instant::now(), workers }
+    pub(crate) fn new(engine: &Engine, now: Now) -> Scheduler {
+        Scheduler {
+            store: engine.store.clone(),
+            registry: Arc::clone(&engine.registry),
+            now,
+            watch: None,
+            since: Instant::now(),
+            poll: engine.settings.poll,
+            workers: engine.wake.clone(),
+        }
     }
 
     /// The time, if it can be believed.
@@ -77,8 +87,15 @@ impl Scheduler {
                 _ => break,
             }
         }
-        while wake(&self.store, WAKE).await? == WAKE {}
-        Ok(total)
+        loop {
+            let woken = wake(&self.store, WAKE).await?;
+            if woken > 0 {
+                self.workers.wake();
+            }
+            if woken < WAKE {
+                return Ok(total);
+            }
+        }
     }
 
     async fn schedule(&self, schedule: Due, now: Timestamp) -> Result<Ticked> {
@@ -106,14 +123,11 @@ impl Service for Scheduler {
 
     async fn tick(&mut self) -> Result<Next> {
         let Some(now) = self.believed().await? else { return Ok(Next::Idle) };
-        let woken = wake(&self.store, WAKE).await?;
-        let opened = self.pass(now).await?;
-        if woken > 0 || opened.opened > 0 {
-            self.workers.wake();
-        }
+        self.pass(now).await?;
         let schedule = next_due(&self.store, now).await?;
         let delayed = next_delayed(&self.store).await?;
         let soonest = schedule.into_iter().chain(delayed).min();
-        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.max(Duration::from_millis(1)))))
+        // A loop's wait is a tenth more or less than asked: an hour must not be asked for at once.
+        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.clamp(Duration::from_millis(1), self.poll))))
     }
 }

@@ -34,4 +34,9 @@ impl Settings {
     pub(crate) fn beat(&self) -> Duration {
         self.lease / 3
     }
+
+    /// How long a transaction may be silent before the server ends it: well below the lease.
+    pub(crate) fn idle(&self) -> Duration {
+        (self.lease / 2).clamp(Duration::from_millis(100), Duration::from_secs(10))
+    }
 }

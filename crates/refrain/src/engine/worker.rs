@@ -88,10 +88,18 @@ impl Worker {
     }
 
     async fn claim_from(&mut self, lines: Vec<Line>) -> Result<usize> {
+        let mut lines = self.in_turn(lines);
+        if let Some(alone) = self.drained_for {
+            if self.under_way.len() > 0 {
+                return Ok(0);
+            }
+            self.drained_for = None;
+            lines.sort_by_key(|(line, ..)| *line != alone);
+        }
         let mut claimed = 0;
-        for (line, definition, share) in self.in_turn(lines) {
+        for (line, definition, share) in lines {
             let room = self.under_way.room(self.settings.slots);
-            if room == 0 || (self.drained_for.is_some_and(|only| only != line) && self.under_way.len() > 0) {
+            if room == 0 {
                 break;
             }
             claimed += self.claim(line, &definition, room.min(share)).await?;
@@ -126,8 +134,8 @@ impl Worker {
         for claimed in runs {
             let suspicion = claimed.attempts().suspicion;
             let task = self.task(line, definition, wish.lease, claimed);
-            if may_begin(suspicion, self.under_way.len()) {
-                self.drained_for = None;
+            // It is in hand itself already.
+            if may_begin(suspicion, self.under_way.len() - 1) {
                 self.spawn(task);
             } else {
                 // It must run alone, and others are under way: nothing new begins until they have ended.

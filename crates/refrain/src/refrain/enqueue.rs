@@ -43,8 +43,10 @@ impl Refrain {
         if definition.timetable.is_some() {
             return Err(Error::NoKeys(definition.name.clone()));
         }
-        let offers: Result<Vec<Offer>, Error> =
-            offers.into_iter().map(|(key, payload)| offer(key.as_ref(), payload.as_ref().map(P::as_ref))).collect();
+        let offers: Result<Vec<Offer>, Error> = offers
+            .into_iter()
+            .map(|(key, payload)| offer(key.as_ref(), payload.as_ref().map(P::as_ref)))
+            .collect();
         let line = Line::of(Priority::Live, number);
         let news = enqueue(self.store(), number, line, &offers?, "enqueue").await?;
         if news.contains(&true) {

@@ -25,11 +25,8 @@ pub(super) async fn register(
             Some(number) => *number,
             None => jobs::register(store, &definition.name).await?,
         };
-        let scheduled = Scheduled {
-            job: number,
-            catch_up: definition.catch_up,
-            while_running: definition.while_running,
-        };
+        let scheduled =
+            Scheduled { job: number, catch_up: definition.catch_up, while_running: definition.while_running };
         match (&definition.timetable, timetables.get(&number)) {
             (Some(timetable), Some(in_force)) if timetable == in_force => {}
             (Some(timetable), _) => {

@@ -23,7 +23,11 @@ pub(crate) enum Cancelled {
     Ended(Refusal),
 }
 
-pub(crate) async fn cancel(store: &Store, run: i64, outcome: Option<RunOutcome>) -> Result<Option<Cancelled>> {
+pub(crate) async fn cancel(
+    store: &Store,
+    run: i64,
+    outcome: Option<RunOutcome>,
+) -> Result<Option<Cancelled>> {
     Ok(retried(|| async { cancelled(store, run, outcome).await.map_err(into_database) }).await?)
 }
 

@@ -25,6 +25,7 @@ catalog! {
     CANCELLATION_ASK = "sql/cancellation/ask.sql",
     CANCELLATION_DONE = "sql/cancellation/done.sql",
     CANCELLATION_LIST = "sql/cancellation/list.sql",
+    CANCELLATION_PRUNE = "sql/cancellation/prune.sql",
     CLOCK_NOW = "sql/clock/now.sql",
     DEDUPE_LIST = "sql/dedupe/list.sql",
     DEDUPE_PRUNE = "sql/dedupe/prune.sql",

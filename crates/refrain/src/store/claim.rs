@@ -81,12 +81,14 @@ async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>>
         None => catalog::QUEUE_FRONT.bind(wish.line.0).bind(i64::try_from(limit).unwrap_or(i64::MAX)),
     };
     let mut runs: Vec<Claimed> = if limit == 0 { Vec::new() } else { transaction.fetch_all(front).await? };
-    let (Some(first), Some(last)) = (runs.iter().map(|one| one.run).min(), runs.iter().map(|one| one.run).max())
+    let (Some(first), Some(last)) =
+        (runs.iter().map(|one| one.run).min(), runs.iter().map(|one| one.run).max())
     else {
         return Ok(Vec::new());
     };
     let rows = Rows::default().integers(runs.iter().map(|one| one.run));
-    let leased = transaction.execute(catalog::QUEUE_LEASE.bind(wish.lease).bind(wish.line.0).bind(rows)).await?;
+    let leased =
+        transaction.execute(catalog::QUEUE_LEASE.bind(wish.lease).bind(wish.line.0).bind(rows)).await?;
     if leased != runs.len() as u64 {
         return Err(DatabaseError::Busy(format!("{} were locked and {leased} leased", runs.len())).into());
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::claim::into_database;
 use super::{Result, Store, catalog};
-use crate::database::{place, retried};
 use crate::database::statement::Rows;
+use crate::database::{place, retried};
 
 #[derive(sqlx::FromRow)]
 struct Delayed {
@@ -20,6 +20,10 @@ struct Delayed {
 
 /// Moves attempts whose time has come into the queue, at most `limit`. Gives how many.
 pub(crate) async fn wake(store: &Store, limit: usize) -> Result<usize> {
+    // Mostly there is nothing to move, and looking is cheaper than a transaction that writes.
+    if next(store).await? != Some(Duration::ZERO) {
+        return Ok(0);
+    }
     Ok(retried(|| async { woken(store, limit).await.map_err(into_database) }).await?)
 }
 

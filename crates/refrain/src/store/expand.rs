@@ -50,8 +50,8 @@ async fn expanded(
     while_running: WhileRunning,
 ) -> Result<Expanded> {
     let mut transaction = store.database.write().await?;
-    let hold = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
-    let mine: Option<(i32,)> = transaction.fetch_optional(hold).await?;
+    let place = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
+    let mine: Option<(i32,)> = transaction.fetch_optional(place).await?;
     if mine.is_none() {
         return Ok(Expanded::Lost);
     }

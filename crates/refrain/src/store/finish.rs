@@ -163,6 +163,12 @@ pub(crate) async fn end(transaction: &mut Transaction, worker: i64, endings: &[E
     if !back.is_empty() {
         transaction.execute(catalog::QUEUE_GIVE_BACK.bind(rights(&back))).await?;
     }
+    let is_cancelled = |end: &End| matches!(end, End::Closed { outcome: RunOutcome::Cancelled, .. });
+    let cancelled: Vec<i64> =
+        endings.iter().filter(|ending| is_cancelled(&ending.end)).map(|ending| ending.held.run).collect();
+    if !cancelled.is_empty() {
+        transaction.execute(catalog::CANCELLATION_DONE.bind(Rows::default().integers(cancelled))).await?;
+    }
     let slots: Vec<i64> =
         endings.iter().filter(|ending| ending.held.slot).map(|ending| ending.held.run).collect();
     if !slots.is_empty() {

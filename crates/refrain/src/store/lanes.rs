@@ -69,10 +69,7 @@ struct Lane {
 }
 
 /// Leaves lanes: each goes to the one who waits first, who may begin now.
-pub(crate) async fn leave(
-    transaction: &mut Transaction,
-    leavers: &[(JobNumber, String, i64)],
-) -> Result<()> {
+pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, String, i64)]) -> Result<()> {
     if leavers.is_empty() {
         return Ok(());
     }

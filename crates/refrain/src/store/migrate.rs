@@ -4,6 +4,8 @@
 //! once, and a step that fails leaves nothing. A schema from the future is refused by everyone who opens the store:
 //! an old release does not know what it would break.
 
+use std::fmt::Write as _;
+
 use super::{Result, StoreError};
 use crate::database::statement::Statement;
 use crate::database::{Database, Transaction, place};
@@ -82,7 +84,8 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {
 pub(crate) fn script_for_postgres() -> String {
     let mut script = format!("begin;\n{BEFORE_POSTGRES};\n");
     for (number, migration) in (1..).zip(MIGRATIONS) {
-        script += &format!(
+        let _ = write!(
+            script,
             "\n{}\ninsert into refrain.migrations (number, name, applied_at) values ({number}, '{}', (select now from refrain.clock));\n",
             migration.postgres, migration.name
         );

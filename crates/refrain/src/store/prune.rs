@@ -32,9 +32,12 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
         let stretch = (after.saturating_add(1), through);
         let attempts = catalog::ATTEMPT_PRUNE.bind(before).bind(stretch.0).bind(stretch.1);
         let attempts = transaction.execute(attempts).await?;
-        let runs = transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
+        let late = catalog::CANCELLATION_PRUNE.bind(stretch.0).bind(stretch.1);
+        let late = transaction.execute(late).await?;
+        let runs =
+            transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
         transaction.commit(place!("prune")).await?;
-        Ok(dedupes + attempts + runs)
+        Ok(dedupes + attempts + late + runs)
     });
     Ok(Pruned { through, rows: rows.await?, done: through >= last })
 }

@@ -7,8 +7,8 @@ use super::claim::{into_database, scope_of};
 use super::lanes::{self, Entrant};
 use super::line::{JobNumber, Line, Priority};
 use super::{Result, Store, catalog};
-use crate::database::{place, retried};
 use crate::database::statement::Rows;
+use crate::database::{place, retried};
 
 /// What became of the wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,7 +37,7 @@ pub(crate) async fn read(transaction: &mut Transaction, job: JobNumber) -> Resul
     if rows.is_empty() {
         return Ok(None);
     }
-    let revisions: Result<Vec<Revision>> = rows.into_iter().map(revision).collect();
+    let revisions: Result<Vec<Revision>> = rows.iter().map(revision).collect();
     Revisions::stored(revisions?).map(Some).map_err(|error| StoreError::Broken(format!("job {job}: {error}")))
 }
 
@@ -48,7 +48,11 @@ pub(crate) async fn in_force(transaction: &mut Transaction) -> Result<HashMap<Jo
 }
 
 /// Writes all revisions of a job in place of what was stored: one that opened nothing is gone.
-pub(crate) async fn write(transaction: &mut Transaction, job: JobNumber, revisions: &Revisions) -> Result<()> {
+pub(crate) async fn write(
+    transaction: &mut Transaction,
+    job: JobNumber,
+    revisions: &Revisions,
+) -> Result<()> {
     transaction.execute(catalog::REVISION_CLEAR.bind(job)).await?;
     for revision in revisions.iter() {
         let Timetable { schedule, zone, grid, dst, start } = &revision.timetable;
@@ -71,10 +75,9 @@ pub(crate) async fn write(transaction: &mut Transaction, job: JobNumber, revisio
     Ok(())
 }
 
-fn revision(row: Row) -> Result<Revision> {
-    let timetable = timetable(&row).map_err(|error| {
-        StoreError::Broken(format!("revision {} cannot be read: {error}", row.number))
-    })?;
+fn revision(row: &Row) -> Result<Revision> {
+    let timetable = timetable(&row)
+        .map_err(|error| StoreError::Broken(format!("revision {} cannot be read: {error}", row.number)))?;
     Ok(Revision {
         number: u32::try_from(row.number).unwrap_or(0),
         timetable,

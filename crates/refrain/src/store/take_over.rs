@@ -56,14 +56,13 @@ async fn taken_over(
     let mut endings = Vec::with_capacity(members.len());
     for (line, lease, run) in members {
         let is_cancelled = cancelled.contains(&(run.run,));
-        endings.push(ending(line, lease, run, is_alone, is_cancelled, retry)?);
+        endings.push(ending(line, lease, &run, is_alone, is_cancelled, retry)?);
     }
     if !finish::end(&mut transaction, worker, &endings).await? {
         return Err(StoreError::Broken(format!("the worker {worker} ended runs while it was taken over")));
     }
     let runs = Rows::default().integers(endings.iter().map(|ending| ending.held.run));
-    transaction.execute(catalog::SLOT_FREE.bind(runs.clone())).await?;
-    transaction.execute(catalog::CANCELLATION_DONE.bind(runs)).await?;
+    transaction.execute(catalog::SLOT_FREE.bind(runs)).await?;
     let ids = Rows::default().integers(leases.iter().map(|lease| lease.id));
     transaction.execute(catalog::LEASE_REMOVE.bind(ids)).await?;
     transaction.execute(catalog::WORKER_REMOVE.bind(worker)).await?;
@@ -75,7 +74,7 @@ async fn taken_over(
 fn ending(
     line: Line,
     lease: i64,
-    run: Claimed,
+    run: &Claimed,
     is_alone: bool,
     is_cancelled: bool,
     retry: &(dyn Fn(JobNumber) -> Retry + Sync),
@@ -88,8 +87,8 @@ fn ending(
     } else {
         decide(attempts, is_alone, retry(job), run.run, run.version)
     };
-    let lane = run.lane.then(|| run.scope().to_owned());
-    let held = Held { run: run.run, job, line, lease, attempt: run.attempt, lane, slot: false };
+    let scope = run.lane.then(|| run.scope().to_owned());
+    let held = Held { run: run.run, job, line, lease, attempt: run.attempt, lane: scope, slot: false };
     Ok(Ending { held, started_at: None, end })
 }
 
