@@ -76,7 +76,7 @@ pub(crate) async fn write(
 }
 
 fn revision(row: &Row) -> Result<Revision> {
-    let timetable = timetable(&row)
+    let timetable = timetable(row)
         .map_err(|error| StoreError::Broken(format!("revision {} cannot be read: {error}", row.number)))?;
     Ok(Revision {
         number: u32::try_from(row.number).unwrap_or(0),
