@@ -6,6 +6,7 @@
 pub(crate) mod bell;
 pub(crate) mod executor;
 pub(crate) mod finisher;
+mod fronts;
 mod heartbeat;
 mod isolation;
 pub(crate) mod pruner;

@@ -13,6 +13,7 @@ use super::Engine;
 use super::bell::Hints;
 use super::executor::{Interruption, Surroundings, Task};
 use super::finisher::{Counts, Leases, lease_of, record};
+use super::fronts::Fronts;
 use super::heartbeat::Heartbeat;
 use super::isolation::may_begin;
 use super::service::{Next, Stop, Wake};
@@ -37,6 +38,7 @@ pub(crate) struct Worker {
     batch: u32,
     turn: usize,
     drained_for: Option<Line>,
+    fronts: Fronts,
     under_way: UnderWay,
     leases: Leases,
     endings: mpsc::Sender<Ending>,
@@ -62,6 +64,7 @@ impl Worker {
             batch: 0,
             turn: 0,
             drained_for: None,
+            fronts: Fronts::default(),
             under_way: UnderWay::default(),
             leases,
             endings,
@@ -127,9 +130,15 @@ impl Worker {
 
     async fn claim(&mut self, line: Line, definition: &Arc<Definition>, room: usize) -> Result<usize> {
         let is_suspect = line.priority()? == Priority::Suspect;
-        let wish = self.wish(line, definition, if is_suspect { 1 } else { room }, None);
+        let after = self.fronts.get(line);
+        let wish = Wish { after, ..self.wish(line, definition, if is_suspect { 1 } else { room }, None) };
         let runs = claim(&self.store, wish).await?;
         let count = runs.len();
+        self.fronts.set(line, runs.last().filter(|_| count == wish.limit).map(|last| last.run));
+        if runs.is_empty() {
+            // From the very front, if that was not it.
+            return Ok(usize::from(after > 0));
+        }
         self.leases.insert(wish.lease, count);
         for claimed in runs {
             let suspicion = claimed.attempts().suspicion;
@@ -151,7 +160,7 @@ impl Worker {
         self.batch = self.batch.wrapping_add(1);
         let lease = lease_of(self.heartbeat.worker, self.batch);
         let concurrency = definition.concurrency;
-        Wish { worker: self.heartbeat.worker, lease, line, limit, concurrency, run }
+        Wish { worker: self.heartbeat.worker, lease, line, limit, after: 0, concurrency, run }
     }
 
     fn task(&self, line: Line, definition: &Arc<Definition>, lease: i64, claimed: Claimed) -> Task {

@@ -21,6 +21,8 @@ pub(crate) struct Wish {
     pub(crate) lease: i64,
     pub(crate) line: Line,
     pub(crate) limit: usize,
+    /// Only runs after this one.
+    pub(crate) after: i64,
     /// How many runs of the job may be under way at once, if that is limited.
     pub(crate) concurrency: Option<u32>,
     /// Only this run.
@@ -76,9 +78,11 @@ async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>>
     }
     let slots = free_slots(&mut transaction, wish).await?;
     let limit = slots.as_ref().map_or(wish.limit, |slots| wish.limit.min(slots.len()));
-    let front = match wish.run {
-        Some(run) => catalog::QUEUE_ONE.bind(wish.line.0).bind(run),
-        None => catalog::QUEUE_FRONT.bind(wish.line.0).bind(i64::try_from(limit).unwrap_or(i64::MAX)),
+    let front = if let Some(run) = wish.run {
+        catalog::QUEUE_ONE.bind(wish.line.0).bind(run)
+    } else {
+        let front = catalog::QUEUE_FRONT.bind(wish.line.0);
+        front.bind(i64::try_from(limit).unwrap_or(i64::MAX)).bind(wish.after)
     };
     let mut runs: Vec<Claimed> = if limit == 0 { Vec::new() } else { transaction.fetch_all(front).await? };
     let (Some(first), Some(last)) =
