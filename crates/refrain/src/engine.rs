@@ -48,7 +48,8 @@ impl Engine {
     }
 
     pub(crate) fn scheduler(&self, now: Now) -> Scheduler {
-        Scheduler::new(self.store.clone(), Arc::clone(&self.registry), now, self.wake.clone())
+        let registry = Arc::clone(&self.registry);
+        Scheduler::new(self.store.clone(), registry, now, self.wake.clone(), self.settings.poll)
     }
 
     pub(crate) fn rescuer(&self) -> Rescuer {

@@ -36,11 +36,19 @@ pub(crate) struct Scheduler {
     watch: Option<ClockWatch>,
     since: Instant,
     workers: Wake,
+    /// The longest that it does not look: whoever is to wait from now on may have to begin before the next window.
+    poll: Duration,
 }
 
 impl Scheduler {
-    pub(crate) fn new(store: Store, registry: Arc<Registry>, now: Now, workers: Wake) -> Scheduler {
-        Scheduler { store, registry, now, watch: None, since: Instant::now(), workers }
+    pub(crate) fn new(
+        store: Store,
+        registry: Arc<Registry>,
+        now: Now,
+        workers: Wake,
+        poll: Duration,
+    ) -> Scheduler {
+        Scheduler { store, registry, now, watch: None, since: Instant::now(), workers, poll }
     }
 
     /// The time, if it can be believed.
@@ -114,6 +122,6 @@ impl Service for Scheduler {
         let schedule = next_due(&self.store, now).await?;
         let delayed = next_delayed(&self.store).await?;
         let soonest = schedule.into_iter().chain(delayed).min();
-        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.max(Duration::from_millis(1)))))
+        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.min(self.poll).max(Duration::from_millis(1)))))
     }
 }
