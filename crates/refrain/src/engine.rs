@@ -88,8 +88,10 @@ impl Engine {
         claiming.0
     }
 
-    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop.
+    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop. What a worker that died
+    /// has left comes first: where nobody serves, nobody else would take it over.
     pub(crate) async fn run_all(&self, stop: &Stop) -> Result<Counts> {
+        self.rescuer().rescue_all().await?;
         let mut worker = self.worker().await?;
         let mut failed = None;
         while stop.phase() < service::Phase::Draining {

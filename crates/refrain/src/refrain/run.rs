@@ -10,7 +10,7 @@ use refrain_core::{RunKey, RunName, Window};
 
 use super::Refrain;
 use super::record::{RunRecord, parsed};
-use crate::engine::service::Stop;
+use crate::engine::service::{Service as _, Stop};
 use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
@@ -108,6 +108,7 @@ impl Refrain {
     /// Does the attempt here if it may begin, else follows it until it has ended.
     async fn see_through(&self, id: i64, attempt: u64, wanted: &Wanted) -> Result<Did, Error> {
         let mut worker: Option<Worker> = None;
+        let mut rescuer = self.engine.rescuer();
         let mut did = Did::Followed;
         loop {
             let woken = self.engine.wake.woken();
@@ -132,6 +133,8 @@ impl Refrain {
                     pull(self.store(), id).await?;
                     continue;
                 }
+                // Whoever has it may be dead, and nobody else may be there to notice.
+                Place::Running if did == Did::Followed => drop(rescuer.tick().await?),
                 _ => {}
             }
             if did == Did::Ran {
