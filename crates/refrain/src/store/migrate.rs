@@ -4,7 +4,7 @@
 //! once, and a step that fails leaves nothing. A schema from the future is refused by everyone who opens the store:
 //! an old release does not know what it would break.
 
-use super::{Result, StoreError};
+use super::{Result, StoreError, settled};
 use crate::database::statement::Statement;
 use crate::database::{Database, Transaction, place};
 
@@ -61,6 +61,10 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {
     if database.is_sqlite() && found(database).await? == Some(known()) {
         return Ok(Vec::new());
     }
+    settled(|| migrated(database)).await
+}
+
+async fn migrated(database: &Database) -> Result<Vec<&'static str>> {
     let mut transaction = database.write().await?;
     transaction.script(if database.is_sqlite() { BEFORE_SQLITE } else { BEFORE_POSTGRES }).await?;
     let found = latest(&mut transaction).await?;
