@@ -59,15 +59,23 @@ impl Engine {
 
     /// Runs everything until told to stop; then lets what is under way end, and gives back what does not.
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
-        let worker = self.worker().await?;
         let poll = self.settings.poll;
         let quiet = Wake::default();
+        // Before anything is written: a process that was stopped in the middle of a transaction may hold the store.
+        let rescuer = tokio::spawn(run(self.rescuer(), stop.clone(), quiet.clone(), poll));
+        let worker = match self.worker().await {
+            Ok(worker) => worker,
+            Err(error) => {
+                stop.drain();
+                drop(rescuer.await);
+                return Err(error);
+            }
+        };
         let scheduler = run(self.scheduler(Now::Database), stop.clone(), quiet.clone(), poll);
-        let rescuer = run(self.rescuer(), stop.clone(), quiet.clone(), poll);
         let pruner = run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet, poll);
         let others = [
+            rescuer,
             tokio::spawn(scheduler),
-            tokio::spawn(rescuer),
             tokio::spawn(pruner),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
