@@ -27,6 +27,8 @@ macro_rules! begin {
 }
 pub(super) const BEGIN: &str = begin!("begin");
 pub(super) const BEGIN_READ_ONLY: &str = begin!("begin read only");
+pub(super) const BEGIN_READ_AT_ONCE: &str = begin!("begin isolation level repeatable read read only");
+/// For statements that go through whole tables, where the planner knows better.
 pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
 
 /// How long to wait for the server to answer at all.
