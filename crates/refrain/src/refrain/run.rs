@@ -86,11 +86,12 @@ impl Refrain {
         let found = show::find(self.store(), wanted.number, &wanted.key.to_string()).await?;
         let id = found.ok_or_else(missing)?;
         let mut record = self.record(id).await?.ok_or_else(missing)?;
+        let is_there = record.standing.is_open() || counts_as_there(&record);
+        if ask == Ask::Once && known.is_some() && is_there {
+            self.open_wanted(&wanted).await?;
+        }
         if !is_new && !record.standing.is_open() {
-            if ask == Ask::Once && counts_as_there(&record) {
-                if known.is_some() {
-                    self.open_wanted(&wanted).await?;
-                }
+            if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, run: record });
             }
             let in_lane = wanted.definition.has_lanes();
