@@ -123,7 +123,18 @@ impl Database {
         }
     }
 
-    /// A transaction that reads many tables as they were at one instant.
+    /// A transaction that only reads, and sees in all its statements the same instant.
+    pub(crate) async fn read_at_once(&self) -> Result<Transaction> {
+        match self {
+            Database::Sqlite { .. } => self.read().await,
+            Database::Postgres { pool, persistent, begin } => {
+                let begin = AssertSqlSafe(Arc::clone(&begin.read_at_once));
+                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+            }
+        }
+    }
+
+    /// A transaction that goes through whole tables as they were at one instant.
     pub(crate) async fn snapshot(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,

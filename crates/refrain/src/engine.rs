@@ -60,15 +60,23 @@ impl Engine {
 
     /// Runs everything until told to stop; then lets what is under way end, and gives back what does not.
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
-        let worker = self.worker().await?;
         let poll = self.settings.poll;
         let quiet = Wake::default();
+        // Before anything is written: a process that was stopped in the middle of a transaction may hold the store.
+        let rescuer = tokio::spawn(run(self.rescuer(), stop.clone(), quiet.clone(), poll));
+        let worker = match self.worker().await {
+            Ok(worker) => worker,
+            Err(error) => {
+                stop.drain();
+                drop(rescuer.await);
+                return Err(error);
+            }
+        };
         let scheduler = run(self.scheduler(Now::Database), stop.clone(), quiet.clone(), poll);
-        let rescuer = run(self.rescuer(), stop.clone(), quiet.clone(), poll);
         let pruner = run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet, poll);
         let others = [
+            rescuer,
             tokio::spawn(scheduler),
-            tokio::spawn(rescuer),
             tokio::spawn(pruner),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
@@ -89,8 +97,10 @@ impl Engine {
         claiming.0
     }
 
-    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop.
+    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop. What a worker that died
+    /// has left comes first: where nobody serves, nobody else would take it over.
     pub(crate) async fn run_all(&self, stop: &Stop) -> Result<Counts> {
+        self.rescuer().rescue_all().await?;
         let mut worker = self.worker().await?;
         let mut failed = None;
         while stop.phase() < service::Phase::Draining {

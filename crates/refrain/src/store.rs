@@ -40,7 +40,7 @@ use jiff::Timestamp;
 use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
 
-use crate::database::{Address, Database, DatabaseError, Transaction, place};
+use crate::database::{Address, Database, DatabaseError, Transaction, place, retried};
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -156,12 +156,30 @@ async fn found(database: &Database, project: &ProjectName) -> Result<Owner> {
     }
     let mut random = SystemRandom::new();
     let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
-    let mut transaction = database.write().await?;
-    let found = catalog::STORE_FOUND.bind(id).bind(project.as_str()).bind(false);
-    transaction.execute(found).await?;
-    let owner: Option<Owner> = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
-    transaction.commit(place!("found")).await?;
+    let owner: Option<Owner> = retried(|| async {
+        let mut transaction = database.write().await?;
+        let found = catalog::STORE_FOUND.bind(id.as_str()).bind(project.as_str()).bind(false);
+        transaction.execute(found).await?;
+        let owner = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
+        transaction.commit(place!("found")).await?;
+        Ok(owner)
+    })
+    .await?;
     owner.ok_or(StoreError::Missing)
+}
+
+/// Does a step again while it meets locks, conflicts and lost answers; what else it says is kept as it is.
+async fn settled<T, F: Future<Output = Result<T>>>(mut step: impl FnMut() -> F) -> Result<T> {
+    retried(|| {
+        let step = step();
+        async {
+            match step.await {
+                Err(StoreError::Database(error)) => Err(error),
+                settled => Ok(settled),
+            }
+        }
+    })
+    .await?
 }
 
 /// An instant as it is stored: microseconds since 1970.

@@ -31,9 +31,10 @@ fn begin(how: &str, idle: Duration) -> Arc<str> {
 pub(crate) struct Beginnings {
     pub(super) write: Arc<str>,
     pub(super) read: Arc<str>,
+    pub(super) read_at_once: Arc<str>,
 }
 
-/// Many tables as they were at one instant; the planner decides for itself.
+/// For statements that go through whole tables, where the planner knows better.
 pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
 
 /// How long to wait for the server to answer at all.
@@ -56,6 +57,10 @@ pub(super) async fn open(
     let question = sqlx::query_as("select pg_is_in_recovery()").persistent(false);
     let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
-    let begin = Beginnings { write: begin("", idle), read: begin(" read only", idle) };
+    let begin = Beginnings {
+        write: begin("", idle),
+        read: begin(" read only", idle),
+        read_at_once: begin(" isolation level repeatable read read only", idle),
+    };
     if replica { Err(DatabaseError::Replica) } else { Ok(Database::Postgres { pool, persistent, begin }) }
 }

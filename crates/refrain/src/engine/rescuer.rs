@@ -32,6 +32,17 @@ impl Rescuer {
         Rescuer { store, registry, beat, seen: HashMap::new(), workers }
     }
 
+    /// Takes over from everybody who is silent now, and returns.
+    pub(crate) async fn rescue_all(mut self) -> Result<()> {
+        loop {
+            let next = self.tick().await?;
+            match next {
+                Next::After(pause) if !self.seen.is_empty() => tokio::time::sleep(pause).await,
+                _ => return Ok(()),
+            }
+        }
+    }
+
     async fn rescue(&self, worker: &Silent) -> Result<Option<TakenOver>> {
         if self.store.database.is_sqlite() {
             end_holder(worker);

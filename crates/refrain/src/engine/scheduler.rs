@@ -36,8 +36,9 @@ pub(crate) struct Scheduler {
     now: Now,
     watch: Option<ClockWatch>,
     since: Instant,
-    poll: Duration,
     workers: Wake,
+    /// The longest that it does not look: whoever is to wait from now on may have to begin before the next window.
+    poll: Duration,
 }
 
 impl Scheduler {

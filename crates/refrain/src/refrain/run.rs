@@ -10,7 +10,7 @@ use refrain_core::{RunKey, RunName, Window};
 
 use super::Refrain;
 use super::record::{RunRecord, parsed};
-use crate::engine::service::Stop;
+use crate::engine::service::{Service as _, Stop};
 use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
@@ -86,11 +86,12 @@ impl Refrain {
         let found = show::find(self.store(), wanted.number, &wanted.key.to_string()).await?;
         let id = found.ok_or_else(missing)?;
         let mut record = self.record(id).await?.ok_or_else(missing)?;
+        let is_there = record.standing.is_open() || counts_as_there(&record);
+        if ask == Ask::Once && known.is_some() && is_there {
+            self.open_wanted(&wanted).await?;
+        }
         if !is_new && !record.standing.is_open() {
-            if ask == Ask::Once && counts_as_there(&record) {
-                if known.is_some() {
-                    self.open_wanted(&wanted).await?;
-                }
+            if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, run: record });
             }
             let in_lane = wanted.definition.has_lanes();
@@ -108,6 +109,7 @@ impl Refrain {
     /// Does the attempt here if it may begin, else follows it until it has ended.
     async fn see_through(&self, id: i64, attempt: u64, wanted: &Wanted) -> Result<Did, Error> {
         let mut worker: Option<Worker> = None;
+        let mut rescuer = self.engine.rescuer();
         let mut did = Did::Followed;
         loop {
             let woken = self.engine.wake.woken();
@@ -132,6 +134,8 @@ impl Refrain {
                     pull(self.store(), id).await?;
                     continue;
                 }
+                // Whoever has it may be dead, and nobody else may be there to notice.
+                Place::Running if did == Did::Followed => drop(rescuer.tick().await?),
                 _ => {}
             }
             if did == Did::Ran {
