@@ -17,7 +17,6 @@ pub use enqueue::{Enqueued, PAYLOAD_BYTES_MAX};
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
-pub use tick::TickReport;
 
 use crate::database::{Address, Database};
 use crate::engine::Engine;
