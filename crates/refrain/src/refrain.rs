@@ -21,7 +21,7 @@ pub use serve::{Serving, StopHandle};
 use crate::database::{Address, Database};
 use crate::engine::Engine;
 use crate::engine::bell::{Bell, Hints};
-use crate::engine::service::Wake;
+use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Registry};
@@ -62,6 +62,7 @@ use crate::store::{Store, migrate};
 pub struct Refrain {
     engine: Engine,
     bell: Bell,
+    stop: Stop,
 }
 
 /// A store that is about to be opened.
@@ -114,6 +115,12 @@ impl Refrain {
         names
     }
 
+    /// Where to say that [`run`](Self::run) and [`tick`](Self::tick) are to end, here and in clones. A [`Serving`] has a
+    /// handle of its own.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle::of(&self.stop)
+    }
+
     /// Lets go of the database.
     pub async fn close(self) {
         self.engine.store.database.close().await;
@@ -164,6 +171,6 @@ impl Opening {
             wake: wake.clone(),
             hints: hints.clone(),
         };
-        Ok(Refrain { engine, bell: Bell::new(store, wake, hints) })
+        Ok(Refrain { engine, bell: Bell::new(store, wake, hints), stop: Stop::new() })
     }
 }

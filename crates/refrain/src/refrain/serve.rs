@@ -15,18 +15,22 @@ pub struct Serving {
     stop: Stop,
 }
 
-/// Tells an engine to stop.
+/// Tells what is going on to stop.
 #[derive(Debug, Clone)]
 pub struct StopHandle(Stop);
 
 impl Serving {
     /// Where to say that it is enough.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle(self.stop.clone())
+        StopHandle::of(&self.stop)
     }
 }
 
 impl StopHandle {
+    pub(super) fn of(stop: &Stop) -> StopHandle {
+        StopHandle(stop.clone())
+    }
+
     /// Begin nothing new; let what is under way end, for as long as the grace allows.
     pub fn drain(&self) {
         self.0.drain();

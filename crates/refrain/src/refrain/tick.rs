@@ -5,11 +5,10 @@ use jiff::Timestamp;
 use super::Refrain;
 use crate::engine::finisher::Counts;
 use crate::engine::scheduler::Now;
-use crate::engine::service::Stop;
 use crate::error::Error;
 
 impl Refrain {
-    /// Opens what is due, runs all that may begin, and returns.
+    /// Opens what is due, runs all that may begin, and returns. Told to stop, it begins nothing more.
     pub async fn tick(&self) -> Result<Counts, Error> {
         let now = self.store().now().await?;
         self.tick_at(now).await
@@ -19,7 +18,7 @@ impl Refrain {
     pub async fn tick_at(&self, now: Timestamp) -> Result<Counts, Error> {
         let mut scheduler = self.engine.scheduler(Now::Given(now));
         let opened = scheduler.pass(now).await?;
-        let counts = self.engine.run_all(&Stop::new()).await?;
+        let counts = self.engine.run_all(&self.stop).await?;
         Ok(counts.with(opened))
     }
 
