@@ -10,6 +10,7 @@ mod tick;
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use refrain_core::{JobName, ProjectName};
 
 pub use control::Cancelling;
@@ -27,7 +28,7 @@ use crate::error::Error;
 use crate::job::{Definition, Registry};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
-use crate::store::{Store, migrate};
+use crate::store::{Reality, Store, migrate};
 
 /// A project's store, open, with the jobs that this process knows.
 ///
@@ -63,6 +64,7 @@ pub struct Refrain {
     engine: Engine,
     bell: Bell,
     stop: Stop,
+    simulated: Option<Timestamp>,
 }
 
 /// A store that is about to be opened.
@@ -73,6 +75,7 @@ pub struct Opening {
     settings: Settings,
     connections: u32,
     jobs: Vec<Definition>,
+    simulated: Option<Timestamp>,
 }
 
 /// Connections to a PostgreSQL store, unless said otherwise.
@@ -87,6 +90,7 @@ impl Refrain {
             settings: Settings::default(),
             connections: CONNECTIONS,
             jobs: Vec::new(),
+            simulated: None,
         })
     }
 
@@ -156,12 +160,29 @@ impl Opening {
         Opening { connections: connections.max(2), ..self }
     }
 
+    /// Sets the clock that schedules read, never that of leases. It makes a new store simulated for good; one in which
+    /// something real has happened is refused when it is opened, and a simulated one when it is to be served.
+    #[must_use]
+    pub fn simulated(self, now: Timestamp) -> Opening {
+        Opening { simulated: Some(now), ..self }
+    }
+
+    /// The address for people, without the password.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     /// Opens the store, and puts the timetables of the jobs in force.
     pub async fn open(self) -> Result<Refrain, Error> {
         let idle = self.settings.idle();
-        let store = Store::open(&self.address, &self.project, self.connections, idle).await?;
+        let reality = if self.simulated.is_some() { Reality::Simulated } else { Reality::Real };
+        let store = Store::open(&self.address, &self.project, self.connections, idle, reality).await?;
         let mut registry = Registry::default();
-        jobs::register(&store, &mut registry, self.jobs).await?;
+        let now = match self.simulated {
+            Some(now) => now,
+            None => store.now().await?,
+        };
+        jobs::register(&store, &mut registry, self.jobs, now).await?;
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
             store: store.clone(),
@@ -171,6 +192,6 @@ impl Opening {
             wake: wake.clone(),
             hints: hints.clone(),
         };
-        Ok(Refrain { engine, bell: Bell::new(store, wake, hints), stop: Stop::new() })
+        Ok(Refrain { engine, bell: Bell::new(store, wake, hints), stop: Stop::new(), simulated: self.simulated })
     }
 }

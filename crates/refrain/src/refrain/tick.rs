@@ -10,7 +10,10 @@ use crate::error::Error;
 impl Refrain {
     /// Opens what is due, runs all that may begin, and returns. Told to stop, it begins nothing more.
     pub async fn tick(&self) -> Result<Counts, Error> {
-        let now = self.store().now().await?;
+        let now = match self.simulated {
+            Some(now) => now,
+            None => self.store().now().await?,
+        };
         self.tick_at(now).await
     }
 
