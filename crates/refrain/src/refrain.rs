@@ -172,6 +172,11 @@ impl Opening {
         self.address.to_string()
     }
 
+    /// Whether opening it will make its file.
+    pub fn is_new(&self) -> bool {
+        matches!(&self.address, Address::Sqlite { path } if !path.exists())
+    }
+
     /// Opens the store, and puts the timetables of the jobs in force.
     pub async fn open(self) -> Result<Refrain, Error> {
         let idle = self.settings.idle();
