@@ -4,6 +4,7 @@
 //! says that somebody has taken over.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +46,24 @@ impl Leases {
     }
 }
 
+/// How many endings are on their way to the store. Until they are there, what they make way for cannot be seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unrecorded(Arc<AtomicUsize>);
+
+impl Unrecorded {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+
+    fn recorded(&self, endings: usize) {
+        self.0.fetch_sub(endings, Ordering::AcqRel);
+    }
+}
+
 /// What was done here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -68,6 +87,7 @@ pub struct Counts {
 pub(crate) async fn record(
     store: Store,
     leases: Leases,
+    unrecorded: Unrecorded,
     mut endings: mpsc::Receiver<Ending>,
     wake: Wake,
 ) -> Counts {
@@ -85,6 +105,7 @@ pub(crate) async fn record(
                 counts.add(ending, landed);
             }
         }
+        unrecorded.recorded(batch.len());
         batch.clear();
         wake.wake();
     }
