@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
+use crate::output::harmless;
 use crate::store::Named;
 
 #[derive(Serialize)]
@@ -17,12 +18,17 @@ struct Findings {
 struct Finding {
     what: &'static str,
     row: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
 }
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Finding { what, row } in &self.findings {
-            writeln!(f, "{row}: {what}")?;
+        for Finding { what, row, detail } in &self.findings {
+            match detail {
+                Some(detail) => writeln!(f, "{what}: {}", harmless(detail))?,
+                None => writeln!(f, "{what} (row {row})")?,
+            }
         }
         match self.findings.len() {
             1 => write!(f, "{}: 1 finding", self.store),
@@ -41,7 +47,7 @@ pub(crate) async fn fsck(named: &Named) -> Result<Exit, Fault> {
     let findings = refrain.fsck().await?;
     refrain.close().await;
     let findings: Vec<Finding> =
-        findings.into_iter().map(|refrain::Finding { what, row }| Finding { what, row }).collect();
+        findings.into_iter().map(|one| Finding { what: one.what, row: one.row, detail: one.detail }).collect();
     let is_clean = findings.is_empty();
     named.output.result(&Findings { store, findings })?;
     if is_clean {
