@@ -72,11 +72,15 @@ impl Engine {
                 return Err(error);
             }
         };
-        let scheduler = run(self.scheduler(Now::Database), stop.clone(), quiet.clone(), poll);
+        let mut scheduler = self.scheduler(Now::Database);
+        let (until, left_alone) = (stop.clone(), quiet.clone());
+        let scheduler = tokio::spawn(async move {
+            run(&mut scheduler, until, left_alone, poll).await;
+            scheduler.total
+        });
         let pruner = run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet, poll);
         let others = [
             rescuer,
-            tokio::spawn(scheduler),
             tokio::spawn(pruner),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
@@ -85,7 +89,8 @@ impl Engine {
         for other in others {
             drop(other.await);
         }
-        counts
+        let opened = scheduler.await.unwrap_or_default();
+        counts.map(|counts| counts.with(opened))
     }
 
     /// Claims until told to stop.

@@ -36,7 +36,7 @@ pub enum DatabaseError {
     Full(String),
     /// The file is damaged, or is something else.
     #[error(
-        "the store is damaged, or is not a SQLite file: {0}\n  restore a backup; `refrain fsck` says what is left"
+        "the store is damaged, or is not a SQLite file: {0}\n  restore a backup, or check the address"
     )]
     Corrupt(String),
     /// The file may not be a store.
@@ -131,6 +131,8 @@ enum Sort {
 fn sorted(code: &str) -> Sort {
     if let Some(number) = code.parse::<u32>().ok().filter(|_| code.len() < 5) {
         return match number & 0xff {
+            // The memory that readers and writers share is a file too, and had no room to grow.
+            _ if number == 4874 => Sort::Full,
             5 | 6 => Sort::Busy,
             8 | 14 => Sort::ReadOnly,
             10 => Sort::Lost,

@@ -47,12 +47,17 @@ pub(super) async fn open(
 ) -> Result<Database, DatabaseError> {
     let persistent = !options.to_url_lossy().as_str().contains("statement-cache-capacity=0");
     let options = options.clone().application_name("refrain");
+    let nobody = format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)
         .test_before_acquire(false)
         .connect_with(options)
-        .await?;
+        .await
+        .map_err(|error| match error {
+            sqlx::Error::PoolTimedOut => DatabaseError::Unreachable(nobody),
+            error => error.into(),
+        })?;
     let mut transaction = pool.begin().await?;
     let question = sqlx::query_as("select pg_is_in_recovery()").persistent(false);
     let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;

@@ -4,14 +4,17 @@
 //! says that somebody has taken over.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use refrain_core::state::RunOutcome;
 use tokio::sync::mpsc;
 
 use super::service::Wake;
 use crate::store::Store;
 use crate::store::finish::{Ending, Landed, finish};
+use crate::store::tick::Ticked;
 
 /// The most endings in one transaction.
 const BATCH: usize = 2_000;
@@ -43,11 +46,37 @@ impl Leases {
     }
 }
 
-/// What has been recorded.
+/// How many endings are on their way to the store. Until they are there, what they make way for cannot be seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unrecorded(Arc<AtomicUsize>);
+
+impl Unrecorded {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+
+    fn recorded(&self, endings: usize) {
+        self.0.fetch_sub(endings, Ordering::AcqRel);
+    }
+}
+
+/// What was done here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Attempts whose run is over now.
+    /// Windows that were opened to run.
+    pub opened: u64,
+    /// Windows that were passed over; each has a row that says why.
+    pub skipped: u64,
+    /// Windows that were there already.
+    pub deduplicated: u64,
+    /// Attempts whose run is over now, however it ended.
     pub ended: u64,
+    /// Of those, the ones whose run is failed or partial.
+    pub failed: u64,
     /// Attempts that are followed by another one.
     pub again: u64,
     /// Attempts whose word did not count, because their run had been taken over.
@@ -58,6 +87,7 @@ pub struct Counts {
 pub(crate) async fn record(
     store: Store,
     leases: Leases,
+    unrecorded: Unrecorded,
     mut endings: mpsc::Receiver<Ending>,
     wake: Wake,
 ) -> Counts {
@@ -75,6 +105,7 @@ pub(crate) async fn record(
                 counts.add(ending, landed);
             }
         }
+        unrecorded.recorded(batch.len());
         batch.clear();
         wake.wake();
     }
@@ -93,9 +124,19 @@ impl Counts {
                 );
                 self.lost += 1;
             }
-            (Landed::Yes, End::Closed { .. }) => self.ended += 1,
+            (Landed::Yes, End::Closed { outcome, .. }) => {
+                self.ended += 1;
+                self.failed += u64::from(matches!(outcome, RunOutcome::Failed | RunOutcome::Partial));
+            }
             (Landed::Yes, _) => self.again += 1,
         }
+    }
+
+    /// The same, and what a scheduler did beside.
+    pub(crate) fn with(self, ticked: Ticked) -> Counts {
+        let Ticked { opened, skipped, deduplicated, .. } = ticked;
+        let [opened, skipped, deduplicated] = [opened, skipped, deduplicated].map(|count| count as u64);
+        Counts { opened, skipped, deduplicated, ..self }
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct Scheduler {
     workers: Wake,
     /// The longest that it does not look: whoever is to wait from now on may have to begin before the next window.
     poll: Duration,
+    /// All that this scheduler has opened.
+    pub(crate) total: Ticked,
 }
 
 impl Scheduler {
@@ -51,6 +53,7 @@ impl Scheduler {
             since: Instant::now(),
             poll: engine.settings.poll,
             workers: engine.wake.clone(),
+            total: Ticked::default(),
         }
     }
 
@@ -118,13 +121,14 @@ impl Scheduler {
     }
 }
 
-impl Service for Scheduler {
+impl Service for &mut Scheduler {
     const NAME: &'static str = "scheduler";
     type Error = StoreError;
 
     async fn tick(&mut self) -> Result<Next> {
         let Some(now) = self.believed().await? else { return Ok(Next::Idle) };
-        self.pass(now).await?;
+        let opened = self.pass(now).await?;
+        self.total.add(opened);
         let schedule = next_due(&self.store, now).await?;
         let delayed = next_delayed(&self.store).await?;
         let soonest = schedule.into_iter().chain(delayed).min();

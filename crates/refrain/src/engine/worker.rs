@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::Engine;
 use super::bell::Hints;
 use super::executor::{Interruption, Surroundings, Task};
-use super::finisher::{Counts, Leases, lease_of, record};
+use super::finisher::{Counts, Leases, Unrecorded, lease_of, record};
 use super::fronts::Fronts;
 use super::heartbeat::Heartbeat;
 use super::isolation::may_begin;
@@ -41,6 +41,7 @@ pub(crate) struct Worker {
     fronts: Fronts,
     under_way: UnderWay,
     leases: Leases,
+    unrecorded: Unrecorded,
     endings: mpsc::Sender<Ending>,
     finisher: JoinHandle<Counts>,
     wake: Wake,
@@ -51,9 +52,10 @@ impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
         let Engine { store, project, registry, settings, wake, hints } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
-        let leases = Leases::default();
+        let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
-        let finisher = tokio::spawn(record(store.clone(), leases.clone(), receiver, wake.clone()));
+        let recording = record(store.clone(), leases.clone(), unrecorded.clone(), receiver, wake.clone());
+        let finisher = tokio::spawn(recording);
         let surroundings = Arc::new(Surroundings { store: store.clone(), project });
         Ok(Worker {
             store,
@@ -67,6 +69,7 @@ impl Worker {
             fronts: Fronts::default(),
             under_way: UnderWay::default(),
             leases,
+            unrecorded,
             endings,
             finisher,
             wake,
@@ -177,9 +180,13 @@ impl Worker {
     fn spawn(&self, task: Task) {
         let run = task.claimed.run;
         let (under_way, endings, wake) = (self.under_way.clone(), self.endings.clone(), self.wake.clone());
+        let unrecorded = self.unrecorded.clone();
         tokio::spawn(async move {
             match task.execute().await {
-                Ok(ending) => drop(endings.send(ending).await),
+                Ok(ending) => {
+                    unrecorded.add();
+                    drop(endings.send(ending).await);
+                }
                 Err(error) => tracing::error!(run, %error, "an attempt could not be done"),
             }
             under_way.end(run);
@@ -190,13 +197,14 @@ impl Worker {
     async fn give_back(&self, held: Held) {
         let run = held.run;
         let ending = Ending { held, started_at: None, end: End::GivenBack };
+        self.unrecorded.add();
         drop(self.endings.send(ending).await);
         self.under_way.end(run);
     }
 
-    /// Whether anything that we know waits to be claimed, or is in hand.
+    /// Whether anything that we know waits to be claimed, is in hand, or has ended and may let another one begin.
     pub(crate) async fn is_busy(&self) -> Result<bool> {
-        if self.under_way.len() > 0 {
+        if self.under_way.len() > 0 || self.unrecorded.any() {
             return Ok(true);
         }
         let lines = due(&self.store, LINES).await?;

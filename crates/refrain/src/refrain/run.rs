@@ -10,7 +10,7 @@ use refrain_core::{RunKey, RunName, Window};
 
 use super::Refrain;
 use super::record::{RunRecord, parsed};
-use crate::engine::service::{Service as _, Stop};
+use crate::engine::service::{Phase, Service as _};
 use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
@@ -70,7 +70,8 @@ struct Wanted {
 }
 
 impl Refrain {
-    /// Does a run now, here, and waits for it: `job@window`, `job@window/scope` or `job#key`.
+    /// Does a run now, here, and waits for it: `job@window`, `job@window/scope` or `job#key`. Told to stop, it returns
+    /// with the run as it is then.
     pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
         let wanted = self.wanted(run).await?;
         let missing = || Error::NoRun(run.to_owned());
@@ -111,7 +112,7 @@ impl Refrain {
         let mut worker: Option<Worker> = None;
         let mut rescuer = self.engine.rescuer();
         let mut did = Did::Followed;
-        loop {
+        while self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
             let Some((row, open)) = show::show(self.store(), id).await? else { break };
             let Some(open) = open.filter(|open| u64::try_from(open.attempt).unwrap_or(0) <= attempt) else {
@@ -143,11 +144,12 @@ impl Refrain {
             }
             tokio::select! {
                 () = woken => {}
+                () = self.stop.draining() => {}
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
         if let Some(worker) = worker {
-            worker.finish_all(&Stop::new(), wanted.definition.timeout).await?;
+            worker.finish_all(&self.stop, wanted.definition.timeout).await?;
         }
         Ok(did)
     }

@@ -107,6 +107,8 @@ catalog! {
     SLOT_TAKEN = "sql/slot/taken.sql",
     STORE_FIND = "sql/store/find.sql",
     STORE_FOUND = "sql/store/found.sql",
+    STORE_SIMULATE = "sql/store/simulate.sql",
+    WORKER_ANY = "sql/worker/any.sql",
     WORKER_BEAT = "sql/worker/beat.sql",
     WORKER_EXPIRE = "sql/worker/expire.sql",
     WORKER_EXPIRED = "sql/worker/expired.sql",
