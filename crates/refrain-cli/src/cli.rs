@@ -68,7 +68,9 @@ pub(crate) enum Command {
     /// Open windows when they are due and run them, until told to stop.
     ///
     /// The first SIGTERM or Ctrl-C lets what is under way end; the second gives it back to the queue and exits with 130.
-    #[command(after_help = "Examples:\n  refrain serve\n  REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve")]
+    #[command(
+        after_help = "Examples:\n  refrain serve\n  REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve"
+    )]
     Serve,
 }
 

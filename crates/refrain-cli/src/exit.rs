@@ -46,7 +46,9 @@ pub(crate) enum Fault {
         source: io::Error,
     },
     /// There is nothing to look at.
-    #[error("there is no store at {0}\n  check the address; a run, a tick or `refrain migrate` makes a store")]
+    #[error(
+        "there is no store at {0}\n  check the address; a run, a tick or `refrain migrate` makes a store"
+    )]
     NoStore(String),
     /// The result cannot be written.
     #[error("the result cannot be written: {0}")]

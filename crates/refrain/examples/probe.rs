@@ -137,8 +137,10 @@ fn opening() -> Opening {
     if let Some(start) = variable("PROBE_START") {
         let hourly = timetable("0 * * * *", "hour", &start);
         let scopes = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
-        let scoped = job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(scopes);
-        opening = opening.job(job(Probe::Noop, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
+        let scoped =
+            job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(scopes);
+        opening =
+            opening.job(job(Probe::Noop, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
     }
     if let Some(start) = variable("PROBE_MINUTES") {
         let minutes = timetable("* * * * *", "1m", &start);
@@ -195,7 +197,13 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
 }
 
 /// Schedulers side by side, each of which sees the clock go on in steps of its own.
-async fn schedule(refrain: &Refrain, from: Timestamp, minutes: i64, step: i64, tasks: i64) -> Result<(), Error> {
+async fn schedule(
+    refrain: &Refrain,
+    from: Timestamp,
+    minutes: i64,
+    step: i64,
+    tasks: i64,
+) -> Result<(), Error> {
     let schedulers = (0..tasks).map(|task| {
         let refrain = refrain.clone();
         tokio::spawn(async move {

@@ -229,18 +229,30 @@ where
     F: Future<Output = Result<T>>,
 {
     let mut pause = Duration::from_millis(5);
+    let mut unknown = None;
     for _ in 0..RETRIES {
         match step().await {
             Err(error) if error.is_worth_a_retry() => {
+                if let DatabaseError::Unknown(what) = &error {
+                    unknown = Some(what.clone());
+                }
                 tracing::debug!(%error, "doing it again");
                 let drawn = duration_up_to(pause, &mut SystemRandom::new());
                 tokio::time::sleep(drawn).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            settled => return settled,
+            settled => return settled.map_err(|error| still_unknown(error, unknown)),
         }
     }
-    step().await
+    step().await.map_err(|error| still_unknown(error, unknown))
+}
+
+/// A step of which one answer was lost, and that could not be asked about since, may have been done.
+fn still_unknown(error: DatabaseError, unknown: Option<String>) -> DatabaseError {
+    match unknown {
+        Some(what) if error.is_transient() => DatabaseError::Unknown(what),
+        _ => error,
+    }
 }
 
 /// What can be given arguments, one after another.

@@ -62,6 +62,7 @@ impl Engine {
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
         let poll = self.settings.poll;
         let quiet = Wake::default();
+        let _stops = StopsWhenDropped(stop.clone());
         // Before anything is written: a process that was stopped in the middle of a transaction may hold the store.
         let rescuer = tokio::spawn(run(self.rescuer(), stop.clone(), quiet.clone(), poll));
         let worker = match self.worker().await {
@@ -95,10 +96,8 @@ impl Engine {
 
     /// Claims until told to stop.
     async fn claim_until(&self, worker: Worker, stop: &Stop) -> Worker {
-        let listening = tokio::spawn(hear(worker.pulse(), self.wake.clone()));
         let mut claiming = Claiming(worker);
         run(&mut claiming, stop.clone(), self.wake.clone(), self.settings.poll).await;
-        listening.abort();
         claiming.0
     }
 
@@ -118,7 +117,7 @@ impl Engine {
                     break;
                 }
             }
-            if !worker.is_busy().await? {
+            if !worker.is_busy() {
                 break;
             }
             tokio::select! {
@@ -132,10 +131,12 @@ impl Engine {
     }
 }
 
-/// Wakes the worker when its heartbeat has something to say.
-async fn hear(mut pulse: tokio::sync::watch::Receiver<heartbeat::Pulse>, wake: Wake) {
-    while pulse.changed().await.is_ok() {
-        wake.wake();
+/// Whoever drops the future of an engine wants none of its loops to go on.
+struct StopsWhenDropped(Stop);
+
+impl Drop for StopsWhenDropped {
+    fn drop(&mut self) {
+        self.0.now();
     }
 }
 

@@ -197,6 +197,11 @@ impl Opening {
             wake: wake.clone(),
             hints: hints.clone(),
         };
-        Ok(Refrain { engine, bell: Bell::new(store, wake, hints), stop: Stop::new(), simulated: self.simulated })
+        Ok(Refrain {
+            engine,
+            bell: Bell::new(store, wake, hints),
+            stop: Stop::new(),
+            simulated: self.simulated,
+        })
     }
 }

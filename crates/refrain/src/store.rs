@@ -181,7 +181,8 @@ async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> R
     let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
     let owner: Option<Owner> = retried(|| async {
         let mut transaction = database.write().await?;
-        let found = catalog::STORE_FOUND.bind(id.as_str()).bind(project.as_str()).bind(wanted == Reality::Simulated);
+        let found =
+            catalog::STORE_FOUND.bind(id.as_str()).bind(project.as_str()).bind(wanted == Reality::Simulated);
         transaction.execute(found).await?;
         let owner = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
         transaction.commit(place!("found")).await?;
@@ -192,7 +193,7 @@ async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> R
 }
 
 /// Does a step again while it meets locks, conflicts and lost answers; what else it says is kept as it is.
-async fn settled<T, F: Future<Output = Result<T>>>(mut step: impl FnMut() -> F) -> Result<T> {
+pub(crate) async fn settled<T, F: Future<Output = Result<T>>>(mut step: impl FnMut() -> F) -> Result<T> {
     retried(|| {
         let step = step();
         async {

@@ -46,13 +46,17 @@ pub(crate) async fn fsck(named: &Named) -> Result<Exit, Fault> {
     let refrain = opening.open().await?;
     let findings = refrain.fsck().await?;
     refrain.close().await;
-    let findings: Vec<Finding> =
-        findings.into_iter().map(|one| Finding { what: one.what, row: one.row, detail: one.detail }).collect();
+    let findings: Vec<Finding> = findings
+        .into_iter()
+        .map(|one| Finding { what: one.what, row: one.row, detail: one.detail })
+        .collect();
     let is_clean = findings.is_empty();
     named.output.result(&Findings { store, findings })?;
     if is_clean {
         return Ok(Exit::Done);
     }
-    named.output.say("nothing was changed; stop what uses this store, and restore a backup or repair these rows");
+    named
+        .output
+        .say("nothing was changed; stop what uses this store, and restore a backup or repair these rows");
     Ok(Exit::Failed)
 }

@@ -47,7 +47,8 @@ pub(super) async fn open(
 ) -> Result<Database, DatabaseError> {
     let persistent = !options.to_url_lossy().as_str().contains("statement-cache-capacity=0");
     let options = options.clone().application_name("refrain");
-    let nobody = format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
+    let nobody =
+        format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)

@@ -12,13 +12,15 @@ use refrain_core::state::RunOutcome;
 use tokio::sync::mpsc;
 
 use super::service::Wake;
-use crate::store::Store;
-use crate::store::finish::{Ending, Landed, finish};
+use crate::store::finish::{End, Ending, Landed, finish};
 use crate::store::tick::Ticked;
+use crate::store::{Store, StoreError};
 
 /// The most endings in one transaction.
 const BATCH: usize = 2_000;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a batch may be refused, other than by a store that is away, before each is written by itself.
+const REFUSALS_MAX: u32 = 3;
 
 /// How many members of each lease have not ended yet.
 #[derive(Debug, Clone, Default)]
@@ -114,7 +116,6 @@ pub(crate) async fn record(
 
 impl Counts {
     fn add(&mut self, ending: &Ending, landed: Landed) {
-        use crate::store::finish::End;
         match (landed, &ending.end) {
             (Landed::Lost, _) => {
                 tracing::warn!(
@@ -140,18 +141,44 @@ impl Counts {
     }
 }
 
+/// Says it until it is heard. What cannot be written as it is, and would keep all others waiting, is written as failed.
 async fn insist(store: &Store, worker: i64, endings: &[Ending], emptied: &[i64]) -> Vec<Landed> {
     let mut pause = Duration::from_millis(50);
+    let mut refused = 0;
     loop {
-        match finish(store, worker, endings, emptied).await {
+        let error = match finish(store, worker, endings, emptied).await {
             Ok(landed) => return landed,
-            Err(error) => {
-                tracing::error!(%error, endings = endings.len(), "endings could not be recorded; trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+            Err(error) => error,
+        };
+        let is_for_good = !matches!(&error, StoreError::Database(error) if error.is_transient());
+        refused += u32::from(is_for_good);
+        tracing::error!(%error, endings = endings.len(), "endings could not be recorded; trying again");
+        if refused > REFUSALS_MAX {
+            return one_by_one(store, worker, endings, &error.to_string()).await;
         }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+async fn one_by_one(store: &Store, worker: i64, endings: &[Ending], why: &str) -> Vec<Landed> {
+    let mut landed = Vec::with_capacity(endings.len());
+    for ending in endings {
+        let one = std::slice::from_ref(ending);
+        let recorded = finish(store, worker, one, &[]).await;
+        let recorded = match recorded {
+            Err(_) => {
+                let message = Some(format!("its ending could not be recorded: {}", why.replace('\0', "")));
+                let end = End::Closed { outcome: RunOutcome::Failed, version: None, message };
+                let plain = Ending { end, started_at: None, ..ending.clone() };
+                finish(store, worker, &[plain], &[]).await
+            }
+            recorded => recorded,
+        };
+        let recorded = recorded.ok().and_then(|recorded| recorded.first().copied());
+        landed.push(recorded.unwrap_or(Landed::Lost));
+    }
+    landed
 }
 
 /// A lease is numbered by its worker.

@@ -79,25 +79,39 @@ impl Scheduler {
 
     /// One pass over everything that is due. Gives what was opened.
     pub(crate) async fn pass(&mut self, now: Timestamp) -> Result<Ticked> {
+        self.wake_delayed().await?;
         let mut total = Ticked::default();
         let mut after = Due::FIRST;
         loop {
             let page = due(&self.store, now, after).await?;
             for schedule in &page {
-                total.add(self.schedule(*schedule, now).await?);
+                match self.schedule(*schedule, now).await {
+                    Ok(ticked) => total.add(ticked),
+                    // One that cannot be read must not stand before the others.
+                    Err(StoreError::Broken(what)) => {
+                        tracing::error!(
+                            job = schedule.job,
+                            "a schedule cannot be read, and opens nothing: {what}"
+                        );
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             match page.last() {
                 Some(last) if page.len() == PAGE => after = *last,
-                _ => break,
+                _ => return Ok(total),
             }
         }
+    }
+
+    async fn wake_delayed(&self) -> Result<()> {
         loop {
             let woken = wake(&self.store, WAKE).await?;
             if woken > 0 {
                 self.workers.wake();
             }
             if woken < WAKE {
-                return Ok(total);
+                return Ok(());
             }
         }
     }
@@ -131,8 +145,10 @@ impl Service for &mut Scheduler {
         self.total.add(opened);
         let schedule = next_due(&self.store, now).await?;
         let delayed = next_delayed(&self.store).await?;
+        // One that is still due after a pass belongs to a job that is not known here.
+        let schedule = schedule.filter(|left| !left.is_zero());
         let soonest = schedule.into_iter().chain(delayed).min();
         // A loop's wait is a tenth more or less than asked: an hour must not be asked for at once.
-        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.clamp(Duration::from_millis(1), self.poll))))
+        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.min(self.poll).max(Duration::from_millis(1)))))
     }
 }

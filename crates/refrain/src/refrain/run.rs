@@ -95,6 +95,9 @@ impl Refrain {
             if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, run: record });
             }
+            if record.payload.as_deref() == Some("") {
+                return Err(Error::Forgotten(run.to_owned()));
+            }
             let in_lane = wanted.definition.has_lanes();
             let wish = Reopening { run: id, priority: Priority::Live, in_lane };
             if reopen(self.store(), wish).await? != Reopened::AlreadyOpen {
@@ -112,22 +115,15 @@ impl Refrain {
         let mut worker: Option<Worker> = None;
         let mut rescuer = self.engine.rescuer();
         let mut did = Did::Followed;
-        while self.stop.phase() < Phase::Draining {
+        while did == Did::Followed && self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
-            let Some((row, open)) = show::show(self.store(), id).await? else { break };
-            let Some(open) = open.filter(|open| u64::try_from(open.attempt).unwrap_or(0) <= attempt) else {
-                if row.open && did == Did::Followed && u64::try_from(row.attempt).unwrap_or(0) < attempt {
-                    continue;
-                }
+            let Some((_, Some(open))) = show::show(self.store(), id).await? else { break };
+            if u64::try_from(open.attempt).unwrap_or(0) > attempt {
                 break;
-            };
+            }
             match open.place {
-                Place::Queued if did == Did::Followed => {
-                    let worker = match &mut worker {
-                        Some(worker) => worker,
-                        none => none.insert(self.engine.worker().await?),
-                    };
-                    if worker.one(open.line, id).await? {
+                Place::Queued => {
+                    if self.worker_in(&mut worker).await?.one(open.line, id).await? {
                         did = Did::Ran;
                     }
                 }
@@ -136,22 +132,42 @@ impl Refrain {
                     continue;
                 }
                 // Whoever has it may be dead, and nobody else may be there to notice.
-                Place::Running if did == Did::Followed => drop(rescuer.tick().await?),
-                _ => {}
-            }
-            if did == Did::Ran {
-                break;
+                Place::Running => drop(rescuer.tick().await?),
+                // The one before it may be waiting for somebody to do it.
+                Place::BehindItsLane => {
+                    if let Some((holder, line)) = self.queued_holder(wanted).await? {
+                        self.worker_in(&mut worker).await?.one(line, holder).await?;
+                    }
+                    rescuer.tick().await?;
+                }
             }
             tokio::select! {
                 () = woken => {}
                 () = self.stop.draining() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(LOOK), if did == Did::Followed => {}
+                () = std::future::ready(()), if did == Did::Ran => {}
             }
         }
         if let Some(worker) = worker {
             worker.finish_all(&self.stop, wanted.definition.timeout).await?;
         }
         Ok(did)
+    }
+
+    async fn worker_in<'w>(&self, worker: &'w mut Option<Worker>) -> Result<&'w mut Worker, Error> {
+        Ok(match worker {
+            Some(worker) => worker,
+            none => none.insert(self.engine.worker().await?),
+        })
+    }
+
+    /// The run that holds the lane of another, if nobody has begun it.
+    async fn queued_holder(&self, wanted: &Wanted) -> Result<Option<(i64, Line)>, Error> {
+        let holder = show::lane_holder(self.store(), wanted.number, &wanted.key.to_string()).await?;
+        let Some(holder) = holder else { return Ok(None) };
+        let shown = show::show(self.store(), holder).await?;
+        let queued = shown.and_then(|(_, open)| open).filter(|open| open.place == Place::Queued);
+        Ok(queued.map(|open| (holder, open.line)))
     }
 
     /// Opens the run, or records that it was there. Gives whether it is new.
@@ -187,6 +203,9 @@ impl Refrain {
         if let Some(window) = window {
             let end = window.end().timestamp();
             let is_known = show::find(self.store(), number, &key.to_string()).await?.is_some();
+            if !is_known && key.to_string().contains('/') {
+                return Err(Error::NoScope(run.to_owned()));
+            }
             if !is_known && end > self.store().now().await? {
                 return Err(Error::NotOver { window: window.to_string(), end });
             }

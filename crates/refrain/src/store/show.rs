@@ -147,3 +147,11 @@ pub(crate) async fn count_open(store: &Store) -> Result<u64> {
     let row: Option<(i64,)> = transaction.fetch_optional(catalog::QUEUE_COUNT.bound()).await?;
     Ok(row.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
 }
+
+/// The run that holds the lane in which the run of this key stays.
+pub(crate) async fn lane_holder(store: &Store, job: JobNumber, key: &str) -> Result<Option<i64>> {
+    let mut transaction = store.database.read().await?;
+    let holder = catalog::LANE_HOLDER.bind(job).bind(super::claim::scope_of(key));
+    let row: Option<(i64,)> = transaction.fetch_optional(holder).await?;
+    Ok(row.map(|(run,)| run))
+}

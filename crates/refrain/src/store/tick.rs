@@ -8,13 +8,12 @@
 use jiff::Timestamp;
 use refrain_core::{CatchUp, Pass, RunKey, Scope, Verdict};
 
-use super::claim::into_database;
 use super::enqueue::by_key;
 use super::lanes::{self, Entrant};
 use super::line::{JobNumber, Line, Priority};
-use super::{Result, Store, StoreError, catalog, instant, revisions};
+use super::{Result, Store, catalog, instant, revisions, settled};
 use crate::database::statement::Rows;
-use crate::database::{Transaction, place, retried};
+use crate::database::{Transaction, place};
 use crate::failpoint;
 
 /// The most windows that one tick opens; the rest is opened by the next one.
@@ -66,7 +65,7 @@ pub(super) struct Schedule {
 
 /// Opens what is due at `now`. None if somebody else is at this schedule, or there is none.
 pub(crate) async fn tick(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<Option<Ticked>> {
-    Ok(retried(|| async { ticked(store, scheduled, now).await.map_err(into_database) }).await?)
+    settled(|| ticked(store, scheduled, now)).await
 }
 
 async fn ticked(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<Option<Ticked>> {
@@ -164,7 +163,8 @@ pub(crate) async fn insert(
     }
     ticked.deduplicated = duplicates.len();
     if !duplicates.is_empty() {
-        let rows = Rows::default().texts(duplicates);
+        let none = duplicates.iter().map(|_| None).collect::<Vec<Option<String>>>();
+        let rows = Rows::default().texts(duplicates).texts(none);
         transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
     }
     for priority in [Priority::Live, Priority::CatchUp, Priority::Backfill] {
@@ -220,13 +220,11 @@ pub(crate) async fn open_one(
 ) -> Result<bool> {
     // A person who asks waits for the lane; skipping is for windows that nobody waits for.
     let lane = if while_running == WhileRunning::Skip { WhileRunning::Queue } else { while_running };
-    let opened = retried(|| async {
+    settled(|| async {
         let mut transaction = store.database.write().await?;
-        let ticked = insert(&mut transaction, job, lane, std::slice::from_ref(opening), asked)
-            .await
-            .map_err(into_database)?;
+        let ticked = insert(&mut transaction, job, lane, std::slice::from_ref(opening), asked).await?;
         transaction.commit(place!("open")).await?;
         Ok(ticked.opened > 0)
-    });
-    opened.await.map_err(StoreError::from)
+    })
+    .await
 }

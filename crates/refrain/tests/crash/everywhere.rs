@@ -55,10 +55,9 @@ fn stories() -> Vec<Story> {
 
 fn story(place: &str) -> Story {
     let (before, way) = match place {
-        "beat" | "cancel" | "claim" | "enqueue" | "expand" | "finish" | "found" | "migrate" | "open" | "pause"
-        | "prune" | "pull" | "register" | "register-worker" | "reopen" | "retire" | "schedule" | "tick" | "wake" => {
-            (None, "")
-        }
+        "beat" | "cancel" | "claim" | "enqueue" | "expand" | "finish" | "found" | "migrate" | "open"
+        | "pause" | "prune" | "pull" | "register" | "register-worker" | "reopen" | "retire" | "schedule"
+        | "tick" | "wake" => (None, ""),
         // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
         "finish-leases" => (None, "finish.reply=1*return(lost);"),
         "take-over" => (Some("claim.after-commit=return(kill)"), ""),

@@ -49,7 +49,11 @@ pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &s
     world.touch("drain");
     assert!(newer.wait().await.success());
     let status = older.wait().await;
-    assert_eq!(status.signal(), was_ended.then_some(Signal::KILL.as_raw()), "only on SQLite the holder is ended");
+    assert_eq!(
+        status.signal(),
+        was_ended.then_some(Signal::KILL.as_raw()),
+        "only on SQLite the holder is ended"
+    );
     the_newer_attempt_has_the_word(world).await
 }
 
