@@ -21,6 +21,9 @@ const BUSY: Duration = Duration::from_secs(10);
 const READERS: u32 = 4;
 /// Pages in the log before they are moved into the file: scattered writes gain from moving many at once.
 const CHECKPOINT_PAGES: &str = "4000";
+/// Rows that the thread of a connection may be ahead of its reader: waking one another for every few rows costs more than
+/// the rows. The largest batch that is read is a claim.
+const ROWS: usize = 4_000;
 
 pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
     let path = file_system::prepare(path)?;
@@ -29,6 +32,7 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
         .create_if_missing(false)
         .busy_timeout(BUSY)
         .foreign_keys(false)
+        .row_buffer_size(ROWS)
         .synchronous(SqliteSynchronous::Full);
     let writing =
         options.clone().journal_mode(SqliteJournalMode::Wal).pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
