@@ -11,7 +11,7 @@
 pub(crate) mod address;
 pub(crate) mod error;
 pub(crate) mod file_system;
-mod postgres;
+pub(crate) mod postgres;
 mod sqlite;
 pub(crate) mod statement;
 
