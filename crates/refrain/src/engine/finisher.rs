@@ -4,7 +4,7 @@
 //! says that somebody has taken over.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -17,18 +17,42 @@ use crate::store::finish::{Ending, Landed, finish};
 const BATCH: usize = 2_000;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How many members of each lease have not ended yet.
+/// How many members of each lease have not ended yet, and how many endings are not recorded yet.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Leases(Arc<Mutex<HashMap<i64, usize>>>);
+pub(crate) struct Leases(Arc<Mutex<HeldLeases>>);
+
+#[derive(Debug, Default)]
+struct HeldLeases {
+    members: HashMap<i64, usize>,
+    unrecorded: usize,
+}
 
 impl Leases {
     pub(crate) fn insert(&self, lease: i64, members: usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lease, members);
+        let mut held = self.held();
+        if members > 0 {
+            held.members.insert(lease, members);
+            held.unrecorded += members;
+        }
+    }
+
+    /// Whether a run is in hand, or has ended and is not recorded: it may let another one begin.
+    pub(crate) fn are_held(&self) -> bool {
+        self.held().unrecorded > 0
+    }
+
+    pub(crate) fn recorded(&self, endings: usize) {
+        let mut held = self.held();
+        held.unrecorded = held.unrecorded.saturating_sub(endings);
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldLeases> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts endings off; gives the leases that have no member left.
     fn count_off(&self, endings: &[Ending]) -> Vec<i64> {
-        let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let leases = &mut self.held().members;
         let mut emptied = Vec::new();
         for Ending { held, .. } in endings {
             if let Some(left) = leases.get_mut(&held.lease) {
@@ -74,6 +98,7 @@ pub(crate) async fn record(
             for (ending, landed) in same.iter().zip(landed) {
                 counts.add(ending, landed);
             }
+            leases.recorded(same.len());
         }
         batch.clear();
         wake.wake();

@@ -177,10 +177,14 @@ impl Worker {
     fn spawn(&self, task: Task) {
         let run = task.claimed.run;
         let (under_way, endings, wake) = (self.under_way.clone(), self.endings.clone(), self.wake.clone());
+        let leases = self.leases.clone();
         tokio::spawn(async move {
             match task.execute().await {
                 Ok(ending) => drop(endings.send(ending).await),
-                Err(error) => tracing::error!(run, %error, "an attempt could not be done"),
+                Err(error) => {
+                    tracing::error!(run, %error, "an attempt could not be done");
+                    leases.recorded(1);
+                }
             }
             under_way.end(run);
             wake.wake();
@@ -194,9 +198,10 @@ impl Worker {
         self.under_way.end(run);
     }
 
-    /// Whether anything that we know waits to be claimed, or is in hand.
+    /// Whether anything that we know waits to be claimed, or is in hand, or has ended and is not recorded: the end of a
+    /// run may let the next one of its lane begin.
     pub(crate) async fn is_busy(&self) -> Result<bool> {
-        if self.under_way.len() > 0 {
+        if self.leases.are_held() {
             return Ok(true);
         }
         let lines = due(&self.store, LINES).await?;
