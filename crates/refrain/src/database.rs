@@ -195,6 +195,15 @@ impl Transaction {
         Ok(())
     }
 
+    /// Lets go of everything it held, before this returns.
+    pub(crate) async fn rollback(self) -> Result<()> {
+        match self {
+            Transaction::Sqlite(inner) => inner.rollback().await?,
+            Transaction::Postgres(inner, _) => inner.rollback().await?,
+        }
+        Ok(())
+    }
+
     /// Makes it so.
     pub(crate) async fn commit(self, place: Place) -> Result<()> {
         failpoint::reach(place.before);

@@ -73,7 +73,8 @@ pub(crate) async fn set(
             Some(mut all) => match all.edit(timetable.clone(), covered, now) {
                 Ok(changed) => (all, changed),
                 Err(refrain_core::EditError::StillDue(_)) => {
-                    drop(transaction);
+                    // A tick passes over a schedule that is held, and one that is merely dropped is held for a while.
+                    transaction.rollback().await?;
                     tick(store, scheduled, now).await?;
                     continue;
                 }
