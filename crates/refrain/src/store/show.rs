@@ -83,9 +83,10 @@ pub(crate) async fn find(store: &Store, job: JobNumber, key: &str) -> Result<Opt
     Ok(row.map(|(id,)| id))
 }
 
-/// A run, and its open attempt if it has one.
+/// A run, and its open attempt if it has one: both at one instant, or a run that ends in between would look as if it had
+/// neither an outcome nor an attempt.
 pub(crate) async fn show(store: &Store, run: i64) -> Result<Option<(RunRow, Option<OpenAttempt>)>> {
-    let mut transaction = store.database.read().await?;
+    let mut transaction = store.database.snapshot().await?;
     let row: Option<RunRow> = transaction.fetch_optional(catalog::RUN_SHOW.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
     let open = if row.open { open_attempt(&mut transaction, &row).await? } else { None };
