@@ -175,7 +175,7 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
                 not_before: error.wish(),
                 deadline: None,
             };
-            let message = Some(shortened(error.to_string()));
+            let message = Some(shortened(&error.to_string()));
             match definition.retry.after(&failure, claimed.run.unsigned_abs()) {
                 Again::After(wait) => {
                     let event = RunEvent::Errored;
@@ -200,7 +200,9 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
     }
 }
 
-fn shortened(mut text: String) -> String {
+/// PostgreSQL keeps no text with a NUL: an error that has one could never be recorded, and would be tried for ever.
+fn shortened(text: &str) -> String {
+    let mut text = text.replace('\0', "\u{fffd}");
     if text.len() > MESSAGE_BYTES_MAX {
         let mut end = MESSAGE_BYTES_MAX;
         while !text.is_char_boundary(end) {
