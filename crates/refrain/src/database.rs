@@ -11,7 +11,7 @@
 pub(crate) mod address;
 pub(crate) mod error;
 pub(crate) mod file_system;
-mod postgres;
+pub(crate) mod postgres;
 mod sqlite;
 pub(crate) mod statement;
 
@@ -202,6 +202,15 @@ impl Transaction {
         match self {
             Transaction::Sqlite(inner) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
             Transaction::Postgres(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
+        }
+        Ok(())
+    }
+
+    /// Lets go of everything it held, before this returns.
+    pub(crate) async fn rollback(self) -> Result<()> {
+        match self {
+            Transaction::Sqlite(inner) => inner.rollback().await?,
+            Transaction::Postgres(inner, _) => inner.rollback().await?,
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::{Database, DatabaseError};
 /// goes by statistics, which are missing for a new table and wrong for a queue that fills and empties all day, and then
 /// it sorts a million rows to give the first hundred. So it is told, for the length of the transaction. All of this is
 /// one message and costs no round trip.
-fn begin(how: &str, idle: Duration) -> Arc<str> {
+pub(crate) fn begin(how: &str, idle: Duration) -> Arc<str> {
     format!(
         "begin{how}; set local idle_in_transaction_session_timeout = {}; set local enable_seqscan = off; \
          set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; \

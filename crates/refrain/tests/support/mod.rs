@@ -29,6 +29,9 @@ pub(crate) mod pgbouncer;
 pub(crate) mod proxy;
 pub(crate) mod server;
 
+use address::Address;
+use pgbouncer::PgBouncer;
+
 /// Writes each story once and runs it as `name::sqlite` and `name::postgres`.
 #[macro_export]
 macro_rules! both_databases {
@@ -53,8 +56,16 @@ macro_rules! both_databases {
 
 /// A database that nobody else uses, and that goes when it goes out of scope.
 pub(crate) enum TestDatabase {
-    Sqlite { pool: SqlitePool, _directory: TempDir },
-    Postgres { pool: PgPool, _scratch: Box<Scratch> },
+    Sqlite {
+        pool: SqlitePool,
+        directory: TempDir,
+    },
+    /// The pooler goes first: it holds connections to the database that is then dropped.
+    Postgres {
+        pool: PgPool,
+        pooler: Option<Box<PgBouncer>>,
+        scratch: Box<Scratch>,
+    },
 }
 
 /// A database in the PostgreSQL server. Not a schema: ours has a fixed name, which tests would share.
@@ -97,7 +108,7 @@ impl TestDatabase {
         let options =
             SqliteConnectOptions::new().filename(directory.path().join("test.db")).create_if_missing(true);
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
-        TestDatabase::Sqlite { pool, _directory: directory }
+        TestDatabase::Sqlite { pool, directory }
     }
 
     pub(crate) async fn postgres() -> TestDatabase {
@@ -107,7 +118,31 @@ impl TestDatabase {
         let scratch = Scratch::create(server).await;
         let options = scratch.server.clone().database(&scratch.name);
         let pool = PgPoolOptions::new().max_connections(4).connect_with(options).await.unwrap();
-        TestDatabase::Postgres { pool, _scratch: Box::new(scratch) }
+        TestDatabase::Postgres { pool, pooler: None, scratch: Box::new(scratch) }
+    }
+
+    /// The same, and whoever takes its URL is behind a pooler in transaction mode.
+    pub(crate) async fn pgbouncer() -> TestDatabase {
+        let mut database = TestDatabase::postgres().await;
+        if let TestDatabase::Postgres { pooler, scratch, .. } = &mut database {
+            *pooler = Some(Box::new(PgBouncer::in_front_of(scratch.server.to_url_lossy().as_str()).await));
+        }
+        database
+    }
+
+    /// Where a store in it is opened.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            TestDatabase::Sqlite { directory, .. } => {
+                format!("sqlite:{}", directory.path().join("test.db").display())
+            }
+            TestDatabase::Postgres { pooler: None, scratch, .. } => {
+                Address::of(scratch.server.to_url_lossy().as_str()).url(&scratch.name)
+            }
+            TestDatabase::Postgres { pooler: Some(pooler), scratch, .. } => {
+                format!("{}?statement-cache-capacity=0", pooler.url(&scratch.name))
+            }
+        }
     }
 
     /// Runs a statement with texts bound to its parameters.
@@ -132,13 +167,59 @@ impl TestDatabase {
         }
     }
 
+    /// Runs a text about the tables of a store, which is written as for SQLite. Gives how many rows it changed.
+    pub(crate) async fn store(&self, text: &str) -> u64 {
+        match self {
+            TestDatabase::Sqlite { pool, .. } => {
+                pool.execute(AssertSqlSafe(text)).await.unwrap().rows_affected()
+            }
+            TestDatabase::Postgres { pool, .. } => {
+                pool.execute(AssertSqlSafe(in_schema(text))).await.unwrap().rows_affected()
+            }
+        }
+    }
+
+    /// The rows of a query about the tables of a store, which is written as for SQLite; one column.
+    pub(crate) async fn store_numbers(&self, query: &str) -> Vec<i64> {
+        match self {
+            TestDatabase::Sqlite { pool, .. } => {
+                sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(pool).await.unwrap()
+            }
+            TestDatabase::Postgres { pool, .. } => {
+                sqlx::query_scalar(AssertSqlSafe(in_schema(query))).fetch_all(pool).await.unwrap()
+            }
+        }
+    }
+
+    /// The same for texts.
+    pub(crate) async fn store_texts(&self, query: &str) -> Vec<String> {
+        match self {
+            TestDatabase::Sqlite { pool, .. } => {
+                sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(pool).await.unwrap()
+            }
+            TestDatabase::Postgres { pool, .. } => {
+                sqlx::query_scalar(AssertSqlSafe(in_schema(query))).fetch_all(pool).await.unwrap()
+            }
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, TestDatabase::Sqlite { .. })
     }
 }
 
+/// Tables have a schema there, and a prefix here.
+fn in_schema(text: &str) -> String {
+    text.replace("refrain_", "refrain.")
+}
+
 used_or_not!(
     TestDatabase::sqlite,
+    TestDatabase::pgbouncer,
+    TestDatabase::url,
+    TestDatabase::store,
+    TestDatabase::store_numbers,
+    TestDatabase::store_texts,
     TestDatabase::postgres,
     TestDatabase::execute,
     TestDatabase::texts,

@@ -75,15 +75,22 @@ fn is_at_end(path: &str, end: &str) -> bool {
     path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
 }
 
+/// A crate may name itself among what its tests need: that is how its tests turn on a feature.
 fn forbidden_dependencies(file: &File) -> Vec<Finding> {
-    let Some((_, allowed)) =
+    let Some((own, allowed)) =
         ALLOWED.iter().find(|(name, _)| file.path == format!("crates/{name}/Cargo.toml"))
     else {
         return Vec::new();
     };
     let ours = |line: &str| ALLOWED.map(|(name, _)| name).into_iter().find(|name| names_crate(line, name));
+    let mut section = "";
     file.lines()
-        .filter_map(|(line, text)| Some((line, ours(text)?)))
+        .filter_map(|(line, text)| {
+            section = if text.starts_with('[') { text } else { section };
+            Some((line, section, ours(text)?))
+        })
+        .filter(|(_, section, name)| *section != "[dev-dependencies]" || name != own)
+        .map(|(line, _, name)| (line, name))
         .filter(|(_, name)| !allowed.contains(name))
         .map(|(line, name)| Finding {
             path: file.path.clone(),
@@ -162,6 +169,11 @@ fn a_dependency_against_the_direction_is_found() {
     let core = "crates/refrain-core/Cargo.toml";
     let faults = [(core, "[dependencies]\nrefrain.workspace = true\njiff.workspace = true\n")];
     assert_eq!(super::planted(point_one_way, &faults), [format!("{core}:2")]);
-    let clean = [("crates/refrain/Cargo.toml", "[dependencies]\nrefrain-core.workspace = true\n")];
-    assert!(super::planted(point_one_way, &clean).is_empty());
+    let tested =
+        "[dependencies]\nrefrain-core.workspace = true\n\n[dev-dependencies]\nrefrain = { path = \".\" }\n";
+    assert!(super::planted(point_one_way, &[("crates/refrain/Cargo.toml", tested)]).is_empty());
+    let itself = [("crates/refrain/Cargo.toml", "[dependencies]\nrefrain.workspace = true\n")];
+    assert_eq!(super::planted(point_one_way, &itself).len(), 1, "not among what it is made of");
+    let other = [(core, "[dev-dependencies]\nrefrain.workspace = true\n")];
+    assert_eq!(super::planted(point_one_way, &other).len(), 1, "and no other crate either");
 }

@@ -1,0 +1,184 @@
+//! The schema of the store, as the migrations leave it: written down for each database, and the same in both.
+//!
+//! The pages in `crates/refrain/tests/schema/` are what a reader of a change sees of it; `REFRAIN_BLESS=1` writes
+//! them anew. What must be equal are tables, columns, what may be absent, and what identifies a row; types have other
+//! names.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use refrain::Refrain;
+use sqlx::{PgPool, SqlitePool};
+use support::TestDatabase;
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Table {
+    columns: Vec<Column>,
+    primary: Vec<String>,
+    unique: BTreeSet<Vec<String>>,
+    indexes: BTreeSet<Vec<String>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Column {
+    name: String,
+    kind: String,
+    may_be_absent: bool,
+}
+
+type Schema = BTreeMap<String, Table>;
+
+const POSTGRES_COLUMNS: &str = r#"
+select c.relname::text, a.attname::text,
+    format_type(a.atttypid, a.atttypmod) || case when l.collname = 'C' then ' by bytes' else '' end,
+    not a.attnotnull
+from pg_class as c
+join pg_namespace as n on n.oid = c.relnamespace
+join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+left join pg_collation as l on l.oid = a.attcollation
+where n.nspname = 'refrain' and c.relkind in ('r', 'v')
+order by c.relname, a.attnum"#;
+
+const POSTGRES_INDEXES: &str = r"
+select t.relname::text, i.indisprimary, i.indisunique,
+    array(select a.attname::text from unnest(i.indkey) with ordinality as k (number, place)
+        join pg_attribute as a on a.attrelid = i.indrelid and a.attnum = k.number order by k.place)
+from pg_index as i
+join pg_class as t on t.oid = i.indrelid
+join pg_namespace as n on n.oid = t.relnamespace
+where n.nspname = 'refrain'";
+
+const SQLITE_COLUMNS: &str = r#"
+select substr(t.name, 9), c.name, lower(c.type), c."notnull" = 0 and c.pk = 0, c.pk
+from pragma_table_list as t join pragma_table_info(t.name) as c
+where t.name like 'refrain~_%' escape '~'
+order by t.name, c.cid"#;
+
+const SQLITE_INDEXES: &str = r#"
+select substr(t.name, 9), i."unique" = 1, i.origin,
+    (select group_concat(name, ' ' order by seqno) from pragma_index_info(i.name))
+from pragma_table_list as t join pragma_index_list(t.name) as i
+where t.name like 'refrain~_%' escape '~'"#;
+
+async fn of_postgres(pool: &PgPool) -> Schema {
+    let mut schema = Schema::new();
+    let columns: Vec<(String, String, String, bool)> =
+        sqlx::query_as(POSTGRES_COLUMNS).fetch_all(pool).await.unwrap();
+    for (table, name, kind, may_be_absent) in columns {
+        schema.entry(table).or_default().columns.push(Column { name, kind, may_be_absent });
+    }
+    let indexes: Vec<(String, bool, bool, Vec<String>)> =
+        sqlx::query_as(POSTGRES_INDEXES).fetch_all(pool).await.unwrap();
+    for (table, is_primary, is_unique, columns) in indexes {
+        let table = schema.get_mut(&table).unwrap();
+        match (is_primary, is_unique) {
+            (true, _) => table.primary = columns,
+            (false, true) => drop(table.unique.insert(columns)),
+            (false, false) => drop(table.indexes.insert(columns)),
+        }
+    }
+    schema
+}
+
+async fn of_sqlite(pool: &SqlitePool) -> Schema {
+    let mut schema = Schema::new();
+    let mut primary: BTreeMap<String, Vec<(i64, String)>> = BTreeMap::new();
+    let columns: Vec<(String, String, String, bool, i64)> =
+        sqlx::query_as(SQLITE_COLUMNS).fetch_all(pool).await.unwrap();
+    for (table, name, kind, may_be_absent, place) in columns {
+        if place > 0 {
+            primary.entry(table.clone()).or_default().push((place, name.clone()));
+        }
+        schema.entry(table).or_default().columns.push(Column { name, kind, may_be_absent });
+    }
+    for (table, mut columns) in primary {
+        columns.sort();
+        schema.get_mut(&table).unwrap().primary = columns.into_iter().map(|(_, name)| name).collect();
+    }
+    let indexes: Vec<(String, bool, String, String)> =
+        sqlx::query_as(SQLITE_INDEXES).fetch_all(pool).await.unwrap();
+    for (table, is_unique, origin, columns) in indexes {
+        let columns = columns.split(' ').map(str::to_owned).collect();
+        let table = schema.get_mut(&table).unwrap();
+        match (origin.as_str(), is_unique) {
+            ("pk", _) => assert_eq!(table.primary, columns),
+            (_, true) => drop(table.unique.insert(columns)),
+            (_, false) => drop(table.indexes.insert(columns)),
+        }
+    }
+    schema
+}
+
+fn page(schema: &Schema) -> String {
+    let mut page = String::new();
+    for (name, table) in schema {
+        writeln!(page, "{name}").unwrap();
+        for Column { name, kind, may_be_absent } in &table.columns {
+            writeln!(page, "    {name} {kind}{}", if *may_be_absent { "" } else { " not null" }).unwrap();
+        }
+        let keys =
+            [("primary key", BTreeSet::from([table.primary.clone()])), ("unique", table.unique.clone())];
+        for (what, keys) in keys.into_iter().chain([("index", table.indexes.clone())]) {
+            for columns in keys.iter().filter(|columns| !columns.is_empty()) {
+                writeln!(page, "    {what} ({})", columns.join(", ")).unwrap();
+            }
+        }
+    }
+    page
+}
+
+async fn schemas() -> (Schema, Schema) {
+    let (here, there) = (TestDatabase::sqlite().await, TestDatabase::postgres().await);
+    Refrain::migrate(&here.url()).await.unwrap();
+    Refrain::migrate(&there.url()).await.unwrap();
+    let (TestDatabase::Sqlite { pool: sqlite, .. }, TestDatabase::Postgres { pool: postgres, .. }) =
+        (&here, &there)
+    else {
+        unreachable!()
+    };
+    (of_sqlite(sqlite).await, of_postgres(postgres).await)
+}
+
+#[tokio::test]
+async fn the_schemas_are_as_they_are_written_down() {
+    let (sqlite, postgres) = schemas().await;
+    for (name, schema) in [("sqlite", sqlite), ("postgres", postgres)] {
+        let path = format!("{}/tests/schema/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let page = page(&schema);
+        if std::env::var_os("REFRAIN_BLESS").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(written, page, "tests/schema/{name}.txt is out of date: REFRAIN_BLESS=1 writes it anew");
+    }
+}
+
+#[tokio::test]
+async fn both_databases_have_the_same_tables_columns_and_keys() {
+    let (mut sqlite, mut postgres) = schemas().await;
+    for schema in [&mut sqlite, &mut postgres] {
+        // Of a view neither knows what may be absent.
+        schema.remove("clock").unwrap();
+        schema.values_mut().flat_map(|table| &mut table.columns).for_each(|column| column.kind.clear());
+    }
+    assert!(sqlite.len() > 15, "{:?}", sqlite.keys());
+    assert!(sqlite.keys().eq(postgres.keys()), "{:?} {:?}", sqlite.keys(), postgres.keys());
+    for (name, table) in &sqlite {
+        assert_eq!(table, &postgres[name], "{name}: left SQLite, right PostgreSQL");
+    }
+}
+
+#[tokio::test]
+async fn keys_are_in_the_order_of_their_bytes() {
+    let (_, postgres) = schemas().await;
+    for (name, table) in &postgres {
+        let keys = table.unique.iter().chain(&table.indexes).chain([&table.primary]).flatten();
+        for key in keys {
+            let column = table.columns.iter().find(|column| column.name == *key).unwrap();
+            assert!(!column.kind.starts_with("text") || column.kind.ends_with("by bytes"), "{name}.{key}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Every statement of the store is one that both databases understand, on the tables that the migrations make; and none
+//! of them reads a table from one end to the other that grows with the work.
+//!
+//! A plan is judged on tables that are full, before and after the database has looked at what is in them: a queue that
+//! fills and empties all day is never as the statistics say.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+mod support;
+
+use refrain::{Refrain, testing};
+use serde_json::Value;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Executor, Row, SqlStr};
+use support::TestDatabase;
+
+/// Tables that grow with the work; the others have a row per job, worker or wish of a person.
+const LARGE: [&str; 9] =
+    ["runs", "queue", "delayed", "lanes", "lane_waits", "leases", "attempts", "dedupes", "expansions"];
+
+/// Statements that read all of a large table, or its beginning, and may.
+const MAY_SCAN: [(&str, &str); 3] = [
+    ("sql/fsck/", "a person asked for all of it"),
+    ("sql/queue/count.sql", "a person asked for all of it"),
+    ("sql/dedupe/prune.sql", "the oldest, no more than its limit"),
+];
+
+/// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
+const FILLED: [&str; 10] = [
+    "insert into refrain_jobs (name) values ('one'), ('two'), ('three')",
+    "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
+     insert into refrain_runs (job, attempt, opened_at, open, key, outcome)
+     select 1 + i % 3, 1, 0, i % 10 = 0, 'key-' || i, case when i % 10 = 0 then null else 'done' end from n",
+    "insert into refrain_queue (line, run, lease, attempt, spent, suspicion, lane)
+     select job, id, case when id % 4 = 0 then id else null end, 1, 0, 0, job = 2 from refrain_runs where open",
+    "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+     select id, id, job, 1, 0, 0, job = 2 from refrain_runs where id % 7 = 0",
+    "insert into refrain_lanes (job, scope, run) select job, key, id from refrain_runs where id % 5 = 0",
+    "insert into refrain_lane_waits (job, scope, key, run, line, attempt)
+     select job, '', key, id, job, 1 from refrain_runs where id % 3 = 0",
+    "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
+     select id, id % 500, job, id, id, 0 from refrain_runs where id % 2 = 0",
+    "insert into refrain_attempts (run, number, ended, ended_at) select id, 0, 'errored', 0 from refrain_runs",
+    "insert into refrain_dedupes (run, at, asked) select id, 0, 'enqueue' from refrain_runs",
+    "insert into refrain_expansions (run, scopes, hash) select id, 1, '' from refrain_runs where id % 9 = 0",
+];
+
+async fn migrated(database: &TestDatabase) {
+    Refrain::migrate(&database.url()).await.unwrap();
+}
+
+async fn filled(database: &TestDatabase) {
+    migrated(database).await;
+    for statement in FILLED {
+        assert!(database.store(statement).await > 0, "{statement}");
+    }
+}
+
+fn may_scan(name: &str) -> bool {
+    MAY_SCAN.iter().any(|(beginning, _)| name.starts_with(beginning))
+}
+
+#[tokio::test]
+async fn both_databases_understand_every_statement() {
+    let (here, there) = (TestDatabase::sqlite().await, TestDatabase::postgres().await);
+    migrated(&here).await;
+    migrated(&there).await;
+    let (TestDatabase::Sqlite { pool: here, .. }, TestDatabase::Postgres { pool: there, .. }) =
+        (&here, &there)
+    else {
+        unreachable!()
+    };
+    assert!(testing::statements().len() > 50);
+    for (name, sqlite, postgres) in testing::statements() {
+        let prepared = here.prepare(SqlStr::from_static(sqlite)).await;
+        assert!(prepared.is_ok(), "{name} on SQLite: {}\n{sqlite}", prepared.unwrap_err());
+        let prepared = there.prepare(SqlStr::from_static(postgres)).await;
+        assert!(prepared.is_ok(), "{name} on PostgreSQL: {}\n{postgres}", prepared.unwrap_err());
+    }
+}
+
+#[tokio::test]
+async fn sqlite_finds_every_row_by_an_index() {
+    let database = TestDatabase::sqlite().await;
+    filled(&database).await;
+    let TestDatabase::Sqlite { pool, .. } = &database else { unreachable!() };
+    let mut found = Vec::new();
+    for statistics in ["without statistics", "with statistics"] {
+        for (name, text, _) in testing::statements().into_iter().filter(|(name, ..)| !may_scan(name)) {
+            let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {text}")))
+                .fetch_all(pool)
+                .await
+                .unwrap();
+            let steps = plan.iter().map(|row| row.get::<String, _>("detail"));
+            let scans = steps.filter(|step| scanned(step).is_some_and(|table| LARGE.contains(&table)));
+            found.extend(scans.map(|step| format!("{name}, {statistics}: {step}")));
+        }
+        pool.execute("analyze").await.unwrap();
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let plan = "SCAN refrain_runs USING INDEX sqlite_autoindex_refrain_runs_1";
+    assert_eq!((scanned(plan), scanned("SEARCH runs USING INDEX")), (Some("runs"), None));
+}
+
+/// The table that a step of SQLite's plan reads from one end to the other, by its name or its alias.
+fn scanned(step: &str) -> Option<&str> {
+    let table = step.strip_prefix("SCAN ")?.split(' ').next()?;
+    Some(table.strip_prefix("refrain_").unwrap_or(table))
+}
+
+#[tokio::test]
+async fn postgres_finds_every_row_by_an_index() {
+    let database = TestDatabase::postgres().await;
+    filled(&database).await;
+    let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
+    let mut connection = pool.acquire().await.unwrap();
+    connection.execute(AssertSqlSafe(testing::begin_on_postgres())).await.unwrap();
+    let mut found = Vec::new();
+    for statistics in ["without statistics", "with statistics"] {
+        for (name, _, text) in testing::statements().into_iter().filter(|(name, ..)| !may_scan(name)) {
+            let plan = plan_of(&mut connection, text).await;
+            let mut scans = Vec::new();
+            scans_of(&plan, false, &mut scans);
+            found.extend(scans.into_iter().map(|scan| format!("{name}, {statistics}: {scan}")));
+        }
+        connection.execute("analyze").await.unwrap();
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The plan of a statement for any arguments, of the types that the store binds: integers are always wide.
+async fn plan_of(connection: &mut PgConnection, text: &str) -> Value {
+    connection.execute(AssertSqlSafe(format!("prepare inferred as {text}"))).await.unwrap();
+    let types = "select coalesce(array_to_string(parameter_types, ','), '') from pg_prepared_statements where name = 'inferred'";
+    let types: String = sqlx::query_scalar(types).fetch_one(&mut *connection).await.unwrap();
+    let types: Vec<&str> =
+        types.split(',').map(|one| if one == "integer" { "bigint" } else { one }).collect();
+    let (declared, nothing) = match types.as_slice() {
+        [""] => (String::new(), String::new()),
+        types => (format!("({})", types.join(", ")), format!("({})", vec!["null"; types.len()].join(", "))),
+    };
+    connection.execute(AssertSqlSafe(format!("prepare typed {declared} as {text}"))).await.unwrap();
+    let explain = AssertSqlSafe(format!("explain (format json) execute typed {nothing}"));
+    let plan: Value = {
+        let row = connection.fetch_one(explain).await.unwrap();
+        serde_json::from_str(row.try_get_raw(0).unwrap().as_str().unwrap()).unwrap()
+    };
+    connection.execute("deallocate inferred; deallocate typed").await.unwrap();
+    plan
+}
+
+/// Steps that read a large table from one end to the other. Its beginning, up to a limit, is not that.
+fn scans_of(node: &Value, is_limited: bool, found: &mut Vec<String>) {
+    match node {
+        Value::Array(nodes) => nodes.iter().for_each(|node| scans_of(node, is_limited, found)),
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            let kind = text("Node Type").unwrap_or_default();
+            let reads_all = kind == "Seq Scan"
+                || (kind.starts_with("Index") && fields.get("Index Cond").is_none() && !is_limited);
+            if let Some(table) = text("Relation Name").filter(|table| reads_all && LARGE.contains(table)) {
+                found.push(format!("{kind} of {table}"));
+            }
+            let is_limited = kind == "Limit" || (is_limited && kind == "LockRows");
+            ["Plan", "Plans"].iter().filter_map(|name| fields.get(*name)).for_each(|below| {
+                scans_of(below, is_limited, found);
+            });
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_scan_in_a_plan_is_seen() {
+    let plan = |text: &str| {
+        let mut found = Vec::new();
+        scans_of(&serde_json::from_str(text).unwrap(), false, &mut found);
+        found
+    };
+    let scan = r#"[{"Plan": {"Node Type": "Nested Loop", "Plans": [{"Node Type": "Seq Scan", "Relation Name": "runs"}]}}]"#;
+    assert_eq!(plan(scan), ["Seq Scan of runs"]);
+    let whole = r#"{"Plan": {"Node Type": "Index Scan", "Relation Name": "queue"}}"#;
+    assert_eq!(plan(whole), ["Index Scan of queue"]);
+    let first = r#"{"Plan": {"Node Type": "Limit", "Plans": [{"Node Type": "Index Scan", "Relation Name": "queue"}]}}"#;
+    assert!(plan(first).is_empty());
+    let found =
+        r#"{"Plan": {"Node Type": "Index Scan", "Relation Name": "queue", "Index Cond": "(line = 1)"}}"#;
+    assert!(plan(found).is_empty());
+}
