@@ -25,8 +25,9 @@ macro_rules! begin {
         )
     };
 }
-pub(super) const BEGIN: &str = begin!("begin");
-pub(super) const BEGIN_READ_ONLY: &str = begin!("begin read only");
+/// Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
+pub(super) const BEGIN: &str = begin!("begin isolation level read committed");
+pub(super) const BEGIN_READ_ONLY: &str = begin!("begin isolation level read committed read only");
 pub(super) const BEGIN_READ_AT_ONCE: &str = begin!("begin isolation level repeatable read read only");
 /// For statements that go through whole tables, where the planner knows better.
 pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
