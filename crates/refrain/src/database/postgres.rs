@@ -64,8 +64,9 @@ pub(super) async fn open(
     let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
     let begin = Beginnings {
-        write: begin("", idle),
-        read: begin(" read only", idle),
+        // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
+        write: begin(" isolation level read committed", idle),
+        read: begin(" isolation level read committed read only", idle),
         read_at_once: begin(" isolation level repeatable read read only", idle),
     };
     if replica { Err(DatabaseError::Replica) } else { Ok(Database::Postgres { pool, persistent, begin }) }

@@ -78,10 +78,14 @@ async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timesta
     let covered = schedule.and_then(|schedule| schedule.covered).map(instant).transpose()?;
     let (all, changed) = match revisions::read(&mut transaction, job).await? {
         None => (Revisions::first(timetable.clone(), now)?, true),
-        Some(mut all) => {
-            let changed = all.edit(timetable.clone(), covered, now)?;
-            (all, changed)
-        }
+        Some(mut all) => match all.edit(timetable.clone(), covered, now) {
+            Ok(changed) => (all, changed),
+            Err(error) => {
+                // Let go at once: what is due is opened next, by whoever can hold the schedule.
+                transaction.rollback().await?;
+                return Err(error.into());
+            }
+        },
     };
     let next = all.current().openings(covered).next().map(|opening| opening.tick.as_microsecond());
     if changed {
