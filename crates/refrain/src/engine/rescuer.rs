@@ -107,7 +107,7 @@ impl Service for Rescuer {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::error!(worker = worker.id, %error, "a worker could not be taken over from")
+                    tracing::error!(worker = worker.id, %error, "a worker could not be taken over from");
                 }
             }
         }
