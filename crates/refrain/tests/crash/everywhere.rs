@@ -134,7 +134,37 @@ async fn lost(world: World, story: Story) {
     finish_and_judge(world, &place).await;
 }
 
+/// One of two runs that end together was taken over meanwhile: the other one is ended apart, and killed at that.
+async fn killed_when_ending_alone(world: World, when: &str) {
+    let place = format!("finish-alone.{when}");
+    let failpoints = format!("finish.before-commit=1*sleep(500);{place}=return(kill)");
+    world.done(&["enqueue", "slow", "s", "3"], &[]).await;
+    let mut victim = world.probe(&["serve"], &[("PROBE_LEASE", "2500"), ("FAILPOINTS", &failpoints)]);
+    for _ in 0..3 {
+        victim.wait_for_line("begun slow#s").await;
+    }
+    let taken_over = "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+            select run, (select now from refrain_clock) + 2000000, line, 2, 0, 0, lane from refrain_queue
+            where run = (select id from refrain_runs where key = 's1');
+        delete from refrain_queue where run = (select id from refrain_runs where key = 's1')";
+    world.execute(taken_over).await.unwrap();
+    // While the ending of the first is being written, those of the others come together; or the second comes with it.
+    for run in 0..3 {
+        world.touch(&format!("gate-s{run}"));
+        victim.wait_for_line(&format!("ended slow#s{run}")).await;
+    }
+    assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.told());
+    assert_eq!(world.struck(), [place]);
+    world.done(&["work"], &[]).await;
+    world.assert_settled(numbered("slow#s", 3)).await;
+}
+
 both_databases! {
+    async fn f1_killed_while_the_rest_of_a_batch_is_ended_apart(database) {
+        killed_when_ending_alone(World::like(&database).await, "before-commit").await;
+        killed_when_ending_alone(World::of(database), "after-commit").await;
+    }
+
     async fn f1_killed_before_any_commit_and_run_again_all_is_done_once(database) {
         let mut tales = Vec::new();
         for story in stories() {
