@@ -71,10 +71,9 @@ impl Job for Probe {
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
         note("begun", run);
         match self {
-            Probe::Noop => {}
             Probe::Brief(moment) => tokio::time::sleep(*moment).await,
             Probe::Flaky if run.attempt() == 1 => return Err(JobError::new("fails at first")),
-            Probe::Flaky => {}
+            Probe::Flaky | Probe::Noop => {}
             Probe::Poison if run.key().starts_with("kill") => kill_process(getpid(), Signal::KILL).unwrap(),
             Probe::Poison => tokio::task::yield_now().await,
             Probe::Slow => {
@@ -145,8 +144,9 @@ fn opening() -> Opening {
     let mut opening = queued.into_iter().fold(opening, Opening::job);
     if let Some(start) = variable("PROBE_START") {
         let hourly = timetable("0 * * * *", "hour", &start);
-        let scopes = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
-        let scoped = job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(scopes);
+        let regions = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
+        let scoped =
+            job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(regions);
         let brief = Probe::Brief(Duration::from_millis(5));
         opening = opening.job(job(brief, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
     }
@@ -209,13 +209,20 @@ async fn serve(refrain: &Refrain, until: impl AsyncFn(&StopHandle)) -> Result<()
 }
 
 async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
+    println!("asking");
     let report = refrain.run(name, ask).await?;
     println!("did {:?} {}", report.did, report.run.attempt);
     Ok(())
 }
 
 /// Schedulers side by side, each of which sees the clock go on in steps of its own.
-async fn schedule(refrain: &Refrain, from: Timestamp, minutes: i64, step: i64, tasks: i64) -> Result<(), Error> {
+async fn schedule(
+    refrain: &Refrain,
+    from: Timestamp,
+    minutes: i64,
+    step: i64,
+    tasks: i64,
+) -> Result<(), Error> {
     let schedulers = (0..tasks).map(|task| {
         let refrain = refrain.clone();
         tokio::spawn(async move {
@@ -274,7 +281,9 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
         }
         ["day"] => day(&refrain).await,
         _ => {
-            eprintln!("unknown: {arguments:?}; known are enqueue, offer, work, serve, run, tick, schedule, day");
+            eprintln!(
+                "unknown: {arguments:?}; known are enqueue, offer, work, serve, run, tick, schedule, day"
+            );
             std::process::exit(2);
         }
     }

@@ -42,7 +42,8 @@ both_databases! {
 #[tokio::test]
 async fn f47_a_server_that_is_serializable_by_default_changes_nothing() {
     let database = TestDatabase::postgres().await;
-    let strict = "do $$ begin execute format('alter database %I set default_transaction_isolation = serializable',
+    let strict =
+        "do $$ begin execute format('alter database %I set default_transaction_isolation = serializable',
         current_database()); end $$";
     database.execute(strict, &[]).await.unwrap();
     all_write_at_once(&World::of(database)).await;

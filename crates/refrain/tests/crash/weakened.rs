@@ -17,7 +17,8 @@ const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
 /// The variable that puts weak texts in the place of statements.
 fn weak(statements: &[(&str, &str)]) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/weakened");
-    let entries = statements.iter().map(|(statement, name)| format!("{statement}={}", directory.join(name).display()));
+    let entries =
+        statements.iter().map(|(statement, name)| format!("{statement}={}", directory.join(name).display()));
     entries.collect::<Vec<_>>().join(";")
 }
 
@@ -42,13 +43,19 @@ async fn drop_the_constraint(world: &World) {
     world.execute(&format!("drop table refrain_runs; {without}")).await.unwrap();
 }
 
-/// Eight processes want another attempt at once, while the first of them is slow to say so.
+/// Eight processes want another attempt at once, and the first of them is stopped in the middle of saying so.
 async fn asked_again_by_eight(world: &World, weakened: &str) -> Vec<String> {
     world.done(&["run", "again#a0"], &[]).await;
-    let slowly = [("FAILPOINTS", "reopen.before-commit=1*sleep(500)"), ("REFRAIN_WEAKENED", weakened)];
-    let mut asking: Vec<_> = (0..8).map(|_| world.probe(&["run", "again#a0", "--again"], &slowly)).collect();
+    let (again, weak) = (["run", "again#a0", "--again"], ("REFRAIN_WEAKENED", weakened));
+    let mut first = world.probe(&again, &[weak, ("FAILPOINTS", "reopen.before-commit=1*return(stop)")]);
+    eventually("the first one has stopped", DEADLINE, async || world.struck().len() == 1).await;
+    let mut others: Vec<_> = (0..7).map(|_| world.probe(&again, &[weak])).collect();
+    for other in &mut others {
+        other.wait_for_line("asking").await;
+    }
+    first.signal(Signal::CONT);
     let mut faults = Vec::new();
-    for process in &mut asking {
+    for process in others.iter_mut().chain([&mut first]) {
         let output = process.finish().await;
         if !output.status.success() {
             faults.push(String::from_utf8_lossy(&output.stderr).into_owned());

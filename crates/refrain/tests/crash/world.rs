@@ -10,7 +10,7 @@ use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 use refrain::Refrain;
-use sqlx::{AssertSqlSafe, ConnectOptions, PgPool, SqlitePool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
@@ -39,6 +39,21 @@ pub(crate) struct Recorded {
 enum Pool {
     Sqlite(SqlitePool),
     Postgres(PgPool),
+}
+
+/// A stranger's transaction, in which nothing can be ended.
+pub(crate) enum Hold {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+impl Hold {
+    pub(crate) async fn release(self) {
+        match self {
+            Hold::Sqlite(transaction) => transaction.rollback().await.unwrap(),
+            Hold::Postgres(transaction) => transaction.rollback().await.unwrap(),
+        }
+    }
 }
 
 pub(crate) struct World {
@@ -77,7 +92,11 @@ impl World {
 
     /// The same kind of database, empty.
     pub(crate) async fn like(other: &TestDatabase) -> World {
-        World::of(if other.is_sqlite() { TestDatabase::sqlite().await } else { TestDatabase::postgres().await })
+        World::of(if other.is_sqlite() {
+            TestDatabase::sqlite().await
+        } else {
+            TestDatabase::postgres().await
+        })
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
@@ -112,7 +131,8 @@ impl World {
     /// Runs a probe that must succeed, and gives what it printed.
     pub(crate) async fn done(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
         let output = self.probe(arguments, variables).finish().await;
-        let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let (said, failed) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{arguments:?} ended with {}: {said}\n{failed}", output.status);
         said.into_owned()
     }
@@ -154,6 +174,18 @@ impl World {
         match &self.pool {
             Pool::Sqlite(pool) => statement.execute(pool).await.map(|_| ()),
             Pool::Postgres(pool) => statement.execute(pool).await.map(|_| ()),
+        }
+    }
+
+    /// Keeps everybody from ending a run, until it is released.
+    pub(crate) async fn hold(&self) -> Hold {
+        match &self.pool {
+            Pool::Sqlite(pool) => Hold::Sqlite(pool.begin_with("begin immediate").await.unwrap()),
+            Pool::Postgres(pool) => {
+                let mut transaction = pool.begin().await.unwrap();
+                transaction.execute("select id from refrain.runs for update").await.unwrap();
+                Hold::Postgres(transaction)
+            }
         }
     }
 
@@ -220,16 +252,21 @@ impl World {
             if run.outcome != "done" {
                 faults.push(format!("{} is {}", run.run, run.outcome));
             }
-            let is_told = effects.iter().any(|one| one.has_ended && one.run == run.run && one.attempt == run.attempt);
+            let is_told =
+                effects.iter().any(|one| one.has_ended && one.run == run.run && one.attempt == run.attempt);
             if !is_told && !is_expanded(&run.run) {
-                faults.push(format!("{} is said to be done by attempt {}, and was not", run.run, run.attempt));
+                faults
+                    .push(format!("{} is said to be done by attempt {}, and was not", run.run, run.attempt));
             }
         }
         let done_before = self.history().await.into_iter().filter(|one| one.ends_with(" done"));
-        faults.extend(done_before.filter(|one| !one.starts_with("again#")).map(|one| format!("{one} before")));
+        faults
+            .extend(done_before.filter(|one| !one.starts_with("again#")).map(|one| format!("{one} before")));
         faults.extend(begun_twice(&effects));
         let refrain = Refrain::at(&self.url, PROJECT).unwrap().open().await.unwrap();
-        faults.extend(refrain.fsck().await.unwrap().into_iter().map(|found| format!("{} ({})", found.what, found.row)));
+        faults.extend(
+            refrain.fsck().await.unwrap().into_iter().map(|found| format!("{} ({})", found.what, found.row)),
+        );
         refrain.close().await;
         faults
     }
@@ -258,7 +295,9 @@ fn begun_twice(effects: &[Effect]) -> Vec<String> {
         *begun.entry((&effect.run, effect.attempt)).or_default() += 1;
     }
     let twice = begun.into_iter().filter(|(_, times)| *times > 1);
-    twice.map(|((run, attempt), times)| format!("attempt {attempt} of {run} was begun {times} times")).collect()
+    twice
+        .map(|((run, attempt), times)| format!("attempt {attempt} of {run} was begun {times} times"))
+        .collect()
 }
 
 /// `prefix0`, `prefix1` and so on.

@@ -34,7 +34,9 @@ pub(crate) async fn the_newer_attempt_has_the_word(world: &World) -> Vec<String>
 async fn stop_outside_of_a_transaction(world: &World, process: &ChildProcess) {
     loop {
         process.signal(Signal::STOP);
-        if !world.is_sqlite() || world.execute("pragma busy_timeout = 50; begin immediate; rollback").await.is_ok() {
+        if !world.is_sqlite()
+            || world.execute("pragma busy_timeout = 50; begin immediate; rollback").await.is_ok()
+        {
             return;
         }
         process.signal(Signal::CONT);

@@ -16,7 +16,8 @@ pub(crate) fn are_in_place_and_used(files: &[File]) -> Vec<Finding> {
             // A text that a test puts in the place of a statement, to show that it notices.
             None if path.contains("/tests/crash/weakened/") => {
                 let name = path.rsplit('/').next().unwrap_or_default();
-                let used = files.iter().any(|file| file.is(".rs") && file.text.contains(&format!("\"{name}\"")));
+                let used =
+                    files.iter().any(|file| file.is(".rs") && file.text.contains(&format!("\"{name}\"")));
                 (!used).then_some("no test uses this weakened statement: delete it")
             }
             None => Some("a statement lives in a directory `sql`, a migration in `migrations`: move it"),
