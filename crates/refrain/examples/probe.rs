@@ -6,7 +6,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `PROBE_STORE` | the address of the store |
-//! | `PROBE_DIRECTORY` | where `effects` is written, and where `gate-KEY`, `drain` and `stop` are waited for |
+//! | `PROBE_DIRECTORY` | where `effects` is written, and `gate-KEY[-ATTEMPT]`, `drain[-PID]`, `stop` are waited for |
 //! | `PROBE_LEASE`, `PROBE_BUSY` | milliseconds: of a lease, and for which `hog` keeps every thread busy |
 //! | `PROBE_SLOTS` | how many runs at once |
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
@@ -29,6 +29,7 @@ use rustix::process::{Signal, getpid, kill_process};
 const LOOK: Duration = Duration::from_millis(10);
 /// How many threads drive the jobs.
 const THREADS: usize = 2;
+const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_millis(100) };
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -52,13 +53,13 @@ async fn appears(path: &Path) {
 enum Probe {
     /// Nothing.
     Noop,
-    /// Takes a moment, so that its worker has to say that it is alive.
-    Brief,
+    /// Takes a moment.
+    Brief(Duration),
     /// Fails at first.
     Flaky,
     /// Kills its own process when its key begins with `kill`.
     Poison,
-    /// Waits until its gate is open.
+    /// Waits until its gate is open, or that of this attempt.
     Slow,
     /// Keeps every thread of the runtime busy, and lets nobody else run.
     Hog,
@@ -70,13 +71,19 @@ impl Job for Probe {
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
         note("begun", run);
         match self {
-            Probe::Noop => {}
-            Probe::Brief => tokio::time::sleep(Duration::from_millis(250)).await,
+            Probe::Brief(moment) => tokio::time::sleep(*moment).await,
             Probe::Flaky if run.attempt() == 1 => return Err(JobError::new("fails at first")),
-            Probe::Flaky => {}
+            Probe::Flaky | Probe::Noop => {}
             Probe::Poison if run.key().starts_with("kill") => kill_process(getpid(), Signal::KILL).unwrap(),
             Probe::Poison => tokio::task::yield_now().await,
-            Probe::Slow => appears(&directory().join(format!("gate-{}", run.key()))).await,
+            Probe::Slow => {
+                let gate = directory().join(format!("gate-{}", run.key()));
+                let own = directory().join(format!("gate-{}-{}", run.key(), run.attempt()));
+                tokio::select! {
+                    () = appears(&gate) => {}
+                    () = appears(&own) => {}
+                }
+            }
             Probe::Hog => {
                 let busy = Duration::from_millis(number("PROBE_BUSY", 0));
                 for _ in 1..THREADS {
@@ -100,8 +107,7 @@ fn note(word: &str, run: &Run) {
 }
 
 fn job(probe: Probe, name: &str) -> Definition {
-    let backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_millis(100) };
-    Definition::of(probe).unwrap().named(name).unwrap().retry(Retry { attempts: 2, backoff })
+    Definition::of(probe).unwrap().named(name).unwrap().retry(Retry { attempts: 2, backoff: BACKOFF })
 }
 
 fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
@@ -123,7 +129,9 @@ fn opening() -> Opening {
     };
     let queued = [
         job(Probe::Noop, "noop"),
-        job(Probe::Brief, "limited").concurrency(2),
+        // Long enough for its worker to have to say that it is alive.
+        job(Probe::Brief(Duration::from_millis(250)), "limited").concurrency(2),
+        job(Probe::Brief(Duration::from_millis(20)), "brief").retry(Retry { attempts: 50, backoff: BACKOFF }),
         job(Probe::Flaky, "flaky"),
         job(Probe::Noop, "again"),
         job(Probe::Noop, "called-off"),
@@ -136,11 +144,11 @@ fn opening() -> Opening {
     let mut opening = queued.into_iter().fold(opening, Opening::job);
     if let Some(start) = variable("PROBE_START") {
         let hourly = timetable("0 * * * *", "hour", &start);
-        let scopes = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
+        let regions = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
         let scoped =
-            job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(scopes);
-        opening =
-            opening.job(job(Probe::Noop, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
+            job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(regions);
+        let brief = Probe::Brief(Duration::from_millis(5));
+        opening = opening.job(job(brief, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
     }
     if let Some(start) = variable("PROBE_MINUTES") {
         let minutes = timetable("* * * * *", "1m", &start);
@@ -154,6 +162,14 @@ async fn enqueue(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Re
     let keys = (0..count).map(|at| (format!("{prefix}{at}"), None::<&str>));
     let news = refrain.enqueue_many(job, keys).await?;
     println!("new {}", news.iter().filter(|one| one.is_new()).count());
+    Ok(())
+}
+
+/// The same one by one.
+async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Result<(), Error> {
+    for at in 0..count {
+        refrain.enqueue(job, &format!("{prefix}{at}"), None).await?;
+    }
     Ok(())
 }
 
@@ -171,9 +187,11 @@ async fn work(refrain: &Refrain) -> Result<(), Error> {
 /// Serves until there is a file that says to end.
 async fn serve_until_told(refrain: &Refrain) -> Result<(), Error> {
     let (drain, stop_now) = (directory().join("drain"), directory().join("stop"));
+    let drain_this = directory().join(format!("drain-{}", std::process::id()));
     serve(refrain, async |stop: &StopHandle| {
         tokio::select! {
             () = appears(&drain) => stop.drain(),
+            () = appears(&drain_this) => stop.drain(),
             () = appears(&stop_now) => stop.stop_now(),
         }
     })
@@ -191,6 +209,7 @@ async fn serve(refrain: &Refrain, until: impl AsyncFn(&StopHandle)) -> Result<()
 }
 
 async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
+    println!("asking");
     let report = refrain.run(name, ask).await?;
     println!("did {:?} {}", report.did, report.run.attempt);
     Ok(())
@@ -250,6 +269,7 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
     let refrain = opening().open().await?;
     match *arguments {
         ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
+        ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,
         ["work"] => work(&refrain).await,
         ["serve"] => serve_until_told(&refrain).await,
         ["run", name] => run(&refrain, name, Ask::Once).await,
@@ -261,7 +281,9 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
         }
         ["day"] => day(&refrain).await,
         _ => {
-            eprintln!("unknown: {arguments:?}; known are enqueue, work, serve, run, tick, schedule, day");
+            eprintln!(
+                "unknown: {arguments:?}; known are enqueue, offer, work, serve, run, tick, schedule, day"
+            );
             std::process::exit(2);
         }
     }

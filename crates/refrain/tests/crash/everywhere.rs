@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::pin::Pin;
 
 use rustix::process::Signal;
 use tokio::task::JoinSet;
@@ -40,8 +41,8 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
             read(&path, names);
         } else {
             let text = std::fs::read_to_string(&path).unwrap();
-            let named = text.split("place!(\"").skip(1).filter_map(|rest| rest.split('"').next());
-            names.extend(named.map(str::to_owned));
+            let found = text.split("place!(\"").skip(1).filter_map(|rest| rest.split('"').next());
+            names.extend(found.map(str::to_owned));
         }
     }
 }
@@ -91,8 +92,10 @@ async fn finish_and_judge(world: World, place: &str) {
     tokio::task::spawn_blocking(move || drop(world)).await.unwrap();
 }
 
+type Tale = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Tells all stories, some at a time.
-async fn all<F: Future<Output = ()> + Send + 'static>(tales: impl IntoIterator<Item = F>) {
+async fn all(tales: Vec<Tale>) {
     let mut told = JoinSet::new();
     for tale in tales {
         if told.len() >= AT_ONCE {
@@ -133,27 +136,61 @@ async fn lost(world: World, story: Story) {
     finish_and_judge(world, &place).await;
 }
 
+/// One of two runs that end together was taken over meanwhile: the other one is ended apart, and killed at that.
+async fn killed_when_ending_alone(world: World, when: &str) {
+    let place = format!("finish-alone.{when}");
+    let failpoints = format!("{place}=return(kill)");
+    world.done(&["enqueue", "slow", "s", "3"], &[]).await;
+    let mut victim = world.probe(&["serve"], &[("PROBE_LEASE", "60000"), ("FAILPOINTS", &failpoints)]);
+    for _ in 0..3 {
+        victim.wait_for_line("begun slow#s").await;
+    }
+    let taken_over = "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+            select run, (select now from refrain_clock) + 2000000, line, 2, 0, 0, lane from refrain_queue
+            where run = (select id from refrain_runs where key = 's1');
+        delete from refrain_queue where run = (select id from refrain_runs where key = 's1')";
+    world.execute(taken_over).await.unwrap();
+    // While the ending of the first cannot be written, those of the others come together; or the second comes with it.
+    let hold = world.hold().await;
+    for run in 0..3 {
+        world.touch(&format!("gate-s{run}"));
+        victim.wait_for_line(&format!("ended slow#s{run}")).await;
+    }
+    hold.release().await;
+    assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.told());
+    assert_eq!(world.struck(), [place]);
+    // Its lease is long, so that nothing else is lost on a slow machine; now it runs out.
+    world.execute("update refrain_workers set expires_at = 1").await.unwrap();
+    world.done(&["work"], &[]).await;
+    world.assert_settled(numbered("slow#s", 3)).await;
+}
+
 both_databases! {
+    async fn f1_killed_while_the_rest_of_a_batch_is_ended_apart(database) {
+        killed_when_ending_alone(World::like(&database).await, "before-commit").await;
+        killed_when_ending_alone(World::of(database), "after-commit").await;
+    }
+
     async fn f1_killed_before_any_commit_and_run_again_all_is_done_once(database) {
-        let mut tales = Vec::new();
+        let mut tales: Vec<Tale> = Vec::new();
         for story in stories() {
-            tales.push(killed(World::like(&database).await, story, "before-commit"));
+            tales.push(Box::pin(killed(World::like(&database).await, story, "before-commit")));
         }
         all(tales).await;
     }
 
     async fn f2_killed_after_any_commit_and_run_again_all_is_done_once(database) {
-        let mut tales = Vec::new();
+        let mut tales: Vec<Tale> = Vec::new();
         for story in stories() {
-            tales.push(killed(World::like(&database).await, story, "after-commit"));
+            tales.push(Box::pin(killed(World::like(&database).await, story, "after-commit")));
         }
         all(tales).await;
     }
 
     async fn f4_the_answer_to_any_commit_is_lost_and_nothing_is_done_twice(database) {
-        let mut tales = Vec::new();
+        let mut tales: Vec<Tale> = Vec::new();
         for story in stories() {
-            tales.push(lost(World::like(&database).await, story));
+            tales.push(Box::pin(lost(World::like(&database).await, story)));
         }
         all(tales).await;
     }

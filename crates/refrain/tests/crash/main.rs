@@ -12,8 +12,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod contention;
 mod everywhere;
+mod lanes;
 mod poison;
+mod server;
+mod stopping;
+mod weakened;
 mod windows;
 mod world;
 mod zombies;

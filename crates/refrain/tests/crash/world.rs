@@ -10,7 +10,7 @@ use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 use refrain::Refrain;
-use sqlx::{AssertSqlSafe, ConnectOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
@@ -36,25 +36,58 @@ pub(crate) struct Recorded {
     pub(crate) is_open: bool,
 }
 
+enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+/// A stranger's transaction, in which nothing can be ended.
+pub(crate) enum Hold {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+impl Hold {
+    pub(crate) async fn release(self) {
+        match self {
+            Hold::Sqlite(transaction) => transaction.rollback().await.unwrap(),
+            Hold::Postgres(transaction) => transaction.rollback().await.unwrap(),
+        }
+    }
+}
+
 pub(crate) struct World {
-    pub(crate) database: TestDatabase,
+    pool: Pool,
     url: String,
     directory: tempfile::TempDir,
     start: String,
+    _database: Option<TestDatabase>,
 }
 
 impl World {
     /// A database without a store in it.
     pub(crate) fn of(database: TestDatabase) -> World {
-        let url = match &database {
+        let (pool, url) = match &database {
             TestDatabase::Sqlite { pool, .. } => {
-                format!("sqlite:{}", pool.connect_options().get_filename().display())
+                let url = format!("sqlite:{}", pool.connect_options().get_filename().display());
+                (Pool::Sqlite(pool.clone()), url)
             }
-            TestDatabase::Postgres { pool, .. } => pool.connect_options().to_url_lossy().to_string(),
+            TestDatabase::Postgres { pool, .. } => {
+                (Pool::Postgres(pool.clone()), pool.connect_options().to_url_lossy().to_string())
+            }
         };
+        World { _database: Some(database), ..World::with(pool, url) }
+    }
+
+    /// A database of a server that the test has for itself.
+    pub(crate) fn at(url: &str) -> World {
+        World::with(Pool::Postgres(PgPool::connect_lazy(url).unwrap()), url.to_owned())
+    }
+
+    fn with(pool: Pool, url: String) -> World {
         let hour = Timestamp::now().round((Unit::Hour, 1)).unwrap() - SignedDuration::from_hours(4);
         let start = hour.strftime("%Y-%m-%dT%H:%M").to_string();
-        World { database, url, directory: tempfile::tempdir().unwrap(), start }
+        World { pool, url, directory: tempfile::tempdir().unwrap(), start, _database: None }
     }
 
     /// The same kind of database, empty.
@@ -66,8 +99,8 @@ impl World {
         })
     }
 
-    pub(crate) fn url(&self) -> &str {
-        &self.url
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.pool, Pool::Sqlite(_))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -128,27 +161,43 @@ impl World {
 
     /// Texts from the store; tables are named as on SQLite.
     pub(crate) async fn texts(&self, query: &str) -> Vec<String> {
-        match &self.database {
-            TestDatabase::Sqlite { pool, .. } => {
-                sqlx::query_scalar(AssertSqlSafe(query.to_owned())).fetch_all(pool).await.unwrap()
-            }
-            TestDatabase::Postgres { pool, .. } => {
-                let query = query.replace("refrain_", "refrain.");
-                sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(pool).await.unwrap()
+        let query = AssertSqlSafe(self.in_dialect(query));
+        match &self.pool {
+            Pool::Sqlite(pool) => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+            Pool::Postgres(pool) => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+        }
+    }
+
+    /// Writes to the store behind its back.
+    pub(crate) async fn execute(&self, statement: &str) -> Result<(), sqlx::Error> {
+        let statement = sqlx::raw_sql(AssertSqlSafe(self.in_dialect(statement)));
+        match &self.pool {
+            Pool::Sqlite(pool) => statement.execute(pool).await.map(|_| ()),
+            Pool::Postgres(pool) => statement.execute(pool).await.map(|_| ()),
+        }
+    }
+
+    /// Keeps everybody from ending a run, until it is released.
+    pub(crate) async fn hold(&self) -> Hold {
+        match &self.pool {
+            Pool::Sqlite(pool) => Hold::Sqlite(pool.begin_with("begin immediate").await.unwrap()),
+            Pool::Postgres(pool) => {
+                let mut transaction = pool.begin().await.unwrap();
+                transaction.execute("select id from refrain.runs for update").await.unwrap();
+                Hold::Postgres(transaction)
             }
         }
     }
 
-    pub(crate) async fn execute(&self, statement: &str) {
-        match &self.database {
-            TestDatabase::Sqlite { pool, .. } => {
-                sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(pool).await.unwrap();
-            }
-            TestDatabase::Postgres { pool, .. } => {
-                let statement = statement.replace("refrain_", "refrain.");
-                sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap();
-            }
-        }
+    fn in_dialect(&self, statement: &str) -> String {
+        if self.is_sqlite() { statement.to_owned() } else { statement.replace("refrain_", "refrain.") }
+    }
+
+    /// Whether somebody waits for a lock; PostgreSQL can tell.
+    pub(crate) async fn is_waited_for(&self) -> bool {
+        let waiting = "select locktype from pg_locks join pg_stat_activity using (pid)
+            where not granted and datname = current_database()";
+        !self.texts(waiting).await.is_empty()
     }
 
     pub(crate) async fn runs(&self) -> Vec<Recorded> {
@@ -187,7 +236,7 @@ impl World {
     }
 
     /// What is wrong, of all that must hold when every probe has ended: each of these runs exists once and is done
-    /// once; nothing is open, leased or out of its place; no attempt was begun twice; what the store calls done has
+    /// once; nothing is open or out of its place; no attempt was begun twice; what the store calls done has
     /// been done.
     pub(crate) async fn verdict(&self, expected: &BTreeSet<String>) -> Vec<String> {
         let mut faults = Vec::new();
@@ -219,8 +268,6 @@ impl World {
             refrain.fsck().await.unwrap().into_iter().map(|found| format!("{} ({})", found.what, found.row)),
         );
         refrain.close().await;
-        let leases = self.texts("select cast(id as text) from refrain_leases").await;
-        faults.extend(leases.into_iter().map(|lease| format!("lease {lease} is left")));
         faults
     }
 
