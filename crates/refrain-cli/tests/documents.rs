@@ -77,7 +77,10 @@ fn run(line: &str, desk: &Path) -> Output {
     let program = words.next().unwrap();
     let is_ours = program == "refrain";
     let mut command = Command::new(if is_ours { env!("CARGO_BIN_EXE_refrain") } else { program });
-    command.current_dir(if is_ours { desk.to_owned() } else { root() }).args(words).env_remove("REFRAIN_STORE");
+    command
+        .current_dir(if is_ours { desk.to_owned() } else { root() })
+        .args(words)
+        .env_remove("REFRAIN_STORE");
     if line.starts_with("./test") {
         command.arg("--plan");
     }

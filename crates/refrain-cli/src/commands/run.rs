@@ -67,7 +67,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { run, state, attempt, .. } = self;
         match (self.did, self.ended_at, self.again_at) {
-            ("deduplicated", Some(at), _) => write!(f, "{run}: {state} already, at {at:.0} (attempt {attempt})")?,
+            ("deduplicated", Some(at), _) => {
+                write!(f, "{run}: {state} already, at {at:.0} (attempt {attempt})")?;
+            }
             (_, _, Some(at)) => write!(f, "{run}: {state} again, not before {at:.0} (attempt {attempt})")?,
             ("followed", ..) => write!(f, "{run}: {state} (attempt {attempt}, made elsewhere)")?,
             _ => write!(f, "{run}: {state} (attempt {attempt})")?,
@@ -106,7 +108,9 @@ pub(crate) async fn run(named: &Named, arguments: &Run) -> Result<Exit, Fault> {
             Exit::Interrupted
         }
         () if report.run.standing.is_open() => {
-            output.say("it is tried again by `refrain serve` or `refrain tick`, or by the same command at once");
+            output.say(
+                "it is tried again by `refrain serve` or `refrain tick`, or by the same command at once",
+            );
             Exit::Failed
         }
         () => {

@@ -83,7 +83,8 @@ async fn a_store_of_another_project_or_of_the_future_is_left_alone() {
             connection.execute(statement).await.unwrap();
             connection.close().await.unwrap();
         } else {
-            let statement = "insert into refrain.migrations (number, name, applied_at) values (99, 'later', 0)";
+            let statement =
+                "insert into refrain.migrations (number, name, applied_at) values (99, 'later', 0)";
             scratch.connect().await.execute(statement).await.unwrap();
         }
         for command in COMMANDS {

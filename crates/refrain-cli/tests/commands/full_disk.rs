@@ -48,7 +48,10 @@ fn a_full_disk_stops_a_command_and_leaves_the_store_sound() {
         shell.args(["-rm", "sh"]);
     }
     shell.args(["-c", &script]).current_dir(desk.path());
-    shell.env("REFRAIN", PROGRAM).env("REFRAIN_STORE", "sqlite:store.db").env("LOGS", desk.path().join("logs"));
+    shell
+        .env("REFRAIN", PROGRAM)
+        .env("REFRAIN_STORE", "sqlite:store.db")
+        .env("LOGS", desk.path().join("logs"));
     let told = said(&mut shell);
     let expected = "before\ncode 0\nquiet\ncode 0\nfull\ncode 75\nfull\ncode 75\nafter\ncode 0\nagain\ncode 0\n\
                     before-still\ncode 0\nclean\ncode 0\n";

@@ -1,5 +1,5 @@
 //! The commands as people and machines meet them: real processes, real files, a real server.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
 mod addresses;
 mod files;

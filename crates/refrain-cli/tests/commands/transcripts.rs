@@ -166,7 +166,13 @@ fn what_cannot_be_understood() {
 fn hostile_names_are_names_or_are_refused() {
     let desk = Desk::sqlite();
     let refrain = |argument: &str| crate::support::said(&mut desk.command_of(&["run", argument]));
-    for name in ["noop#'; drop table refrain_runs; --", "noop#../../etc/passwd", "noop#$(reboot)", "noop#%00 🎵", "noop##@/"] {
+    for name in [
+        "noop#'; drop table refrain_runs; --",
+        "noop#../../etc/passwd",
+        "noop#$(reboot)",
+        "noop#%00 🎵",
+        "noop##@/",
+    ] {
         refrain(name).succeeds(&[name, ": done"]);
         refrain(name).succeeds(&[name, "done already"]);
     }
@@ -183,7 +189,9 @@ fn hostile_names_are_names_or_are_refused() {
 fn a_reader_who_has_read_enough_is_no_fault() {
     let desk = Desk::new();
     let mut pipe = std::process::Command::new("sh");
-    pipe.args(["-c", "\"$0\" migrate --print | head -n 1"]).arg(crate::support::PROGRAM).current_dir(desk.path());
+    pipe.args(["-c", "\"$0\" migrate --print | head -n 1"])
+        .arg(crate::support::PROGRAM)
+        .current_dir(desk.path());
     let said = crate::support::said(&mut pipe);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "begin;\n"), "{said:?}");
     assert!(!said.stderr.contains("error"), "{said:?}");
