@@ -15,6 +15,13 @@ Two jobs are built in, and do nothing: `noop`, whose runs are keys, and `noop-ho
 Exit codes: 0 done, also when it was done before; 1 failed; 2 wrong usage, or a file, a right or an address is wrong;
 75 the store is busy, full or cannot be reached: the same command may work later; 130 interrupted.";
 
+const STORE: &str = "Where runs are recorded: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE";
+const STORE_AT_LENGTH: &str = "\
+Where runs are recorded: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE.
+
+Without it, sqlite:.refrain/refrain.db. Others can read a password in the list of processes: put such an address into the
+environment instead.";
+
 /// Run it again. Nothing happens twice.
 ///
 /// A scheduler, worker and ledger for jobs that will run more than once. Results are on stdout, talk is on stderr.
@@ -30,11 +37,15 @@ pub(crate) struct Arguments {
 /// What every command takes.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where runs are recorded: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE.
-    ///
-    /// Without it, sqlite:.refrain/refrain.db. A password is seen by others in the list of processes: rather put such an
-    /// address into the environment.
-    #[arg(long, global = true, value_name = "URL", env = "REFRAIN_STORE", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "REFRAIN_STORE",
+        hide_env_values = true,
+        help = STORE,
+        long_help = STORE_AT_LENGTH
+    )]
     pub(crate) store: Option<String>,
     /// Whose store it is; a store belongs to one project.
     #[arg(long, global = true, value_name = "NAME", default_value = "refrain")]

@@ -27,15 +27,14 @@ impl Named {
         self.store.as_deref().unwrap_or(DEFAULT)
     }
 
-    /// The store, not yet opened, with the jobs that are built in.
+    /// The store, not yet opened, without jobs.
     pub(crate) fn opening(&self) -> Result<Opening, Fault> {
-        let opening = Refrain::at(self.address(), &self.project)?;
-        Ok(built_in::jobs()?.into_iter().fold(opening, Opening::job))
+        Ok(Refrain::at(self.address(), &self.project)?)
     }
 
-    /// The same, with a place to be in.
+    /// The store with the jobs that are built in and a place to be in.
     pub(crate) fn prepared(&self) -> Result<Opening, Fault> {
-        let opening = self.opening()?;
+        let opening = built_in::jobs()?.into_iter().fold(self.opening()?, Opening::job);
         if self.store.is_none() {
             self.make_directory()?;
         }

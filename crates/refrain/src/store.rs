@@ -157,6 +157,11 @@ impl Store {
         Ok(Store { database, ..self.clone() })
     }
 
+    /// Where it is, for people.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     /// The time by the clock of the database, which all machines share.
     pub(crate) async fn now(&self) -> Result<Timestamp> {
         let mut transaction = self.database.read().await?;
@@ -206,7 +211,8 @@ pub(crate) async fn settled<T, F: Future<Output = Result<T>>>(mut step: impl FnM
     .await?
 }
 
-/// Makes a store simulated in which nothing real has happened: no run, and nobody who would make one.
+/// Makes a store simulated in which nothing real has happened: no run, and nobody who would make one. Timetables that
+/// somebody has put in force by the real clock begin anew.
 async fn simulate(database: &Database) -> Result<Reality> {
     let mut transaction = database.write().await?;
     transaction.execute(catalog::STORE_SIMULATE.bind(true)).await?;
@@ -215,6 +221,8 @@ async fn simulate(database: &Database) -> Result<Reality> {
     if last != Some((0,)) || worker.is_some() {
         return Err(StoreError::Real);
     }
+    transaction.execute(catalog::SCHEDULE_FORGET.bound()).await?;
+    transaction.execute(catalog::REVISION_FORGET.bound()).await?;
     transaction.commit(place!("simulate")).await?;
     Ok(Reality::Simulated)
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use refrain::core::RunName;
 use refrain::core::state::RunOutcome;
-use refrain::{Ask, Did, Place, RunReport};
+use refrain::{Ask, Did, Place, Refrain, RunRecord, RunReport};
 use serde::Serialize;
 
 use crate::cli::Run;
@@ -27,13 +28,13 @@ struct Report {
 }
 
 impl Report {
-    fn of(name: &str, RunReport { did, run }: &RunReport) -> Report {
+    fn of(name: &RunName, RunReport { did, run }: &RunReport, message: Option<String>) -> Report {
         let again_at = match run.place {
             Some(Place::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
             _ => None,
         };
         Report {
-            run: name.to_owned(),
+            run: name.to_string(),
             did: match did {
                 Did::Ran => "ran",
                 Did::Followed => "followed",
@@ -44,7 +45,7 @@ impl Report {
             started_at: run.started_at,
             ended_at: run.ended_at,
             again_at,
-            message: run.message.clone(),
+            message,
             counts: counts(*did, run.standing.outcome, run.standing.is_open()),
         }
     }
@@ -67,11 +68,11 @@ impl fmt::Display for Report {
         let Report { run, state, attempt, .. } = self;
         match (self.did, self.ended_at, self.again_at) {
             ("deduplicated", Some(at), _) => {
-                write!(f, "{run} was {state} already, at {at:.0} (attempt {attempt})")?
+                write!(f, "{run}: {state} already, at {at:.0} (attempt {attempt})")?;
             }
-            (_, _, Some(at)) => write!(f, "{run} is {state} again, not before {at:.0} (attempt {attempt})")?,
-            ("followed", ..) => write!(f, "{run} is {state} (attempt {attempt}, made elsewhere)")?,
-            _ => write!(f, "{run} is {state} (attempt {attempt})")?,
+            (_, _, Some(at)) => write!(f, "{run}: {state} again, not before {at:.0} (attempt {attempt})")?,
+            ("followed", ..) => write!(f, "{run}: {state} (attempt {attempt}, made elsewhere)")?,
+            _ => write!(f, "{run}: {state} (attempt {attempt})")?,
         }
         if let Some(message) = &self.message {
             write!(f, ": {}", harmless(message))?;
@@ -82,6 +83,7 @@ impl fmt::Display for Report {
 
 pub(crate) async fn run(named: &Named, arguments: &Run) -> Result<Exit, Fault> {
     let output = named.output;
+    let name: RunName = arguments.run.parse()?;
     let signals = Signals::listen()?;
     let refrain = named.prepared()?.open().await?;
     let ask = if arguments.again { Ask::Again } else { Ask::Once };
@@ -89,8 +91,9 @@ pub(crate) async fn run(named: &Named, arguments: &Run) -> Result<Exit, Fault> {
     let work = refrain.run(&arguments.run, ask);
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
+    let message = said_last(&refrain, &report.run).await?;
     refrain.close().await;
-    output.result(&Report::of(&arguments.run, &report))?;
+    output.result(&Report::of(&name, &report, message))?;
     Ok(match () {
         () if report.did == Did::Deduplicated => {
             output.say("nothing was done; add --again for another attempt");
@@ -115,4 +118,12 @@ pub(crate) async fn run(named: &Named, arguments: &Run) -> Result<Exit, Fault> {
             Exit::Failed
         }
     })
+}
+
+/// What the last attempt said that ended; of an open run it stands with the attempts before.
+async fn said_last(refrain: &Refrain, run: &RunRecord) -> Result<Option<String>, Fault> {
+    if !run.standing.is_open() {
+        return Ok(run.message.clone());
+    }
+    Ok(refrain.attempts(run).await?.pop().and_then(|attempt| attempt.message))
 }

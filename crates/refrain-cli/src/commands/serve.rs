@@ -10,12 +10,9 @@ use crate::store::Named;
 pub(crate) async fn serve(named: &Named) -> Result<Exit, Fault> {
     let output = named.output;
     let signals = Signals::listen()?;
-    let opening = named.prepared()?;
-    let address = opening.address();
-    let refrain = opening.open().await?;
+    let refrain = named.prepared()?.open().await?;
     let serving = refrain.serve();
     let stop = serving.stop_handle();
-    output.say(format_args!("serving {address}; Ctrl-C or SIGTERM drains it"));
     let steps = [Step::Drain, Step::StopNow];
     let Ended { result, is_interrupted } =
         signals.see_through(serving.into_future(), &stop, &steps, output).await;

@@ -65,7 +65,7 @@ pub(crate) async fn tick(named: &Named, arguments: &Tick) -> Result<Exit, Fault>
             Exit::Interrupted
         }
         Counts { failed: 1.., .. } => {
-            output.say("do one again by its name: refrain run JOB@WINDOW");
+            output.say("do one again by its name: refrain run JOB@WINDOW or JOB#KEY");
             Exit::Failed
         }
         _ => {

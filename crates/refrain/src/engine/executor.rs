@@ -77,6 +77,11 @@ impl Task {
             Ok(run) => self.perform(run, &held).await,
             Err(error) => Verdict::Failed(JobError::for_good(error.to_string())),
         };
+        if let Verdict::Failed(error) = &result {
+            let (job, key, attempt) = (&self.definition.name, &self.claimed.key, self.claimed.attempt);
+            // As a text it is quoted: what a job says must not move the cursor of a terminal.
+            tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed");
+        }
         let end = classify(&self.definition, &self.claimed, result);
         Ending { held, started_at, end }
     }

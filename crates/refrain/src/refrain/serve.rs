@@ -50,7 +50,10 @@ impl IntoFuture for Serving {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             match self.engine.store.reality {
-                Reality::Real => Ok(self.engine.serve(self.stop).await?),
+                Reality::Real => {
+                    tracing::info!(store = self.engine.store.address(), "serving");
+                    Ok(self.engine.serve(self.stop).await?)
+                }
                 Reality::Simulated => Err(StoreError::Simulated.into()),
             }
         })
