@@ -42,7 +42,8 @@ impl Processes {
     pub(crate) fn used(&self) -> Result<Used> {
         let here = stat(std::process::id()).ok_or("there is no /proc")?.seconds;
         let Some(server) = self.server else { return Ok(Used { here, server: None }) };
-        let all = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let all =
+            fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
         let tree = all.filter_map(|process| Some((process, stat(process)?)));
         let tree = tree.filter(|(process, stat)| *process == server || stat.parent == server);
         Ok(Used { here, server: Some(tree.map(|(_, stat)| stat.seconds).sum()) })

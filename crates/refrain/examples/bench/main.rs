@@ -48,7 +48,8 @@ impl Plan {
                 "--quick" => plan.is_quick = true,
                 "--json" => plan.is_json = true,
                 "--repetitions" => {
-                    let number = words.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+                    let number =
+                        words.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
                     plan.repetitions = number.ok_or("--repetitions takes a number")?;
                 }
                 name if WORKLOADS.contains(&name) => plan.workloads.push(word),

@@ -68,7 +68,12 @@ impl Report {
         println!("|---|---|---|---|---|---|");
         for Line { database, figure } in &self.lines {
             let (target, verdict) = (figure.target.shown(figure.unit), figure.verdict());
-            println!("| {database} | {} | {} | {target} | {verdict} | {} |", figure.what, figure.shown(), figure.context);
+            println!(
+                "| {database} | {} | {} | {target} | {verdict} | {} |",
+                figure.what,
+                figure.shown(),
+                figure.context
+            );
         }
     }
 }
@@ -104,7 +109,11 @@ impl Figure {
         };
         let least = self.values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let spread = if self.values.len() > 1 { format!(" ({}–{})", show(least), show(most)) } else { String::new() };
+        let spread = if self.values.len() > 1 {
+            format!(" ({}–{})", show(least), show(most))
+        } else {
+            String::new()
+        };
         format!("{}{unit}{spread}", show(median(&self.values)))
     }
 
@@ -121,7 +130,8 @@ impl Figure {
 
 impl Target {
     fn shown(self, unit: Unit) -> String {
-        let show = |value: f64| if unit == Unit::Core { format!("{} %", value * 100.0) } else { value.to_string() };
+        let show =
+            |value: f64| if unit == Unit::Core { format!("{} %", value * 100.0) } else { value.to_string() };
         match self {
             Target::AtLeast(value) => format!("≥ {}", show(value)),
             Target::AtMost(value) => format!("≤ {}", show(value)),
@@ -137,7 +147,11 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 pub(crate) fn percentile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a length is a place in it")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a part of a length is a place in it"
+    )]
     let at = (part * sorted.len() as f64) as usize;
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }

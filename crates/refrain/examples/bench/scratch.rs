@@ -51,9 +51,14 @@ impl Server {
         let mut plain = self.connect(&scratch).await?;
         let names: &[&str] = match self {
             Server::Sqlite(_) => &["journal_mode", "synchronous", "wal_autocheckpoint", "page_size"],
-            Server::Postgres(_) => {
-                &["server_version", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers"]
-            }
+            Server::Postgres(_) => &[
+                "server_version",
+                "fsync",
+                "synchronous_commit",
+                "full_page_writes",
+                "wal_sync_method",
+                "shared_buffers",
+            ],
         };
         let mut settings = Vec::new();
         for name in names {
@@ -88,7 +93,9 @@ impl Server {
                 }
                 Ok(())
             }
-            Server::Postgres(_) => self.administer(&format!("drop database {} with (force)", scratch.name)).await,
+            Server::Postgres(_) => {
+                self.administer(&format!("drop database {} with (force)", scratch.name)).await
+            }
         }
     }
 
@@ -107,9 +114,10 @@ impl Server {
         Ok(match self {
             Server::Sqlite(_) => {
                 let options: SqliteConnectOptions = scratch.address.parse()?;
-                let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-                let options = options.busy_timeout(Duration::from_secs(10)).pragma("wal_autocheckpoint", "4000");
-                Plain::Sqlite(options.connect().await?)
+                let options =
+                    options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
+                let options = options.busy_timeout(Duration::from_secs(10)).row_buffer_size(4_000);
+                Plain::Sqlite(options.pragma("wal_autocheckpoint", "4000").connect().await?)
             }
             Server::Postgres(options) => {
                 let options = options.as_ref().clone().database(&scratch.name);
@@ -161,7 +169,8 @@ impl Plain {
 
     /// The number of a job, which is made if there is none.
     pub(crate) async fn job(&mut self, name: &str) -> Result<i64> {
-        self.run(&format!("insert into refrain_jobs (name) values ('{name}') on conflict do nothing")).await?;
+        self.run(&format!("insert into refrain_jobs (name) values ('{name}') on conflict do nothing"))
+            .await?;
         self.number(&format!("select cast(id as bigint) from refrain_jobs where name = '{name}'")).await
     }
 

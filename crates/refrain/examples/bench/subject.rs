@@ -61,7 +61,8 @@ impl Subject {
     pub(crate) async fn enqueue(&self, keys: &[String], batch: usize) -> Result<Duration> {
         let begun = Instant::now();
         for chunk in keys.chunks(batch) {
-            let news = self.refrain.enqueue_many(Noop::NAME, chunk.iter().map(|key| (key, Some("0")))).await?;
+            let news =
+                self.refrain.enqueue_many(Noop::NAME, chunk.iter().map(|key| (key, Some("0")))).await?;
             if !news.iter().all(|one| one.is_new()) {
                 return Err("a key was there already".into());
             }

@@ -28,7 +28,12 @@ pub(super) async fn enqueue(connection: &mut PgConnection, job: i64, keys: &[Str
     Ok(transaction.commit().await?)
 }
 
-pub(super) async fn claim(connection: &mut PgConnection, job: i64, lease: i64, limit: i64) -> Result<Vec<Taken>> {
+pub(super) async fn claim(
+    connection: &mut PgConnection,
+    job: i64,
+    lease: i64,
+    limit: i64,
+) -> Result<Vec<Taken>> {
     let mut transaction = connection.begin().await?;
     let taken: Vec<Taken> = sqlx::query_as(
         "select queue.run, runs.key, runs.payload
@@ -60,7 +65,12 @@ pub(super) async fn claim(connection: &mut PgConnection, job: i64, lease: i64, l
     Ok(taken)
 }
 
-pub(super) async fn finish(connection: &mut PgConnection, job: i64, lease: i64, ended: &[Ended]) -> Result<()> {
+pub(super) async fn finish(
+    connection: &mut PgConnection,
+    job: i64,
+    lease: i64,
+    ended: &[Ended],
+) -> Result<()> {
     let runs: Vec<i64> = ended.iter().map(|one| one.run).collect();
     let mut transaction = connection.begin().await?;
     sqlx::query(

@@ -28,7 +28,12 @@ pub(super) async fn enqueue(connection: &mut SqliteConnection, job: i64, keys: &
     Ok(transaction.commit().await?)
 }
 
-pub(super) async fn claim(connection: &mut SqliteConnection, job: i64, lease: i64, limit: i64) -> Result<Vec<Taken>> {
+pub(super) async fn claim(
+    connection: &mut SqliteConnection,
+    job: i64,
+    lease: i64,
+    limit: i64,
+) -> Result<Vec<Taken>> {
     let mut transaction = connection.begin_with("begin immediate").await?;
     let taken: Vec<Taken> = sqlx::query_as(
         "select queue.run, runs.key, runs.payload
@@ -40,12 +45,14 @@ pub(super) async fn claim(connection: &mut SqliteConnection, job: i64, lease: i6
     .fetch_all(&mut *transaction)
     .await?;
     let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Ok(taken) };
-    sqlx::query("update refrain_queue set lease = $1 where line = $2 and run in (select value from json_each($3))")
-        .bind(lease)
-        .bind(job)
-        .bind(list(taken.iter().map(|taken| taken.run))?)
-        .execute(&mut *transaction)
-        .await?;
+    sqlx::query(
+        "update refrain_queue set lease = $1 where line = $2 and run in (select value from json_each($3))",
+    )
+    .bind(lease)
+    .bind(job)
+    .bind(list(taken.iter().map(|taken| taken.run))?)
+    .execute(&mut *transaction)
+    .await?;
     sqlx::query(
         "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
          values ($1, 1, $2, $3, $4, (select now from refrain_clock))",
@@ -60,14 +67,19 @@ pub(super) async fn claim(connection: &mut SqliteConnection, job: i64, lease: i6
     Ok(taken)
 }
 
-pub(super) async fn finish(connection: &mut SqliteConnection, job: i64, lease: i64, ended: &[Ended]) -> Result<()> {
+pub(super) async fn finish(
+    connection: &mut SqliteConnection,
+    job: i64,
+    lease: i64,
+    ended: &[Ended],
+) -> Result<()> {
     let rows: Vec<_> = ended.iter().map(|one| (one.run, one.outcome, one.started_at)).collect();
     let mut transaction = connection.begin_with("begin immediate").await?;
     sqlx::query(
         "update refrain_runs as runs
          set open = false, outcome = r.outcome, attempt = 1, version = 1, started_at = r.started_at,
              ended_at = (select now from refrain_clock), worker = 1
-         from (select value ->> 0 as run, value ->> 1 as outcome, value ->> 2 as started_at from json_each($1)) as r
+         from (select value ->> 0 as run, value ->> 1 as outcome, value ->> 2 as started_at from jsonb_each($1)) as r
          where runs.id = r.run and runs.open",
     )
     .bind(serde_json::to_string(&rows)?)

@@ -57,7 +57,10 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     let values = with_many.iter().zip(&with_few).map(|(many, few)| many / few).collect();
     let context = format!("{:.2} ms, {:.2} ms", median(&with_many) * 1e3, median(&with_few) * 1e3);
     let what = format!("a tick with {DUE} due among {count}, against among {FEW}");
-    report.add(server.name(), Figure { what, unit: Unit::Times, values, target: Target::AtMost(FLAT), context });
+    report.add(
+        server.name(),
+        Figure { what, unit: Unit::Times, values, target: Target::AtMost(FLAT), context },
+    );
     many.close(server).await?;
     few.close(server).await
 }
@@ -87,9 +90,13 @@ async fn rest(plan: &Plan, server: &Server, many: &Scheduled, count: u32, report
     if !there.is_empty() {
         context = format!("server {:.2} %; {context}", median(&there) * 100.0);
     }
-    let values = here.iter().enumerate().map(|(at, here)| here + there.get(at).copied().unwrap_or(0.0)).collect();
+    let values =
+        here.iter().enumerate().map(|(at, here)| here + there.get(at).copied().unwrap_or(0.0)).collect();
     let what = format!("idle with {count} schedules, process and server");
-    report.add(server.name(), Figure { what, unit: Unit::Core, values, target: Target::AtMost(HARDLY), context });
+    report.add(
+        server.name(),
+        Figure { what, unit: Unit::Core, values, target: Target::AtMost(HARDLY), context },
+    );
     Ok(())
 }
 
@@ -123,7 +130,11 @@ impl Scheduled {
         let begun = Instant::now();
         let opened = self.refrain.open_due(now).await?;
         let took = begun.elapsed().as_secs_f64();
-        if opened.opened == u64::from(DUE) { Ok(took) } else { Err(format!("{opened:?} in group {group}").into()) }
+        if opened.opened == u64::from(DUE) {
+            Ok(took)
+        } else {
+            Err(format!("{opened:?} in group {group}").into())
+        }
     }
 
     async fn close(self, server: &Server) -> Result<()> {

@@ -66,7 +66,8 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
         let (with, without) = (of(&with), of(&without));
         let values = with.iter().zip(&without).map(|(with, without)| with / without).collect();
         let context = format!("{:.1} ms, {:.1} ms without", median(&with) * 1e3, median(&without) * 1e3);
-        let what = format!("pickup {name} of short runs, 1 % of {} s among them, against none", long.as_secs());
+        let what =
+            format!("pickup {name} of short runs, 1 % of {} s among them, against none", long.as_secs());
         let figure = Figure { what, unit: Unit::Times, values, target: Target::AtMost(BEARABLE), context };
         report.add(server.name(), figure);
     }
@@ -111,7 +112,8 @@ async fn offer(refrain: &Refrain, waits: &Waits, load: Load) -> Result<usize> {
             continue;
         }
         short += usize::from(!is_long);
-        let payload = serde_json::to_string(&(waits.since.elapsed(), if is_long { load.long } else { SHORT }))?;
+        let payload =
+            serde_json::to_string(&(waits.since.elapsed(), if is_long { load.long } else { SHORT }))?;
         let refrain = refrain.clone();
         offers.spawn(async move { refrain.enqueue(Timed::NAME, &format!("{at:08}"), Some(&payload)).await });
     }
