@@ -116,9 +116,8 @@ impl Server {
                 let options: SqliteConnectOptions = scratch.address.parse()?;
                 let options =
                     options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-                let options =
-                    options.busy_timeout(Duration::from_secs(10)).pragma("wal_autocheckpoint", "4000");
-                Plain::Sqlite(options.connect().await?)
+                let options = options.busy_timeout(Duration::from_secs(10)).row_buffer_size(4_000);
+                Plain::Sqlite(options.pragma("wal_autocheckpoint", "4000").connect().await?)
             }
             Server::Postgres(options) => {
                 let options = options.as_ref().clone().database(&scratch.name);
