@@ -240,7 +240,8 @@ where
     let mut pause = Duration::from_millis(5);
     let mut unknown = None;
     for _ in 0..RETRIES {
-        match step().await {
+        // In a box: a transaction's future is large, and everything that waits for one would be as large.
+        match Box::pin(step()).await {
             Err(error) if error.is_worth_a_retry() => {
                 if let DatabaseError::Unknown(what) = &error {
                     unknown = Some(what.clone());
@@ -253,7 +254,7 @@ where
             settled => return settled.map_err(|error| still_unknown(error, unknown)),
         }
     }
-    step().await.map_err(|error| still_unknown(error, unknown))
+    Box::pin(step()).await.map_err(|error| still_unknown(error, unknown))
 }
 
 /// A step of which one answer was lost, and that could not be asked about since, may have been done.

@@ -75,7 +75,7 @@ impl Plan {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match measure().await {
+    match Box::pin(measure()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error}");

@@ -52,7 +52,7 @@ impl IntoFuture for Serving {
             match self.engine.store.reality {
                 Reality::Real => {
                     tracing::info!(store = self.engine.store.address(), "serving");
-                    Ok(self.engine.serve(self.stop).await?)
+                    Ok(Box::pin(self.engine.serve(self.stop)).await?)
                 }
                 Reality::Simulated => Err(StoreError::Simulated.into()),
             }

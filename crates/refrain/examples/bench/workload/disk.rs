@@ -56,7 +56,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
 /// Durable writes a second, of one page over and over.
 fn flushes(path: &std::path::Path) -> Result<f64> {
     let file = File::create(path)?;
-    file.write_all_at(&[1; 1 << 20], 0)?;
+    file.write_all_at(&vec![1; 1 << 20], 0)?;
     file.sync_all()?;
     let begun = Instant::now();
     let mut count = 0_u32;

@@ -66,25 +66,31 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
 }
 
 /// What the engine and the server use while nothing is due.
-async fn rest(plan: &Plan, server: &Server, many: &Scheduled, count: u32, report: &mut Report) -> Result<()> {
+async fn rest(
+    asked: &Plan,
+    server: &Server,
+    many: &Scheduled,
+    count: u32,
+    report: &mut Report,
+) -> Result<()> {
     let mut plain = server.connect(&many.scratch).await?;
     plain.settle().await?;
     let processes = Processes::of(&mut plain).await?;
     let serving = many.refrain.serve();
     let stop = serving.stop_handle();
-    let served = tokio::spawn(serving.into_future());
+    let engine = tokio::spawn(serving.into_future());
     tokio::time::sleep(WARM).await;
     let (mut here, mut there) = (Vec::new(), Vec::new());
-    for _ in 0..plan.repetitions {
+    for _ in 0..asked.repetitions {
         let (before, begun) = (processes.used()?, Instant::now());
-        tokio::time::sleep(Duration::from_secs(plan.either(10, 20))).await;
+        tokio::time::sleep(Duration::from_secs(asked.either(10, 20))).await;
         let (after, took) = (processes.used()?, begun.elapsed().as_secs_f64());
         here.push((after.here - before.here) / took);
         let server = after.server.zip(before.server).map(|(after, before)| (after - before) / took);
         there.extend(server);
     }
     stop.drain();
-    served.await??;
+    engine.await??;
     plain.close().await?;
     let mut context = format!("{count} schedules registered in {:.1} s", many.took.as_secs_f64());
     if !there.is_empty() {

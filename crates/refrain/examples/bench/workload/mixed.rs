@@ -83,7 +83,7 @@ async fn pickups(server: &Server, load: Load) -> Result<Vec<f64>> {
     let refrain = Refrain::at(&scratch.address, "bench")?.settings(settings).job(job).open().await?;
     let serving = refrain.serve();
     let stop = serving.stop_handle();
-    let served = tokio::spawn(serving.into_future());
+    let engine = tokio::spawn(serving.into_future());
     let short = offer(&refrain, &waits, load).await?;
     loop {
         let more = waits.more.notified();
@@ -93,7 +93,7 @@ async fn pickups(server: &Server, load: Load) -> Result<Vec<f64>> {
         more.await;
     }
     stop.stop_now();
-    served.await??;
+    engine.await??;
     refrain.close().await;
     server.remove(scratch).await?;
     let seconds = waits.seconds.lock().unwrap_or_else(PoisonError::into_inner);
