@@ -117,9 +117,9 @@ impl Worker {
         let count = runs.len();
         self.leases.insert(wish.lease, count);
         for claimed in runs {
-            let suspicion = claimed.attempts().suspicion;
+            let may_begin = may_begin(claimed.attempts().suspicion, self.under_way.len());
             let task = self.task(line, definition, wish.lease, claimed);
-            if may_begin(suspicion, self.under_way.len()) {
+            if may_begin {
                 self.drained_for = None;
                 self.spawn(task);
             } else {
