@@ -64,7 +64,8 @@ async fn f47_an_ending_that_is_caught_in_a_deadlock_is_done_again() {
     let mut transaction = stranger.begin().await.unwrap();
     transaction.execute("select run from refrain.queue for update").await.unwrap();
     world.touch("gate-s0");
-    eventually("the ending waits", DEADLINE, async || world.is_waited_for().await).await;
+    eventually("the ending waits", DEADLINE, async || world.is_waiting("delete from refrain.queue").await)
+        .await;
     transaction.execute("select id from refrain.runs for update").await.unwrap();
     transaction.commit().await.unwrap();
 

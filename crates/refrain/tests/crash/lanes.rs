@@ -53,4 +53,16 @@ both_databases! {
         }
         assert!(processes.len() > 1, "nobody raced");
     }
+
+    async fn a_window_on_time_runs_after_the_missed_ones_that_were_opened_with_it(database) {
+        let world = World::of(database);
+        let variables = [("PROBE_START", world.start())];
+        let from = format!("{}:00Z", world.start());
+        let said = world.done(&["schedule", &from, "180", "180", "1"], &variables).await;
+        assert_eq!(said.trim(), "opened 6", "three windows of two jobs, the last of them at its tick");
+        world.done(&["work"], &variables).await;
+        let effects = world.effects().into_iter();
+        let begun = effects.filter(|effect| !effect.has_ended && effect.run.starts_with("hourly#"));
+        assert!(begun.is_sorted_by_key(|effect| effect.run), "{}", world.told());
+    }
 }

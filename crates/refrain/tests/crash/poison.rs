@@ -39,4 +39,22 @@ both_databases! {
             .collect();
         assert!(paid.is_empty(), "{paid:?}");
     }
+
+    async fn a_run_that_was_there_at_many_crashes_runs_with_nothing_beside_it(database) {
+        let world = World::of(database);
+        world.done(&["enqueue", "limited", "l", "3"], &[]).await;
+        world.done(&["enqueue", "brief", "b", "3"], &[]).await;
+        // A suspect stands in a line of its own.
+        let suspect = "update refrain_queue set suspicion = 3, line = line + 4294967296
+            where run = (select id from refrain_runs where key = 'b1')";
+        world.execute(suspect).await.unwrap();
+        world.done(&["work"], &[("PROBE_LEASE", "10000")]).await;
+        world.assert_settled(numbered("limited#l", 3).chain(numbered("brief#b", 3))).await;
+        let effects = world.effects();
+        let begun = effects.iter().position(|effect| effect.run == "brief#b1").unwrap();
+        let before = effects.iter().take(begun);
+        let under_way = before.fold(0, |count, effect| if effect.has_ended { count - 1 } else { count + 1 });
+        assert_eq!(under_way, 0, "{}", world.told());
+        assert!(effects.get(begun + 1).is_some_and(|next| next.run == "brief#b1"), "{}", world.told());
+    }
 }

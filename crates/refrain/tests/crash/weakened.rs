@@ -77,7 +77,8 @@ async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<S
         world.done(&["enqueue", "noop", "n", "1"], &[]).await;
         second.wait_for_line("ended noop#n0").await;
     } else {
-        eventually("the second one waits", DEADLINE, async || world.is_waited_for().await).await;
+        eventually("the second one waits", DEADLINE, async || world.is_waiting("update refrain.queue").await)
+            .await;
     }
     for gate in numbered("gate-s", 4) {
         world.touch(&gate);

@@ -193,11 +193,11 @@ impl World {
         if self.is_sqlite() { statement.to_owned() } else { statement.replace("refrain_", "refrain.") }
     }
 
-    /// Whether somebody waits for a lock; PostgreSQL can tell.
-    pub(crate) async fn is_waited_for(&self) -> bool {
-        let waiting = "select locktype from pg_locks join pg_stat_activity using (pid)
-            where not granted and datname = current_database()";
-        !self.texts(waiting).await.is_empty()
+    /// Whether a statement that begins like this waits for a lock; PostgreSQL can tell.
+    pub(crate) async fn is_waiting(&self, beginning: &str) -> bool {
+        let waiting = "select query from pg_stat_activity
+            where wait_event_type = 'Lock' and datname = current_database()";
+        self.texts(waiting).await.iter().any(|statement| statement.trim_start().starts_with(beginning))
     }
 
     pub(crate) async fn runs(&self) -> Vec<Recorded> {
