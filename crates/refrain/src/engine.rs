@@ -109,6 +109,8 @@ impl Engine {
         let mut failed = None;
         while stop.phase() < service::Phase::Draining {
             let woken = self.wake.woken();
+            // Asked before the look: what ends during it may let something begin that the look did not see.
+            let was_busy = worker.is_busy();
             match worker.tick().await {
                 Ok(Next::Now) => continue,
                 Ok(_) => {}
@@ -117,7 +119,7 @@ impl Engine {
                     break;
                 }
             }
-            if !worker.is_busy() {
+            if !was_busy {
                 break;
             }
             tokio::select! {
