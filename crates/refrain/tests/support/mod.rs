@@ -5,11 +5,12 @@
 //!
 //! Beside them, what hurts: a server that can be stopped, a pooler, a network that fails, processes to kill.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use tempfile::TempDir;
 
 /// Names what this module offers to every test program, although none of them uses all of it.
@@ -28,6 +29,7 @@ pub(crate) mod eventually;
 pub(crate) mod pgbouncer;
 pub(crate) mod proxy;
 pub(crate) mod server;
+pub(crate) mod work;
 
 use address::Address;
 use pgbouncer::PgBouncer;
@@ -69,35 +71,59 @@ pub(crate) enum TestDatabase {
 }
 
 /// A database in the PostgreSQL server. Not a schema: ours has a fixed name, which tests would share.
+///
+/// Making and dropping one costs a second each, for the server writes everything down before and after. So one that a
+/// test has left is emptied and lent to the next; the last ones go with the server.
 pub(crate) struct Scratch {
     server: PgConnectOptions,
     name: String,
 }
 
+static LEFT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Ends whoever is still there, because a test that panicked may have left a transaction open, and takes everything out.
+const EMPTIED: &str = "
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid();
+    drop schema if exists refrain cascade;
+    drop schema public cascade;
+    create schema public;";
+
 impl Scratch {
     async fn create(server: PgConnectOptions) -> Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if let Some(name) = LEFT.lock().unwrap().pop() {
+            return Scratch { server, name };
+        }
         let name = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut connection = server.connect().await.unwrap();
         connection.execute(AssertSqlSafe(format!("create database {name}"))).await.unwrap();
+        connection.execute(AssertSqlSafe(settings(&name))).await.unwrap();
         Scratch { server, name }
     }
 }
 
+/// Nobody stops this server in the middle, so a commit need not be on its disk before it is reported.
+fn settings(database: &str) -> String {
+    format!("alter database {database} reset all; alter database {database} set synchronous_commit = off")
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let server = self.server.clone();
-        // Forced, because a test that panicked may have left a transaction open.
-        let statement = AssertSqlSafe(format!("drop database {} with (force)", self.name));
+        let (server, name) = (self.server.clone(), self.name.clone());
         // The test's own runtime is on this thread and cannot be waited for here.
         let thread = std::thread::spawn(move || {
             tokio::runtime::Runtime::new().unwrap().block_on(async {
-                let mut connection: PgConnection = server.connect().await?;
-                connection.execute(statement).await
+                let reset = AssertSqlSafe(settings(&name));
+                let mut connection: PgConnection = server.database(&name).connect().await?;
+                connection.execute(EMPTIED).await?;
+                connection.execute(reset).await?;
+                connection.close().await
             })
         });
-        if !matches!(thread.join(), Ok(Ok(_))) {
-            eprintln!("the database {} could not be dropped", self.name);
+        match thread.join() {
+            Ok(Ok(())) => LEFT.lock().unwrap().push(std::mem::take(&mut self.name)),
+            _ => eprintln!("the database {} could not be emptied", self.name),
         }
     }
 }

@@ -40,6 +40,17 @@ impl PrivateServer {
 
     /// Starts it again, and returns when it lets clients in.
     pub(crate) async fn start(&mut self) {
+        self.start_until("database system is ready to accept connections").await;
+    }
+
+    /// Starts it again as one that only repeats another server.
+    pub(crate) async fn restart_as_replica(&mut self) {
+        self.stop_immediately();
+        std::fs::write(self.directory.path().join("data/standby.signal"), "").unwrap();
+        self.start_until("database system is ready to accept read-only connections").await;
+    }
+
+    async fn start_until(&mut self, line: &str) {
         assert!(self.process.is_none(), "the server is running");
         let mut postgres = Command::new(programs().join("postgres"));
         postgres.args(["-D", "data", "-p", &self.address.port.to_string()]);
@@ -52,7 +63,7 @@ impl PrivateServer {
             postgres.args(["-c", setting]);
         }
         let mut process = ChildProcess::spawn(unprivileged(&mut postgres, self.directory.path()));
-        process.wait_for_line("database system is ready to accept connections").await;
+        process.wait_for_line(line).await;
         self.process = Some(process);
     }
 
@@ -114,6 +125,7 @@ fn programs() -> PathBuf {
 super::used_or_not!(
     PrivateServer::create,
     PrivateServer::restart,
+    PrivateServer::restart_as_replica,
     PrivateServer::url,
     PrivateServer::create_database,
     PrivateServer::terminate_backends,

@@ -1,0 +1,101 @@
+//! Each rule of the store is broken once by hand, and `fsck` says which.
+
+use refrain::{CatchUp, Refrain};
+
+use crate::support::TestDatabase;
+use crate::support::work::{daily, is_sound, june, nothing, open};
+
+/// What is wrong, in the words of the findings.
+async fn found(refrain: &Refrain) -> Vec<&'static str> {
+    let mut found: Vec<_> = refrain.fsck().await.unwrap().into_iter().map(|finding| finding.what).collect();
+    found.dedup();
+    found
+}
+
+/// A store with runs in every place: two windows, of which one waits, and two keys.
+async fn populated(database: &TestDatabase) -> Refrain {
+    let jobs =
+        [nothing("report").timetable(daily()).catch_up(CatchUp::All), nothing("welcome").concurrency(2)];
+    let refrain = open(database, jobs).await;
+    refrain.open_due(june("03T06:00")).await.unwrap();
+    refrain.enqueue("welcome", "done", None).await.unwrap();
+    refrain.run("welcome#done", refrain::Ask::Once).await.unwrap();
+    refrain.enqueue("welcome", "queued", None).await.unwrap();
+    is_sound(&refrain).await;
+    refrain
+}
+
+/// How a rule is broken, how that is mended, and what is said in between.
+const FAULTS: [(&str, &str, &str); 8] = [
+    (
+        "update refrain_runs set open = true where key = 'done'",
+        "update refrain_runs set open = false where key = 'done'",
+        "a run is open and stands nowhere: it would never run",
+    ),
+    (
+        "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+         select id, 0, job, 1, 0, 0, false from refrain_runs where key = 'queued'",
+        "delete from refrain_delayed",
+        "a run stands in two places, or in one although it is not open",
+    ),
+    (
+        "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+         select id, 0, job, 1, 0, 0, false from refrain_runs where key = 'done'",
+        "delete from refrain_delayed",
+        "a run stands in two places, or in one although it is not open",
+    ),
+    (
+        "update refrain_queue set lease = 77 where run = (select id from refrain_runs where key = 'queued')",
+        "update refrain_queue set lease = null",
+        "a run is under a lease that does not exist",
+    ),
+    (
+        "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) values (77, 77, 1, 1, 1, 0)",
+        "delete from refrain_leases",
+        "a lease belongs to a worker that does not exist",
+    ),
+    (
+        "insert into refrain_lanes (job, scope, run) select job, 'x', id from refrain_runs where key = 'done'",
+        "delete from refrain_lanes where scope = 'x'",
+        "a lane is held by a run that is not open",
+    ),
+    (
+        "update refrain_lane_waits set scope = 'x'",
+        "update refrain_lane_waits set scope = ''",
+        "a run waits for a lane that is free",
+    ),
+    (
+        "insert into refrain_slots (job, slot, run) select job, 1, id from refrain_runs where key = 'queued'",
+        "delete from refrain_slots",
+        "a slot is taken by a run that is not under way",
+    ),
+];
+
+every_store! {
+    async fn every_broken_rule_is_found_and_a_mended_one_is_not(database) {
+        let refrain = populated(&database).await;
+        for (fault, mend, what) in FAULTS {
+            assert!(database.store(fault).await > 0, "{fault}");
+            assert_eq!(found(&refrain).await, [what], "{fault}");
+            assert!(database.store(mend).await > 0, "{mend}");
+            assert_eq!(found(&refrain).await, [""; 0], "{mend}");
+        }
+    }
+
+    async fn a_run_that_exists_twice_is_found(database) {
+        let refrain = populated(&database).await;
+        // The constraint forbids it, so the table is one without.
+        let (was, is) = if database.is_sqlite() {
+            ("alter table refrain_runs rename to was", "create table refrain_runs as select * from was")
+        } else {
+            ("alter table refrain_runs drop constraint runs_are_unique", "select 1")
+        };
+        database.store(was).await;
+        database.store(is).await;
+        let columns = "job, attempt, opened_at, ended_at, open, key, outcome";
+        let twin = format!("insert into refrain_runs (id, {columns}) ");
+        let twin = if database.is_sqlite() { twin } else { twin + "overriding system value " };
+        database.store(&format!("{twin} select 77, {columns} from refrain_runs where key = 'done'")).await;
+        assert_eq!(found(&refrain).await, ["a run exists twice"]);
+    }
+}

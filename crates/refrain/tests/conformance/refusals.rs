@@ -1,0 +1,107 @@
+//! What a store refuses: another project, a schema it does not know, a server that only repeats another one.
+
+use refrain::{DatabaseError, Error, Refrain, StoreError};
+
+use crate::support::TestDatabase;
+use crate::support::server::PrivateServer;
+use crate::support::work::{is_sound, nothing, open};
+
+async fn refused(url: &str, project: &str) -> Error {
+    match Refrain::at(url, project).unwrap().job(nothing("welcome")).open().await {
+        Ok(_) => panic!("it was opened"),
+        Err(error) => error,
+    }
+}
+
+every_store! {
+    async fn a_store_has_one_project(database) {
+        let refrain = open(&database, [nothing("welcome")]).await;
+        let error = refused(&database.url(), "other").await;
+        let StoreError::OtherProject { found, asked } = of_store(&error) else { panic!("{error}") };
+        assert_eq!((found.as_str(), asked.as_str()), ("shop", "other"));
+        assert!(error.to_string().contains("a store of its own") && error.is_usage());
+        is_sound(&refrain).await;
+    }
+
+    async fn f41_a_schema_from_the_future_is_refused_and_left_alone(database) {
+        open(&database, [nothing("welcome")]).await.close().await;
+        database.store("insert into refrain_migrations (number, name, applied_at) values (9999, 'later', 0)").await;
+        let error = refused(&database.url(), "shop").await;
+        assert!(matches!(of_store(&error), StoreError::FromTheFuture { found: 9999, .. }), "{error}");
+        assert!(error.to_string().contains("a newer refrain has used it"));
+        let error = Refrain::migrate(&database.url()).await.unwrap_err();
+        assert!(matches!(of_store(&error), StoreError::FromTheFuture { .. }), "migrating does not go back: {error}");
+        let steps = database.store_numbers("select cast(max(number) as bigint) from refrain_migrations").await;
+        assert_eq!(steps, [9999]);
+    }
+
+    async fn migrating_twice_and_many_at_once_makes_the_tables_once(database) {
+        let url = database.url();
+        let migrations = (0..6).map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move { Refrain::migrate(&url).await.unwrap() })
+        });
+        let mut taken = Vec::new();
+        for migration in migrations.collect::<Vec<_>>() {
+            taken.push(migration.await.unwrap());
+        }
+        assert_eq!(taken.iter().filter(|steps| !steps.is_empty()).count(), 1, "{taken:?}");
+        assert_eq!(Refrain::migrate(&url).await.unwrap(), [""; 0]);
+    }
+}
+
+fn of_store(error: &Error) -> &StoreError {
+    match error {
+        Error::Store(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn on_a_server_tables_are_made_when_a_person_says_so() {
+    let database = TestDatabase::postgres().await;
+    let error = refused(&database.url(), "shop").await;
+    assert!(matches!(of_store(&error), StoreError::Missing), "{error}");
+    assert!(error.to_string().contains("refrain migrate"));
+    assert_eq!(
+        database.texts("select nspname::text from pg_namespace where nspname = 'refrain'").await,
+        [""; 0]
+    );
+
+    open(&database, []).await.close().await;
+    database.store("update refrain_migrations set number = number - 1").await;
+    let error = refused(&database.url(), "shop").await;
+    assert!(matches!(of_store(&error), StoreError::TooOld { found: 0, needed: 1 }), "{error}");
+    assert!(error.to_string().contains("refrain migrate") && error.is_usage());
+}
+
+#[tokio::test]
+async fn the_printed_script_makes_the_same_store_as_migrate() {
+    let database = TestDatabase::postgres().await;
+    let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
+    let script = sqlx::AssertSqlSafe(Refrain::migration_script());
+    sqlx::raw_sql(script).execute(pool).await.unwrap();
+    assert_eq!(Refrain::migrate(&database.url()).await.unwrap(), [""; 0]);
+    is_sound(&open(&database, [nothing("welcome")]).await).await;
+}
+
+#[tokio::test]
+async fn f22_a_replica_is_refused() {
+    let mut server = PrivateServer::create().await;
+    let url = server.url(&server.create_database().await);
+    Refrain::migrate(&url).await.unwrap();
+    Refrain::at(&url, "shop").unwrap().job(nothing("welcome")).open().await.unwrap().close().await;
+
+    server.restart_as_replica().await;
+    let error = refused(&url, "shop").await;
+    assert!(matches!(of_store(&error), StoreError::Database(DatabaseError::Replica)), "{error}");
+    assert!(error.to_string().contains("the primary") && error.is_usage());
+    assert!(Refrain::migrate(&url).await.is_err());
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_to_be_away() {
+    let address = crate::support::address::Address::unused();
+    let error = refused(&address.url("shop"), "shop").await;
+    assert!(error.is_transient() && error.to_string().contains("is the server running"), "{error}");
+}

@@ -1,0 +1,150 @@
+//! An attempt that fails is followed by another one when it was said it would be, and no sooner; all of them are kept.
+
+use std::time::Duration;
+
+use refrain::core::retry::{Again, Backoff, Failure, Retry};
+use refrain::{Ask, Definition, JobError, Place, Refrain};
+
+use crate::support::TestDatabase;
+use crate::support::work::{Seen, history, is_sound, job, open, shown, told};
+
+const RETRY: Retry =
+    Retry { attempts: 4, backoff: Backoff { min: Duration::from_hours(1), max: Duration::from_hours(3) } };
+
+/// Fails as its key says: for good, by panicking, by hanging; else until it has been tried as often as its payload says.
+fn failing(seen: &Seen) -> Definition {
+    let seen = seen.clone();
+    job("flaky", move |run| {
+        seen.push(format!("{} {}", run.key(), run.attempt()));
+        async move {
+            match run.key() {
+                "for-good" => Err(JobError::for_good("it would fail again")),
+                "panic" => panic!("at the disco"),
+                "hang" => std::future::pending().await,
+                "asked" => Err(JobError::new("429").not_before(Duration::from_hours(30))),
+                "nul" => Err(JobError::for_good("a\0b")),
+                "long" => Err(JobError::for_good("ä".repeat(1 << 20))),
+                _ if Some(run.attempt()) > run.payload().and_then(|fails| fails.parse().ok()) => Ok(()),
+                _ => Err(JobError::new(format!("try {}", run.attempt()))),
+            }
+        }
+    })
+}
+
+/// The number of a run, which seeds its waits.
+async fn number(database: &TestDatabase, key: &str) -> u64 {
+    let id = database.store_numbers(&format!("select id from refrain_runs where key = '{key}'")).await[0];
+    id.unsigned_abs()
+}
+
+/// When the waiting attempt may begin; it was planned between the end of the one before and now.
+async fn wait_of(database: &TestDatabase, refrain: &Refrain, key: &str) -> (i64, i64, i64) {
+    let run = shown(refrain, &format!("flaky#{key}")).await;
+    let Some(Place::Delayed(wake_at)) = run.place else { panic!("{key} stands at {:?}", run.place) };
+    let ended_at = refrain.attempts(&run).await.unwrap().last().unwrap().ended_at.as_microsecond();
+    let now = database.store_numbers("select now from refrain_clock").await[0];
+    (ended_at, wake_at, now)
+}
+
+/// Lets every waiting attempt begin.
+async fn time_passes(database: &TestDatabase) {
+    database.store("update refrain_delayed set wake_at = 0").await;
+}
+
+every_store! {
+    async fn h4_attempts_begin_when_the_schedule_says_and_end_when_they_are_used(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+        refrain.enqueue("flaky", "always", Some("9")).await.unwrap();
+        let seed = number(&database, "always").await;
+        for attempt in 1..RETRY.attempts {
+            let report = refrain.tick().await.unwrap();
+            assert_eq!((report.again, report.ended), (1, 0));
+            let Again::After(stated) = RETRY.after(&Failure::of_attempt(attempt), seed) else { panic!("tries are left") };
+            let (ended_at, wake_at, now) = wait_of(&database, &refrain, "always").await;
+            let planned_at = wake_at - i64::try_from(stated.as_micros()).unwrap();
+            assert!((ended_at..=now).contains(&planned_at), "attempt {attempt}: {ended_at} {planned_at} {now}");
+            assert_eq!(refrain.tick().await.unwrap().ended, 0, "not before its time");
+            assert_eq!(seen.all().len(), attempt as usize);
+            time_passes(&database).await;
+        }
+        assert_eq!(refrain.tick().await.unwrap().ended, 1);
+        assert_eq!(told(&refrain, "flaky").await, ["always failed 4"]);
+        assert_eq!(shown(&refrain, "flaky#always").await.message.as_deref(), Some("try 4"));
+        assert_eq!(history(&refrain, "flaky#always").await, ["1 errored", "2 errored", "3 errored"]);
+        assert_eq!(seen.all(), ["always 1", "always 2", "always 3", "always 4"]);
+        time_passes(&database).await;
+        assert_eq!(refrain.tick().await.unwrap(), refrain::TickReport::default(), "nothing follows");
+        is_sound(&refrain).await;
+    }
+
+    async fn h4_one_that_succeeds_is_tried_no_more(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+        refrain.enqueue("flaky", "twice", Some("2")).await.unwrap();
+        for _ in 0..5 {
+            refrain.tick().await.unwrap();
+            time_passes(&database).await;
+        }
+        assert_eq!(seen.all(), ["twice 1", "twice 2", "twice 3"]);
+        assert_eq!(told(&refrain, "flaky").await, ["twice done 3"]);
+        let run = shown(&refrain, "flaky#twice").await;
+        let past = refrain.attempts(&run).await.unwrap();
+        let said: Vec<_> = past.iter().map(|attempt| attempt.message.as_deref().unwrap()).collect();
+        assert_eq!(said, ["try 1", "try 2"]);
+        assert!(past.iter().all(|attempt| attempt.started_at.is_some() && attempt.worker.is_some()));
+        assert!(run.message.is_none() && run.ended_at.unwrap() >= past[1].ended_at);
+    }
+
+    async fn h4_what_the_other_side_asked_for_is_kept(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+        refrain.enqueue("flaky", "asked", None).await.unwrap();
+        refrain.tick().await.unwrap();
+        let (ended_at, wake_at, _) = wait_of(&database, &refrain, "asked").await;
+        assert!(wake_at - ended_at >= 30 * 3_600 * 1_000_000, "longer than any backoff");
+    }
+
+    async fn an_error_for_good_a_panic_and_a_hang_end_a_run_and_not_its_worker(database) {
+        let seen = Seen::default();
+        let once = Retry { attempts: 1, ..RETRY };
+        let work = failing(&seen).retry(once).timeout(Duration::from_millis(50));
+        let refrain = open(&database, [work, failing(&seen).named("patient").unwrap().retry(RETRY)]).await;
+        for key in ["panic", "hang", "fine"] {
+            refrain.enqueue("flaky", key, Some("0")).await.unwrap();
+        }
+        refrain.enqueue("patient", "for-good", None).await.unwrap();
+        assert_eq!(refrain.tick().await.unwrap().ended, 4);
+        assert_eq!(told(&refrain, "flaky").await, ["fine done 1", "hang failed 1", "panic failed 1"]);
+        assert_eq!(told(&refrain, "patient").await, ["for-good failed 1"], "tries were left, and none would help");
+        let said = |name: &'static str| async { shown(&refrain, name).await.message.unwrap_or_default() };
+        assert!(said("flaky#panic").await.contains("at the disco"));
+        assert!(said("flaky#hang").await.contains("timed out after"));
+        is_sound(&refrain).await;
+    }
+
+    async fn what_a_job_says_is_kept_whatever_it_says(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [failing(&seen)]).await;
+        for key in ["nul", "long"] {
+            refrain.enqueue("flaky", key, None).await.unwrap();
+        }
+        assert_eq!(refrain.tick().await.unwrap().ended, 2);
+        let said = shown(&refrain, "flaky#nul").await.message.unwrap();
+        assert!(said.starts_with('a') && said.ends_with('b'), "{said:?}");
+        let long = shown(&refrain, "flaky#long").await.message.unwrap();
+        assert!(long.len() < 5_000 && long.ends_with('…'));
+    }
+
+    async fn someone_who_waits_does_not_wait_for_the_backoff(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+        refrain.enqueue("flaky", "once", Some("1")).await.unwrap();
+        refrain.tick().await.unwrap();
+        let report = refrain.run("flaky#once", Ask::Once).await.unwrap();
+        assert!(report.is_done());
+        assert_eq!(told(&refrain, "flaky").await, ["once done 2"]);
+        assert_eq!(refrain.open_runs().await.unwrap(), 0);
+        is_sound(&refrain).await;
+    }
+}

@@ -1,0 +1,99 @@
+//! What time does to a store: bodies are forgotten, keys are not; and the clock of leases is always the present one.
+
+use std::time::Duration;
+
+use refrain::{Ask, Did, Settings, testing};
+use sqlx::Executor;
+
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::work::{SETTINGS, Seen, is_sound, job, nothing, open, open_with, shown, told};
+
+every_store! {
+    async fn after_its_time_the_body_of_a_run_goes_and_its_key_stays(database) {
+        let settings = Settings { keep: Duration::from_hours(1), ..SETTINGS };
+        let seen = Seen::default();
+        let said = seen.clone();
+        let work = job("welcome", move |run| {
+            said.push(run.key());
+            async move {
+                match (run.key(), run.attempt()) {
+                    ("old", 1) => Err(refrain::JobError::new("not yet")),
+                    _ => Ok(()),
+                }
+            }
+        });
+        let refrain = open_with(&database, settings, [work]).await;
+        for key in ["old", "young"] {
+            refrain.enqueue("welcome", key, Some("{}")).await.unwrap();
+            refrain.enqueue("welcome", key, Some("{}")).await.unwrap();
+            refrain.tick().await.unwrap();
+            refrain.run(&format!("welcome#{key}"), Ask::Once).await.unwrap();
+        }
+        for aged in [
+            "update refrain_runs set ended_at = 1 where key = 'old'",
+            "update refrain_attempts set ended_at = 1",
+            "update refrain_dedupes set at = 1 where run = (select id from refrain_runs where key = 'old')",
+        ] {
+            assert!(database.store(aged).await > 0, "{aged}");
+        }
+        let serving = refrain.serve();
+        let stop = serving.stop_handle();
+        let serving = tokio::spawn(async move { serving.await.unwrap() });
+        eventually("the old payload is gone", DEADLINE, async || {
+            shown(&refrain, "welcome#old").await.payload.is_none()
+        })
+        .await;
+        stop.drain();
+        serving.await.unwrap();
+
+        let (old, young) = (shown(&refrain, "welcome#old").await, shown(&refrain, "welcome#young").await);
+        assert_eq!(refrain.attempts(&old).await.unwrap(), []);
+        assert_eq!(refrain.dedupes(&old).await.unwrap(), []);
+        assert_eq!(young.payload.as_deref(), Some("{}"));
+        assert!(!refrain.dedupes(&young).await.unwrap().is_empty());
+        assert_eq!(told(&refrain, "welcome").await, ["old done 2", "young done 1"]);
+        assert!(!refrain.enqueue("welcome", "old", None).await.unwrap().is_new(), "a replay finds it done");
+        assert_eq!(refrain.run("welcome#old", Ask::Once).await.unwrap().did, Did::Deduplicated);
+        assert_eq!(seen.all(), ["old", "old", "young"]);
+        is_sound(&refrain).await;
+    }
+
+    async fn f48_a_lease_is_counted_from_now_also_in_an_old_transaction(database) {
+        open(&database, [nothing("welcome")]).await;
+        let (_, here, there) =
+            testing::statements().into_iter().find(|(name, ..)| *name == "sql/worker/register.sql").unwrap();
+        let lease = 30_000_000_i64;
+        let (began, aged, started, expires): (i64, i64, i64, i64) = match &database {
+            TestDatabase::Sqlite { pool, .. } => {
+                let mut old = pool.begin().await.unwrap();
+                let clock = "select now from refrain_clock";
+                let began: i64 = sqlx::query_scalar(clock).fetch_one(&mut *old).await.unwrap();
+                let mut aged = began;
+                while aged < began + 50_000 {
+                    aged = sqlx::query_scalar(clock).fetch_one(&mut *old).await.unwrap();
+                }
+                sqlx::query(here).bind("test").bind(lease).execute(&mut *old).await.unwrap();
+                let worker = "select started_at, expires_at from refrain_workers where process = 'test'";
+                let (started, expires) = sqlx::query_as(worker).fetch_one(&mut *old).await.unwrap();
+                (began, aged, started, expires)
+            }
+            TestDatabase::Postgres { pool, .. } => {
+                let mut old = pool.begin().await.unwrap();
+                let clock = "select now from refrain.clock";
+                let began: i64 = sqlx::query_scalar(clock).fetch_one(&mut *old).await.unwrap();
+                let mut aged = began;
+                while aged < began + 50_000 {
+                    aged = sqlx::query_scalar(clock).fetch_one(&mut *old).await.unwrap();
+                }
+                sqlx::query(there).bind("test").bind(lease).execute(&mut *old).await.unwrap();
+                let worker = "select started_at, expires_at from refrain.workers where process = 'test'";
+                let (started, expires) = sqlx::query_as(worker).fetch_one(&mut *old).await.unwrap();
+                old.execute("rollback").await.unwrap();
+                (began, aged, started, expires)
+            }
+        };
+        assert!(aged >= began + 50_000 && started >= aged, "{began} {aged} {started}");
+        assert!(expires >= aged + lease, "the time that the transaction took is not taken from the lease");
+    }
+}

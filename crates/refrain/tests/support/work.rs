@@ -1,0 +1,202 @@
+//! Jobs for tests, and what is seen of them: what they do is a closure, what they have begun is a list, and when they end
+//! is the test's to say.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use refrain::core::{Dst, Grid, Schedule, Timetable, Word, Zone, window_name};
+use refrain::{Definition, Job, JobError, Refrain, Run, RunRecord, Settings};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::TestDatabase;
+use super::eventually::DEADLINE;
+
+type Attempt = Pin<Box<dyn Future<Output = Result<(), JobError>> + Send>>;
+
+struct Work(Box<dyn Fn(Run) -> Attempt + Send + Sync>);
+
+impl Job for Work {
+    const NAME: &'static str = "work";
+
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        (self.0)(run.clone()).await
+    }
+}
+
+/// A job that does this.
+pub(crate) fn job<F>(name: &str, work: impl Fn(Run) -> F + Send + Sync + 'static) -> Definition
+where
+    F: Future<Output = Result<(), JobError>> + Send + 'static,
+{
+    Definition::of(Work(Box::new(move |run| Box::pin(work(run))))).unwrap().named(name).unwrap()
+}
+
+/// A job that does nothing, at once.
+pub(crate) fn nothing(name: &str) -> Definition {
+    job(name, |_| async { Ok(()) })
+}
+
+/// A list of what was seen, in its order.
+#[derive(Clone, Default)]
+pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    pub(crate) fn push(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// A job that only says which key it had, and does no more.
+    pub(crate) fn job(&self, name: &str) -> Definition {
+        let seen = self.clone();
+        job(name, move |run| {
+            seen.push(short(run.key()));
+            async { Ok(()) }
+        })
+    }
+}
+
+/// Runs that have begun and wait to be let through.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    began: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub(crate) fn closed() -> Gate {
+        Gate { began: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// A job whose runs wait here.
+    pub(crate) fn job(&self, name: &str) -> Definition {
+        let gate = self.clone();
+        job(name, move |_| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                Ok(())
+            }
+        })
+    }
+
+    /// A run has begun, and goes on when it is let through.
+    pub(crate) async fn pass(&self) {
+        self.began.add_permits(1);
+        self.open.acquire().await.unwrap().forget();
+    }
+
+    /// Waits until as many more have begun.
+    pub(crate) async fn have_begun(&self, runs: u32) {
+        let began = timeout(DEADLINE, self.began.acquire_many(runs)).await;
+        began.unwrap_or_else(|_| panic!("{runs} runs did not begin")).unwrap().forget();
+    }
+
+    /// How many have begun that nobody waited for.
+    pub(crate) fn waiting(&self) -> usize {
+        self.began.available_permits()
+    }
+
+    pub(crate) fn let_through(&self, runs: usize) {
+        self.open.add_permits(runs);
+    }
+}
+
+/// Looks for work often, and hears soon of a wish to cancel; a machine would have to stand still to lose its lease.
+pub(crate) const SETTINGS: Settings = Settings {
+    slots: 16,
+    lease: Duration::from_secs(6),
+    poll: Duration::from_millis(20),
+    grace: Duration::from_secs(60),
+    keep: Duration::from_hours(24),
+};
+
+/// A store in this database, made if need be, with these jobs.
+pub(crate) async fn open<J: IntoIterator<Item = Definition>>(database: &TestDatabase, jobs: J) -> Refrain {
+    open_with(database, SETTINGS, jobs).await
+}
+
+pub(crate) async fn open_with(
+    database: &TestDatabase,
+    settings: Settings,
+    jobs: impl IntoIterator<Item = Definition>,
+) -> Refrain {
+    Refrain::migrate(&database.url()).await.unwrap();
+    let opening = Refrain::at(&database.url(), "shop").unwrap().settings(settings);
+    jobs.into_iter().fold(opening, refrain::Opening::job).open().await.unwrap()
+}
+
+/// Windows of a day that open at midnight, from the first of June on.
+pub(crate) fn daily() -> Timetable {
+    timetable("0 0 * * *", "day", "2020-06-01")
+}
+
+pub(crate) fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
+    Timetable {
+        schedule: Schedule::parse(schedule).unwrap(),
+        zone: Zone::utc(),
+        grid: Grid::parse(grid).unwrap(),
+        dst: Dst::default(),
+        start: Some(window_name::parse(start, &Zone::utc()).unwrap()),
+    }
+}
+
+/// An instant of June 2020: `june("02T00:01")`.
+pub(crate) fn june(time: &str) -> Timestamp {
+    format!("2020-06-{time}:00Z").parse().unwrap()
+}
+
+/// `06-01` of `2020-06-01T00:00:00Z`; other keys as they are.
+pub(crate) fn short(key: &str) -> String {
+    key.replace("2020-", "").replace("T00:00:00Z", "")
+}
+
+/// Every run of a job: its key, where it stands, and the number of its attempt.
+pub(crate) async fn told(refrain: &Refrain, job: &str) -> Vec<String> {
+    refrain.runs(job, "").await.unwrap().iter().map(line).collect()
+}
+
+pub(crate) fn line(run: &RunRecord) -> String {
+    format!("{} {} {}", short(&run.key), run.standing.node().name(), run.attempt)
+}
+
+/// A run that is there.
+pub(crate) async fn shown(refrain: &Refrain, run: &str) -> RunRecord {
+    refrain.show(run).await.unwrap().unwrap_or_else(|| panic!("there is no {run}"))
+}
+
+/// Its past attempts: their numbers and how they ended.
+pub(crate) async fn history(refrain: &Refrain, run: &str) -> Vec<String> {
+    let run = shown(refrain, run).await;
+    let past = refrain.attempts(&run).await.unwrap();
+    past.iter().map(|attempt| format!("{} {}", attempt.number, attempt.ended)).collect()
+}
+
+/// Nothing is in a place where it must not be.
+pub(crate) async fn is_sound(refrain: &Refrain) {
+    assert_eq!(refrain.fsck().await.unwrap(), []);
+}
+
+super::used_or_not!(
+    nothing,
+    Seen::all,
+    Seen::job,
+    Gate::closed,
+    Gate::job,
+    Gate::have_begun,
+    Gate::waiting,
+    Gate::let_through,
+    open::<[Definition; 0]>,
+    daily,
+    june,
+    told,
+    history,
+    is_sound,
+);
