@@ -193,7 +193,8 @@ async fn line_up(
         return Ok(0);
     }
     let has_lane = while_running != WhileRunning::Allow;
-    let priorities: HashMap<i64, Priority> = runs.iter().map(|(priority, one)| (one.run, *priority)).collect();
+    let priorities: HashMap<i64, Priority> =
+        runs.iter().map(|(priority, one)| (one.run, *priority)).collect();
     let entrants: Vec<Entrant> = runs.into_iter().map(|(_, entrant)| entrant).collect();
     let (free, held) =
         if has_lane { lanes::take(transaction, job, entrants).await? } else { (entrants, Vec::new()) };
