@@ -43,8 +43,8 @@ impl Rescuer {
         }
     }
 
-    async fn rescue(&self, worker: &Silent) -> Result<Option<TakenOver>> {
-        if self.store.database.is_sqlite() && !self.is_ended(worker).await? {
+    async fn rescue(&mut self, worker: &Silent) -> Result<Option<TakenOver>> {
+        if self.store.database.is_sqlite() && !self.end_holder(worker).await? {
             return Ok(None);
         }
         take_over(&self.store, worker.id, &|job| self.registry.retry_of(job)).await
@@ -52,7 +52,7 @@ impl Rescuer {
 
     /// Whoever still runs under a lease that has expired must not go on. A process that is heard of under another
     /// number has noticed by itself. False if it could not be ended.
-    async fn is_ended(&self, worker: &Silent) -> Result<bool> {
+    async fn end_holder(&mut self, worker: &Silent) -> Result<bool> {
         let Ok(process) = worker.process.parse::<Process>() else { return Ok(true) };
         let is_this = Process::this().is_ok_and(|this| this == process);
         if is_this
@@ -70,6 +70,8 @@ impl Rescuer {
                     process = named,
                     "a process that was silent for too long was ended"
                 );
+                // It may have kept the file from all others, who are silent for no fault of theirs: they get their time.
+                self.seen.clear();
                 Ok(true)
             }
             Ok(Err(error)) => {

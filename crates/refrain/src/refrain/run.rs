@@ -99,7 +99,7 @@ impl Refrain {
                 return Err(Error::Forgotten(run.to_owned()));
             }
             let in_lane = wanted.definition.has_lanes();
-            let wish = Reopening { run: id, priority: Priority::Live, in_lane };
+            let wish = Reopening { run: id, after: record.attempt, priority: Priority::Live, in_lane };
             if reopen(self.store(), wish).await? != Reopened::AlreadyOpen {
                 self.bell.ring();
             }

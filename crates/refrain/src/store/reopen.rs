@@ -16,7 +16,7 @@ use crate::database::statement::Rows;
 pub(crate) enum Reopened {
     /// An attempt of this number is queued.
     Queued(i32),
-    /// One was open already.
+    /// One was open already, or has been since.
     AlreadyOpen,
 }
 
@@ -24,6 +24,8 @@ pub(crate) enum Reopened {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reopening {
     pub(crate) run: i64,
+    /// The attempt that the wish is for another one after. If there is a later one, somebody was faster.
+    pub(crate) after: u64,
     pub(crate) priority: Priority,
     /// Whether runs of this job stay in lanes.
     pub(crate) in_lane: bool,
@@ -36,7 +38,8 @@ pub(crate) async fn reopen(store: &Store, wish: Reopening) -> Result<Reopened> {
 async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
     let mut transaction = store.database.write().await?;
     let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(wish.run)).await?;
-    let Some(row) = row.filter(|row| !row.open) else { return Ok(Reopened::AlreadyOpen) };
+    let is_last = |row: &RunLook| !row.open && u64::try_from(row.attempt).unwrap_or(0) == wish.after;
+    let Some(row) = row.filter(is_last) else { return Ok(Reopened::AlreadyOpen) };
     let attempt = row.attempt + 1;
     let line = Line::of(wish.priority, row.job);
     let mut may_begin = true;
