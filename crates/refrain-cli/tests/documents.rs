@@ -164,6 +164,7 @@ fn the_plan_of_the_whole_suite_names_every_step() {
     let filtered = String::from_utf8(run("./test --full every_zone", &root()).stderr).unwrap();
     assert_eq!(
         filtered,
-        "== a scratch PostgreSQL\n== tests with \"every_zone\" in their name, long forms too\n"
+        "== PostgreSQL's and PgBouncer's programs\n== a scratch PostgreSQL\n\
+         == tests with \"every_zone\" in their name, long forms too\n"
     );
 }

@@ -88,7 +88,7 @@ pub(crate) async fn run(named: &Named, arguments: &Run) -> Result<Exit, Fault> {
     let refrain = named.prepared()?.open().await?;
     let ask = if arguments.again { Ask::Again } else { Ask::Once };
     let stop = refrain.stop_handle();
-    let work = refrain.run(&arguments.run, ask);
+    let work = Box::pin(refrain.run(&arguments.run, ask));
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
     let message = said_last(&refrain, &report.run).await?;

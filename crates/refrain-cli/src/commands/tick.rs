@@ -55,7 +55,7 @@ pub(crate) async fn tick(named: &Named, arguments: &Tick) -> Result<Exit, Fault>
     };
     let stop = refrain.stop_handle();
     let Ended { result, is_interrupted } =
-        signals.see_through(refrain.tick(), &stop, &[Step::StopNow], output).await;
+        signals.see_through(Box::pin(refrain.tick()), &stop, &[Step::StopNow], output).await;
     let Some(counts) = result.transpose()? else { return Ok(Exit::Interrupted) };
     refrain.close().await;
     output.result(&Report::of(arguments.now, counts))?;
