@@ -96,7 +96,8 @@ impl Refrain {
 
     /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
     pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
-        let database = Box::pin(Database::open(&Address::parse(address)?, 1, Settings::default().idle())).await?;
+        let database =
+            Box::pin(Database::open(&Address::parse(address)?, 1, Settings::default().idle())).await?;
         let taken = Box::pin(migrate::migrate(&database)).await?;
         database.close().await;
         Ok(taken)
@@ -181,7 +182,8 @@ impl Opening {
     pub async fn open(self) -> Result<Refrain, Error> {
         let idle = self.settings.idle();
         let reality = if self.simulated.is_some() { Reality::Simulated } else { Reality::Real };
-        let store = Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
+        let store =
+            Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
         let mut registry = Registry::default();
         let now = match self.simulated {
             Some(now) => now,

@@ -233,9 +233,9 @@ async fn called_off<'e>(
         let end = End::Closed { outcome: RunOutcome::Cancelled, version: None, message };
         Ending { end, ..ending.clone() }
     };
-    let ended = endings.iter().map(|ending| {
-        if is_wished(ending) { Cow::Owned(closed(ending)) } else { Cow::Borrowed(ending) }
-    });
+    let ended = endings
+        .iter()
+        .map(|ending| if is_wished(ending) { Cow::Owned(closed(ending)) } else { Cow::Borrowed(ending) });
     Ok(ended.collect())
 }
 
