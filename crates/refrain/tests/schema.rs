@@ -31,7 +31,7 @@ struct Column {
 
 type Schema = BTreeMap<String, Table>;
 
-const POSTGRES_COLUMNS: &str = r#"
+const POSTGRES_COLUMNS: &str = "
 select c.relname::text, a.attname::text,
     format_type(a.atttypid, a.atttypmod) || case when l.collname = 'C' then ' by bytes' else '' end,
     not a.attnotnull
@@ -40,7 +40,7 @@ join pg_namespace as n on n.oid = c.relnamespace
 join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 left join pg_collation as l on l.oid = a.attcollation
 where n.nspname = 'refrain' and c.relkind in ('r', 'v')
-order by c.relname, a.attnum"#;
+order by c.relname, a.attnum";
 
 const POSTGRES_INDEXES: &str = r"
 select t.relname::text, i.indisprimary, i.indisunique,

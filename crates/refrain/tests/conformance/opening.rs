@@ -104,7 +104,9 @@ every_store! {
         assert_eq!(opened, 20);
         let (first, runs) = (&schedulers[0], schedulers[0].runs("report", "").await.unwrap());
         let mut windows = BTreeMap::new();
-        runs.iter().for_each(|run| *windows.entry(run.window.unwrap().start().timestamp()).or_insert(0) += 1);
+        for run in &runs {
+            *windows.entry(run.window.unwrap().start().timestamp()).or_insert(0) += 1;
+        }
         assert_eq!(windows.len(), 20);
         assert!(windows.values().all(|count| *count == 1));
         first.tick_at(june("21T00:01")).await.unwrap();

@@ -96,7 +96,7 @@ impl Gate {
     /// Waits until as many more have begun.
     pub(crate) async fn have_begun(&self, runs: u32) {
         let began = timeout(DEADLINE, self.began.acquire_many(runs)).await;
-        began.unwrap_or_else(|_| panic!("{runs} runs did not begin")).unwrap().forget();
+        began.expect("as many runs begin").unwrap().forget();
     }
 
     /// How many have begun that nobody waited for.
@@ -114,7 +114,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     slots: 16,
     lease: Duration::from_secs(6),
     poll: Duration::from_millis(20),
-    grace: Duration::from_secs(60),
+    grace: Duration::from_mins(1),
     keep: Duration::from_hours(24),
 };
 
@@ -169,7 +169,7 @@ pub(crate) fn line(run: &RunRecord) -> String {
 
 /// A run that is there.
 pub(crate) async fn shown(refrain: &Refrain, run: &str) -> RunRecord {
-    refrain.show(run).await.unwrap().unwrap_or_else(|| panic!("there is no {run}"))
+    refrain.show(run).await.unwrap().expect(run)
 }
 
 /// Its past attempts: their numbers and how they ended.
