@@ -70,11 +70,17 @@ fn test_functions(text: &str) -> Vec<&str> {
     names
 }
 
-/// Runs a line as it is printed, but for `./test`, which would run this test again: its plan must be sound.
-fn run(line: &str) -> Output {
+/// Runs a line as it is printed, but for `./test`, which would run this test again: its plan must be sound. What is
+/// said of `refrain` is typed in a directory of its own, line after line.
+fn run(line: &str, desk: &Path) -> Output {
     let mut words = line.split_whitespace();
-    let mut command = Command::new(words.next().unwrap());
-    command.current_dir(root()).args(words);
+    let program = words.next().unwrap();
+    let is_ours = program == "refrain";
+    let mut command = Command::new(if is_ours { env!("CARGO_BIN_EXE_refrain") } else { program });
+    command
+        .current_dir(if is_ours { desk.to_owned() } else { root() })
+        .args(words)
+        .env_remove("REFRAIN_STORE");
     if line.starts_with("./test") {
         command.arg("--plan");
     }
@@ -85,8 +91,9 @@ fn run(line: &str) -> Output {
 fn every_command_line_in_the_documents_works() {
     let mut tried = 0;
     for document in ["README.md", "CONTRIBUTING.md"] {
+        let desk = tempfile::tempdir().unwrap();
         for line in command_lines(document) {
-            let output = run(&line);
+            let output = run(&line, desk.path());
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{document}: `{line}` failed:\n{said}");
             tried += 1;
@@ -142,7 +149,7 @@ fn a_test_is_named_by_its_modules_and_its_function_but_not_by_its_program() {
 #[test]
 fn the_test_command_refuses_what_it_does_not_know() {
     for line in ["./test --bogus", "./test one two"] {
-        let output = run(line);
+        let output = run(line, &root());
         assert_eq!(output.status.code(), Some(2), "{line}");
         assert!(String::from_utf8_lossy(&output.stderr).starts_with("test: "), "{line}");
     }
@@ -150,11 +157,11 @@ fn the_test_command_refuses_what_it_does_not_know() {
 
 #[test]
 fn the_plan_of_the_whole_suite_names_every_step() {
-    let plan = String::from_utf8(run("./test").stderr).unwrap();
+    let plan = String::from_utf8(run("./test", &root()).stderr).unwrap();
     for step in ["== format", "== lints", "== docs", "== a scratch PostgreSQL", "== tests"] {
         assert!(plan.contains(step), "{step} is missing in:\n{plan}");
     }
-    let filtered = String::from_utf8(run("./test --full every_zone").stderr).unwrap();
+    let filtered = String::from_utf8(run("./test --full every_zone", &root()).stderr).unwrap();
     assert_eq!(
         filtered,
         "== a scratch PostgreSQL\n== tests with \"every_zone\" in their name, long forms too\n"

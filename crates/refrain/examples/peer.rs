@@ -65,6 +65,87 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
     sorted.get(at.min(sorted.len() - 1)).copied().unwrap_or(f64::NAN)
 }
 
+async fn enqueue_and_drain(refrain: &Refrain, count: usize, said: &str) {
+    let keys = keys(count, count);
+    let begun = Instant::now();
+    for chunk in keys.chunks(5_000) {
+        refrain.enqueue_many("noop", chunk.iter().map(|key| (key, Some("0")))).await.unwrap();
+    }
+    let enqueue = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    let served = tokio::spawn(serving.into_future());
+    while EXECUTED.load(Ordering::Relaxed) < count as u64 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let handlers = begun.elapsed().as_secs_f64();
+    drained(refrain).await;
+    let drain = begun.elapsed().as_secs_f64();
+    stop.drain();
+    served.await.unwrap().unwrap();
+    let executed = EXECUTED.load(Ordering::Relaxed);
+    println!(
+        r#"{{"workload":"w1","n":{count},"enqueue_s":{enqueue},"drain_s":{drain},"handlers_s":{handlers},"executed":{executed},"settings":"{said}"}}"#
+    );
+}
+
+async fn offer_known_keys(refrain: &Refrain, count: usize) {
+    let begun = Instant::now();
+    offer(refrain, &keys(count, count / 2)).await;
+    let one = begun.elapsed().as_secs_f64();
+    let rows = refrain.open_runs().await.unwrap();
+    let four_keys: Vec<String> = keys(count / 2, count / 4).iter().map(|key| format!("four-{key}")).collect();
+    let begun = Instant::now();
+    tokio::join!(
+        offer(refrain, &four_keys),
+        offer(refrain, &four_keys),
+        offer(refrain, &four_keys),
+        offer(refrain, &four_keys)
+    );
+    let four = begun.elapsed().as_secs_f64();
+    let four_rows = refrain.open_runs().await.unwrap() - rows;
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    let served = tokio::spawn(serving.into_future());
+    drained(refrain).await;
+    let first = EXECUTED.load(Ordering::Relaxed);
+    offer(refrain, four_keys.get(..1_000).unwrap_or(&four_keys)).await;
+    drained(refrain).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let again = EXECUTED.load(Ordering::Relaxed) - first;
+    stop.drain();
+    served.await.unwrap().unwrap();
+    println!(
+        r#"{{"workload":"w2","n":{count},"distinct":{},"offer_s":{one},"rows":{rows},"four_offers":{},"four_s":{four},"four_rows":{four_rows},"four_distinct":{},"executed_first":{first},"reoffered":1000,"executed_again":{again},"settings":"enqueue_many x1000"}}"#,
+        count / 2,
+        count * 2,
+        count / 4
+    );
+}
+
+async fn pick_up(refrain: &Refrain, since: Instant, waits: &Mutex<Vec<f64>>, said: &str) {
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    let served = tokio::spawn(serving.into_future());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for at in 0..200 {
+        let asked = since.elapsed().as_secs_f64();
+        refrain.enqueue("noop", &format!("one-{at}"), Some(&asked.to_string())).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drained(refrain).await;
+    stop.drain();
+    served.await.unwrap().unwrap();
+    let mut waits = waits.lock().unwrap().clone();
+    waits.sort_by(f64::total_cmp);
+    let (p50, p99, max) = (percentile(&waits, 0.5), percentile(&waits, 0.99), percentile(&waits, 1.0));
+    println!(
+        r#"{{"workload":"w4","n":{},"p50_ms":{p50},"p99_ms":{p99},"max_ms":{max},"settings":"{said}"}}"#,
+        waits.len()
+    );
+}
+
 #[tokio::main]
 async fn main() {
     let workload = std::env::args().nth(1).unwrap_or_else(|| "w1".to_owned());
@@ -79,86 +160,9 @@ async fn main() {
     let refrain = Refrain::at(&url, "bench").unwrap().settings(settings).job(job).open().await.unwrap();
     let said = format!("enqueue_many x5000; {slots} slots, 8 connections");
     match workload.as_str() {
-        "w1" => {
-            let keys = keys(count, count);
-            let begun = Instant::now();
-            for chunk in keys.chunks(5_000) {
-                refrain.enqueue_many("noop", chunk.iter().map(|key| (key, Some("0")))).await.unwrap();
-            }
-            let enqueue = begun.elapsed().as_secs_f64();
-            let begun = Instant::now();
-            let serving = refrain.serve();
-            let stop = serving.stop_handle();
-            let served = tokio::spawn(serving.into_future());
-            while EXECUTED.load(Ordering::Relaxed) < count as u64 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            let handlers = begun.elapsed().as_secs_f64();
-            drained(&refrain).await;
-            let drain = begun.elapsed().as_secs_f64();
-            stop.drain();
-            served.await.unwrap().unwrap();
-            let executed = EXECUTED.load(Ordering::Relaxed);
-            println!(
-                r#"{{"workload":"w1","n":{count},"enqueue_s":{enqueue},"drain_s":{drain},"handlers_s":{handlers},"executed":{executed},"settings":"{said}"}}"#
-            );
-        }
-        "w2" => {
-            let begun = Instant::now();
-            offer(&refrain, &keys(count, count / 2)).await;
-            let one = begun.elapsed().as_secs_f64();
-            let rows = refrain.open_runs().await.unwrap();
-            let four_keys: Vec<String> =
-                keys(count / 2, count / 4).iter().map(|key| format!("four-{key}")).collect();
-            let begun = Instant::now();
-            tokio::join!(
-                offer(&refrain, &four_keys),
-                offer(&refrain, &four_keys),
-                offer(&refrain, &four_keys),
-                offer(&refrain, &four_keys)
-            );
-            let four = begun.elapsed().as_secs_f64();
-            let four_rows = refrain.open_runs().await.unwrap() - rows;
-            let serving = refrain.serve();
-            let stop = serving.stop_handle();
-            let served = tokio::spawn(serving.into_future());
-            drained(&refrain).await;
-            let first = EXECUTED.load(Ordering::Relaxed);
-            offer(&refrain, &four_keys[..1_000.min(four_keys.len())]).await;
-            drained(&refrain).await;
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            let again = EXECUTED.load(Ordering::Relaxed) - first;
-            stop.drain();
-            served.await.unwrap().unwrap();
-            println!(
-                r#"{{"workload":"w2","n":{count},"distinct":{},"offer_s":{one},"rows":{rows},"four_offers":{},"four_s":{four},"four_rows":{four_rows},"four_distinct":{},"executed_first":{first},"reoffered":1000,"executed_again":{again},"settings":"enqueue_many x1000"}}"#,
-                count / 2,
-                count * 2,
-                count / 4
-            );
-        }
-        "w4" => {
-            let serving = refrain.serve();
-            let stop = serving.stop_handle();
-            let served = tokio::spawn(serving.into_future());
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            for at in 0..200 {
-                let asked = since.elapsed().as_secs_f64();
-                refrain.enqueue("noop", &format!("one-{at}"), Some(&asked.to_string())).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            drained(&refrain).await;
-            stop.drain();
-            served.await.unwrap().unwrap();
-            let mut waits = waits.lock().unwrap().clone();
-            waits.sort_by(f64::total_cmp);
-            let (p50, p99, max) =
-                (percentile(&waits, 0.5), percentile(&waits, 0.99), percentile(&waits, 1.0));
-            println!(
-                r#"{{"workload":"w4","n":{},"p50_ms":{p50},"p99_ms":{p99},"max_ms":{max},"settings":"{said}"}}"#,
-                waits.len()
-            );
-        }
+        "w1" => enqueue_and_drain(&refrain, count, &said).await,
+        "w2" => offer_known_keys(&refrain, count).await,
+        "w4" => pick_up(&refrain, since, &waits, &said).await,
         other => {
             eprintln!("unknown workload {other}: w1, w2 or w4");
             std::process::exit(2);

@@ -123,7 +123,18 @@ impl Database {
         }
     }
 
-    /// A transaction that reads many tables as they were at one instant.
+    /// A transaction that only reads, and sees in all its statements the same instant.
+    pub(crate) async fn read_at_once(&self) -> Result<Transaction> {
+        match self {
+            Database::Sqlite { .. } => self.read().await,
+            Database::Postgres { pool, persistent, begin } => {
+                let begin = AssertSqlSafe(Arc::clone(&begin.read_at_once));
+                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+            }
+        }
+    }
+
+    /// A transaction that goes through whole tables as they were at one instant.
     pub(crate) async fn snapshot(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
@@ -227,18 +238,31 @@ where
     F: Future<Output = Result<T>>,
 {
     let mut pause = Duration::from_millis(5);
+    let mut unknown = None;
     for _ in 0..RETRIES {
-        match step().await {
+        // In a box: a transaction's future is large, and everything that waits for one would be as large.
+        match Box::pin(step()).await {
             Err(error) if error.is_worth_a_retry() => {
+                if let DatabaseError::Unknown(what) = &error {
+                    unknown = Some(what.clone());
+                }
                 tracing::debug!(%error, "doing it again");
                 let drawn = duration_up_to(pause, &mut SystemRandom::new());
                 tokio::time::sleep(drawn).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            settled => return settled,
+            settled => return settled.map_err(|error| still_unknown(error, unknown)),
         }
     }
-    step().await
+    Box::pin(step()).await.map_err(|error| still_unknown(error, unknown))
+}
+
+/// A step of which one answer was lost, and that could not be asked about since, may have been done.
+fn still_unknown(error: DatabaseError, unknown: Option<String>) -> DatabaseError {
+    match unknown {
+        Some(what) if error.is_transient() => DatabaseError::Unknown(what),
+        _ => error,
+    }
 }
 
 /// What can be given arguments, one after another.

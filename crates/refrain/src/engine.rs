@@ -60,15 +60,28 @@ impl Engine {
 
     /// Runs everything until told to stop; then lets what is under way end, and gives back what does not.
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
-        let worker = self.worker().await?;
         let poll = self.settings.poll;
         let quiet = Wake::default();
-        let scheduler = run(self.scheduler(Now::Database), stop.clone(), quiet.clone(), poll);
-        let rescuer = run(self.rescuer(), stop.clone(), quiet.clone(), poll);
+        let _stops = StopsWhenDropped(stop.clone());
+        // Before anything is written: a process that was stopped in the middle of a transaction may hold the store.
+        let rescuer = tokio::spawn(run(self.rescuer(), stop.clone(), quiet.clone(), poll));
+        let worker = match self.worker().await {
+            Ok(worker) => worker,
+            Err(error) => {
+                stop.drain();
+                drop(rescuer.await);
+                return Err(error);
+            }
+        };
+        let mut scheduler = self.scheduler(Now::Database);
+        let (until, left_alone) = (stop.clone(), quiet.clone());
+        let scheduler = tokio::spawn(async move {
+            run(&mut scheduler, until, left_alone, poll).await;
+            scheduler.total
+        });
         let pruner = run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet, poll);
         let others = [
-            tokio::spawn(scheduler),
-            tokio::spawn(rescuer),
+            rescuer,
             tokio::spawn(pruner),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
@@ -77,24 +90,27 @@ impl Engine {
         for other in others {
             drop(other.await);
         }
-        counts
+        let opened = scheduler.await.unwrap_or_default();
+        counts.map(|counts| counts.with(opened))
     }
 
     /// Claims until told to stop.
     async fn claim_until(&self, worker: Worker, stop: &Stop) -> Worker {
-        let listening = tokio::spawn(hear(worker.pulse(), self.wake.clone()));
         let mut claiming = Claiming(worker);
         run(&mut claiming, stop.clone(), self.wake.clone(), self.settings.poll).await;
-        listening.abort();
         claiming.0
     }
 
-    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop.
+    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop. What a worker that died
+    /// has left comes first: where nobody serves, nobody else would take it over.
     pub(crate) async fn run_all(&self, stop: &Stop) -> Result<Counts> {
+        self.rescuer().rescue_all().await?;
         let mut worker = self.worker().await?;
         let mut failed = None;
         while stop.phase() < service::Phase::Draining {
             let woken = self.wake.woken();
+            // Asked before the look: what ends during it may let something begin that the look did not see.
+            let was_busy = worker.is_busy();
             match worker.tick().await {
                 Ok(Next::Now) => continue,
                 Ok(_) => {}
@@ -103,7 +119,7 @@ impl Engine {
                     break;
                 }
             }
-            if !worker.is_busy().await? {
+            if !was_busy {
                 break;
             }
             tokio::select! {
@@ -117,10 +133,12 @@ impl Engine {
     }
 }
 
-/// Wakes the worker when its heartbeat has something to say.
-async fn hear(mut pulse: tokio::sync::watch::Receiver<heartbeat::Pulse>, wake: Wake) {
-    while pulse.changed().await.is_ok() {
-        wake.wake();
+/// Whoever drops the future of an engine wants none of its loops to go on.
+struct StopsWhenDropped(Stop);
+
+impl Drop for StopsWhenDropped {
+    fn drop(&mut self) {
+        self.0.now();
     }
 }
 

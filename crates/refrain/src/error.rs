@@ -41,6 +41,16 @@ pub enum Error {
     /// There is no such run.
     #[error("there is no run `{0}` yet")]
     NoRun(String),
+    /// The window has no such scope.
+    #[error(
+        "there is no run `{0}`: the scopes of a window are those that its own run found\n  leave out the scope to run the window"
+    )]
+    NoScope(String),
+    /// What the run was given is not kept any more.
+    #[error(
+        "what `{0}` was given is not kept any more, and another attempt without it would do something else\n  enqueue it under a new key"
+    )]
+    Forgotten(String),
     /// The payload is no JSON, or too much of it.
     #[error("the payload of `{key}` cannot be taken: {reason}")]
     Payload {
@@ -69,6 +79,8 @@ impl Error {
             | Self::NoKeys(_)
             | Self::NotOver { .. }
             | Self::NoRun(_)
+            | Self::NoScope(_)
+            | Self::Forgotten(_)
             | Self::Payload { .. } => true,
             Self::Refused(_) => false,
             Self::Store(error) => match error {

@@ -10,7 +10,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `FAILPOINTS` | `place=action;…` |
-//! | `REFRAIN_FAILPOINT_LOG` | a file that gets the name of each place that killed or stopped the process |
+//! | `REFRAIN_FAILPOINT_LOG` | a file that gets the name of each place that killed or stopped the process, or lost a reply |
 //! | `REFRAIN_WEAKENED` | `statement=path;…`: the text of a statement is that of the file |
 
 #[cfg(feature = "failpoints")]

@@ -10,6 +10,7 @@ mod tick;
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use refrain_core::{JobName, ProjectName};
 
 pub use control::Cancelling;
@@ -17,18 +18,17 @@ pub use enqueue::{Enqueued, PAYLOAD_BYTES_MAX};
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
-pub use tick::TickReport;
 
 use crate::database::{Address, Database};
 use crate::engine::Engine;
 use crate::engine::bell::{Bell, Hints};
-use crate::engine::service::Wake;
+use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Registry};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
-use crate::store::{Store, migrate};
+use crate::store::{Reality, Store, migrate};
 
 /// A project's store, open, with the jobs that this process knows.
 ///
@@ -63,6 +63,8 @@ use crate::store::{Store, migrate};
 pub struct Refrain {
     engine: Engine,
     bell: Bell,
+    stop: Stop,
+    simulated: Option<Timestamp>,
 }
 
 /// A store that is about to be opened.
@@ -73,6 +75,7 @@ pub struct Opening {
     settings: Settings,
     connections: u32,
     jobs: Vec<Definition>,
+    simulated: Option<Timestamp>,
 }
 
 /// Connections to a PostgreSQL store, unless said otherwise.
@@ -87,13 +90,15 @@ impl Refrain {
             settings: Settings::default(),
             connections: CONNECTIONS,
             jobs: Vec::new(),
+            simulated: None,
         })
     }
 
     /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
     pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
-        let database = Database::open(&Address::parse(address)?, 1, Settings::default().idle()).await?;
-        let taken = migrate::migrate(&database).await?;
+        let database =
+            Box::pin(Database::open(&Address::parse(address)?, 1, Settings::default().idle())).await?;
+        let taken = Box::pin(migrate::migrate(&database)).await?;
         database.close().await;
         Ok(taken)
     }
@@ -113,6 +118,12 @@ impl Refrain {
         let mut names: Vec<JobName> = self.engine.registry.names().cloned().collect();
         names.sort();
         names
+    }
+
+    /// Where to say that [`run`](Self::run) and [`tick`](Self::tick) are to end, here and in clones. A [`Serving`] has a
+    /// handle of its own.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle::of(&self.stop)
     }
 
     /// Lets go of the database.
@@ -150,12 +161,35 @@ impl Opening {
         Opening { connections: connections.max(2), ..self }
     }
 
+    /// Sets the clock that schedules read, never that of leases. It makes a new store simulated for good; one in which
+    /// something real has happened is refused when it is opened, and a simulated one when it is to be served.
+    #[must_use]
+    pub fn simulated(self, now: Timestamp) -> Opening {
+        Opening { simulated: Some(now), ..self }
+    }
+
+    /// The address for people, without the password.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Whether opening it will make its file.
+    pub fn is_new(&self) -> bool {
+        matches!(&self.address, Address::Sqlite { path } if !path.exists())
+    }
+
     /// Opens the store, and puts the timetables of the jobs in force.
     pub async fn open(self) -> Result<Refrain, Error> {
         let idle = self.settings.idle();
-        let store = Store::open(&self.address, &self.project, self.connections, idle).await?;
+        let reality = if self.simulated.is_some() { Reality::Simulated } else { Reality::Real };
+        let store =
+            Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
         let mut registry = Registry::default();
-        jobs::register(&store, &mut registry, self.jobs).await?;
+        let now = match self.simulated {
+            Some(now) => now,
+            None => store.now().await?,
+        };
+        Box::pin(jobs::register(&store, &mut registry, self.jobs, now)).await?;
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
             store: store.clone(),
@@ -165,6 +199,11 @@ impl Opening {
             wake: wake.clone(),
             hints: hints.clone(),
         };
-        Ok(Refrain { engine, bell: Bell::new(store, wake, hints) })
+        Ok(Refrain {
+            engine,
+            bell: Bell::new(store, wake, hints),
+            stop: Stop::new(),
+            simulated: self.simulated,
+        })
     }
 }

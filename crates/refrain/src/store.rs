@@ -40,7 +40,7 @@ use jiff::Timestamp;
 use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
 
-use crate::database::{Address, Database, DatabaseError, Transaction, place};
+use crate::database::{Address, Database, DatabaseError, Transaction, place, retried};
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +81,14 @@ pub enum StoreError {
         /// Who came.
         asked: ProjectName,
     },
+    /// Schedules have read the real clock here, and are not to read another one.
+    #[error(
+        "this store has real runs or workers, so its clock cannot be set\n  set it in a new store, which is simulated from then on"
+    )]
+    Real,
+    /// Schedules read a clock that was set, and serving would mix it with the real one.
+    #[error("this store is simulated: its clock was set once, and it stays so\n  serve a store of its own")]
+    Simulated,
     /// A row is not what was written; something else writes here.
     #[error("{0}\n  `refrain fsck` lists what is wrong")]
     Broken(String),
@@ -95,6 +103,14 @@ pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 #[derive(sqlx::FromRow)]
 struct Owner {
     project: String,
+    simulated: bool,
+}
+
+/// Whether the schedules of a store read the real clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reality {
+    Real,
+    Simulated,
 }
 
 /// A store that is open, of the schema that this release knows.
@@ -103,6 +119,7 @@ pub(crate) struct Store {
     pub(crate) database: Database,
     address: Arc<Address>,
     idle: Duration,
+    pub(crate) reality: Reality,
 }
 
 impl Store {
@@ -115,23 +132,34 @@ impl Store {
         project: &ProjectName,
         connections: u32,
         idle: Duration,
+        wanted: Reality,
     ) -> Result<Store> {
         let database = Database::open(address, connections, idle).await?;
         if database.is_sqlite() {
             migrate::migrate(&database).await?;
         }
         migrate::check(&database).await?;
-        let owner = found(&database, project).await?;
+        let owner = found(&database, project, wanted).await?;
         if owner.project != project.as_str() {
             return Err(StoreError::OtherProject { found: owner.project, asked: project.clone() });
         }
-        Ok(Store { database, address: Arc::new(address.clone()), idle })
+        let reality = match (owner.simulated, wanted) {
+            (true, _) => Reality::Simulated,
+            (false, Reality::Real) => Reality::Real,
+            (false, Reality::Simulated) => simulate(&database).await?,
+        };
+        Ok(Store { database, address: Arc::new(address.clone()), idle, reality })
     }
 
     /// The same store over a connection of its own, for a thread that must not wait for anybody.
     pub(crate) async fn reopened(&self) -> Result<Store> {
         let database = Database::open(&self.address, 1, self.idle).await?;
         Ok(Store { database, ..self.clone() })
+    }
+
+    /// Where it is, for people.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
     }
 
     /// The time by the clock of the database, which all machines share.
@@ -147,7 +175,7 @@ pub(crate) async fn now(transaction: &mut Transaction) -> Result<Timestamp> {
 }
 
 /// Finds whose store it is; a new one is given to `project`.
-async fn found(database: &Database, project: &ProjectName) -> Result<Owner> {
+async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> Result<Owner> {
     let mut transaction = database.read().await?;
     let owner: Option<Owner> = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
     drop(transaction);
@@ -156,12 +184,47 @@ async fn found(database: &Database, project: &ProjectName) -> Result<Owner> {
     }
     let mut random = SystemRandom::new();
     let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
-    let mut transaction = database.write().await?;
-    let found = catalog::STORE_FOUND.bind(id).bind(project.as_str()).bind(false);
-    transaction.execute(found).await?;
-    let owner: Option<Owner> = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
-    transaction.commit(place!("found")).await?;
+    let owner: Option<Owner> = retried(|| async {
+        let mut transaction = database.write().await?;
+        let found =
+            catalog::STORE_FOUND.bind(id.as_str()).bind(project.as_str()).bind(wanted == Reality::Simulated);
+        transaction.execute(found).await?;
+        let owner = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
+        transaction.commit(place!("found")).await?;
+        Ok(owner)
+    })
+    .await?;
     owner.ok_or(StoreError::Missing)
+}
+
+/// Does a step again while it meets locks, conflicts and lost answers; what else it says is kept as it is.
+pub(crate) async fn settled<T, F: Future<Output = Result<T>>>(mut step: impl FnMut() -> F) -> Result<T> {
+    retried(|| {
+        let step = step();
+        async {
+            match step.await {
+                Err(StoreError::Database(error)) => Err(error),
+                settled => Ok(settled),
+            }
+        }
+    })
+    .await?
+}
+
+/// Makes a store simulated in which nothing real has happened: no run, and nobody who would make one. Timetables that
+/// somebody has put in force by the real clock begin anew.
+async fn simulate(database: &Database) -> Result<Reality> {
+    let mut transaction = database.write().await?;
+    transaction.execute(catalog::STORE_SIMULATE.bind(true)).await?;
+    let last: Option<(i64,)> = transaction.fetch_optional(catalog::RUN_LAST.bound()).await?;
+    let worker: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_ANY.bound()).await?;
+    if last != Some((0,)) || worker.is_some() {
+        return Err(StoreError::Real);
+    }
+    transaction.execute(catalog::SCHEDULE_FORGET.bound()).await?;
+    transaction.execute(catalog::REVISION_FORGET.bound()).await?;
+    transaction.commit(place!("simulate")).await?;
+    Ok(Reality::Simulated)
 }
 
 /// An instant as it is stored: microseconds since 1970.

@@ -1,14 +1,13 @@
-//! What others do to a database while we work: old snapshots, long readers, conflicts, and many who ring at once.
+//! What others do to a database while we work: old snapshots, long readers, and many who ring at once.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
 mod support;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use refrain::{PAYLOAD_BYTES_MAX, Refrain, Settings, testing};
 use sqlx::postgres::PgListener;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
+use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use support::TestDatabase;
 use support::eventually::{DEADLINE, eventually};
 use support::work::{SETTINGS, Seen, is_sound, nothing, open, open_with, told};
@@ -122,50 +121,4 @@ async fn f45_a_worker_elsewhere_hears_the_bell_and_needs_no_look() {
     stop.drain();
     serving.await.unwrap();
     assert_eq!(seen.all(), ["42"]);
-}
-
-#[tokio::test]
-async fn f47_conflicts_between_transactions_are_met_by_doing_them_again() {
-    let database = TestDatabase::postgres().await;
-    let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
-    let name: String = sqlx::query_scalar("select current_database()::text").fetch_one(pool).await.unwrap();
-    // Stricter than the store asks for: whoever comes second is refused instead of seeing what the first has done.
-    let strict = format!("alter database {name} set default_transaction_isolation = 'repeatable read'");
-    pool.execute(AssertSqlSafe(strict)).await.unwrap();
-    let seen = Seen::default();
-    let mut clients = Vec::new();
-    for _ in 0..3 {
-        clients.push(open(&database, [seen.job("welcome").concurrency(4)]).await);
-    }
-    let mut tasks = JoinSet::new();
-    for client in clients.clone() {
-        tasks.spawn(async move {
-            for batch in 0..10 {
-                let keys = (0..10).map(|number| (format!("{batch}-{number}"), None::<String>));
-                client.enqueue_many("welcome", keys).await.unwrap();
-            }
-            client.tick().await.unwrap();
-        });
-    }
-    tasks.join_all().await;
-    let first = clients.first().unwrap();
-    first.tick().await.unwrap();
-    let began = seen.all();
-    assert_eq!((began.len(), began.iter().collect::<BTreeSet<_>>().len()), (100, 100), "each key once");
-    assert_eq!(database.store_numbers("select count(*) from refrain_dedupes").await, [200]);
-    is_sound(first).await;
-
-    // And one conflict that is sure to happen: the job's row is changed under a claim that waits for it.
-    let mut other = pool.begin().await.unwrap();
-    other.execute("update refrain.jobs set paused_at = null").await.unwrap();
-    first.enqueue("welcome", "conflict", None).await.unwrap();
-    let claiming = tokio::spawn({
-        let first = first.clone();
-        async move { first.tick().await.unwrap() }
-    });
-    let waits =
-        "select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-    eventually("the claim waits", DEADLINE, async || !database.texts(waits).await.is_empty()).await;
-    other.commit().await.unwrap();
-    assert_eq!(claiming.await.unwrap().ended, 1);
 }

@@ -31,7 +31,7 @@ struct Column {
 
 type Schema = BTreeMap<String, Table>;
 
-const POSTGRES_COLUMNS: &str = "
+const POSTGRES_COLUMNS: &str = r"
 select c.relname::text, a.attname::text,
     format_type(a.atttypid, a.atttypmod) || case when l.collname = 'C' then ' by bytes' else '' end,
     not a.attnotnull

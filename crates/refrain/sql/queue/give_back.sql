@@ -5,3 +5,4 @@ where (line, run, lease, attempt) in (
     select r.line, r.run, r.lease, r.attempt
     from rows(1: line integer, run integer, lease integer, attempt integer) as r
 )
+returning run

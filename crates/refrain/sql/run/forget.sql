@@ -1,4 +1,8 @@
--- Drops what a finished run was given and what it said, after its time; that it ran, and how it ended, stays.
+-- Drops what a finished run was given and what it said, after its time; that it ran, how it ended, and why it was skipped
+-- stays. What was given is marked as forgotten: another attempt without it would do something else.
 -- $1 ended before, $2 and $3 first and last run of this stretch; by the primary key
-update refrain_runs set payload = null, message = null
-where id between $2 and $3 and not open and ended_at < $1 and (payload is not null or message is not null)
+update refrain_runs
+set payload = case when payload is null then null else '' end,
+    message = case when outcome = 'skipped' then message else null end
+where id between $2 and $3 and not open and ended_at < $1
+    and (payload <> '' or (message is not null and outcome <> 'skipped'))

@@ -1,5 +1,5 @@
 -- Gives a new store its owner, once.
 -- $1 id, $2 project, $3 simulated
-insert into refrain_store (id, project, simulated, created_at)
-values ($1, $2, $3, (select now from refrain_clock))
+insert into refrain_store (only_row, id, project, simulated, created_at)
+values (true, $1, $2, $3, (select now from refrain_clock))
 on conflict do nothing

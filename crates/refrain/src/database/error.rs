@@ -35,9 +35,7 @@ pub enum DatabaseError {
     )]
     Full(String),
     /// The file is damaged, or is something else.
-    #[error(
-        "the store is damaged, or is not a SQLite file: {0}\n  restore a backup; `refrain fsck` says what is left"
-    )]
+    #[error("the store is damaged, or is not a SQLite file: {0}\n  restore a backup, or check the address")]
     Corrupt(String),
     /// The file may not be a store.
     #[error(transparent)]
@@ -89,6 +87,7 @@ impl From<sqlx::Error> for DatabaseError {
                 match fault.code().as_deref().map(sorted) {
                     Some(Sort::Busy) => Self::Busy(text),
                     Some(Sort::Lost) => Self::Lost(text),
+                    Some(Sort::Unknown) => Self::Unknown(text),
                     Some(Sort::Unreachable) => Self::Unreachable(text),
                     Some(Sort::Refused) => Self::Refused(text),
                     Some(Sort::ReadOnly) => Self::ReadOnly(text),
@@ -118,6 +117,7 @@ impl From<sqlx::Error> for DatabaseError {
 enum Sort {
     Busy,
     Lost,
+    Unknown,
     Unreachable,
     Refused,
     ReadOnly,
@@ -131,6 +131,8 @@ enum Sort {
 fn sorted(code: &str) -> Sort {
     if let Some(number) = code.parse::<u32>().ok().filter(|_| code.len() < 5) {
         return match number & 0xff {
+            // The memory that readers and writers share is a file too, and had no room to grow.
+            _ if number == 4874 => Sort::Full,
             5 | 6 => Sort::Busy,
             8 | 14 => Sort::ReadOnly,
             10 => Sort::Lost,
@@ -140,9 +142,10 @@ fn sorted(code: &str) -> Sort {
         };
     }
     match code {
-        "40001" | "40P01" | "55P03" => Sort::Busy,
-        "25006" => Sort::ReadOnly,
-        "25P03" | "57P01" | "57P02" | "08003" | "08006" | "08P01" => Sort::Lost,
+        // 25006: a read whose beginning was dropped half way has left its transaction on the connection.
+        "40001" | "40P01" | "55P03" | "25006" => Sort::Busy,
+        "08007" | "40003" => Sort::Unknown,
+        "25P03" | "57P05" | "57P01" | "57P02" | "08003" | "08006" | "08P01" => Sort::Lost,
         "57P03" | "53300" | "08001" | "08004" => Sort::Unreachable,
         "28P01" | "28000" | "3D000" | "42501" => Sort::Refused,
         "26000" | "42P05" => Sort::Pooler,

@@ -31,9 +31,10 @@ pub(crate) fn begin(how: &str, idle: Duration) -> Arc<str> {
 pub(crate) struct Beginnings {
     pub(super) write: Arc<str>,
     pub(super) read: Arc<str>,
+    pub(super) read_at_once: Arc<str>,
 }
 
-/// Many tables as they were at one instant; the planner decides for itself.
+/// For statements that go through whole tables, where the planner knows better.
 pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
 
 /// How long to wait for the server to answer at all.
@@ -46,16 +47,27 @@ pub(super) async fn open(
 ) -> Result<Database, DatabaseError> {
     let persistent = !options.to_url_lossy().as_str().contains("statement-cache-capacity=0");
     let options = options.clone().application_name("refrain");
+    let nobody =
+        format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)
         .test_before_acquire(false)
         .connect_with(options)
-        .await?;
+        .await
+        .map_err(|error| match error {
+            sqlx::Error::PoolTimedOut => DatabaseError::Unreachable(nobody),
+            error => error.into(),
+        })?;
     let mut transaction = pool.begin().await?;
     let question = sqlx::query_as("select pg_is_in_recovery()").persistent(false);
     let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
-    let begin = Beginnings { write: begin("", idle), read: begin(" read only", idle) };
+    let begin = Beginnings {
+        // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
+        write: begin(" isolation level read committed", idle),
+        read: begin(" isolation level read committed read only", idle),
+        read_at_once: begin(" isolation level repeatable read read only", idle),
+    };
     if replica { Err(DatabaseError::Replica) } else { Ok(Database::Postgres { pool, persistent, begin }) }
 }

@@ -23,6 +23,9 @@ const READERS: u32 = 4;
 const CHECKPOINT_PAGES: &str = "4000";
 /// A log that a long reader has made larger than this is cut back when it begins anew; without a limit it never is.
 const LOG_BYTES_MAX: &str = "33554432";
+/// Rows that the thread of a connection may be ahead of its reader: waking one another for every few rows costs more than
+/// the rows. The largest batch that is read is a claim.
+const ROWS: usize = 4_000;
 
 pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
     let path = file_system::prepare(path)?;
@@ -31,6 +34,7 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
         .create_if_missing(false)
         .busy_timeout(BUSY)
         .foreign_keys(false)
+        .row_buffer_size(ROWS)
         .synchronous(SqliteSynchronous::Full);
     let writing = options
         .clone()

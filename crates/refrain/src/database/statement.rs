@@ -8,8 +8,8 @@
 //! select r.run from rows(2: run integer, message text) as r
 //! ```
 //!
-//! which is an array per column there (`unnest`) and one JSON text here (`json_each`). It stands last among the
-//! arguments, for the two take a different number of places.
+//! which is an array per column there (`unnest`) and one JSON text here (`jsonb_each`, for what `json_each` gives would be
+//! parsed again for each column). It stands last among the arguments, for the two take a different number of places.
 //!
 //! Rejected: a file per database. Everything but the source of the rows was the same, and what is written twice drifts.
 
@@ -99,7 +99,7 @@ fn for_sqlite(text: &str) -> String {
             let comma = if at == 0 { "" } else { ", " };
             let _ = write!(source, "{comma}value ->> {at} as {column}");
         }
-        let _ = write!(source, " from json_each(${first})) as {name}");
+        let _ = write!(source, " from jsonb_each(${first})) as {name}");
         source
     })
 }
@@ -283,7 +283,7 @@ mod tests {
         );
         assert_eq!(
             for_sqlite(text),
-            "select r.run from (select value ->> 0 as run, value ->> 1 as message from json_each($2)) as r where r.run > $1"
+            "select r.run from (select value ->> 0 as run, value ->> 1 as message from jsonb_each($2)) as r where r.run > $1"
         );
     }
 

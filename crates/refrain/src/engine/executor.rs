@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use refrain_core::retry::{Again, Failure};
 use refrain_core::state::{RunEvent, RunOutcome};
 use refrain_core::{Key, ProjectName, RunId, RunKey, Scope, Window};
-use tokio::sync::watch;
 
+use super::under_way::InHand;
 use crate::job::{Definition, JobError};
 use crate::run::Run;
 use crate::store::claim::Claimed;
@@ -57,20 +57,33 @@ pub(crate) struct Task {
     pub(crate) claimed: Claimed,
     pub(crate) line: Line,
     pub(crate) lease: i64,
-    pub(crate) interruption: watch::Receiver<Option<Interruption>>,
+    pub(crate) in_hand: InHand,
 }
 
 impl Task {
     /// Does the attempt, whatever becomes of it.
-    pub(crate) async fn execute(mut self) -> Result<Ending> {
-        let held = self.held()?;
+    /// It stays in hand until its ending has been handed over.
+    pub(crate) async fn execute(mut self) -> (Result<Ending>, InHand) {
+        let ending = match self.held() {
+            Ok(held) => Ok(self.end(held).await),
+            Err(error) => Err(error),
+        };
+        (ending, self.in_hand)
+    }
+
+    async fn end(&mut self, held: Held) -> Ending {
         let started_at = Some(Timestamp::now().as_microsecond());
         let result = match self.load() {
             Ok(run) => self.perform(run, &held).await,
             Err(error) => Verdict::Failed(JobError::for_good(error.to_string())),
         };
+        if let Verdict::Failed(error) = &result {
+            let (job, key, attempt) = (&self.definition.name, &self.claimed.key, self.claimed.attempt);
+            // As a text it is quoted: what a job says must not move the cursor of a terminal.
+            tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed");
+        }
         let end = classify(&self.definition, &self.claimed, result);
-        Ok(Ending { held, started_at, end })
+        Ending { held, started_at, end }
     }
 
     pub(crate) fn held(&self) -> Result<Held> {
@@ -107,7 +120,7 @@ impl Task {
     }
 
     async fn perform(&mut self, mut run: Run, held: &Held) -> Verdict {
-        let mut interruption = self.interruption.clone();
+        let mut interruption = self.in_hand.interruption.clone();
         let interrupted = async {
             let heard = interruption.wait_for(Option::is_some).await.map(|why| *why);
             match heard {
@@ -145,6 +158,9 @@ impl Task {
         window: Window,
         scopes: Vec<Scope>,
     ) -> std::result::Result<(), JobError> {
+        if scopes.iter().any(|scope| scope.as_str().is_empty()) {
+            return Err(JobError::for_good("a scope without a name; that is the window's own run"));
+        }
         if scopes.len() > SCOPES_MAX {
             return Err(JobError::for_good(format!(
                 "{} scopes in one window; {SCOPES_MAX} is the most",
@@ -175,7 +191,7 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
                 not_before: error.wish(),
                 deadline: None,
             };
-            let message = Some(shortened(&error.to_string()));
+            let message = Some(shortened(error.to_string()));
             match definition.retry.after(&failure, claimed.run.unsigned_abs()) {
                 Again::After(wait) => {
                     let event = RunEvent::Errored;
@@ -190,19 +206,21 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
             message: Some("cancelled while it was under way".to_owned()),
         },
         Verdict::Interrupted(why) => {
-            let (event, message) = match why {
-                Interruption::Lost => (RunEvent::TakenOver, "its worker could not say that it was alive"),
-                _ => (RunEvent::Stopped, "its worker was asked to stop"),
+            // One that can say so did not crash: nobody becomes a suspect because the store was away.
+            let message = match why {
+                Interruption::Lost => "its worker could not say that it was alive",
+                _ => "its worker was asked to stop",
             };
+            let event = RunEvent::Stopped;
             let attempts = attempts.then(event.attempt());
             End::Again { event, attempts, wait: None, message: Some(message.to_owned()) }
         }
     }
 }
 
-/// PostgreSQL keeps no text with a NUL: an error that has one could never be recorded, and would be tried for ever.
-fn shortened(text: &str) -> String {
-    let mut text = text.replace('\0', "\u{fffd}");
+fn shortened(text: String) -> String {
+    // PostgreSQL keeps no NUL.
+    let mut text = if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
     if text.len() > MESSAGE_BYTES_MAX {
         let mut end = MESSAGE_BYTES_MAX;
         while !text.is_char_boundary(end) {

@@ -4,55 +4,36 @@
 //! says that somebody has taken over.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use refrain_core::state::RunOutcome;
 use tokio::sync::mpsc;
 
 use super::service::Wake;
-use crate::store::Store;
-use crate::store::finish::{Ending, Landed, finish};
+use crate::store::finish::{End, Ending, Landed, finish};
+use crate::store::tick::Ticked;
+use crate::store::{Store, StoreError};
 
 /// The most endings in one transaction.
 const BATCH: usize = 2_000;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a batch may be refused, other than by a store that is away, before each is written by itself.
+const REFUSALS_MAX: u32 = 3;
 
-/// How many members of each lease have not ended yet, and how many endings are not recorded yet.
+/// How many members of each lease have not ended yet.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Leases(Arc<Mutex<HeldLeases>>);
-
-#[derive(Debug, Default)]
-struct HeldLeases {
-    members: HashMap<i64, usize>,
-    unrecorded: usize,
-}
+pub(crate) struct Leases(Arc<Mutex<HashMap<i64, usize>>>);
 
 impl Leases {
     pub(crate) fn insert(&self, lease: i64, members: usize) {
-        let mut held = self.held();
-        if members > 0 {
-            held.members.insert(lease, members);
-            held.unrecorded += members;
-        }
-    }
-
-    /// Whether a run is in hand, or has ended and is not recorded: it may let another one begin.
-    pub(crate) fn are_held(&self) -> bool {
-        self.held().unrecorded > 0
-    }
-
-    pub(crate) fn recorded(&self, endings: usize) {
-        let mut held = self.held();
-        held.unrecorded = held.unrecorded.saturating_sub(endings);
-    }
-
-    fn held(&self) -> MutexGuard<'_, HeldLeases> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lease, members);
     }
 
     /// Counts endings off; gives the leases that have no member left.
     fn count_off(&self, endings: &[Ending]) -> Vec<i64> {
-        let leases = &mut self.held().members;
+        let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut emptied = Vec::new();
         for Ending { held, .. } in endings {
             if let Some(left) = leases.get_mut(&held.lease) {
@@ -67,11 +48,37 @@ impl Leases {
     }
 }
 
-/// What has been recorded.
+/// How many endings are on their way to the store. Until they are there, what they make way for cannot be seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unrecorded(Arc<AtomicUsize>);
+
+impl Unrecorded {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+
+    fn recorded(&self, endings: usize) {
+        self.0.fetch_sub(endings, Ordering::AcqRel);
+    }
+}
+
+/// What was done here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Attempts whose run is over now.
+    /// Windows that were opened to run.
+    pub opened: u64,
+    /// Windows that were passed over; each has a row that says why.
+    pub skipped: u64,
+    /// Windows that were there already.
+    pub deduplicated: u64,
+    /// Attempts whose run is over now, however it ended.
     pub ended: u64,
+    /// Of those, the ones whose run is failed or partial.
+    pub failed: u64,
     /// Attempts that are followed by another one.
     pub again: u64,
     /// Attempts whose word did not count, because their run had been taken over.
@@ -82,6 +89,7 @@ pub struct Counts {
 pub(crate) async fn record(
     store: Store,
     leases: Leases,
+    unrecorded: Unrecorded,
     mut endings: mpsc::Receiver<Ending>,
     wake: Wake,
 ) -> Counts {
@@ -98,8 +106,8 @@ pub(crate) async fn record(
             for (ending, landed) in same.iter().zip(landed) {
                 counts.add(ending, landed);
             }
-            leases.recorded(same.len());
         }
+        unrecorded.recorded(batch.len());
         batch.clear();
         wake.wake();
     }
@@ -108,7 +116,6 @@ pub(crate) async fn record(
 
 impl Counts {
     fn add(&mut self, ending: &Ending, landed: Landed) {
-        use crate::store::finish::End;
         match (landed, &ending.end) {
             (Landed::Lost, _) => {
                 tracing::warn!(
@@ -118,24 +125,60 @@ impl Counts {
                 );
                 self.lost += 1;
             }
-            (Landed::Yes, End::Closed { .. }) => self.ended += 1,
+            (Landed::Yes, End::Closed { outcome, .. }) => {
+                self.ended += 1;
+                self.failed += u64::from(matches!(outcome, RunOutcome::Failed | RunOutcome::Partial));
+            }
             (Landed::Yes, _) => self.again += 1,
         }
     }
+
+    /// The same, and what a scheduler did beside.
+    pub(crate) fn with(self, ticked: Ticked) -> Counts {
+        let Ticked { opened, skipped, deduplicated, .. } = ticked;
+        let [opened, skipped, deduplicated] = [opened, skipped, deduplicated].map(|count| count as u64);
+        Counts { opened, skipped, deduplicated, ..self }
+    }
 }
 
+/// Says it until it is heard. What cannot be written as it is, and would keep all others waiting, is written as failed.
 async fn insist(store: &Store, worker: i64, endings: &[Ending], emptied: &[i64]) -> Vec<Landed> {
     let mut pause = Duration::from_millis(50);
+    let mut refused = 0;
     loop {
-        match finish(store, worker, endings, emptied).await {
+        let error = match finish(store, worker, endings, emptied).await {
             Ok(landed) => return landed,
-            Err(error) => {
-                tracing::error!(%error, endings = endings.len(), "endings could not be recorded; trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+            Err(error) => error,
+        };
+        let is_for_good = !matches!(&error, StoreError::Database(error) if error.is_transient());
+        refused += u32::from(is_for_good);
+        tracing::error!(%error, endings = endings.len(), "endings could not be recorded; trying again");
+        if refused > REFUSALS_MAX {
+            return one_by_one(store, worker, endings, &error.to_string()).await;
         }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+async fn one_by_one(store: &Store, worker: i64, endings: &[Ending], why: &str) -> Vec<Landed> {
+    let mut landed = Vec::with_capacity(endings.len());
+    for ending in endings {
+        let one = std::slice::from_ref(ending);
+        let recorded = finish(store, worker, one, &[]).await;
+        let recorded = match recorded {
+            Err(_) => {
+                let message = Some(format!("its ending could not be recorded: {}", why.replace('\0', "")));
+                let end = End::Closed { outcome: RunOutcome::Failed, version: None, message };
+                let plain = Ending { end, started_at: None, ..ending.clone() };
+                finish(store, worker, &[plain], &[]).await
+            }
+            recorded => recorded,
+        };
+        let recorded = recorded.ok().and_then(|recorded| recorded.first().copied());
+        landed.push(recorded.unwrap_or(Landed::Lost));
+    }
+    landed
 }
 
 /// A lease is numbered by its worker.

@@ -87,43 +87,45 @@ impl Beating {
             return;
         };
         self.store = store;
-        let mut pause = self.lease / 3;
-        let mut last = Instant::now();
+        let deadline = |beating: &Beating| tokio::time::Instant::from_std(beating.deadline);
+        let mut next = Instant::now() + self.lease / 3;
         loop {
+            let pause = next.saturating_duration_since(Instant::now()).min(LISTEN);
             tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => break,
-                () = tokio::time::sleep(pause.saturating_sub(last.elapsed()).min(LISTEN)) => {}
+                () = tokio::time::sleep(pause) => {}
             }
-            self.hear(pulse).await;
-            if last.elapsed() < pause {
-                continue;
-            }
-            last = Instant::now();
-            let sent = Instant::now();
-            let beaten =
-                tokio::time::timeout(self.lease / 3, workers::beat(&self.store, self.worker, self.lease));
-            match beaten.await {
-                Ok(Ok(true)) => {
-                    self.deadline = sent + self.lease * 9 / 10;
-                    pause = self.lease / 3;
-                }
-                Ok(Ok(false)) => self.deadline = sent,
-                Ok(Err(error)) => {
-                    tracing::warn!(worker = self.worker, %error, "a heartbeat failed");
-                    pause = self.lease / 20;
-                }
-                Err(_) => pause = self.lease / 20,
-            }
-            if Instant::now() >= self.deadline {
+            // Whatever hangs, the deadline does not wait for it.
+            let in_time = tokio::time::timeout_at(deadline(&self), self.say(pulse, &mut next)).await;
+            if in_time.is_err() || Instant::now() >= self.deadline {
                 tracing::warn!(
                     worker = self.worker,
-                    "the worker was silent for too long, and gives up what it holds"
+                    "silent for too long: what this worker holds is given up"
                 );
                 pulse.send_modify(|pulse| pulse.is_lost = true);
                 break;
             }
         }
         self.store.database.close().await;
+    }
+
+    /// Asks for runs to end, and says that the worker is alive if it is time.
+    async fn say(&mut self, pulse: &watch::Sender<Pulse>, next: &mut Instant) {
+        if Instant::now() >= *next {
+            let sent = Instant::now();
+            match workers::beat(&self.store, self.worker, self.lease).await {
+                Ok(true) => {
+                    self.deadline = sent + self.lease * 9 / 10;
+                    *next = sent + self.lease / 3;
+                }
+                Ok(false) => self.deadline = sent,
+                Err(error) => {
+                    tracing::warn!(worker = self.worker, %error, "a heartbeat failed");
+                    *next = sent + self.lease / 20;
+                }
+            }
+        }
+        self.hear(pulse).await;
     }
 
     /// Asks which runs are to end.

@@ -13,7 +13,7 @@ use super::service::{Next, Service, Wake};
 use crate::job::Registry;
 use crate::process::{Process, Standing};
 use crate::store::take_over::{TakenOver, take_over};
-use crate::store::workers::{Silent, silent};
+use crate::store::workers::{Silent, is_heard_of, silent};
 use crate::store::{Result, Store, StoreError};
 
 /// The most silent workers that are looked at in one go.
@@ -32,27 +32,59 @@ impl Rescuer {
         Rescuer { store, registry, beat, seen: HashMap::new(), workers }
     }
 
+    /// Takes over from everybody who is silent now, and returns.
+    pub(crate) async fn rescue_all(mut self) -> Result<()> {
+        loop {
+            let next = self.tick().await?;
+            match next {
+                Next::After(pause) if !self.seen.is_empty() => tokio::time::sleep(pause).await,
+                _ => return Ok(()),
+            }
+        }
+    }
+
     async fn rescue(&self, worker: &Silent) -> Result<Option<TakenOver>> {
-        if self.store.database.is_sqlite() {
-            end_holder(worker);
+        if self.store.database.is_sqlite() && !self.is_ended(worker).await? {
+            return Ok(None);
         }
         take_over(&self.store, worker.id, &|job| self.registry.retry_of(job)).await
     }
-}
 
-/// Whoever still runs under a lease that has expired must not go on.
-fn end_holder(worker: &Silent) {
-    let Ok(process) = worker.process.parse::<Process>() else { return };
-    if Process::this().is_ok_and(|this| this == process) || process.standing() != Standing::Alive {
-        return;
+    /// Whoever still runs under a lease that has expired must not go on. A process that is heard of under another
+    /// number has noticed by itself. False if it could not be ended.
+    async fn is_ended(&self, worker: &Silent) -> Result<bool> {
+        let Ok(process) = worker.process.parse::<Process>() else { return Ok(true) };
+        let is_this = Process::this().is_ok_and(|this| this == process);
+        if is_this
+            || process.standing() != Standing::Alive
+            || is_heard_of(&self.store, &worker.process).await?
+        {
+            return Ok(true);
+        }
+        let named = process.to_string();
+        let ended = tokio::task::spawn_blocking(move || process.end()).await;
+        match ended {
+            Ok(Ok(_)) => {
+                tracing::warn!(
+                    worker = worker.id,
+                    process = named,
+                    "a process that was silent for too long was ended"
+                );
+                Ok(true)
+            }
+            Ok(Err(error)) => {
+                tracing::error!(worker = worker.id, process = named, %error, "a silent process could not be ended");
+                Ok(false)
+            }
+            Err(_) => Ok(false),
+        }
     }
-    match process.end() {
-        Ok(_) => {
-            tracing::warn!(worker = worker.id, %process, "a process that was silent for too long was ended");
-        }
-        Err(error) => {
-            tracing::error!(worker = worker.id, %process, %error, "a silent process could not be ended");
-        }
+
+    /// A worker is given another heartbeat's time, unless its process is known to be gone.
+    fn is_due(&mut self, worker: &Silent) -> bool {
+        let since = *self.seen.entry(worker.id).or_insert_with(Instant::now);
+        let process = worker.process.parse::<Process>();
+        since.elapsed() >= self.beat || process.is_ok_and(|process| process.standing() == Standing::Gone)
     }
 }
 
@@ -64,13 +96,19 @@ impl Service for Rescuer {
         let silent = silent(&self.store, WORKERS).await?;
         self.seen.retain(|worker, _| silent.iter().any(|one| one.id == *worker));
         for worker in &silent {
-            let since = *self.seen.entry(worker.id).or_insert_with(Instant::now);
-            if since.elapsed() < self.beat {
+            if !self.is_due(worker) {
                 continue;
             }
-            if let Some(TakenOver { runs, failed }) = self.rescue(worker).await? {
-                tracing::warn!(worker = worker.id, runs, failed, "took over from a silent worker");
-                self.workers.wake();
+            // One that cannot be rescued must not stand before the others.
+            match self.rescue(worker).await {
+                Ok(Some(TakenOver { runs, failed })) => {
+                    tracing::warn!(worker = worker.id, runs, failed, "took over from a silent worker");
+                    self.workers.wake();
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(worker = worker.id, %error, "a worker could not be taken over from");
+                }
             }
         }
         Ok(Next::After(if self.seen.is_empty() { self.beat } else { self.beat / 4 }))

@@ -36,8 +36,11 @@ pub(crate) struct Scheduler {
     now: Now,
     watch: Option<ClockWatch>,
     since: Instant,
-    poll: Duration,
     workers: Wake,
+    /// The longest that it does not look: whoever is to wait from now on may have to begin before the next window.
+    poll: Duration,
+    /// All that this scheduler has opened.
+    pub(crate) total: Ticked,
 }
 
 impl Scheduler {
@@ -50,6 +53,7 @@ impl Scheduler {
             since: Instant::now(),
             poll: engine.settings.poll,
             workers: engine.wake.clone(),
+            total: Ticked::default(),
         }
     }
 
@@ -75,25 +79,39 @@ impl Scheduler {
 
     /// One pass over everything that is due. Gives what was opened.
     pub(crate) async fn pass(&mut self, now: Timestamp) -> Result<Ticked> {
+        self.wake_delayed().await?;
         let mut total = Ticked::default();
         let mut after = Due::FIRST;
         loop {
             let page = due(&self.store, now, after).await?;
             for schedule in &page {
-                total.add(self.schedule(*schedule, now).await?);
+                match self.schedule(*schedule, now).await {
+                    Ok(ticked) => total.add(ticked),
+                    // One that cannot be read must not stand before the others.
+                    Err(StoreError::Broken(what)) => {
+                        tracing::error!(
+                            job = schedule.job,
+                            "a schedule cannot be read, and opens nothing: {what}"
+                        );
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             match page.last() {
                 Some(last) if page.len() == PAGE => after = *last,
-                _ => break,
+                _ => return Ok(total),
             }
         }
+    }
+
+    async fn wake_delayed(&self) -> Result<()> {
         loop {
             let woken = wake(&self.store, WAKE).await?;
             if woken > 0 {
                 self.workers.wake();
             }
             if woken < WAKE {
-                return Ok(total);
+                return Ok(());
             }
         }
     }
@@ -117,17 +135,20 @@ impl Scheduler {
     }
 }
 
-impl Service for Scheduler {
+impl Service for &mut Scheduler {
     const NAME: &'static str = "scheduler";
     type Error = StoreError;
 
     async fn tick(&mut self) -> Result<Next> {
         let Some(now) = self.believed().await? else { return Ok(Next::Idle) };
-        self.pass(now).await?;
+        let opened = self.pass(now).await?;
+        self.total.add(opened);
         let schedule = next_due(&self.store, now).await?;
         let delayed = next_delayed(&self.store).await?;
+        // One that is still due after a pass belongs to a job that is not known here.
+        let schedule = schedule.filter(|left| !left.is_zero());
         let soonest = schedule.into_iter().chain(delayed).min();
         // A loop's wait is a tenth more or less than asked: an hour must not be asked for at once.
-        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.clamp(Duration::from_millis(1), self.poll))))
+        Ok(soonest.map_or(Next::Idle, |left| Next::After(left.min(self.poll).max(Duration::from_millis(1)))))
     }
 }

@@ -37,6 +37,6 @@ impl Settings {
 
     /// How long a transaction may be silent before the server ends it: well below the lease.
     pub(crate) fn idle(&self) -> Duration {
-        (self.lease / 2).clamp(Duration::from_millis(100), Duration::from_secs(10))
+        (self.lease / 4).clamp(Duration::from_millis(100), Duration::from_secs(10))
     }
 }

@@ -18,36 +18,52 @@ pub(crate) struct UnderWay {
 
 #[derive(Default)]
 struct State {
-    runs: HashMap<i64, watch::Sender<Option<Interruption>>>,
-    apart: HashMap<i64, (Isolation, Instant)>,
+    attempts: HashMap<Attempt, watch::Sender<Option<Interruption>>>,
+    apart: HashMap<Attempt, (Isolation, Instant)>,
+}
+
+/// A run and the number of its attempt: one that went back to the queue may be claimed again before its old task is gone.
+type Attempt = (i64, i32);
+
+/// An attempt in hand; dropped, it is let go, however its task ended.
+pub(crate) struct InHand {
+    under_way: UnderWay,
+    attempt: Attempt,
+    pub(crate) interruption: watch::Receiver<Option<Interruption>>,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.under_way.end(self.attempt);
+    }
 }
 
 impl UnderWay {
-    /// Takes a run in hand. Gives where its task hears that it is to end.
-    pub(crate) fn begin(&self, run: i64, suspicion: u32) -> watch::Receiver<Option<Interruption>> {
-        let (sender, receiver) = watch::channel(None);
+    /// Takes an attempt in hand.
+    pub(crate) fn begin(&self, run: i64, number: i32, suspicion: u32) -> InHand {
+        let (sender, interruption) = watch::channel(None);
+        let attempt = (run, number);
         let mut state = self.state();
-        state.runs.insert(run, sender);
+        state.attempts.insert(attempt, sender);
         match isolation(suspicion) {
             Isolation::None => {}
             apart => {
-                state.apart.insert(run, (apart, Instant::now()));
+                state.apart.insert(attempt, (apart, Instant::now()));
             }
         }
-        self.count.send_replace(state.runs.len());
-        receiver
+        self.count.send_replace(state.attempts.len());
+        InHand { under_way: self.clone(), attempt, interruption }
     }
 
-    /// Lets a run go.
-    pub(crate) fn end(&self, run: i64) {
+    fn end(&self, attempt: Attempt) {
         let mut state = self.state();
-        state.runs.remove(&run);
-        state.apart.remove(&run);
-        self.count.send_replace(state.runs.len());
+        state.attempts.remove(&attempt);
+        state.apart.remove(&attempt);
+        self.count.send_replace(state.attempts.len());
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.state().runs.len()
+        self.state().attempts.len()
     }
 
     /// How many more may begin, of `slots` in all.
@@ -58,14 +74,20 @@ impl UnderWay {
             Isolation::Quiet(period) => since.elapsed() < *period,
             Isolation::Alone => true,
         });
-        if is_quiet { 0 } else { slots.saturating_sub(state.runs.len()) }
+        if is_quiet { 0 } else { slots.saturating_sub(state.attempts.len()) }
     }
 
     /// Ends all runs, or those that are named.
     pub(crate) fn interrupt(&self, why: Interruption, only: Option<&[i64]>) {
         let state = self.state();
-        for (_, sender) in state.runs.iter().filter(|(run, _)| only.is_none_or(|only| only.contains(run))) {
-            sender.send_if_modified(|now| now.replace(why).is_none());
+        let meant = |run: i64| only.is_none_or(|only| only.contains(&run));
+        for (_, sender) in state.attempts.iter().filter(|((run, _), _)| meant(*run)) {
+            // The first reason counts.
+            sender.send_if_modified(|now| {
+                let is_first = now.is_none();
+                now.get_or_insert(why);
+                is_first
+            });
         }
     }
 

@@ -5,6 +5,7 @@
 //! with the load by themselves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -12,21 +13,25 @@ use tokio::task::JoinHandle;
 use super::Engine;
 use super::bell::Hints;
 use super::executor::{Interruption, Surroundings, Task};
-use super::finisher::{Counts, Leases, lease_of, record};
+use super::finisher::{Counts, Leases, Unrecorded, lease_of, record};
 use super::fronts::Fronts;
-use super::heartbeat::Heartbeat;
+use super::heartbeat::{Heartbeat, Pulse};
 use super::isolation::may_begin;
 use super::service::{Next, Stop, Wake};
 use super::settings::Settings;
 use super::under_way::UnderWay;
 use crate::job::{Definition, Registry};
-use crate::store::claim::{Claimed, Wish, claim, due};
+use crate::store::claim::{Claimed, Wish, claim, due, recover};
 use crate::store::finish::{End, Ending, Held};
 use crate::store::line::{Line, Priority};
-use crate::store::{Result, Store};
+use crate::store::{Result, Store, workers};
 
 /// The most lines that are looked at in one go.
-const LINES: usize = 1_000;
+const LINES: usize = 10_000;
+/// Every so many turns suspects go first: live runs without end must not keep them waiting for ever.
+const SUSPECTS_FIRST: usize = 8;
+/// How long to wait for tasks that do not hear, and for a store that does not answer, when told to stop now.
+const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// A worker: one registration, many runs.
 pub(crate) struct Worker {
@@ -39,8 +44,11 @@ pub(crate) struct Worker {
     turn: usize,
     drained_for: Option<Line>,
     fronts: Fronts,
+    unresolved: Option<Wish>,
+    listening: JoinHandle<()>,
     under_way: UnderWay,
     leases: Leases,
+    unrecorded: Unrecorded,
     endings: mpsc::Sender<Ending>,
     finisher: JoinHandle<Counts>,
     wake: Wake,
@@ -51,38 +59,42 @@ impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
         let Engine { store, project, registry, settings, wake, hints } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
-        let leases = Leases::default();
+        let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
+        let under_way = UnderWay::default();
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
-        let finisher = tokio::spawn(record(store.clone(), leases.clone(), receiver, wake.clone()));
+        let recording = record(store.clone(), leases.clone(), unrecorded.clone(), receiver, wake.clone());
+        let finisher = tokio::spawn(recording);
         let surroundings = Arc::new(Surroundings { store: store.clone(), project });
         Ok(Worker {
             store,
             surroundings,
             registry,
             settings,
-            heartbeat,
             batch: 0,
             turn: 0,
             drained_for: None,
             fronts: Fronts::default(),
-            under_way: UnderWay::default(),
+            unresolved: None,
+            listening: listen(&heartbeat, &under_way, &wake),
+            under_way,
             leases,
+            unrecorded,
             endings,
             finisher,
             wake,
             hints,
+            heartbeat,
         })
     }
 
     /// Claims what there is room for. [`Next::Now`] if something was claimed.
     pub(crate) async fn tick(&mut self) -> Result<Next> {
         self.stay_alive().await?;
-        let cancelled = Arc::clone(&self.heartbeat.pulse.borrow().cancelled);
-        self.under_way.interrupt(Interruption::Cancelled, Some(&cancelled));
+        self.recover().await?;
         if self.under_way.room(self.settings.slots) == 0 {
             return Ok(Next::Idle);
         }
-        let hints = self.hints.take();
+        let hints = if self.drained_for.is_none() { self.hints.take() } else { Vec::new() };
         if !hints.is_empty() && self.claim_from(hints).await? > 0 {
             return Ok(Next::Now);
         }
@@ -125,6 +137,9 @@ impl Worker {
             let share = (self.settings.slots / length).max(1);
             shared.extend(same.iter().map(|(_, line, definition)| (*line, Arc::clone(definition), share)));
         }
+        if self.turn.is_multiple_of(SUSPECTS_FIRST) {
+            shared.sort_by_key(|(line, ..)| line.priority().ok() != Some(Priority::Suspect));
+        }
         shared
     }
 
@@ -132,23 +147,48 @@ impl Worker {
         let is_suspect = line.priority()? == Priority::Suspect;
         let after = self.fronts.get(line);
         let wish = Wish { after, ..self.wish(line, definition, if is_suspect { 1 } else { room }, None) };
-        let runs = claim(&self.store, wish).await?;
+        let runs = self.claimed(wish).await?;
         let count = runs.len();
         self.fronts.set(line, runs.last().filter(|_| count == wish.limit).map(|last| last.run));
         if runs.is_empty() {
             // From the very front, if that was not it.
             return Ok(usize::from(after > 0));
         }
+        self.begin(wish, definition, runs).await
+    }
+
+    /// Makes a claim. One whose answer was lost for good is remembered, and asked about before the next: its runs would
+    /// be held by a worker that does not know of them.
+    async fn claimed(&mut self, wish: Wish) -> Result<Vec<Claimed>> {
+        self.unresolved = Some(wish);
+        let runs = claim(&self.store, wish).await?;
+        self.unresolved = None;
+        Ok(runs)
+    }
+
+    async fn recover(&mut self) -> Result<()> {
+        let Some(wish) = self.unresolved else { return Ok(()) };
+        let runs = recover(&self.store, wish).await?;
+        self.unresolved = None;
+        if let Some(definition) = self.registry.get(wish.line.job()?).cloned() {
+            self.begin(wish, &definition, runs).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins what was claimed. Gives how many there were, or none if they had to go back.
+    async fn begin(&mut self, wish: Wish, definition: &Arc<Definition>, runs: Vec<Claimed>) -> Result<usize> {
+        let count = runs.len();
         self.leases.insert(wish.lease, count);
         for claimed in runs {
             let suspicion = claimed.attempts().suspicion;
-            let task = self.task(line, definition, wish.lease, claimed);
+            let task = self.task(wish.line, definition, wish.lease, claimed);
             // It is in hand itself already.
             if may_begin(suspicion, self.under_way.len() - 1) {
                 self.spawn(task);
             } else {
                 // It must run alone, and others are under way: nothing new begins until they have ended.
-                self.drained_for = Some(line);
+                self.drained_for = Some(wish.line);
                 self.give_back(task.held()?).await;
                 return Ok(0);
             }
@@ -165,7 +205,7 @@ impl Worker {
 
     fn task(&self, line: Line, definition: &Arc<Definition>, lease: i64, claimed: Claimed) -> Task {
         Task {
-            interruption: self.under_way.begin(claimed.run, claimed.attempts().suspicion),
+            in_hand: self.under_way.begin(claimed.run, claimed.attempt, claimed.attempts().suspicion),
             surroundings: Arc::clone(&self.surroundings),
             definition: Arc::clone(definition),
             claimed,
@@ -176,85 +216,117 @@ impl Worker {
 
     fn spawn(&self, task: Task) {
         let run = task.claimed.run;
-        let (under_way, endings, wake) = (self.under_way.clone(), self.endings.clone(), self.wake.clone());
-        let leases = self.leases.clone();
+        let (endings, wake) = (self.endings.clone(), self.wake.clone());
+        let unrecorded = self.unrecorded.clone();
         tokio::spawn(async move {
-            match task.execute().await {
-                Ok(ending) => drop(endings.send(ending).await),
-                Err(error) => {
-                    tracing::error!(run, %error, "an attempt could not be done");
-                    leases.recorded(1);
+            // In hand until it is handed over, so that nothing is begun in its place that must not be.
+            let (ending, in_hand) = task.execute().await;
+            match ending {
+                Ok(ending) => {
+                    unrecorded.add();
+                    drop(endings.send(ending).await);
                 }
+                Err(error) => tracing::error!(run, %error, "an attempt could not be done"),
             }
-            under_way.end(run);
+            drop(in_hand);
             wake.wake();
         });
     }
 
     async fn give_back(&self, held: Held) {
-        let run = held.run;
         let ending = Ending { held, started_at: None, end: End::GivenBack };
+        self.unrecorded.add();
         drop(self.endings.send(ending).await);
-        self.under_way.end(run);
     }
 
-    /// Whether anything that we know waits to be claimed, or is in hand, or has ended and is not recorded: the end of a
-    /// run may let the next one of its lane begin.
-    pub(crate) async fn is_busy(&self) -> Result<bool> {
-        if self.leases.are_held() {
-            return Ok(true);
-        }
-        let lines = due(&self.store, LINES).await?;
-        Ok(lines.iter().any(|line| line.job().is_ok_and(|job| self.registry.get(job).is_some())))
+    /// Whether anything is in hand, or has ended and may let another one begin.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.under_way.len() > 0 || self.unrecorded.any() || self.unresolved.is_some()
     }
 
     /// Does one run, here and now, if it may begin. False if somebody else has it.
     pub(crate) async fn one(&mut self, line: Line, run: i64) -> Result<bool> {
         let Some(definition) = self.registry.get(line.job()?).cloned() else { return Ok(false) };
         let wish = self.wish(line, &definition, 1, Some(run));
-        let runs = claim(&self.store, wish).await?;
+        let runs = self.claimed(wish).await?;
         self.leases.insert(wish.lease, runs.len());
         let Some(claimed) = runs.into_iter().next() else { return Ok(false) };
-        let task = self.task(line, &definition, wish.lease, claimed);
-        self.spawn(task);
+        self.spawn(self.task(line, &definition, wish.lease, claimed));
         Ok(true)
     }
 
-    /// A worker that may have been taken over ends what it is doing, and registers anew.
+    /// A worker that may have been taken over has ended what it was doing, and registers anew.
     async fn stay_alive(&mut self) -> Result<()> {
         if !self.heartbeat.is_lost() {
             return Ok(());
         }
-        self.under_way.interrupt(Interruption::Lost, None);
         self.under_way.nothing().await;
-        self.heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
+        let heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
+        self.listening = listen(&heartbeat, &self.under_way, &self.wake);
+        let lost = std::mem::replace(&mut self.heartbeat, heartbeat);
         self.batch = 0;
-        Ok(())
+        self.unresolved = None;
+        // Nobody need end this process for what it held before: it is heard of, under another number.
+        lost.retire(&self.store).await
     }
 
     /// Waits until nothing is in hand; what cannot wait any longer goes back to the queue. Gives what was recorded.
-    pub(crate) async fn finish(self, stop: &Stop) -> Result<Counts> {
+    pub(crate) async fn finish(mut self, stop: &Stop) -> Result<Counts> {
         tokio::select! {
             () = self.under_way.nothing() => {}
             () = stop.stopping() => {}
             () = tokio::time::sleep(self.settings.grace) => {}
         }
         self.under_way.interrupt(Interruption::Stopped, None);
-        self.under_way.nothing().await;
-        drop(self.endings);
-        let counts = self.finisher.await.unwrap_or_default();
-        self.heartbeat.retire(&self.store).await?;
+        let silent = tokio::time::timeout(LAST_WORD, self.under_way.nothing()).await.is_err();
+        // The finisher ends when nobody can say anything any more.
+        self.endings = mpsc::channel(1).0;
+        let recording = async { (&mut self.finisher).await.unwrap_or_default() };
+        let patience = async {
+            if silent {
+                return;
+            }
+            stop.stopping().await;
+            tokio::time::sleep(LAST_WORD).await;
+        };
+        let counts = tokio::select! {
+            counts = recording => counts,
+            () = patience => {
+                // What was not given back is taken over when this worker has not been heard of for long enough.
+                tracing::error!("left before everything was recorded; it will be taken over");
+                return Ok(Counts::default());
+            }
+        };
+        workers::retire(&self.store, self.heartbeat.worker).await?;
         Ok(counts)
     }
 
     /// Waits for what is in hand, however long that takes; it has limits of its own.
-    pub(crate) async fn finish_all(mut self, stop: &Stop, timeout: std::time::Duration) -> Result<Counts> {
+    pub(crate) async fn finish_all(mut self, stop: &Stop, timeout: Duration) -> Result<Counts> {
         self.settings.grace = timeout + self.settings.grace;
         self.finish(stop).await
     }
+}
 
-    /// Hears of runs to end and of its own loss while it has nothing to claim.
-    pub(crate) fn pulse(&self) -> tokio::sync::watch::Receiver<super::heartbeat::Pulse> {
-        self.heartbeat.pulse.clone()
+impl Drop for Worker {
+    /// Whoever drops a worker in the middle wants nothing of it to go on.
+    fn drop(&mut self) {
+        self.under_way.interrupt(Interruption::Stopped, None);
+        self.listening.abort();
     }
+}
+
+/// Passes on what the heartbeat says: runs to end, or all of them.
+fn listen(heartbeat: &Heartbeat, under_way: &UnderWay, wake: &Wake) -> JoinHandle<()> {
+    let (mut pulse, under_way, wake) = (heartbeat.pulse.clone(), under_way.clone(), wake.clone());
+    tokio::spawn(async move {
+        while pulse.changed().await.is_ok() {
+            let Pulse { is_lost, cancelled } = pulse.borrow_and_update().clone();
+            if is_lost {
+                under_way.interrupt(Interruption::Lost, None);
+            }
+            under_way.interrupt(Interruption::Cancelled, Some(&cancelled));
+            wake.wake();
+        }
+    })
 }

@@ -20,8 +20,7 @@ impl Refrain {
         let (number, _, key) = self.named(run).await?;
         let missing = || Error::NoRun(run.to_owned());
         let id = show::find(self.store(), number, &key.to_string()).await?.ok_or_else(missing)?;
-        let record = self.record(id).await?.ok_or_else(missing)?;
-        match cancel(self.store(), id, record.standing.outcome).await?.ok_or_else(missing)? {
+        match cancel(self.store(), id).await?.ok_or_else(missing)? {
             Cancelled::Now => {
                 self.bell.ring();
                 Ok(Cancelling::Cancelled)

@@ -49,9 +49,7 @@ impl Refrain {
             .collect();
         let line = Line::of(Priority::Live, number);
         let news = enqueue(self.store(), number, line, &offers?, "enqueue").await?;
-        if news.contains(&true) {
-            self.bell.ring_for(line);
-        }
+        self.bell.ring_for(line);
         Ok(news.into_iter().map(|new| if new { Enqueued::New } else { Enqueued::Deduplicated }).collect())
     }
 }

@@ -3,6 +3,8 @@
 //! Everything stored is read in two statements and compared here, so that a process with ten thousand jobs starts
 //! without ten thousand transactions; only what has changed is written.
 
+use jiff::Timestamp;
+
 use crate::error::Error;
 use crate::job::{Definition, Registry};
 use crate::store::schedules;
@@ -13,13 +15,13 @@ pub(super) async fn register(
     store: &Store,
     registry: &mut Registry,
     definitions: Vec<Definition>,
+    now: Timestamp,
 ) -> Result<(), Error> {
     if definitions.is_empty() {
         return Ok(());
     }
     let numbers = jobs::all(store).await?;
     let timetables = schedules::in_force(store).await?;
-    let now = store.now().await?;
     for definition in definitions {
         let number = match numbers.get(definition.name.as_str()) {
             Some(number) => *number,

@@ -143,8 +143,6 @@ impl Refrain {
 
     pub(super) async fn record(&self, id: i64) -> Result<Option<RunRecord>, StoreError> {
         let Some((row, open)) = show::show(self.store(), id).await? else { return Ok(None) };
-        // It was ended between two looks, or begun again: what was read of the place and of the row belong together
-        // only if both say the same.
         RunRecord::of(row, open).map(Some)
     }
 }

@@ -10,7 +10,7 @@ use refrain_core::{RunKey, RunName, Window};
 
 use super::Refrain;
 use super::record::{RunRecord, parsed};
-use crate::engine::service::Stop;
+use crate::engine::service::{Phase, Service as _};
 use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
@@ -70,7 +70,8 @@ struct Wanted {
 }
 
 impl Refrain {
-    /// Does a run now, here, and waits for it: `job@window`, `job@window/scope` or `job#key`.
+    /// Does a run now, here, and waits for it: `job@window`, `job@window/scope` or `job#key`. Told to stop, it returns
+    /// with the run as it is then.
     pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
         let wanted = self.wanted(run).await?;
         let missing = || Error::NoRun(run.to_owned());
@@ -86,12 +87,16 @@ impl Refrain {
         let found = show::find(self.store(), wanted.number, &wanted.key.to_string()).await?;
         let id = found.ok_or_else(missing)?;
         let mut record = self.record(id).await?.ok_or_else(missing)?;
+        let is_there = record.standing.is_open() || counts_as_there(&record);
+        if ask == Ask::Once && known.is_some() && is_there {
+            self.open_wanted(&wanted).await?;
+        }
         if !is_new && !record.standing.is_open() {
-            if ask == Ask::Once && counts_as_there(&record) {
-                if known.is_some() {
-                    self.open_wanted(&wanted).await?;
-                }
+            if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, run: record });
+            }
+            if record.payload.as_deref() == Some("") {
+                return Err(Error::Forgotten(run.to_owned()));
             }
             let in_lane = wanted.definition.has_lanes();
             let wish = Reopening { run: id, priority: Priority::Live, in_lane };
@@ -108,23 +113,17 @@ impl Refrain {
     /// Does the attempt here if it may begin, else follows it until it has ended.
     async fn see_through(&self, id: i64, attempt: u64, wanted: &Wanted) -> Result<Did, Error> {
         let mut worker: Option<Worker> = None;
+        let mut rescuer = self.engine.rescuer();
         let mut did = Did::Followed;
-        loop {
+        while did == Did::Followed && self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
-            let Some((row, open)) = show::show(self.store(), id).await? else { break };
-            let Some(open) = open.filter(|open| u64::try_from(open.attempt).unwrap_or(0) <= attempt) else {
-                if row.open && did == Did::Followed && u64::try_from(row.attempt).unwrap_or(0) < attempt {
-                    continue;
-                }
+            let Some((_, Some(open))) = show::show(self.store(), id).await? else { break };
+            if u64::try_from(open.attempt).unwrap_or(0) > attempt {
                 break;
-            };
+            }
             match open.place {
-                Place::Queued if did == Did::Followed => {
-                    let worker = match &mut worker {
-                        Some(worker) => worker,
-                        none => none.insert(self.engine.worker().await?),
-                    };
-                    if worker.one(open.line, id).await? {
+                Place::Queued => {
+                    if self.worker_in(&mut worker).await?.one(open.line, id).await? {
                         did = Did::Ran;
                     }
                 }
@@ -132,20 +131,43 @@ impl Refrain {
                     pull(self.store(), id).await?;
                     continue;
                 }
-                _ => {}
-            }
-            if did == Did::Ran {
-                break;
+                // Whoever has it may be dead, and nobody else may be there to notice.
+                Place::Running => drop(rescuer.tick().await?),
+                // The one before it may be waiting for somebody to do it.
+                Place::BehindItsLane => {
+                    if let Some((holder, line)) = self.queued_holder(wanted).await? {
+                        self.worker_in(&mut worker).await?.one(line, holder).await?;
+                    }
+                    rescuer.tick().await?;
+                }
             }
             tokio::select! {
                 () = woken => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = self.stop.draining() => {}
+                () = tokio::time::sleep(LOOK), if did == Did::Followed => {}
+                () = std::future::ready(()), if did == Did::Ran => {}
             }
         }
         if let Some(worker) = worker {
-            worker.finish_all(&Stop::new(), wanted.definition.timeout).await?;
+            worker.finish_all(&self.stop, wanted.definition.timeout).await?;
         }
         Ok(did)
+    }
+
+    async fn worker_in<'w>(&self, worker: &'w mut Option<Worker>) -> Result<&'w mut Worker, Error> {
+        Ok(match worker {
+            Some(worker) => worker,
+            none => none.insert(self.engine.worker().await?),
+        })
+    }
+
+    /// The run that holds the lane of another, if nobody has begun it.
+    async fn queued_holder(&self, wanted: &Wanted) -> Result<Option<(i64, Line)>, Error> {
+        let holder = show::lane_holder(self.store(), wanted.number, &wanted.key.to_string()).await?;
+        let Some(holder) = holder else { return Ok(None) };
+        let shown = show::show(self.store(), holder).await?;
+        let queued = shown.and_then(|(_, open)| open).filter(|open| open.place == Place::Queued);
+        Ok(queued.map(|open| (holder, open.line)))
     }
 
     /// Opens the run, or records that it was there. Gives whether it is new.
@@ -181,6 +203,9 @@ impl Refrain {
         if let Some(window) = window {
             let end = window.end().timestamp();
             let is_known = show::find(self.store(), number, &key.to_string()).await?.is_some();
+            if !is_known && key.to_string().contains('/') {
+                return Err(Error::NoScope(run.to_owned()));
+            }
             if !is_known && end > self.store().now().await? {
                 return Err(Error::NotOver { window: window.to_string(), end });
             }

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::engine::finisher::Counts;
 use crate::engine::service::Stop;
 use crate::error::Error;
+use crate::store::{Reality, StoreError};
 
 /// An engine that is about to serve; awaited, it serves until it is told to stop.
 pub struct Serving {
@@ -15,18 +16,22 @@ pub struct Serving {
     stop: Stop,
 }
 
-/// Tells an engine to stop.
+/// Tells what is going on to stop.
 #[derive(Debug, Clone)]
 pub struct StopHandle(Stop);
 
 impl Serving {
     /// Where to say that it is enough.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle(self.stop.clone())
+        StopHandle::of(&self.stop)
     }
 }
 
 impl StopHandle {
+    pub(super) fn of(stop: &Stop) -> StopHandle {
+        StopHandle(stop.clone())
+    }
+
     /// Begin nothing new; let what is under way end, for as long as the grace allows.
     pub fn drain(&self) {
         self.0.drain();
@@ -43,13 +48,21 @@ impl IntoFuture for Serving {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { Ok(self.engine.serve(self.stop).await?) })
+        Box::pin(async move {
+            match self.engine.store.reality {
+                Reality::Real => {
+                    tracing::info!(store = self.engine.store.address(), "serving");
+                    Ok(Box::pin(self.engine.serve(self.stop)).await?)
+                }
+                Reality::Simulated => Err(StoreError::Simulated.into()),
+            }
+        })
     }
 }
 
 impl Refrain {
     /// Opens windows when they are due and runs what may begin, until told to stop. Any number of processes may do this on
-    /// one store.
+    /// one store, unless it is simulated.
     ///
     /// ```no_run
     /// # async fn serve(refrain: refrain::Refrain) -> Result<(), refrain::Error> {

@@ -2,15 +2,17 @@
 //! next heartbeat.
 
 use refrain_core::state::Refusal;
-use refrain_core::state::{RunEvent, RunOutcome, RunStanding};
+use refrain_core::state::{RunEvent, RunStanding};
 
-use super::claim::{into_database, scope_of};
-use super::finish::RunLock;
+use super::claim::scope_of;
+use super::finish::RunLook;
 use super::lanes::{self, Waiting};
 use super::line::{JobNumber, Line};
-use super::{Result, Store, catalog};
+use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
-use crate::database::{Transaction, place, retried};
+use crate::database::{DatabaseError, Transaction, place};
+
+const CANCELLED: &str = "cancelled before it began";
 
 /// What became of the wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,33 +25,39 @@ pub(crate) enum Cancelled {
     Ended(Refusal),
 }
 
-pub(crate) async fn cancel(
-    store: &Store,
-    run: i64,
-    outcome: Option<RunOutcome>,
-) -> Result<Option<Cancelled>> {
-    Ok(retried(|| async { cancelled(store, run, outcome).await.map_err(into_database) }).await?)
+pub(crate) async fn cancel(store: &Store, run: i64) -> Result<Option<Cancelled>> {
+    settled(|| cancelled(store, run)).await
 }
 
-async fn cancelled(store: &Store, run: i64, outcome: Option<RunOutcome>) -> Result<Option<Cancelled>> {
+async fn cancelled(store: &Store, run: i64) -> Result<Option<Cancelled>> {
     let mut transaction = store.database.write().await?;
-    let row: Option<RunLock> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(run)).await?;
+    let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
     let scope = scope_of(&row.key).to_owned();
     let lane = Rows::default().integers([i64::from(row.job)]).texts([scope.clone()]);
     let _: Vec<(JobNumber, String, i64)> = transaction.fetch_all(catalog::LANE_HOLD.bind(lane)).await?;
-    let row: Option<RunLock> = transaction.fetch_optional(catalog::RUN_LOCK.bind(run)).await?;
+    let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_LOCK.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
     if !row.open {
+        let outcome = row.outcome()?;
         let ended = RunStanding { outcome, open: None }.apply(RunEvent::Cancelled).err();
         return Ok(ended.map(Cancelled::Ended));
     }
     let Some((attempt, holds_lane)) = withdraw(&mut transaction, &row, &scope).await? else {
+        if !is_under_way(&mut transaction, &row).await? {
+            // It was moved from one place to another between two looks.
+            return Err(DatabaseError::Busy(format!("the run {run} is being moved")).into());
+        }
         transaction.execute(catalog::CANCELLATION_ASK.bind(run)).await?;
         transaction.commit(place!("cancel")).await?;
         return Ok(Some(Cancelled::Asked));
     };
-    let close = catalog::RUN_CANCEL.bind(run).bind(attempt).bind("cancelled before it began");
+    if row.outcome.is_some() {
+        let rows = Rows::default().integers([run]).integers([i64::from(attempt)]);
+        let rows = rows.texts(["cancelled".to_owned()]).integers([None]).texts([CANCELLED.to_owned()]);
+        transaction.execute(catalog::ATTEMPT_INSERT.bind(None::<i64>).bind(rows)).await?;
+    }
+    let close = catalog::RUN_CANCEL.bind(run).bind(attempt).bind(CANCELLED);
     transaction.execute(close).await?;
     if holds_lane {
         lanes::leave(&mut transaction, &[(row.job, scope, run)]).await?;
@@ -58,9 +66,18 @@ async fn cancelled(store: &Store, run: i64, outcome: Option<RunOutcome>) -> Resu
     Ok(Some(Cancelled::Now))
 }
 
+/// Whether a worker holds it.
+async fn is_under_way(transaction: &mut Transaction, row: &RunLook) -> Result<bool> {
+    let lines = Line::all(row.job);
+    let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
+    let queued: Option<(i64, Option<i64>)> =
+        transaction.fetch_optional(catalog::QUEUE_LEASED.bind(places)).await?;
+    Ok(queued.is_some_and(|(_, lease)| lease.is_some()))
+}
+
 /// Takes the open attempt out of wherever it stands, if it has not begun. Gives its number, and whether it held its
 /// lane.
-async fn withdraw(transaction: &mut Transaction, row: &RunLock, scope: &str) -> Result<Option<(i32, bool)>> {
+async fn withdraw(transaction: &mut Transaction, row: &RunLook, scope: &str) -> Result<Option<(i32, bool)>> {
     let lines = Line::all(row.job);
     let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
     let queued: Option<(i64, i32, bool)> =

@@ -10,9 +10,9 @@
 use refrain_core::state::Attempts;
 
 use super::line::{JobNumber, Line};
-use super::{Result, Store, StoreError, catalog};
+use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
-use crate::database::{DatabaseError, Transaction, place, retried};
+use crate::database::{DatabaseError, Transaction, place};
 
 /// A wish for runs.
 #[derive(Debug, Clone, Copy)]
@@ -55,20 +55,17 @@ pub(crate) async fn due(store: &Store, limit: usize) -> Result<Vec<Line>> {
 /// Claims what the wish asks for, or less, or nothing.
 pub(crate) async fn claim(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
     let mut is_first = true;
-    retried(|| {
+    settled(|| {
         let again = !std::mem::replace(&mut is_first, false);
-        async move { claimed(store, wish, again).await.map_err(into_database) }
+        claimed(store, wish, again)
     })
     .await
-    .map_err(StoreError::from)
 }
 
-/// `retried` speaks of databases alone; what else can go wrong in here is a broken row.
-pub(crate) fn into_database(error: StoreError) -> DatabaseError {
-    match error {
-        StoreError::Database(error) => error,
-        other => DatabaseError::Other(sqlx::Error::Protocol(other.to_string())),
-    }
+/// What a claim got whose answer was lost for good.
+pub(crate) async fn recover(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
+    let mut transaction = store.database.read_at_once().await?;
+    Ok(members(&mut transaction, wish.lease).await?.unwrap_or_default())
 }
 
 async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>> {
@@ -97,7 +94,9 @@ async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>>
         return Err(DatabaseError::Busy(format!("{} were locked and {leased} leased", runs.len())).into());
     }
     let lease = catalog::LEASE_INSERT.bind(wish.lease).bind(wish.worker).bind(wish.line.0);
-    transaction.execute(lease.bind(first).bind(last)).await?;
+    if transaction.execute(lease.bind(first).bind(last)).await? == 0 {
+        return Err(DatabaseError::Busy(format!("the worker {} has expired", wish.worker)).into());
+    }
     if let Some(slots) = slots {
         let rows = Rows::default()
             .integers(slots.into_iter().take(runs.len()).map(i64::from))

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use super::claim::into_database;
-use super::{Result, Store, catalog};
+use super::{Result, Store, catalog, settled};
+use crate::database::place;
 use crate::database::statement::Rows;
-use crate::database::{place, retried};
 
 #[derive(sqlx::FromRow)]
 struct Delayed {
@@ -24,7 +23,7 @@ pub(crate) async fn wake(store: &Store, limit: usize) -> Result<usize> {
     if next(store).await? != Some(Duration::ZERO) {
         return Ok(0);
     }
-    Ok(retried(|| async { woken(store, limit).await.map_err(into_database) }).await?)
+    settled(|| woken(store, limit)).await
 }
 
 async fn woken(store: &Store, limit: usize) -> Result<usize> {
@@ -61,7 +60,7 @@ pub(crate) async fn next(store: &Store) -> Result<Option<Duration>> {
 
 /// Lets an attempt begin before its time: somebody is waiting for it.
 pub(crate) async fn pull(store: &Store, run: i64) -> Result<bool> {
-    Ok(retried(|| async { pulled(store, run).await.map_err(into_database) }).await?)
+    settled(|| pulled(store, run)).await
 }
 
 async fn pulled(store: &Store, run: i64) -> Result<bool> {

@@ -32,7 +32,12 @@ pub(crate) async fn enqueue(
 ) -> Result<Vec<bool>> {
     let mut news = Vec::with_capacity(offers.len());
     for chunk in offers.chunks(OFFERS_MAX) {
-        news.extend(retried(|| offered(store, job, line, chunk, asked)).await?);
+        let mut is_first = true;
+        let offered = retried(|| {
+            let again = !std::mem::replace(&mut is_first, false);
+            offered(store, job, line, chunk, asked, again)
+        });
+        news.extend(offered.await?);
     }
     Ok(news)
 }
@@ -49,6 +54,7 @@ async fn offered(
     line: Line,
     offers: &[Offer],
     asked: &str,
+    again: bool,
 ) -> std::result::Result<Vec<bool>, DatabaseError> {
     let mut transaction = store.database.write().await?;
     let rows = Rows::default()
@@ -62,9 +68,12 @@ async fn offered(
     let mut news: HashSet<String> = opened.into_iter().map(|new| new.key).collect();
     let is_new: Vec<bool> = offers.iter().map(|offer| news.remove(offer.key.as_key().as_str())).collect();
     let duplicates = offers.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
-    let duplicates: Vec<String> = duplicates.map(|(offer, _)| offer.key.to_string()).collect();
-    if !duplicates.is_empty() {
-        let rows = Rows::default().texts(duplicates);
+    let duplicates: Vec<&Offer> = duplicates.map(|(offer, _)| offer).collect();
+    // After a lost answer these may be our own, and nobody else asked.
+    if !duplicates.is_empty() && !again {
+        let rows = Rows::default()
+            .texts(duplicates.iter().map(|offer| offer.key.to_string()))
+            .texts(duplicates.iter().map(|offer| offer.payload.clone()));
         transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
     }
     transaction.commit(place!("enqueue")).await?;

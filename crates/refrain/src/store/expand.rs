@@ -7,12 +7,11 @@
 use jiff::Timestamp;
 use refrain_core::{Fingerprint, RunKey, Scope, Zone, window_name};
 
-use super::claim::into_database;
 use super::finish::Held;
 use super::line::Priority;
 use super::tick::{Opening, Ticked, WhileRunning, insert};
-use super::{Result, Store, StoreError, catalog};
-use crate::database::{place, retried};
+use super::{Result, Store, StoreError, catalog, settled};
+use crate::database::place;
 
 /// The most scopes of one window.
 pub(crate) const SCOPES_MAX: usize = 50_000;
@@ -36,10 +35,7 @@ pub(crate) async fn expand(
     scopes: &[Scope],
     while_running: WhileRunning,
 ) -> Result<Expanded> {
-    Ok(retried(|| async {
-        expanded(store, held, window, scopes, while_running).await.map_err(into_database)
-    })
-    .await?)
+    settled(|| expanded(store, held, window, scopes, while_running)).await
 }
 
 async fn expanded(
@@ -50,11 +46,6 @@ async fn expanded(
     while_running: WhileRunning,
 ) -> Result<Expanded> {
     let mut transaction = store.database.write().await?;
-    let place = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
-    let mine: Option<(i32,)> = transaction.fetch_optional(place).await?;
-    if mine.is_none() {
-        return Ok(Expanded::Lost);
-    }
     let frozen: Option<(i64, String)> =
         transaction.fetch_optional(catalog::EXPANSION_FIND.bind(held.run)).await?;
     if let Some((scopes, _)) = frozen {
@@ -83,6 +74,12 @@ async fn expanded(
     let hash = Fingerprint::of_json(&list).map_err(|error| StoreError::Broken(error.to_string()))?;
     let count = i64::try_from(openings.len()).unwrap_or(i64::MAX);
     transaction.execute(catalog::EXPANSION_FREEZE.bind(held.run).bind(count).bind(hash.to_string())).await?;
+    // Last, for the queue comes after lanes and runs in the order of locks; held until the commit all the same.
+    let place = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
+    let mine: Option<(i32,)> = transaction.fetch_optional(place).await?;
+    if mine.is_none() {
+        return Ok(Expanded::Lost);
+    }
     transaction.commit(place!("expand")).await?;
     Ok(Expanded::Frozen(ticked))
 }

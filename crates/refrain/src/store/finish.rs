@@ -5,17 +5,20 @@
 //! over counts for nothing, however late it comes, and its neighbours in the batch are ended without it. The same
 //! word said twice, because the first answer was lost, finds that it was heard.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use refrain_core::Word;
 use refrain_core::state::{Attempts, RunEvent, RunOutcome};
 
-use super::claim::into_database;
 use super::line::{JobNumber, Line, Priority};
-use super::{Result, Store, catalog, lanes, microseconds};
+use super::{Result, Store, StoreError, catalog, lanes, microseconds, settled};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::failpoint;
+
+/// No wait is longer, whatever the other side asks for.
+const LONGEST_WAIT: Duration = Duration::from_hours(366 * 24);
 
 /// What an attempt holds, and by what right.
 #[derive(Debug, Clone)]
@@ -50,6 +53,31 @@ pub(crate) struct Ending {
     pub(crate) end: End,
 }
 
+/// Whose word an ending is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// The worker that held the attempt.
+    Worker(i64),
+    /// Somebody who takes over from this worker.
+    Rescuer(i64),
+}
+
+impl Author {
+    fn worker(self) -> i64 {
+        match self {
+            Author::Worker(worker) | Author::Rescuer(worker) => worker,
+        }
+    }
+
+    /// Who is written down as having ended the run: a worker that comes back must not take that word for its own.
+    fn closer(self) -> Option<i64> {
+        match self {
+            Author::Worker(worker) => Some(worker),
+            Author::Rescuer(_) => None,
+        }
+    }
+}
+
 /// Whether an attempt's word counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Landed {
@@ -65,9 +93,9 @@ pub(crate) async fn finish(
     endings: &[Ending],
     emptied: &[i64],
 ) -> Result<Vec<Landed>> {
-    let together = retried(|| async {
+    let together = settled(|| async {
         let mut transaction = store.database.write().await?;
-        let whole = end(&mut transaction, worker, endings).await.map_err(into_database)?;
+        let whole = end(&mut transaction, Author::Worker(worker), endings).await?;
         if whole {
             remove_leases(&mut transaction, emptied).await?;
             transaction.commit(place!("finish")).await?;
@@ -79,7 +107,7 @@ pub(crate) async fn finish(
     }
     let mut landed = Vec::with_capacity(endings.len());
     for ending in endings {
-        landed.push(retried(|| alone(store, worker, ending)).await?);
+        landed.push(settled(|| alone(store, worker, ending)).await?);
     }
     retried(|| async {
         let mut transaction = store.database.write().await?;
@@ -90,15 +118,15 @@ pub(crate) async fn finish(
     Ok(landed)
 }
 
-async fn alone(store: &Store, worker: i64, ending: &Ending) -> std::result::Result<Landed, DatabaseError> {
+async fn alone(store: &Store, worker: i64, ending: &Ending) -> Result<Landed> {
     let mut transaction = store.database.write().await?;
-    if end(&mut transaction, worker, std::slice::from_ref(ending)).await.map_err(into_database)? {
+    if end(&mut transaction, Author::Worker(worker), std::slice::from_ref(ending)).await? {
         transaction.commit(place!("finish-alone")).await?;
         return Ok(Landed::Yes);
     }
     drop(transaction);
     let mut transaction = store.database.read().await?;
-    let heard = was_heard(&mut transaction, worker, &ending.held).await.map_err(into_database)?;
+    let heard = was_heard(&mut transaction, worker, &ending.held).await?;
     Ok(if heard { Landed::Yes } else { Landed::Lost })
 }
 
@@ -113,19 +141,28 @@ async fn remove_leases(
     Ok(())
 }
 
+/// What a run looks like to whoever is about to change it.
 #[derive(sqlx::FromRow)]
-pub(crate) struct RunLock {
+pub(crate) struct RunLook {
     pub(crate) id: i64,
     pub(crate) job: JobNumber,
     pub(crate) key: String,
     pub(crate) open: bool,
     pub(crate) attempt: i32,
     pub(crate) worker: Option<i64>,
+    pub(crate) outcome: Option<String>,
+}
+
+impl RunLook {
+    pub(crate) fn outcome(&self) -> Result<Option<RunOutcome>> {
+        let outcome = self.outcome.as_deref().map(str::parse).transpose();
+        outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
+    }
 }
 
 /// Whether this very attempt was ended by this worker before.
 async fn was_heard(transaction: &mut Transaction, worker: i64, held: &Held) -> Result<bool> {
-    let run: Option<RunLock> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(held.run)).await?;
+    let run: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(held.run)).await?;
     if run.is_some_and(|run| !run.open && run.attempt == held.attempt && run.worker == Some(worker)) {
         return Ok(true);
     }
@@ -135,8 +172,9 @@ async fn was_heard(transaction: &mut Transaction, worker: i64, held: &Held) -> R
 }
 
 /// Writes all endings inside a transaction. False if one of them has no right to: then nothing may be committed.
-pub(crate) async fn end(transaction: &mut Transaction, worker: i64, endings: &[Ending]) -> Result<bool> {
-    let mut endings: Vec<&Ending> = endings.iter().collect();
+pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: &[Ending]) -> Result<bool> {
+    let endings = called_off(transaction, endings).await?;
+    let mut endings: Vec<&Ending> = endings.iter().map(AsRef::as_ref).collect();
     endings.sort_by_key(|ending| ending.held.run);
     let leavers: Vec<(JobNumber, String, i64)> = endings
         .iter()
@@ -144,10 +182,10 @@ pub(crate) async fn end(transaction: &mut Transaction, worker: i64, endings: &[E
         .filter_map(|ending| Some((ending.held.job, ending.held.lane.clone()?, ending.held.run)))
         .collect();
     lanes::leave(transaction, &leavers).await?;
-    let closed = close(transaction, worker, &endings).await?;
-    let follow = keep_history(transaction, worker, &endings).await?;
-    let leaving: Vec<&Ending> =
-        endings.iter().copied().filter(|ending| !matches!(ending.end, End::GivenBack)).collect();
+    let closed = close(transaction, author.closer(), &endings).await?;
+    let follow = keep_history(transaction, author.worker(), &endings).await?;
+    let (back, leaving): (Vec<&Ending>, Vec<&Ending>) =
+        endings.iter().partition(|ending| matches!(ending.end, End::GivenBack));
     if !leaving.is_empty() {
         let left = transaction.execute(catalog::QUEUE_LEAVE.bind(rights(&leaving))).await?;
         let is_fenced = !failpoint::is_weakened("finish.no-fence");
@@ -158,23 +196,56 @@ pub(crate) async fn end(transaction: &mut Transaction, worker: i64, endings: &[E
     for ending in follow {
         queue_again(transaction, ending).await?;
     }
-    let back: Vec<&Ending> =
-        endings.iter().copied().filter(|ending| matches!(ending.end, End::GivenBack)).collect();
-    if !back.is_empty() {
-        transaction.execute(catalog::QUEUE_GIVE_BACK.bind(rights(&back))).await?;
-    }
-    let is_cancelled = |end: &End| matches!(end, End::Closed { outcome: RunOutcome::Cancelled, .. });
-    let cancelled: Vec<i64> =
-        endings.iter().filter(|ending| is_cancelled(&ending.end)).map(|ending| ending.held.run).collect();
-    if !cancelled.is_empty() {
-        transaction.execute(catalog::CANCELLATION_DONE.bind(Rows::default().integers(cancelled))).await?;
-    }
-    let slots: Vec<i64> =
-        endings.iter().filter(|ending| ending.held.slot).map(|ending| ending.held.run).collect();
+    let returned = give_back(transaction, &back).await?;
+    let has_slot = |ending: &&&Ending| ending.held.slot;
+    let mut slots: Vec<i64> = leaving.iter().filter(has_slot).map(|ending| ending.held.run).collect();
+    slots.extend(
+        back.iter().filter(has_slot).map(|ending| ending.held.run).filter(|run| returned.contains(run)),
+    );
     if !slots.is_empty() {
         transaction.execute(catalog::SLOT_FREE.bind(Rows::default().integers(slots))).await?;
     }
+    let is_cancelled = |end: &End| matches!(end, End::Closed { outcome: RunOutcome::Cancelled, .. });
+    let cancelled = endings.iter().filter(|ending| is_cancelled(&ending.end)).map(|ending| ending.held.run);
+    let cancelled: Vec<i64> = cancelled.collect();
+    if !cancelled.is_empty() {
+        transaction.execute(catalog::CANCELLATION_DONE.bind(Rows::default().integers(cancelled))).await?;
+    }
     Ok(true)
+}
+
+/// An attempt that would be followed by another one, and that a person has called off, is the last one.
+async fn called_off<'e>(
+    transaction: &mut Transaction,
+    endings: &'e [Ending],
+) -> Result<Vec<Cow<'e, Ending>>> {
+    let follow = endings.iter().filter(|ending| matches!(ending.end, End::Again { .. }));
+    let follow: Vec<i64> = follow.map(|ending| ending.held.run).collect();
+    if follow.is_empty() {
+        return Ok(endings.iter().map(Cow::Borrowed).collect());
+    }
+    let rows = Rows::default().integers(follow);
+    let wishes: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_FIND.bind(rows)).await?;
+    let is_wished =
+        |ending: &Ending| matches!(ending.end, End::Again { .. }) && wishes.contains(&(ending.held.run,));
+    let closed = |ending: &Ending| {
+        let message = Some("cancelled while it was under way".to_owned());
+        let end = End::Closed { outcome: RunOutcome::Cancelled, version: None, message };
+        Ending { end, ..ending.clone() }
+    };
+    let ended = endings
+        .iter()
+        .map(|ending| if is_wished(ending) { Cow::Owned(closed(ending)) } else { Cow::Borrowed(ending) });
+    Ok(ended.collect())
+}
+
+/// Gives attempts back that had not begun. Gives those that were still held.
+async fn give_back(transaction: &mut Transaction, back: &[&Ending]) -> Result<Vec<i64>> {
+    if back.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs: Vec<(i64,)> = transaction.fetch_all(catalog::QUEUE_GIVE_BACK.bind(rights(back))).await?;
+    Ok(runs.into_iter().map(|(run,)| run).collect())
 }
 
 /// By what right each of them ends: its place, lease and number.
@@ -186,7 +257,7 @@ fn rights(endings: &[&Ending]) -> Rows {
         .integers(endings.iter().map(|ending| i64::from(ending.held.attempt)))
 }
 
-async fn close(transaction: &mut Transaction, worker: i64, endings: &[&Ending]) -> Result<u64> {
+async fn close(transaction: &mut Transaction, worker: Option<i64>, endings: &[&Ending]) -> Result<u64> {
     let closed: Vec<_> = endings
         .iter()
         .filter_map(|ending| match &ending.end {
@@ -245,8 +316,8 @@ async fn queue_again(transaction: &mut Transaction, ending: &Ending) -> Result<(
     };
     let attempt = i64::try_from(attempts.number).unwrap_or(i64::MAX);
     let (spent, suspicion) = (i64::from(attempts.spent), i64::from(attempts.suspicion));
-    if let Some(wait) = wait {
-        let delayed = catalog::DELAYED_INSERT.bind(microseconds(*wait)).bind(held.run).bind(line.0);
+    if let Some(wait) = wait.map(|wait| wait.min(LONGEST_WAIT)) {
+        let delayed = catalog::DELAYED_INSERT.bind(microseconds(wait)).bind(held.run).bind(line.0);
         let delayed = delayed.bind(attempt).bind(spent).bind(suspicion).bind(held.lane.is_some());
         transaction.execute(delayed).await?;
     } else {

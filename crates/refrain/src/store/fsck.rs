@@ -14,8 +14,10 @@ pub(crate) const FINDINGS_MAX: i64 = 100;
 pub struct Finding {
     /// What is wrong, in a sentence.
     pub what: &'static str,
-    /// The number of the row: a run's, or a lease's.
+    /// The number of the row: a run's, or a lease's; 0 if it is the file itself.
     pub row: i64,
+    /// More about it, if there is more to say.
+    pub detail: Option<String>,
 }
 
 static CHECKS: [(&Statement, &str); 8] = [
@@ -29,13 +31,27 @@ static CHECKS: [(&Statement, &str); 8] = [
     (&catalog::FSCK_SLOTS, "a slot is taken by a run that is not under way"),
 ];
 
-/// All findings, at most a hundred a check. All checks see the same instant.
+/// What SQLite itself thinks of its file, in a hundred lines at most; a server looks after its own.
+static INTEGRITY_SQLITE: Statement =
+    Statement::new("fsck/integrity", "select integrity_check from pragma_integrity_check");
+
+/// All findings, at most a hundred a check. All checks see the same instant. A file that is damaged is looked at no
+/// further: what its rows say cannot be trusted.
 pub(crate) async fn fsck(store: &Store) -> Result<Vec<Finding>> {
     let mut transaction = store.database.snapshot().await?;
     let mut findings = Vec::new();
+    if store.database.is_sqlite() {
+        let rows: Vec<(String,)> = transaction.fetch_all(INTEGRITY_SQLITE.bound()).await?;
+        let damages = rows.into_iter().map(|(damage,)| damage).filter(|damage| damage != "ok");
+        let what = "the file is damaged";
+        findings.extend(damages.map(|damage| Finding { what, row: 0, detail: Some(damage) }));
+        if !findings.is_empty() {
+            return Ok(findings);
+        }
+    }
     for (statement, what) in CHECKS {
         let rows: Vec<(i64,)> = transaction.fetch_all(statement.bind(FINDINGS_MAX)).await?;
-        findings.extend(rows.into_iter().map(|(row,)| Finding { what, row }));
+        findings.extend(rows.into_iter().map(|(row,)| Finding { what, row, detail: None }));
     }
     Ok(findings)
 }

@@ -45,7 +45,7 @@ impl Line {
     }
 
     pub(crate) fn job(self) -> Result<JobNumber> {
-        JobNumber::try_from(self.0 % JOBS).map_err(|_| broken(self))
+        JobNumber::try_from(self.0 % JOBS).ok().filter(|job| *job > 0).ok_or_else(|| broken(self))
     }
 
     pub(crate) fn priority(self) -> Result<Priority> {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Result, StoreError};
+use super::{Result, StoreError, settled};
 use crate::database::statement::Statement;
 use crate::database::{Database, Transaction, place};
 
@@ -63,6 +63,10 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {
     if database.is_sqlite() && found(database).await? == Some(known()) {
         return Ok(Vec::new());
     }
+    settled(|| migrated(database)).await
+}
+
+async fn migrated(database: &Database) -> Result<Vec<&'static str>> {
     let mut transaction = database.write().await?;
     transaction.script(if database.is_sqlite() { BEFORE_SQLITE } else { BEFORE_POSTGRES }).await?;
     let found = latest(&mut transaction).await?;

@@ -37,7 +37,9 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
         let runs =
             transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
         transaction.commit(place!("prune")).await?;
-        Ok(dedupes + attempts + late + runs)
+        Ok((dedupes, attempts + late + runs))
     });
-    Ok(Pruned { through, rows: rows.await?, done: through >= last })
+    let (dedupes, others) = rows.await?;
+    let has_more = i64::try_from(dedupes).is_ok_and(|dedupes| dedupes >= STRETCH);
+    Ok(Pruned { through, rows: dedupes + others, done: through >= last && !has_more })
 }

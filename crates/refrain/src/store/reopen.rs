@@ -3,12 +3,13 @@
 //! The compare-and-set `open: false → true` is the only way. Whoever comes second finds an attempt open already, and
 //! follows that one.
 
-use super::claim::{into_database, scope_of};
+use super::claim::scope_of;
+use super::finish::RunLook;
 use super::lanes::{self, Entrant};
-use super::line::{JobNumber, Line, Priority};
-use super::{Result, Store, catalog};
+use super::line::{Line, Priority};
+use super::{Result, Store, catalog, settled};
+use crate::database::place;
 use crate::database::statement::Rows;
-use crate::database::{place, retried};
 
 /// What became of the wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,14 +18,6 @@ pub(crate) enum Reopened {
     Queued(i32),
     /// One was open already.
     AlreadyOpen,
-}
-
-#[derive(sqlx::FromRow)]
-struct Row {
-    id: i64,
-    job: JobNumber,
-    key: String,
-    attempt: i32,
 }
 
 /// Which runs a wish is meant for.
@@ -37,25 +30,29 @@ pub(crate) struct Reopening {
 }
 
 pub(crate) async fn reopen(store: &Store, wish: Reopening) -> Result<Reopened> {
-    Ok(retried(|| async { reopened(store, wish).await.map_err(into_database) }).await?)
+    settled(|| reopened(store, wish)).await
 }
 
 async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
     let mut transaction = store.database.write().await?;
-    transaction.execute(catalog::ATTEMPT_KEEP.bind(wish.run)).await?;
-    let row: Option<Row> = transaction.fetch_optional(catalog::RUN_REOPEN.bind(wish.run)).await?;
-    let Some(row) = row else { return Ok(Reopened::AlreadyOpen) };
-    transaction.execute(catalog::CANCELLATION_DONE.bind(Rows::default().integers([wish.run]))).await?;
+    let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(wish.run)).await?;
+    let Some(row) = row.filter(|row| !row.open) else { return Ok(Reopened::AlreadyOpen) };
     let attempt = row.attempt + 1;
     let line = Line::of(wish.priority, row.job);
     let mut may_begin = true;
     if wish.in_lane {
         let scope = scope_of(&row.key).to_owned();
-        let entrant = Entrant { scope, key: row.key, run: row.id, attempt };
+        let entrant = Entrant { scope, key: row.key.clone(), run: row.id, attempt };
         let (_, waiting) = lanes::take(&mut transaction, row.job, vec![entrant]).await?;
         lanes::wait(&mut transaction, row.job, line.0, &waiting).await?;
         may_begin = waiting.is_empty();
     }
+    let reopen = catalog::RUN_REOPEN.bind(wish.run).bind(row.attempt);
+    if transaction.execute(reopen).await? == 0 {
+        return Ok(Reopened::AlreadyOpen);
+    }
+    transaction.execute(catalog::ATTEMPT_KEEP.bind(wish.run)).await?;
+    transaction.execute(catalog::CANCELLATION_DONE.bind(Rows::default().integers([wish.run]))).await?;
     if may_begin {
         let rows = lanes::queued([(row.id, attempt, wish.in_lane)]);
         transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;

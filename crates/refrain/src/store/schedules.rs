@@ -8,8 +8,8 @@ use refrain_core::{Revisions, Timetable};
 
 use super::line::JobNumber;
 use super::tick::{Schedule, Scheduled, tick};
-use super::{Result, Store, StoreError, catalog, instant, revisions};
-use crate::database::place;
+use super::{Result, Store, StoreError, catalog, instant, revisions, settled};
+use crate::database::{place, retried};
 
 /// The most schedules that are looked at in one go.
 pub(crate) const PAGE: usize = 500;
@@ -62,40 +62,47 @@ pub(crate) async fn set(
     now: Timestamp,
 ) -> Result<bool> {
     loop {
-        let mut transaction = store.database.write().await?;
-        transaction.execute(catalog::SCHEDULE_INSERT.bind(scheduled.job).bind(None::<i64>)).await?;
-        let wait = catalog::SCHEDULE_WAIT.bind(scheduled.job);
-        let schedule: Option<Schedule> = transaction.fetch_optional(wait).await?;
-        let covered = schedule.and_then(|schedule| schedule.covered).map(instant).transpose()?;
-        let stored = revisions::read(&mut transaction, scheduled.job).await?;
-        let (all, changed) = match stored {
-            None => (Revisions::first(timetable.clone(), now)?, true),
-            Some(mut all) => match all.edit(timetable.clone(), covered, now) {
-                Ok(changed) => (all, changed),
-                Err(refrain_core::EditError::StillDue(_)) => {
-                    // A tick passes over a schedule that is held, and one that is merely dropped is held for a while.
-                    transaction.rollback().await?;
-                    tick(store, scheduled, now).await?;
-                    continue;
-                }
-                Err(error) => return Err(StoreError::Edit(error)),
-            },
-        };
-        let next = all.current().openings(covered).next().map(|opening| opening.tick.as_microsecond());
-        if changed {
-            revisions::write(&mut transaction, scheduled.job, &all).await?;
+        match settled(|| edit(store, scheduled.job, timetable, now)).await {
+            Err(StoreError::Edit(refrain_core::EditError::StillDue(_))) => {
+                tick(store, scheduled, now).await?;
+            }
+            edited => return edited,
         }
-        let covered = covered.map(Timestamp::as_microsecond);
-        transaction.execute(catalog::SCHEDULE_ADVANCE.bind(scheduled.job).bind(covered).bind(next)).await?;
-        transaction.commit(place!("schedule")).await?;
-        return Ok(changed);
     }
+}
+
+async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timestamp) -> Result<bool> {
+    let mut transaction = store.database.write().await?;
+    transaction.execute(catalog::SCHEDULE_INSERT.bind(job).bind(None::<i64>)).await?;
+    let schedule: Option<Schedule> = transaction.fetch_optional(catalog::SCHEDULE_WAIT.bind(job)).await?;
+    let covered = schedule.and_then(|schedule| schedule.covered).map(instant).transpose()?;
+    let (all, changed) = match revisions::read(&mut transaction, job).await? {
+        None => (Revisions::first(timetable.clone(), now)?, true),
+        Some(mut all) => match all.edit(timetable.clone(), covered, now) {
+            Ok(changed) => (all, changed),
+            Err(error) => {
+                // Let go at once: what is due is opened next, by whoever can hold the schedule.
+                transaction.rollback().await?;
+                return Err(error.into());
+            }
+        },
+    };
+    let next = all.current().openings(covered).next().map(|opening| opening.tick.as_microsecond());
+    if changed {
+        revisions::write(&mut transaction, job, &all).await?;
+    }
+    let covered = covered.map(Timestamp::as_microsecond);
+    transaction.execute(catalog::SCHEDULE_ADVANCE.bind(job).bind(covered).bind(next)).await?;
+    transaction.commit(place!("schedule")).await?;
+    Ok(changed)
 }
 
 /// A job that has no timetable any more opens nothing.
 pub(crate) async fn retire(store: &Store, job: JobNumber) -> Result<()> {
-    let mut transaction = store.database.write().await?;
-    transaction.execute(catalog::SCHEDULE_RETIRE.bind(job)).await?;
-    transaction.commit(place!("schedule")).await?;
-    Ok(())
+    Ok(retried(|| async {
+        let mut transaction = store.database.write().await?;
+        transaction.execute(catalog::SCHEDULE_RETIRE.bind(job)).await?;
+        transaction.commit(place!("schedule")).await
+    })
+    .await?)
 }

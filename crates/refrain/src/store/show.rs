@@ -83,10 +83,10 @@ pub(crate) async fn find(store: &Store, job: JobNumber, key: &str) -> Result<Opt
     Ok(row.map(|(id,)| id))
 }
 
-/// A run, and its open attempt if it has one: both at one instant, or a run that ends in between would look as if it had
-/// neither an outcome nor an attempt.
+/// A run, and its open attempt if it has one. Both are of one instant: a run that is read open, and its place after it
+/// has ended, would look like one that was never done.
 pub(crate) async fn show(store: &Store, run: i64) -> Result<Option<(RunRow, Option<OpenAttempt>)>> {
-    let mut transaction = store.database.snapshot().await?;
+    let mut transaction = store.database.read_at_once().await?;
     let row: Option<RunRow> = transaction.fetch_optional(catalog::RUN_SHOW.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
     let open = if row.open { open_attempt(&mut transaction, &row).await? } else { None };
@@ -146,4 +146,12 @@ pub(crate) async fn count_open(store: &Store) -> Result<u64> {
     let mut transaction = store.database.read().await?;
     let row: Option<(i64,)> = transaction.fetch_optional(catalog::QUEUE_COUNT.bound()).await?;
     Ok(row.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
+}
+
+/// The run that holds the lane in which the run of this key stays.
+pub(crate) async fn lane_holder(store: &Store, job: JobNumber, key: &str) -> Result<Option<i64>> {
+    let mut transaction = store.database.read().await?;
+    let holder = catalog::LANE_HOLDER.bind(job).bind(super::claim::scope_of(key));
+    let row: Option<(i64,)> = transaction.fetch_optional(holder).await?;
+    Ok(row.map(|(run,)| run))
 }

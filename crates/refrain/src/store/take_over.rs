@@ -8,12 +8,12 @@
 use refrain_core::retry::{Again, Failure, Retry};
 use refrain_core::state::{Attempts, RunEvent, RunOutcome};
 
-use super::claim::{Claimed, Lease, into_database};
-use super::finish::{self, End, Ending, Held};
+use super::claim::{Claimed, Lease};
+use super::finish::{self, Author, End, Ending, Held};
 use super::line::{JobNumber, Line};
-use super::{Result, Store, StoreError, catalog};
+use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
-use crate::database::{place, retried};
+use crate::database::{DatabaseError, place};
 
 /// Why an attempt ended whose worker was not heard of any more.
 const SILENT: &str = "its worker was not heard of any more";
@@ -32,7 +32,7 @@ pub(crate) async fn take_over(
     worker: i64,
     retry: &(dyn Fn(JobNumber) -> Retry + Sync),
 ) -> Result<Option<TakenOver>> {
-    Ok(retried(|| async { taken_over(store, worker, retry).await.map_err(into_database) }).await?)
+    settled(|| taken_over(store, worker, retry)).await
 }
 
 async fn taken_over(
@@ -58,8 +58,9 @@ async fn taken_over(
         let is_cancelled = cancelled.contains(&(run.run,));
         endings.push(ending(line, lease, &run, is_alone, is_cancelled, retry)?);
     }
-    if !finish::end(&mut transaction, worker, &endings).await? {
-        return Err(StoreError::Broken(format!("the worker {worker} ended runs while it was taken over")));
+    if !finish::end(&mut transaction, Author::Rescuer(worker), &endings).await? {
+        // It has ended one of them in this moment: look again.
+        return Err(DatabaseError::Busy(format!("the worker {worker} is ending runs")).into());
     }
     let runs = Rows::default().integers(endings.iter().map(|ending| ending.held.run));
     transaction.execute(catalog::SLOT_FREE.bind(runs)).await?;

@@ -5,16 +5,17 @@
 //! advance: the other way round, a crash in between would lose windows in silence. A schedule that another scheduler
 //! holds is left to it; two that tick the same windows all the same insert each once, and the second finds a dedupe.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use refrain_core::{CatchUp, Pass, RunKey, Scope, Verdict};
 
-use super::claim::into_database;
 use super::enqueue::by_key;
 use super::lanes::{self, Entrant};
 use super::line::{JobNumber, Line, Priority};
-use super::{Result, Store, StoreError, catalog, instant, revisions};
+use super::{Result, Store, catalog, instant, revisions, settled};
 use crate::database::statement::Rows;
-use crate::database::{Transaction, place, retried};
+use crate::database::{Transaction, place};
 use crate::failpoint;
 
 /// The most windows that one tick opens; the rest is opened by the next one.
@@ -66,7 +67,7 @@ pub(super) struct Schedule {
 
 /// Opens what is due at `now`. None if somebody else is at this schedule, or there is none.
 pub(crate) async fn tick(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<Option<Ticked>> {
-    Ok(retried(|| async { ticked(store, scheduled, now).await.map_err(into_database) }).await?)
+    settled(|| ticked(store, scheduled, now)).await
 }
 
 async fn ticked(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<Option<Ticked>> {
@@ -164,16 +165,14 @@ pub(crate) async fn insert(
     }
     ticked.deduplicated = duplicates.len();
     if !duplicates.is_empty() {
-        let rows = Rows::default().texts(duplicates);
+        let none = duplicates.iter().map(|_| None).collect::<Vec<Option<String>>>();
+        let rows = Rows::default().texts(duplicates).texts(none);
         transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
     }
-    for priority in [Priority::Live, Priority::CatchUp, Priority::Backfill] {
-        let of_priority = runs.iter().filter(|(one, _)| *one == priority);
-        let entrants: Vec<Entrant> = of_priority.map(|(_, entrant)| entrant.clone()).collect();
-        let skipped = line_up(transaction, Line::of(priority, job), while_running, entrants).await?;
-        ticked.skipped += skipped;
-        ticked.opened += runs.iter().filter(|(one, _)| *one == priority).count() - skipped;
-    }
+    let opened = runs.len();
+    let skipped = line_up(transaction, job, while_running, runs).await?;
+    ticked.skipped += skipped;
+    ticked.opened = opened - skipped;
     Ok(ticked)
 }
 
@@ -182,32 +181,43 @@ fn entrant(opening: &Opening, run: i64) -> Entrant {
     Entrant { scope: super::claim::scope_of(&key).to_owned(), key, run, attempt: 1 }
 }
 
-/// Puts new runs into the queue, or behind the run that holds their lane. Gives how many were skipped for it.
+/// Puts new runs into the queue, or behind the run that holds their lane. Gives how many were skipped for it. The
+/// oldest window enters a lane first, whatever its priority.
 async fn line_up(
     transaction: &mut Transaction,
-    line: Line,
+    job: JobNumber,
     while_running: WhileRunning,
-    entrants: Vec<Entrant>,
+    runs: Vec<(Priority, Entrant)>,
 ) -> Result<usize> {
-    if entrants.is_empty() {
+    if runs.is_empty() {
         return Ok(0);
     }
-    let job = line.job()?;
     let has_lane = while_running != WhileRunning::Allow;
+    let priorities: HashMap<i64, Priority> =
+        runs.iter().map(|(priority, one)| (one.run, *priority)).collect();
+    let entrants: Vec<Entrant> = runs.into_iter().map(|(_, entrant)| entrant).collect();
     let (free, held) =
         if has_lane { lanes::take(transaction, job, entrants).await? } else { (entrants, Vec::new()) };
-    let rows = lanes::queued(free.iter().map(|entrant| (entrant.run, entrant.attempt, has_lane)));
-    if !free.is_empty() {
-        transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;
+    for priority in Priority::ALL {
+        let line = Line::of(priority, job).0;
+        let of_priority = |one: &&Entrant| priorities.get(&one.run) == Some(&priority);
+        let free: Vec<&Entrant> = free.iter().filter(of_priority).collect();
+        if !free.is_empty() {
+            let rows = lanes::queued(free.iter().map(|entrant| (entrant.run, entrant.attempt, has_lane)));
+            transaction.execute(catalog::QUEUE_INSERT.bind(line).bind(rows)).await?;
+        }
+        if while_running == WhileRunning::Queue {
+            let held: Vec<Entrant> = held.iter().filter(of_priority).cloned().collect();
+            lanes::wait(transaction, job, line, &held).await?;
+        }
     }
-    if while_running == WhileRunning::Skip && !held.is_empty() {
-        let rows = Rows::default().integers(held.iter().map(|entrant| entrant.run));
-        let message = "another run of this job was under way; while-running = \"skip\"";
-        transaction.execute(catalog::RUN_SKIP.bind(message).bind(rows)).await?;
-        return Ok(held.len());
+    if while_running != WhileRunning::Skip || held.is_empty() {
+        return Ok(0);
     }
-    lanes::wait(transaction, job, line.0, &held).await?;
-    Ok(0)
+    let rows = Rows::default().integers(held.iter().map(|entrant| entrant.run));
+    let message = "another run of this job was under way; while-running = \"skip\"";
+    transaction.execute(catalog::RUN_SKIP.bind(message).bind(rows)).await?;
+    Ok(held.len())
 }
 
 /// Opens the run of one window that a person asked for. Gives whether it was new.
@@ -220,13 +230,11 @@ pub(crate) async fn open_one(
 ) -> Result<bool> {
     // A person who asks waits for the lane; skipping is for windows that nobody waits for.
     let lane = if while_running == WhileRunning::Skip { WhileRunning::Queue } else { while_running };
-    let opened = retried(|| async {
+    settled(|| async {
         let mut transaction = store.database.write().await?;
-        let ticked = insert(&mut transaction, job, lane, std::slice::from_ref(opening), asked)
-            .await
-            .map_err(into_database)?;
+        let ticked = insert(&mut transaction, job, lane, std::slice::from_ref(opening), asked).await?;
         transaction.commit(place!("open")).await?;
         Ok(ticked.opened > 0)
-    });
-    opened.await.map_err(StoreError::from)
+    })
+    .await
 }

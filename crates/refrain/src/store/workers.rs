@@ -46,6 +46,13 @@ pub(crate) async fn silent(store: &Store, limit: i64) -> Result<Vec<Silent>> {
     Ok(transaction.fetch_all(catalog::WORKER_EXPIRED.bind(limit)).await?)
 }
 
+/// Whether a process is heard of under any number.
+pub(crate) async fn is_heard_of(store: &Store, process: &str) -> Result<bool> {
+    let mut transaction = store.database.read().await?;
+    let worker: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_ALIVE.bind(process)).await?;
+    Ok(worker.is_some())
+}
+
 /// A worker leaves: what it holds is taken over at once, and it is forgotten when it holds nothing.
 pub(crate) async fn retire(store: &Store, worker: i64) -> Result<()> {
     Ok(retried(|| async {

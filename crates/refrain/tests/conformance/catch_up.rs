@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use refrain::{CatchUp, TickReport};
+use refrain::{CatchUp, Counts};
 
 use crate::support::TestDatabase;
 use crate::support::work::{Seen, daily, is_sound, june, nothing, open, short, told};
@@ -44,7 +44,7 @@ every_store! {
         let days = ["02T00:01", "02T00:02", "03T00:04", "03T12:00", "09T18:00", "10T00:01", "10T00:01"];
         let mut total = (0, 0);
         for day in days {
-            let TickReport { opened, skipped, deduplicated, .. } = refrain.tick_at(june(day)).await.unwrap();
+            let Counts { opened, skipped, deduplicated, .. } = refrain.tick_at(june(day)).await.unwrap();
             assert_eq!(deduplicated, 0);
             total = (total.0 + opened, total.1 + skipped);
         }

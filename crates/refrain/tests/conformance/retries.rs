@@ -56,11 +56,11 @@ every_store! {
         let seen = Seen::default();
         let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
         refrain.enqueue("flaky", "always", Some("9")).await.unwrap();
-        let run_number = number(&database, "always").await;
+        let run = number(&database, "always").await;
         for attempt in 1..RETRY.attempts {
             let report = refrain.tick().await.unwrap();
             assert_eq!((report.again, report.ended), (1, 0));
-            let Again::After(stated) = RETRY.after(&Failure::of_attempt(attempt), run_number) else { panic!("tries are left") };
+            let Again::After(stated) = RETRY.after(&Failure::of_attempt(attempt), run) else { panic!("tries are left") };
             let (ended_at, wake_at, now) = wait_of(&database, &refrain, "always").await;
             let planned_at = wake_at - i64::try_from(stated.as_micros()).unwrap();
             assert!((ended_at..=now).contains(&planned_at), "attempt {attempt}: {ended_at} {planned_at} {now}");
@@ -74,7 +74,7 @@ every_store! {
         assert_eq!(history(&refrain, "flaky#always").await, ["1 errored", "2 errored", "3 errored"]);
         assert_eq!(seen.all(), ["always 1", "always 2", "always 3", "always 4"]);
         time_passes(&database).await;
-        assert_eq!(refrain.tick().await.unwrap(), refrain::TickReport::default(), "nothing follows");
+        assert_eq!(refrain.tick().await.unwrap(), refrain::Counts::default(), "nothing follows");
         is_sound(&refrain).await;
     }
 

@@ -96,7 +96,8 @@ impl Gate {
     /// Waits until as many more have begun.
     pub(crate) async fn have_begun(&self, runs: u32) {
         let began = timeout(DEADLINE, self.began.acquire_many(runs)).await;
-        began.expect("as many runs begin").unwrap().forget();
+        assert!(began.is_ok(), "{runs} runs did not begin");
+        began.unwrap().unwrap().forget();
     }
 
     /// How many have begun that nobody waited for.
@@ -169,7 +170,9 @@ pub(crate) fn line(run: &RunRecord) -> String {
 
 /// A run that is there.
 pub(crate) async fn shown(refrain: &Refrain, run: &str) -> RunRecord {
-    refrain.show(run).await.unwrap().expect(run)
+    let shown = refrain.show(run).await.unwrap();
+    assert!(shown.is_some(), "there is no {run}");
+    shown.unwrap()
 }
 
 /// Its past attempts: their numbers and how they ended.

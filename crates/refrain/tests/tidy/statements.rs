@@ -13,6 +13,13 @@ pub(crate) fn are_in_place_and_used(files: &[File]) -> Vec<Finding> {
                 (!used).then_some("no Rust file includes this statement: delete it")
             }
             None if path.contains("/migrations/") => None,
+            // A text that a test puts in the place of a statement, to show that it notices.
+            None if path.contains("/tests/crash/weakened/") => {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                let used =
+                    files.iter().any(|file| file.is(".rs") && file.text.contains(&format!("\"{name}\"")));
+                (!used).then_some("no test uses this weakened statement: delete it")
+            }
             None => Some("a statement lives in a directory `sql`, a migration in `migrations`: move it"),
         }
     };
@@ -35,6 +42,14 @@ fn a_statement_that_nothing_includes_is_found() {
     let user = ("crates/refrain/src/store/catalog.rs", "include_str!(\"../../sql/run/open.sql\")");
     assert!(super::planted(are_in_place_and_used, &[statement, user]).is_empty());
     assert_eq!(super::planted(are_in_place_and_used, &[statement]), ["crates/refrain/sql/run/open.sql:1"]);
+}
+
+#[test]
+fn a_weakened_statement_that_no_test_uses_is_found() {
+    let weakened = ("crates/refrain/tests/crash/weakened/front.sql", "-- Why.\nselect 1;");
+    let user = ("crates/refrain/tests/crash/weakened.rs", "(\"sql/queue/front.sql\", \"front.sql\")");
+    assert!(super::planted(are_in_place_and_used, &[weakened, user]).is_empty());
+    assert_eq!(super::planted(are_in_place_and_used, &[weakened]).len(), 1);
 }
 
 #[test]

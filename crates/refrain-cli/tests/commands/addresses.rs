@@ -1,0 +1,95 @@
+//! Stores on a server: one that is away, one that does not let us in, one without tables, one of somebody else.
+
+use sqlx::{Connection, Executor, SqliteConnection};
+
+use crate::support::Desk;
+use crate::support::address::unused_port;
+use crate::support::postgres::Scratch;
+
+const COMMANDS: [&str; 5] = ["migrate", "fsck", "run noop#1", "tick", "serve"];
+
+#[test]
+fn a_server_that_is_away_may_be_back_later() {
+    let desk = Desk::at(&format!("postgres://ada:hunter2@127.0.0.1:{}/shop", unused_port()));
+    let said = desk.refrain("run noop#1");
+    said.refuses(75, &["the store cannot be reached", "is the server running"]);
+    assert!(!said.stderr.contains("hunter2"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_and_no_password_is_shown() {
+    let mut scratch = Scratch::create().await;
+    let right = std::mem::replace(&mut scratch.address.password, "hunter2".to_owned());
+    let desk = Desk::at(&scratch.url());
+    for command in COMMANDS {
+        let said = desk.refrain(command);
+        said.refuses(2, &["password authentication failed", "check user, password and database"]);
+        assert!(!said.stderr.contains("hunter2") && !said.stderr.contains(&right), "{said:?}");
+    }
+    let said = desk.refrain("--help");
+    said.succeeds(&["REFRAIN_STORE"]);
+    assert!(!said.stdout.contains("hunter2"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_password_is_in_nothing_that_a_working_store_says() {
+    let scratch = Scratch::create().await;
+    let desk = Desk::at(&scratch.url());
+    for command in ["migrate", "--json migrate", "run noop#1", "tick", "fsck", "--json fsck"] {
+        let said = desk.refrain(command);
+        said.succeeds(&[]);
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(!all.contains(&scratch.address.password), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn tables_are_made_on_a_server_only_when_asked() {
+    let scratch = Scratch::create().await;
+    let desk = Desk::at(&scratch.url());
+    for command in ["fsck", "run noop#1", "tick", "serve"] {
+        desk.refrain(command).refuses(2, &["there is no store in this database yet", "refrain migrate"]);
+    }
+    desk.refrain("migrate").succeeds(&["took the step 0001_initial", "1 step taken"]);
+    desk.refrain("migrate").succeeds(&["is up to date, 0 steps taken"]);
+    desk.refrain("run noop#1").succeeds(&["noop#1: done (attempt 1)"]);
+    desk.refrain("run noop#1").succeeds(&["noop#1: done already"]);
+    desk.refrain("fsck").succeeds(&["0 findings"]);
+}
+
+#[tokio::test]
+async fn the_printed_script_makes_the_same_tables_by_hand() {
+    let scratch = Scratch::create().await;
+    let desk = Desk::at(&scratch.url());
+    let script = desk.refrain("migrate --print").stdout;
+    scratch.connect().await.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(script))).await.unwrap();
+    desk.refrain("migrate").succeeds(&["0 steps taken"]);
+    desk.refrain("run noop-hourly@2001-06-09T14:00").succeeds(&[": done"]);
+}
+
+#[tokio::test]
+async fn a_store_of_another_project_or_of_the_future_is_left_alone() {
+    let scratch = Scratch::create().await;
+    for desk in [Desk::sqlite(), Desk::at(&scratch.url())] {
+        desk.refrain("migrate").succeeds(&[]);
+        desk.refrain("--project shop run noop#1").succeeds(&[]);
+        for command in ["fsck", "run noop#1", "tick", "serve"] {
+            desk.refrain(command).refuses(2, &["belongs to the project `shop`, not to `refrain`"]);
+        }
+        let statement = "insert into refrain_migrations (number, name, applied_at) values (99, 'later', 0)";
+        if desk.file("store.db").exists() {
+            let file = desk.file("store.db");
+            let mut connection = SqliteConnection::connect(file.to_str().unwrap()).await.unwrap();
+            connection.execute(statement).await.unwrap();
+            connection.close().await.unwrap();
+        } else {
+            let statement =
+                "insert into refrain.migrations (number, name, applied_at) values (99, 'later', 0)";
+            scratch.connect().await.execute(statement).await.unwrap();
+        }
+        for command in COMMANDS {
+            let line = format!("--project shop {command}");
+            desk.refrain(&line).refuses(2, &["schema 99", "a newer refrain has used it"]);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! SQLite stores that are no stores, are damaged, or may not be written.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::children::unprivileged;
+use crate::support::{Desk, PROGRAM, Said, said};
+
+/// A store with one run that is done, all of it in its file.
+fn with_a_run() -> Desk {
+    let desk = Desk::sqlite();
+    desk.refrain("run noop#once-and-only").succeeds(&[": done"]);
+    desk.refrain("migrate").succeeds(&[]);
+    assert!(!desk.file("store.db-wal").exists());
+    desk
+}
+
+fn change(desk: &Desk, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(desk.file("store.db")).unwrap();
+    change(&mut bytes);
+    fs::write(desk.file("store.db"), bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_file_is_called_so() {
+    let desk = with_a_run();
+    change(&desk, |bytes| bytes[100..4096].fill(0xff));
+    for command in ["migrate", "fsck", "run noop#2", "tick", "serve"] {
+        desk.refrain(command).refuses(1, &["the store is damaged", "restore a backup"]);
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_called_so() {
+    let desk = with_a_run();
+    change(&desk, |bytes| bytes.truncate(bytes.len() / 2));
+    desk.refrain("fsck").refuses(1, &["the store is damaged"]);
+}
+
+#[test]
+fn damage_that_nobody_has_met_is_found_by_fsck() {
+    let desk = with_a_run();
+    change(&desk, |bytes| {
+        let key = b"once-and-only";
+        let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
+        bytes[at] = b'O';
+    });
+    let found = desk.refrain("fsck");
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.stdout.contains("the file is damaged") && found.stdout.contains("1 finding"), "{found:?}");
+}
+
+#[test]
+fn a_file_of_something_else_is_left_as_it_is() {
+    let desk = Desk::sqlite();
+    let letter = "Dear Sir or Madam, this is not a database at all.\n".repeat(100);
+    fs::write(desk.file("store.db"), &letter).unwrap();
+    for command in ["migrate", "fsck", "run noop#1", "tick", "serve"] {
+        desk.refrain(command).refuses(1, &["is not a SQLite file", "check the address"]);
+    }
+    assert_eq!(fs::read_to_string(desk.file("store.db")).unwrap(), letter);
+}
+
+#[test]
+fn a_directory_that_somebody_named_is_not_made() {
+    let desk = Desk::at("sqlite:no/such/store.db");
+    desk.refrain("run noop#1").refuses(2, &["its directory is missing", "mkdir -p 'no/such'"]);
+    assert!(!desk.file("no").exists());
+    desk.refrain("fsck").refuses(2, &["there is no store at sqlite:no/such/store.db"]);
+}
+
+#[test]
+fn the_directory_that_nobody_named_is_made_and_is_its_owners_alone() {
+    let desk = Desk::new();
+    let made = desk.refrain("run noop#1");
+    made.succeeds(&[": done"]);
+    assert!(made.stderr.contains("made the directory .refrain"), "{made:?}");
+    assert_eq!(fs::metadata(desk.file(".refrain")).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(!desk.refrain("run noop#2").stderr.contains("made"));
+
+    let desk = Desk::new();
+    fs::write(desk.file(".refrain"), "in the way").unwrap();
+    desk.refrain("run noop#1").refuses(2, &[".refrain"]);
+}
+
+#[test]
+fn fsck_makes_no_store() {
+    let desk = Desk::sqlite();
+    desk.refrain("fsck").refuses(2, &["there is no store at sqlite:store.db"]);
+    assert_eq!(fs::read_dir(desk.path()).unwrap().count(), 0);
+}
+
+/// Runs a command as somebody for whom modes count, with these modes of the store's file and directory.
+fn restricted(desk: &Desk, file: u32, directory: u32) -> Said {
+    let program = desk.file("refrain");
+    if !program.exists() {
+        fs::copy(PROGRAM, &program).unwrap();
+    }
+    let mut command = Command::new(&program);
+    command.args(["run", "noop#2"]).env("REFRAIN_STORE", "sqlite:store.db");
+    unprivileged(&mut command, desk.path());
+    let set = |path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    set(desk.file("store.db"), file);
+    set(desk.path().to_owned(), directory);
+    let said = said(&mut command);
+    set(desk.path().to_owned(), 0o700);
+    said
+}
+
+#[test]
+fn a_store_that_may_not_be_written_is_refused_and_works_when_it_may() {
+    let desk = with_a_run();
+    restricted(&desk, 0o400, 0o700).refuses(2, &["store.db cannot be written", "Give this user the right"]);
+    restricted(&desk, 0o600, 0o500).refuses(2, &["cannot be written", "Give this user the right"]);
+    restricted(&desk, 0o600, 0o700).succeeds(&["noop#2: done (attempt 1)"]);
+    desk.refrain("fsck").succeeds(&["0 findings"]);
+}

@@ -1,0 +1,103 @@
+//! Signals: the first lets what is under way end, the second gives it back.
+
+use rustix::process::Signal;
+
+use crate::support::Desk;
+use crate::support::children::ChildProcess;
+
+/// A run that lasts until the file `go` is there.
+async fn with_a_long_run() -> (Desk, String) {
+    let desk = Desk::sqlite();
+    desk.refrain("migrate").succeeds(&[]);
+    let go = desk.file("go");
+    let payload = format!(r#"{{"until": {:?}}}"#, go.to_str().unwrap());
+    desk.enqueue(&[("long", &payload)]).await;
+    (desk, payload)
+}
+
+fn let_it_end(desk: &Desk) {
+    std::fs::write(desk.file("go"), "").unwrap();
+}
+
+#[tokio::test]
+async fn serve_drains_what_is_under_way_and_begins_nothing_new() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (desk, payload) = with_a_long_run().await;
+        let mut serve = ChildProcess::spawn(&mut desk.command("--json serve"));
+        serve.wait_for_line("waiting for a file").await;
+        serve.signal(signal);
+        serve.wait_for_line("draining").await;
+        desk.enqueue(&[("later", &payload)]).await;
+        let_it_end(&desk);
+        let ended = serve.finish().await;
+        let told = String::from_utf8(ended.stdout).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{told}");
+        assert!(told.starts_with(r#"{"schema_version":1,"command":"serve","#), "{told}");
+        desk.refrain("run noop#long").succeeds(&["noop#long: done already", "(attempt 1)"]);
+        desk.refrain("run noop#later").succeeds(&["noop#later: done (attempt 1)"]);
+        desk.refrain("fsck").succeeds(&["0 findings"]);
+    }
+}
+
+#[tokio::test]
+async fn a_second_signal_gives_back_what_is_under_way() {
+    let (desk, _) = with_a_long_run().await;
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve"));
+    serve.wait_for_line("waiting for a file").await;
+    serve.signal(Signal::TERM);
+    serve.wait_for_line("draining").await;
+    serve.signal(Signal::TERM);
+    serve.wait_for_line("stopping").await;
+    let ended = serve.finish().await;
+    let told = String::from_utf8(ended.stdout).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{told}");
+    assert!(told.contains("1 to be tried again"), "{told}");
+    desk.refrain("fsck").succeeds(&["0 findings"]);
+    let_it_end(&desk);
+    desk.refrain("tick").succeeds(&["0 failed"]);
+    desk.refrain("run noop#long").succeeds(&["noop#long: done already", "(attempt 2)"]);
+}
+
+#[tokio::test]
+async fn an_idle_serve_stops_at_once() {
+    let desk = Desk::sqlite();
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve"));
+    serve.wait_for_line("serving").await;
+    serve.signal(Signal::TERM);
+    let ended = serve.finish().await;
+    assert_eq!(ended.status.code(), Some(0));
+    assert!(String::from_utf8(ended.stdout).unwrap().contains("processed"));
+}
+
+#[tokio::test]
+async fn an_interrupted_run_or_tick_is_given_back_and_goes_on_later() {
+    for command in ["run noop#long", "tick"] {
+        let (desk, _) = with_a_long_run().await;
+        let mut child = ChildProcess::spawn(&mut desk.command(command));
+        child.wait_for_line("waiting for a file").await;
+        child.signal(Signal::INT);
+        let ended = child.finish().await;
+        let told = String::from_utf8(ended.stdout).unwrap() + &String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{command}: {told}");
+        assert!(told.contains("given back"), "{command}: {told}");
+        desk.refrain("fsck").succeeds(&["0 findings"]);
+        let_it_end(&desk);
+        desk.refrain("run noop#long").succeeds(&["noop#long: done (attempt 2)"]);
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_second_follows_the_first() {
+    let (desk, _) = with_a_long_run().await;
+    let mut first = ChildProcess::spawn(&mut desk.command("run noop#long"));
+    first.wait_for_line("waiting for a file").await;
+    let mut second = ChildProcess::spawn(&mut desk.command("--json run noop#long --again"));
+    let mut third = ChildProcess::spawn(&mut desk.command("run noop#long"));
+    third.signal(Signal::CONT);
+    let_it_end(&desk);
+    assert_eq!(first.finish().await.status.code(), Some(0));
+    for follower in [&mut second, &mut third] {
+        assert_eq!(follower.finish().await.status.code(), Some(0));
+    }
+    desk.refrain("fsck").succeeds(&["0 findings"]);
+}

@@ -1,0 +1,10 @@
+//! The commands as people and machines meet them: real processes, real files, a real server.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+mod addresses;
+mod files;
+mod full_disk;
+mod interruption;
+mod overlap;
+mod support;
+mod transcripts;

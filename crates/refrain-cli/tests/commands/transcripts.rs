@@ -1,0 +1,198 @@
+//! What commands print, word for word: people learn it, and programs read it.
+//!
+//! A transcript has what was typed after `$`, what came on stdout as it is, what came on stderr after `|`, and the exit
+//! code after `=`. `REFRAIN_BLESS=1` writes them anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use sqlx::{Connection, Executor, SqliteConnection};
+
+use crate::support::{Desk, Said};
+
+fn transcript(desk: &Desk, lines: &[&str]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let Said { code, stdout, stderr } = desk.refrain(line);
+        write!(text, "$ refrain {line}\n{stdout}").unwrap();
+        for talk in stderr.lines() {
+            writeln!(text, "| {talk}").unwrap();
+        }
+        writeln!(text, "= {}\n", code.unwrap()).unwrap();
+    }
+    timeless(&text)
+}
+
+/// Hides the times at which the test ran; those that it chose are of 2001.
+fn timeless(text: &str) -> String {
+    let is_part = |letter: char| letter.is_ascii_digit() || "TZ:.-".contains(letter);
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(is_part) {
+        let (before, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|letter| !is_part(letter)).unwrap_or(from.len()));
+        let is_time = word.len() >= 20 && word.ends_with('Z') && !word.starts_with("2001-");
+        shown += before;
+        shown += if is_time { "TIME" } else { word };
+        rest = after;
+    }
+    shown + rest
+}
+
+#[track_caller]
+fn matches(name: &str, transcript: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/transcripts").join(name);
+    if std::env::var_os("REFRAIN_BLESS").is_some() {
+        std::fs::write(path, transcript).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(path).unwrap();
+    assert_eq!(transcript, expected, "{name} differs; REFRAIN_BLESS=1 writes it anew");
+}
+
+#[test]
+fn the_first_minute() {
+    let lines = [
+        "migrate",
+        "migrate",
+        "run noop#42",
+        "run noop#42",
+        "run noop#42 --again",
+        "run noop-hourly@2001-06-09T14:00",
+        "run noop-hourly@2001-06-09T14:00:00Z",
+        "--quiet run noop#43",
+        "fsck",
+    ];
+    matches("first-minute.txt", &transcript(&Desk::new(), &lines));
+}
+
+#[test]
+fn a_simulated_week_and_what_is_refused_then() {
+    let lines = [
+        "tick --now 2001-06-09T14:00:00Z",
+        "tick --now 2001-06-09T14:00:00Z",
+        "tick --now 2001-06-09T17:30:00Z",
+        "tick --now 2001-06-09T10:00:00Z",
+        "run noop-hourly@2001-06-09T15:00",
+        "serve",
+        "fsck",
+    ];
+    let mut simulated = transcript(&Desk::sqlite(), &lines);
+    simulated += &transcript(&Desk::sqlite(), &["run noop#1", "tick --now 2001-06-09T14:00:00Z"]);
+    matches("simulated.txt", &simulated);
+}
+
+#[test]
+fn a_store_in_which_nothing_has_run_may_still_be_simulated() {
+    let desk = Desk::sqlite();
+    desk.refrain("migrate").succeeds(&["1 step"]);
+    desk.refrain("fsck").succeeds(&["0 findings"]);
+    let refused = desk.refrain("run noop-hourly@2100-01-01T00:00");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    desk.refrain("tick --now 2001-06-09T14:00:00Z").succeeds(&["1 window opened"]);
+}
+
+#[test]
+fn every_command_as_json() {
+    let lines = [
+        "--json migrate",
+        "--json migrate",
+        "--json tick --now 2001-06-09T14:00:00Z",
+        "--json tick --now 2001-06-09T17:00:00Z",
+        "--json run noop#1",
+        "--json run noop#1",
+        "--json --quiet run noop#1 --again",
+        "--json fsck",
+        "--json --quiet run noop",
+        "--json --quiet serve",
+    ];
+    matches("json.txt", &transcript(&Desk::sqlite(), &lines));
+}
+
+#[tokio::test]
+async fn a_run_that_fails_and_one_that_is_tried_again() {
+    let desk = Desk::sqlite();
+    desk.refrain("tick --now 2001-06-09T14:00:00Z").succeeds(&["1 processed"]);
+    desk.enqueue(&[
+        ("bad", r#"{"error": "no such\ncustomer: \u001b[31m7"}"#),
+        ("other", r#"{"for": "somebody else"}"#),
+        ("ticked", r#"{"error": "also"}"#),
+    ])
+    .await;
+    let first = ["run noop#bad", "run noop#bad", "--json run noop#bad", "run noop#other"];
+    let mut told = transcript(&desk, &first);
+    told += &transcript(&desk, &["tick --now 2001-06-09T14:30:00Z"]);
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+    desk.enqueue(&[("shaky", r#"{"error": "the line is bad", "again": true}"#)]).await;
+    told += &transcript(&desk, &["run noop#shaky"]);
+    desk.enqueue(&[("shaky-too", r#"{"error": "the line is bad", "again": true}"#)]).await;
+    told += &transcript(&desk, &["--json run noop#shaky-too"]);
+    matches("failures.txt", &told);
+}
+
+#[tokio::test]
+async fn what_must_not_be_is_listed_and_left() {
+    let desk = Desk::sqlite();
+    desk.refrain("run noop#1").succeeds(&[]);
+    let mut connection = SqliteConnection::connect(desk.file("store.db").to_str().unwrap()).await.unwrap();
+    connection.execute("update refrain_runs set open = 1").await.unwrap();
+    connection.close().await.unwrap();
+    matches("findings.txt", &transcript(&desk, &["fsck", "--json fsck"]));
+}
+
+#[test]
+fn what_cannot_be_understood() {
+    let lines = [
+        "run noop",
+        "run noop#",
+        "run no/op#1",
+        "run nope#1",
+        "run noop@2001-06-09",
+        "run noop-hourly#1",
+        "run noop-hourly@2001-06-09T14:30",
+        "run noop-hourly@yesterday",
+        "run noop-hourly@9999-01-01T00:00",
+        "run noop-hourly@2100-01-01T00:00",
+        "--project ../../etc run noop#1",
+        "--store mysql://ada:hunter2@host/shop run noop#1",
+        "--store sqlite::memory: run noop#1",
+        "tick --now soon",
+        "fsck now",
+    ];
+    matches("misunderstood.txt", &transcript(&Desk::new(), &lines));
+}
+
+#[test]
+fn hostile_names_are_names_or_are_refused() {
+    let desk = Desk::sqlite();
+    let refrain = |argument: &str| crate::support::said(&mut desk.command_of(&["run", argument]));
+    for name in [
+        "noop#'; drop table refrain_runs; --",
+        "noop#../../etc/passwd",
+        "noop#$(reboot)",
+        "noop#%00 🎵",
+        "noop##@/",
+    ] {
+        refrain(name).succeeds(&[name, ": done"]);
+        refrain(name).succeeds(&[name, "done already"]);
+    }
+    let long = format!("noop#{}", "x".repeat(100_000));
+    for name in ["noop#\u{1b}[2J", "noop#a\nb", "--", "-noop#1", "", long.as_str()] {
+        let said = refrain(name);
+        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{said:?}");
+        assert!(!said.stderr.contains('\u{1b}') && said.stderr.len() < 1_000, "{said:?}");
+    }
+    desk.refrain("fsck").succeeds(&["0 findings"]);
+}
+
+#[test]
+fn a_reader_who_has_read_enough_is_no_fault() {
+    let desk = Desk::new();
+    let mut pipe = std::process::Command::new("sh");
+    pipe.args(["-c", "\"$0\" migrate --print | head -n 1"])
+        .arg(crate::support::PROGRAM)
+        .current_dir(desk.path());
+    let said = crate::support::said(&mut pipe);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "begin;\n"), "{said:?}");
+    assert!(!said.stderr.contains("error"), "{said:?}");
+}

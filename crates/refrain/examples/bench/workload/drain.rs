@@ -1,0 +1,64 @@
+//! How much of what the database can do is left: enqueue and drain runs that do nothing, against the same writes by hand.
+
+use crate::raw::Raw;
+use crate::report::{Figure, Report, Target, Unit, median};
+use crate::scratch::Server;
+use crate::subject::{Subject, keys};
+use crate::{Plan, Result};
+
+/// Enough that what starting and stopping an engine costs does not show; it takes seconds.
+const RUNS: u32 = 50_000;
+/// Runs that are enqueued in one transaction.
+const ENQUEUED: usize = 5_000;
+/// Runs that are claimed, and recorded, in one transaction at most.
+const CLAIMED: usize = 2_000;
+/// Half of the database's strength is for the work, not for the keeping of books.
+const ENOUGH: f64 = 0.5;
+
+pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {
+    let (count, keys) = (RUNS, keys(RUNS));
+    let each = |seconds: f64| f64::from(count) / seconds;
+    let (mut enqueue, mut drain) = (Pairs::default(), Pairs::default());
+    for _ in 0..plan.repetitions {
+        let scratch = server.database().await?;
+        let mut raw = Raw::open(server, &scratch).await?;
+        let by_hand = raw.enqueue(&keys, ENQUEUED).await?;
+        let drained = raw.drain(CLAIMED).await?;
+        raw.close().await?;
+        server.remove(scratch).await?;
+        let scratch = server.database().await?;
+        let subject = Subject::open(&scratch.address, CLAIMED).await?;
+        let ours = subject.enqueue(&keys, ENQUEUED).await?;
+        let our_drain = subject.drain(count).await?;
+        subject.close().await;
+        server.remove(scratch).await?;
+        if drained.runs != count || our_drain.runs != count {
+            return Err(format!("{} and {} of {count} were drained", drained.runs, our_drain.runs).into());
+        }
+        enqueue.push(each(ours.as_secs_f64()), each(by_hand.as_secs_f64()));
+        drain.push(each(our_drain.took.as_secs_f64()), each(drained.took.as_secs_f64()));
+    }
+    report.add(server.name(), enqueue.figure(format!("enqueue of {count}, against by hand")));
+    report.add(server.name(), drain.figure(format!("drain of {count}, against by hand")));
+    Ok(())
+}
+
+/// Rates of Refrain and of the loop by hand, a pair for each repetition.
+#[derive(Default)]
+struct Pairs {
+    ours: Vec<f64>,
+    by_hand: Vec<f64>,
+}
+
+impl Pairs {
+    fn push(&mut self, ours: f64, by_hand: f64) {
+        self.ours.push(ours);
+        self.by_hand.push(by_hand);
+    }
+
+    fn figure(self, what: String) -> Figure {
+        let values = self.ours.iter().zip(&self.by_hand).map(|(ours, by_hand)| ours / by_hand).collect();
+        let context = format!("{:.0}/s, by hand {:.0}/s", median(&self.ours), median(&self.by_hand));
+        Figure { what, unit: Unit::Times, values, target: Target::AtLeast(ENOUGH), context }
+    }
+}

@@ -1,0 +1,301 @@
+//! A small program for tests that kill it: it opens the store that its environment names and does one thing.
+//!
+//! What its jobs do is told outside the store, in a file that is only ever appended to: a line when a handler begins and
+//! one when it has ended. That file is what tests hold against the word of the store.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `PROBE_STORE` | the address of the store |
+//! | `PROBE_DIRECTORY` | where `effects` is written, and `gate-KEY[-ATTEMPT]`, `drain[-PID]`, `stop` are waited for |
+//! | `PROBE_LEASE`, `PROBE_BUSY` | milliseconds: of a lease, and for which `hog` keeps every thread busy |
+//! | `PROBE_SLOTS` | how many runs at once |
+//! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
+//! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use refrain::core::{Backoff, Dst, Grid, Retry, Schedule, Scope, Timetable, Zone, window_name};
+use refrain::{
+    Ask, CatchUp, Definition, Error, Job, JobError, Opening, Refrain, Run, Settings, StopHandle, WhileRunning,
+};
+use rustix::process::{Signal, getpid, kill_process};
+
+/// How often a file or the store is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// How many threads drive the jobs.
+const THREADS: usize = 2;
+const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_millis(100) };
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    variable(name).map_or(default, |text| text.parse().unwrap())
+}
+
+fn directory() -> PathBuf {
+    variable("PROBE_DIRECTORY").unwrap().into()
+}
+
+async fn appears(path: &Path) {
+    while !path.exists() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What a handler does.
+enum Probe {
+    /// Nothing.
+    Noop,
+    /// Takes a moment.
+    Brief(Duration),
+    /// Fails at first.
+    Flaky,
+    /// Kills its own process when its key begins with `kill`.
+    Poison,
+    /// Waits until its gate is open, or that of this attempt.
+    Slow,
+    /// Keeps every thread of the runtime busy, and lets nobody else run.
+    Hog,
+}
+
+impl Job for Probe {
+    const NAME: &'static str = "probe";
+
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        note("begun", run);
+        match self {
+            Probe::Brief(moment) => tokio::time::sleep(*moment).await,
+            Probe::Flaky if run.attempt() == 1 => return Err(JobError::new("fails at first")),
+            Probe::Flaky | Probe::Noop => {}
+            Probe::Poison if run.key().starts_with("kill") => kill_process(getpid(), Signal::KILL).unwrap(),
+            Probe::Poison => tokio::task::yield_now().await,
+            Probe::Slow => {
+                let gate = directory().join(format!("gate-{}", run.key()));
+                let own = directory().join(format!("gate-{}-{}", run.key(), run.attempt()));
+                tokio::select! {
+                    () = appears(&gate) => {}
+                    () = appears(&own) => {}
+                }
+            }
+            Probe::Hog => {
+                let busy = Duration::from_millis(number("PROBE_BUSY", 0));
+                for _ in 1..THREADS {
+                    tokio::spawn(async move { std::thread::sleep(busy) });
+                }
+                std::thread::sleep(busy);
+            }
+        }
+        note("ended", run);
+        Ok(())
+    }
+}
+
+/// One write, so that lines of many processes do not mix.
+fn note(word: &str, run: &Run) {
+    let line = format!("{word} {}#{} {} {}\n", run.job(), run.key(), run.attempt(), std::process::id());
+    let mut effects =
+        fs::OpenOptions::new().append(true).create(true).open(directory().join("effects")).unwrap();
+    effects.write_all(line.as_bytes()).unwrap();
+    print!("{line}");
+}
+
+fn job(probe: Probe, name: &str) -> Definition {
+    Definition::of(probe).unwrap().named(name).unwrap().retry(Retry { attempts: 2, backoff: BACKOFF })
+}
+
+fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
+    Timetable {
+        schedule: Schedule::parse(schedule).unwrap(),
+        zone: Zone::utc(),
+        grid: Grid::parse(grid).unwrap(),
+        dst: Dst::default(),
+        start: Some(window_name::parse(start, &Zone::utc()).unwrap()),
+    }
+}
+
+fn opening() -> Opening {
+    let settings = Settings {
+        slots: usize::try_from(number("PROBE_SLOTS", 8)).unwrap(),
+        lease: Duration::from_millis(number("PROBE_LEASE", 1_000)),
+        poll: Duration::from_millis(100),
+        ..Settings::default()
+    };
+    let queued = [
+        job(Probe::Noop, "noop"),
+        // Long enough for its worker to have to say that it is alive.
+        job(Probe::Brief(Duration::from_millis(250)), "limited").concurrency(2),
+        job(Probe::Brief(Duration::from_millis(20)), "brief").retry(Retry { attempts: 50, backoff: BACKOFF }),
+        job(Probe::Flaky, "flaky"),
+        job(Probe::Noop, "again"),
+        job(Probe::Noop, "called-off"),
+        job(Probe::Poison, "poison"),
+        job(Probe::Slow, "slow"),
+        job(Probe::Hog, "hog"),
+    ];
+    let store = variable("PROBE_STORE").unwrap();
+    let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
+    let mut opening = queued.into_iter().fold(opening, Opening::job);
+    if let Some(start) = variable("PROBE_START") {
+        let hourly = timetable("0 * * * *", "hour", &start);
+        let regions = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
+        let scoped =
+            job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(regions);
+        let brief = Probe::Brief(Duration::from_millis(5));
+        opening = opening.job(job(brief, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
+    }
+    if let Some(start) = variable("PROBE_MINUTES") {
+        let minutes = timetable("* * * * *", "1m", &start);
+        let minutely = job(Probe::Noop, "minutely").timetable(minutes).catch_up(CatchUp::All);
+        opening = opening.job(minutely.while_running(WhileRunning::Allow));
+    }
+    opening
+}
+
+async fn enqueue(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Result<(), Error> {
+    let keys = (0..count).map(|at| (format!("{prefix}{at}"), None::<&str>));
+    let news = refrain.enqueue_many(job, keys).await?;
+    println!("new {}", news.iter().filter(|one| one.is_new()).count());
+    Ok(())
+}
+
+/// The same one by one.
+async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Result<(), Error> {
+    for at in 0..count {
+        refrain.enqueue(job, &format!("{prefix}{at}"), None).await?;
+    }
+    Ok(())
+}
+
+/// Serves until nothing is open.
+async fn work(refrain: &Refrain) -> Result<(), Error> {
+    serve(refrain, async |stop: &StopHandle| {
+        while !matches!(refrain.open_runs().await, Ok(0)) {
+            tokio::time::sleep(LOOK).await;
+        }
+        stop.drain();
+    })
+    .await
+}
+
+/// Serves until there is a file that says to end.
+async fn serve_until_told(refrain: &Refrain) -> Result<(), Error> {
+    let (drain, stop_now) = (directory().join("drain"), directory().join("stop"));
+    let drain_this = directory().join(format!("drain-{}", std::process::id()));
+    serve(refrain, async |stop: &StopHandle| {
+        tokio::select! {
+            () = appears(&drain) => stop.drain(),
+            () = appears(&drain_this) => stop.drain(),
+            () = appears(&stop_now) => stop.stop_now(),
+        }
+    })
+    .await
+}
+
+async fn serve(refrain: &Refrain, until: impl AsyncFn(&StopHandle)) -> Result<(), Error> {
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    println!("serving");
+    let (counts, ()) = tokio::join!(serving.into_future(), until(&stop));
+    let counts = counts?;
+    println!("ended={} again={} lost={}", counts.ended, counts.again, counts.lost);
+    Ok(())
+}
+
+async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
+    println!("asking");
+    let report = refrain.run(name, ask).await?;
+    println!("did {:?} {}", report.did, report.run.attempt);
+    Ok(())
+}
+
+/// Schedulers side by side, each of which sees the clock go on in steps of its own.
+async fn schedule(
+    refrain: &Refrain,
+    from: Timestamp,
+    minutes: i64,
+    step: i64,
+    tasks: i64,
+) -> Result<(), Error> {
+    let schedulers = (0..tasks).map(|task| {
+        let refrain = refrain.clone();
+        tokio::spawn(async move {
+            let mut opened = 0;
+            let nows = (0..minutes).step_by(usize::try_from(step).unwrap()).map(|at| at + task % step);
+            for minute in nows.chain([minutes]) {
+                let now = from + SignedDuration::from_mins(minute.min(minutes));
+                opened += refrain.open_due(now).await?.opened;
+            }
+            Ok::<u64, Error>(opened)
+        })
+    });
+    let mut opened = 0;
+    for scheduler in schedulers.collect::<Vec<_>>() {
+        opened += scheduler.await.unwrap()?;
+    }
+    println!("opened {opened}");
+    Ok(())
+}
+
+/// A bit of everything, made so that it can be done again from the beginning.
+async fn day(refrain: &Refrain) -> Result<(), Error> {
+    enqueue(refrain, "noop", "n", 6).await?;
+    enqueue(refrain, "flaky", "f", 2).await?;
+    enqueue(refrain, "limited", "l", 4).await?;
+    refrain.pause("noop").await?;
+    refrain.resume("noop").await?;
+    enqueue(refrain, "called-off", "c", 1).await?;
+    match refrain.cancel("called-off#c0").await {
+        Ok(_) | Err(Error::Refused(_)) => {}
+        Err(error) => return Err(error),
+    }
+    run(refrain, &format!("hourly@{}", variable("PROBE_START").unwrap()), Ask::Once).await?;
+    run(refrain, "again#a0", Ask::Once).await?;
+    run(refrain, "again#a0", Ask::Again).await?;
+    run(refrain, "flaky#pulled", Ask::Once).await?;
+    run(refrain, "flaky#pulled", Ask::Once).await?;
+    work(refrain).await
+}
+
+async fn act(arguments: &[&str]) -> Result<(), Error> {
+    let store = variable("PROBE_STORE").unwrap();
+    Refrain::migrate(&store).await?;
+    let refrain = opening().open().await?;
+    match *arguments {
+        ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
+        ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,
+        ["work"] => work(&refrain).await,
+        ["serve"] => serve_until_told(&refrain).await,
+        ["run", name] => run(&refrain, name, Ask::Once).await,
+        ["run", name, "--again"] => run(&refrain, name, Ask::Again).await,
+        ["tick", now] => refrain.tick_at(now.parse().unwrap()).await.map(|report| println!("{report:?}")),
+        ["schedule", from, minutes, step, tasks] => {
+            let [minutes, step, tasks] = [minutes, step, tasks].map(|text| text.parse().unwrap());
+            schedule(&refrain, from.parse().unwrap(), minutes, step, tasks).await
+        }
+        ["day"] => day(&refrain).await,
+        _ => {
+            eprintln!(
+                "unknown: {arguments:?}; known are enqueue, offer, work, serve, run, tick, schedule, day"
+            );
+            std::process::exit(2);
+        }
+    }
+}
+
+fn main() {
+    refrain::failpoint::arm();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+    if let Err(error) = runtime.unwrap().block_on(act(&arguments)) {
+        eprintln!("probe: {error}");
+        std::process::exit(if error.is_transient() { 75 } else { 1 });
+    }
+}

@@ -1,0 +1,81 @@
+//! Many at once: writers of one file, transactions that the server refuses or sorts out.
+
+use sqlx::{Connection, Executor, PgConnection};
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::world::{World, numbered};
+
+const WRITERS: usize = 24;
+const WORKERS: usize = 8;
+const OFFERS: usize = 10;
+
+fn offered() -> impl Iterator<Item = String> {
+    (0..WRITERS).flat_map(|writer| numbered(&format!("noop#w{writer}-"), OFFERS).collect::<Vec<_>>())
+}
+
+/// Processes that all write at once; none of them hears of it.
+async fn all_write_at_once(world: &World) {
+    let variables = [("PROBE_LEASE", "20000")];
+    let (count, prefixes) = (OFFERS.to_string(), numbered("w", WRITERS).map(|prefix| prefix + "-"));
+    let mut processes: Vec<_> =
+        prefixes.map(|prefix| world.probe(&["offer", "noop", &prefix, &count], &variables)).collect();
+    processes.extend((0..WORKERS).map(|_| world.probe(&["work"], &variables)));
+    for process in &mut processes {
+        let output = process.finish().await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && said.is_empty(), "{} {said}", output.status);
+    }
+    world.done(&["work"], &variables).await;
+    world.assert_settled(offered()).await;
+    assert_eq!(world.history().await, Vec::<String>::new());
+}
+
+both_databases! {
+    async fn f27_thirty_two_processes_write_at_once_and_none_hears_that_it_is_busy(database) {
+        all_write_at_once(&World::of(database)).await;
+    }
+}
+
+/// The store says which isolation it relies on, so it is not refused every second transaction.
+#[tokio::test]
+async fn f47_a_server_that_is_serializable_by_default_changes_nothing() {
+    let database = TestDatabase::postgres().await;
+    let strict =
+        "do $$ begin execute format('alter database %I set default_transaction_isolation = serializable',
+        current_database()); end $$";
+    database.execute(strict, &[]).await.unwrap();
+    all_write_at_once(&World::of(database)).await;
+}
+
+/// A stranger locks the two rows that an ending needs, in the other order.
+#[tokio::test]
+async fn f47_an_ending_that_is_caught_in_a_deadlock_is_done_again() {
+    let database = TestDatabase::postgres().await;
+    let TestDatabase::Postgres { pool, .. } = &database else { panic!("it is PostgreSQL") };
+    let pool = pool.clone();
+    let world = World::of(database);
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "20000")]);
+    worker.wait_for_line("begun slow#s0").await;
+
+    let mut stranger: PgConnection = pool.acquire().await.unwrap().detach();
+    let mut transaction = stranger.begin().await.unwrap();
+    transaction.execute("select run from refrain.queue for update").await.unwrap();
+    world.touch("gate-s0");
+    eventually("the ending waits", DEADLINE, async || world.is_waiting("delete from refrain.queue").await)
+        .await;
+    transaction.execute("select id from refrain.runs for update").await.unwrap();
+    transaction.commit().await.unwrap();
+
+    eventually("the server has counted a deadlock", DEADLINE, async || {
+        let count = "select cast(deadlocks as text) from pg_stat_database where datname = current_database()";
+        world.texts(count).await == ["1"]
+    })
+    .await;
+    world.touch("drain");
+    assert!(worker.wait().await.success());
+    world.assert_settled(["slow#s0".to_owned()]).await;
+    assert_eq!(world.history().await, Vec::<String>::new());
+}

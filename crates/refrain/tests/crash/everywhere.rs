@@ -1,0 +1,197 @@
+//! Killed at every commit, before and after it; every answer to a commit lost. Then the same program is run again.
+//!
+//! The places are read from the sources: a commit that has no story here is a failure.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::pin::Pin;
+
+use rustix::process::Signal;
+use tokio::task::JoinSet;
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::world::{World, numbered};
+
+/// How many stories are told at once: each of them waits for a lease to run out, most of the time.
+const AT_ONCE: usize = 8;
+
+/// How a probe gets to a place.
+struct Story {
+    place: String,
+    /// Failpoints of a probe that goes before, and dies.
+    before: Option<&'static str>,
+    /// Failpoints that lead there.
+    way: &'static str,
+}
+
+/// The names of all commits.
+fn places() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
+    assert!(names.len() > 20, "only {} commits were found", names.len());
+    names
+}
+
+fn read(directory: &Path, names: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(&path, names);
+        } else {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let found = text.split("place!(\"").skip(1).filter_map(|rest| rest.split('"').next());
+            names.extend(found.map(str::to_owned));
+        }
+    }
+}
+
+/// A story for each commit that a day's work comes by. Left out are two that have a story of their own.
+fn stories() -> Vec<Story> {
+    let own = ["finish-alone", "tick-weakened"];
+    let places = places().into_iter().filter(|place| !own.contains(&place.as_str()));
+    places.map(|place| story(&place)).collect()
+}
+
+fn story(place: &str) -> Story {
+    let (before, way) = match place {
+        "beat" | "cancel" | "claim" | "enqueue" | "expand" | "finish" | "found" | "migrate" | "open"
+        | "pause" | "prune" | "pull" | "register" | "register-worker" | "reopen" | "retire" | "schedule"
+        | "tick" | "wake" => (None, ""),
+        // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
+        "finish-leases" => (None, "finish.reply=1*return(lost);"),
+        "take-over" => (Some("claim.after-commit=return(kill)"), ""),
+        unknown => panic!("the commit {unknown:?} has no story: say how a probe gets there"),
+    };
+    Story { place: place.to_owned(), before, way }
+}
+
+/// All runs of a day that must be done in the end.
+async fn expected(world: &World) -> BTreeSet<String> {
+    let mut expected: BTreeSet<String> = numbered("noop#n", 6).collect();
+    expected.extend(numbered("flaky#f", 2).chain(numbered("limited#l", 4)));
+    expected.extend(["again#a0", "flaky#pulled"].map(str::to_owned));
+    // Windows of jobs by the hour; another one may end while this is being told.
+    let windows = world.runs().await.into_iter().map(|run| run.run);
+    let windows: BTreeSet<String> =
+        windows.filter(|run| run.starts_with("hourly#") || run.starts_with("scoped#")).collect();
+    assert!(windows.len() >= 3 + 3 * 3, "{windows:?}");
+    expected.extend(windows);
+    expected
+}
+
+async fn finish_and_judge(world: World, place: &str) {
+    let start = world.start();
+    world.done(&["day"], &[("PROBE_START", start)]).await;
+    let called_off = world.runs().await.into_iter().find(|run| run.run == "called-off#c0").unwrap();
+    assert_eq!((called_off.outcome.as_str(), called_off.is_open), ("cancelled", false), "{place}");
+    let faults = world.verdict(&expected(&world).await).await;
+    assert!(faults.is_empty(), "{place}: {} faults\n{}\n{}", faults.len(), faults.join("\n"), world.told());
+    // Dropping a database takes a moment, in which the other stories go on.
+    tokio::task::spawn_blocking(move || drop(world)).await.unwrap();
+}
+
+type Tale = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Tells all stories, some at a time.
+async fn all(tales: Vec<Tale>) {
+    let mut told = JoinSet::new();
+    for tale in tales {
+        if told.len() >= AT_ONCE {
+            told.join_next().await.unwrap().unwrap();
+        }
+        told.spawn(tale);
+    }
+    told.join_all().await;
+}
+
+async fn go_before(world: &World, story: &Story) {
+    if let Some(failpoints) = story.before {
+        let variables = [("PROBE_START", world.start()), ("FAILPOINTS", failpoints)];
+        let status = world.probe(&["day"], &variables).wait().await;
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{}", story.place);
+    }
+}
+
+async fn killed(world: World, story: Story, when: &'static str) {
+    go_before(&world, &story).await;
+    let place = format!("{}.{when}", story.place);
+    let failpoints = format!("{}{place}=return(kill)", story.way);
+    let mut victim = world.probe(&["day"], &[("PROBE_START", world.start()), ("FAILPOINTS", &failpoints)]);
+    let output = victim.finish().await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached: {said}");
+    assert_eq!(world.struck().last(), Some(&place));
+    finish_and_judge(world, &place).await;
+}
+
+async fn lost(world: World, story: Story) {
+    go_before(&world, &story).await;
+    let place = format!("{}.reply", story.place);
+    let once = format!("{place}=1*return(lost)");
+    let failpoints = if story.way.starts_with(&once) { once } else { format!("{}{once}", story.way) };
+    world.done(&["day"], &[("PROBE_START", world.start()), ("FAILPOINTS", &failpoints)]).await;
+    assert!(world.struck().contains(&place), "{place} was not lost");
+    finish_and_judge(world, &place).await;
+}
+
+/// One of two runs that end together was taken over meanwhile: the other one is ended apart, and killed at that.
+async fn killed_when_ending_alone(world: World, when: &str) {
+    let place = format!("finish-alone.{when}");
+    let failpoints = format!("{place}=return(kill)");
+    world.done(&["enqueue", "slow", "s", "3"], &[]).await;
+    let mut victim = world.probe(&["serve"], &[("PROBE_LEASE", "60000"), ("FAILPOINTS", &failpoints)]);
+    for _ in 0..3 {
+        victim.wait_for_line("begun slow#s").await;
+    }
+    let taken_over = "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+            select run, (select now from refrain_clock) + 2000000, line, 2, 0, 0, lane from refrain_queue
+            where run = (select id from refrain_runs where key = 's1');
+        delete from refrain_queue where run = (select id from refrain_runs where key = 's1')";
+    world.execute(taken_over).await.unwrap();
+    // While the ending of the first cannot be written, those of the others come together; or the second comes with it.
+    let hold = world.hold().await;
+    for run in 0..3 {
+        world.touch(&format!("gate-s{run}"));
+        victim.wait_for_line(&format!("ended slow#s{run}")).await;
+    }
+    hold.release().await;
+    assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.told());
+    assert_eq!(world.struck(), [place]);
+    // Its lease is long, so that nothing else is lost on a slow machine; now it runs out.
+    world.execute("update refrain_workers set expires_at = 1").await.unwrap();
+    world.done(&["work"], &[]).await;
+    world.assert_settled(numbered("slow#s", 3)).await;
+}
+
+both_databases! {
+    async fn f1_killed_while_the_rest_of_a_batch_is_ended_apart(database) {
+        killed_when_ending_alone(World::like(&database).await, "before-commit").await;
+        killed_when_ending_alone(World::of(database), "after-commit").await;
+    }
+
+    async fn f1_killed_before_any_commit_and_run_again_all_is_done_once(database) {
+        let mut tales: Vec<Tale> = Vec::new();
+        for story in stories() {
+            tales.push(Box::pin(killed(World::like(&database).await, story, "before-commit")));
+        }
+        all(tales).await;
+    }
+
+    async fn f2_killed_after_any_commit_and_run_again_all_is_done_once(database) {
+        let mut tales: Vec<Tale> = Vec::new();
+        for story in stories() {
+            tales.push(Box::pin(killed(World::like(&database).await, story, "after-commit")));
+        }
+        all(tales).await;
+    }
+
+    async fn f4_the_answer_to_any_commit_is_lost_and_nothing_is_done_twice(database) {
+        let mut tales: Vec<Tale> = Vec::new();
+        for story in stories() {
+            tales.push(Box::pin(lost(World::like(&database).await, story)));
+        }
+        all(tales).await;
+    }
+}

@@ -1,0 +1,24 @@
+//! Killed anywhere, stopped anywhere, asked by fifty at once: the world looks as if it had run once.
+//!
+//! One file per subject, each story on both databases, with probes (`examples/probe.rs`) as processes that can be
+//! killed. `weakened.rs` takes away one guard at a time and shows that these stories notice.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is the failure report"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod contention;
+mod everywhere;
+mod lanes;
+mod poison;
+mod server;
+mod stopping;
+mod weakened;
+mod windows;
+mod world;
+mod zombies;

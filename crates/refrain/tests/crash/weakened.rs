@@ -1,0 +1,188 @@
+//! Each guard taken away, one at a time: the stories must notice, or they prove nothing.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::world::{World, numbered};
+use crate::zombies::stopped_past_its_lease;
+
+const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
+
+/// The variable that puts weak texts in the place of statements.
+fn weak(statements: &[(&str, &str)]) -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/weakened");
+    let entries =
+        statements.iter().map(|(statement, name)| format!("{statement}={}", directory.join(name).display()));
+    entries.collect::<Vec<_>>().join(";")
+}
+
+/// Two processes offer the same key and one window is asked for twice; then all is worked off.
+async fn offered_twice(world: &World, variables: &[(&str, &str)]) -> Vec<String> {
+    let window = format!("hourly@{}", world.start());
+    for _ in 0..2 {
+        world.done(&["enqueue", "noop", "n", "1"], variables).await;
+        world.done(&["run", &window], variables).await;
+    }
+    world.done(&["enqueue", "noop", "m", "1"], variables).await;
+    world.verdict(&BTreeSet::new()).await
+}
+
+async fn drop_the_constraint(world: &World) {
+    if !world.is_sqlite() {
+        return world.execute("alter table refrain_runs drop constraint runs_are_unique").await.unwrap();
+    }
+    let table = world.texts("select sql from sqlite_schema where name = 'refrain_runs'").await.concat();
+    let without = table.replace("constraint runs_are_unique unique (job, key),", "");
+    assert_ne!(without, table, "the constraint was not found");
+    world.execute(&format!("drop table refrain_runs; {without}")).await.unwrap();
+}
+
+/// Eight processes want another attempt at once, and the first of them is stopped in the middle of saying so.
+async fn asked_again_by_eight(world: &World, weakened: &str) -> Vec<String> {
+    world.done(&["run", "again#a0"], &[]).await;
+    let (again, weak) = (["run", "again#a0", "--again"], ("REFRAIN_WEAKENED", weakened));
+    let mut first = world.probe(&again, &[weak, ("FAILPOINTS", "reopen.before-commit=1*return(stop)")]);
+    eventually("the first one has stopped", DEADLINE, async || world.struck().len() == 1).await;
+    let mut others: Vec<_> = (0..7).map(|_| world.probe(&again, &[weak])).collect();
+    for other in &mut others {
+        other.wait_for_line("asking").await;
+    }
+    first.signal(Signal::CONT);
+    let mut faults = Vec::new();
+    for process in others.iter_mut().chain([&mut first]) {
+        let output = process.finish().await;
+        if !output.status.success() {
+            faults.push(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+    }
+    faults.extend(world.verdict(&["again#a0".to_owned()].into()).await);
+    faults
+}
+
+/// One worker is stopped in the middle of its claim; another one claims beside it, or waits for it.
+async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<String> {
+    let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "20000")];
+    world.done(&["enqueue", "slow", "s", "4"], &[]).await;
+    let stop = [&variables[..], &[("FAILPOINTS", "claim.before-commit=1*return(stop)")]].concat();
+    let mut first = world.probe(&["serve"], &stop);
+    eventually("the first one has stopped", DEADLINE, async || world.struck().len() == 1).await;
+    let mut second = world.probe(&["serve"], &variables);
+    if weakened.is_empty() {
+        world.done(&["enqueue", "noop", "n", "1"], &[]).await;
+        second.wait_for_line("ended noop#n0").await;
+    } else {
+        eventually("the second one waits", DEADLINE, async || world.is_waiting("update refrain.queue").await)
+            .await;
+    }
+    for gate in numbered("gate-s", 4) {
+        world.touch(&gate);
+    }
+    first.signal(Signal::CONT);
+    eventually("the queue is empty", DEADLINE, async || {
+        world.texts("select cast(run as text) from refrain_queue").await.is_empty()
+    })
+    .await;
+    world.touch("drain");
+    first.wait().await;
+    second.wait().await;
+    world.verdict(&numbered("slow#s", 4).collect()).await
+}
+
+/// One worker has claimed all that it can; another one looks for work.
+async fn claimed_in_turn(world: &World, weakened: &str) -> Vec<String> {
+    let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "10000")];
+    world.done(&["enqueue", "slow", "s", "4"], &[]).await;
+    let mut first = world.probe(&["serve"], &[&variables[..], &[("PROBE_SLOTS", "4")]].concat());
+    for _ in 0..4 {
+        first.wait_for_line("begun slow#s").await;
+    }
+    let mut second = world.probe(&["serve"], &variables);
+    world.done(&["enqueue", "slow", "s", "5"], &[]).await;
+    second.wait_for_line("begun slow#s4").await;
+    for gate in numbered("gate-s", 5) {
+        world.touch(&gate);
+    }
+    world.touch("drain");
+    first.wait().await;
+    second.wait().await;
+    world.verdict(&numbered("slow#s", 5).collect()).await
+}
+
+/// A scheduler dies in the middle of a tick, and another one comes by.
+async fn ticked_by_a_scheduler_that_dies(world: &World, failpoints: &str) -> Vec<String> {
+    let (arguments, minutes) = (["schedule", FIRST_MINUTE, "10", "10", "1"], ("PROBE_MINUTES", FIRST_MINUTE));
+    let status = world.probe(&arguments, &[minutes, ("FAILPOINTS", failpoints)]).wait().await;
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "it did not die");
+    world.done(&arguments, &[minutes]).await;
+    let opened = world.runs().await.len();
+    if opened == 10 { Vec::new() } else { vec![format!("{opened} of 10 windows were opened")] }
+}
+
+both_databases! {
+    async fn without_the_unique_constraint_a_run_exists_twice(database) {
+        let guarded = World::like(&database).await;
+        let start = ("PROBE_START", guarded.start());
+        let faults = offered_twice(&guarded, &[start]).await;
+        assert!(!faults.iter().any(|fault| fault.contains("names") || fault.contains("twice")), "{faults:?}");
+
+        let world = World::of(database);
+        world.done(&["enqueue", "again", "a", "0"], &[("PROBE_START", world.start())]).await;
+        drop_the_constraint(&world).await;
+        let weak = weak(&[("sql/run/open.sql", "open.sql"), ("sql/run/enqueue.sql", "enqueue.sql")]);
+        let no_look_up = ("FAILPOINTS", "run.no-look-up=return(weak)");
+        let variables = [("PROBE_START", world.start()), ("REFRAIN_WEAKENED", &weak), no_look_up];
+        let faults = offered_twice(&world, &variables).await;
+        assert!(faults.iter().any(|fault| fault.contains("a run exists twice")), "{faults:?}");
+        assert!(faults.contains(&"5 runs have 3 names".to_owned()), "{faults:?}");
+    }
+
+    async fn without_the_fence_the_word_of_a_stopped_worker_lands(database) {
+        let world = World::of(database);
+        let weak = weak(&[("sql/queue/leave.sql", "leave.sql")]);
+        let variables = [("FAILPOINTS", "finish.no-fence=return(weak)"), ("REFRAIN_WEAKENED", &weak)];
+        let faults = stopped_past_its_lease(&world, &variables).await;
+        assert_ne!(faults, Vec::<String>::new());
+    }
+
+    async fn a_scheduler_that_advances_before_it_inserts_loses_windows(database) {
+        let guarded = World::like(&database).await;
+        for failpoints in ["tick.before-commit=return(kill)", "tick.after-commit=return(kill)"] {
+            let world = World::like(&database).await;
+            assert_eq!(ticked_by_a_scheduler_that_dies(&world, failpoints).await, Vec::<String>::new());
+        }
+        let weak = "tick.advance-first=return(weak);tick-weakened.after-commit=return(kill)";
+        assert_ne!(ticked_by_a_scheduler_that_dies(&guarded, weak).await, Vec::<String>::new());
+    }
+
+    async fn without_its_compare_and_set_a_run_is_queued_twice(database) {
+        let guarded = World::like(&database).await;
+        assert_eq!(asked_again_by_eight(&guarded, "").await, Vec::<String>::new());
+        let weak = weak(&[("sql/run/reopen.sql", "reopen.sql")]);
+        assert_ne!(asked_again_by_eight(&World::of(database), &weak).await, Vec::<String>::new());
+    }
+
+    async fn without_a_look_at_the_lease_an_attempt_is_begun_twice(database) {
+        let guarded = World::like(&database).await;
+        assert_eq!(claimed_in_turn(&guarded, "").await, Vec::<String>::new());
+        let weak = weak(&[("sql/queue/front.sql", "front_of_all.sql"), ("sql/queue/lease.sql", "lease.sql")]);
+        let faults = claimed_in_turn(&World::of(database), &weak).await;
+        assert!(faults.iter().any(|fault| fault.contains("was begun")), "{faults:?}");
+    }
+}
+
+/// On PostgreSQL alone: SQLite has one writer at a time, and nobody reads between another's reading and leasing.
+#[tokio::test]
+async fn without_a_lock_between_reading_and_leasing_an_attempt_is_begun_twice() {
+    let guarded = World::of(TestDatabase::postgres().await);
+    assert_eq!(claimed_beside_one_that_stopped(&guarded, "").await, Vec::<String>::new());
+    let weak = weak(&[("sql/queue/front.sql", "front.sql"), ("sql/queue/lease.sql", "lease.sql")]);
+    let world = World::of(TestDatabase::postgres().await);
+    let faults = claimed_beside_one_that_stopped(&world, &weak).await;
+    assert!(faults.iter().any(|fault| fault.contains("was begun")), "{faults:?}\n{}", world.told());
+}

@@ -1,0 +1,3 @@
+-- Asks for another attempt, whether there is one or not.
+update refrain_runs set open = true where id = $1
+returning id, job, key, attempt

@@ -1,0 +1,310 @@
+//! One store, the probes that use it, and what must be true of it whatever was done to them.
+//!
+//! The oracle reads three things that know nothing of each other: the rows of the store by plain SQL, the file of
+//! effects that handlers write, and `fsck`. It gives its verdict as a value, for a test of a weakened guard wants it to
+//! be a bad one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use jiff::{SignedDuration, Timestamp, Unit};
+use refrain::Refrain;
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+
+use crate::support::TestDatabase;
+use crate::support::children::ChildProcess;
+
+/// The project of the probes.
+const PROJECT: &str = "crash";
+
+/// What a handler told outside the store.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Effect {
+    pub(crate) has_ended: bool,
+    pub(crate) run: String,
+    pub(crate) attempt: u32,
+    pub(crate) process: u32,
+}
+
+/// A run as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    pub(crate) run: String,
+    pub(crate) outcome: String,
+    pub(crate) attempt: u32,
+    pub(crate) is_open: bool,
+}
+
+enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+/// A stranger's transaction, in which nothing can be ended.
+pub(crate) enum Hold {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+impl Hold {
+    pub(crate) async fn release(self) {
+        match self {
+            Hold::Sqlite(transaction) => transaction.rollback().await.unwrap(),
+            Hold::Postgres(transaction) => transaction.rollback().await.unwrap(),
+        }
+    }
+}
+
+pub(crate) struct World {
+    pool: Pool,
+    url: String,
+    directory: tempfile::TempDir,
+    start: String,
+    _database: Option<TestDatabase>,
+}
+
+impl World {
+    /// A database without a store in it.
+    pub(crate) fn of(database: TestDatabase) -> World {
+        let (pool, url) = match &database {
+            TestDatabase::Sqlite { pool, .. } => {
+                let url = format!("sqlite:{}", pool.connect_options().get_filename().display());
+                (Pool::Sqlite(pool.clone()), url)
+            }
+            TestDatabase::Postgres { pool, .. } => {
+                (Pool::Postgres(pool.clone()), pool.connect_options().to_url_lossy().to_string())
+            }
+        };
+        World { _database: Some(database), ..World::with(pool, url) }
+    }
+
+    /// A database of a server that the test has for itself.
+    pub(crate) fn at(url: &str) -> World {
+        World::with(Pool::Postgres(PgPool::connect_lazy(url).unwrap()), url.to_owned())
+    }
+
+    fn with(pool: Pool, url: String) -> World {
+        let hour = Timestamp::now().round((Unit::Hour, 1)).unwrap() - SignedDuration::from_hours(4);
+        let start = hour.strftime("%Y-%m-%dT%H:%M").to_string();
+        World { pool, url, directory: tempfile::tempdir().unwrap(), start, _database: None }
+    }
+
+    /// The same kind of database, empty.
+    pub(crate) async fn like(other: &TestDatabase) -> World {
+        World::of(if other.is_sqlite() {
+            TestDatabase::sqlite().await
+        } else {
+            TestDatabase::postgres().await
+        })
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.pool, Pool::Sqlite(_))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The first window of the probes' jobs by the hour; at least three are over.
+    pub(crate) fn start(&self) -> &str {
+        &self.start
+    }
+
+    /// The command of a probe on this store.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let program = std::env::current_exe().unwrap();
+        let program = program.parent().and_then(Path::parent).unwrap().join("examples/probe");
+        assert!(program.exists(), "there is no {}: build the examples", program.display());
+        let mut command = Command::new(program);
+        command.args(arguments).env("PROBE_STORE", &self.url).env("PROBE_DIRECTORY", self.directory.path());
+        command.env("REFRAIN_FAILPOINT_LOG", self.path("struck"));
+        command
+    }
+
+    /// Starts a probe; the variables may arm failpoints.
+    pub(crate) fn probe(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
+        ChildProcess::spawn(self.command(arguments).envs(variables.iter().copied()))
+    }
+
+    /// Runs a probe that must succeed, and gives what it printed.
+    pub(crate) async fn done(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+        let output = self.probe(arguments, variables).finish().await;
+        let (said, failed) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{arguments:?} ended with {}: {said}\n{failed}", output.status);
+        said.into_owned()
+    }
+
+    pub(crate) fn touch(&self, name: &str) {
+        std::fs::write(self.path(name), "").unwrap();
+    }
+
+    /// The places that killed or stopped a probe.
+    pub(crate) fn struck(&self) -> Vec<String> {
+        lines(&self.path("struck"))
+    }
+
+    pub(crate) fn effects(&self) -> Vec<Effect> {
+        let read = |line: String| match *line.split(' ').collect::<Vec<_>>().as_slice() {
+            [word, run, attempt, process] => Effect {
+                has_ended: word == "ended",
+                run: run.to_owned(),
+                attempt: attempt.parse().unwrap(),
+                process: process.parse().unwrap(),
+            },
+            _ => panic!("{line:?} is no effect"),
+        };
+        lines(&self.path("effects")).into_iter().map(read).collect()
+    }
+
+    /// Texts from the store; tables are named as on SQLite.
+    pub(crate) async fn texts(&self, query: &str) -> Vec<String> {
+        let query = AssertSqlSafe(self.in_dialect(query));
+        match &self.pool {
+            Pool::Sqlite(pool) => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+            Pool::Postgres(pool) => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+        }
+    }
+
+    /// Writes to the store behind its back.
+    pub(crate) async fn execute(&self, statement: &str) -> Result<(), sqlx::Error> {
+        let statement = sqlx::raw_sql(AssertSqlSafe(self.in_dialect(statement)));
+        match &self.pool {
+            Pool::Sqlite(pool) => statement.execute(pool).await.map(|_| ()),
+            Pool::Postgres(pool) => statement.execute(pool).await.map(|_| ()),
+        }
+    }
+
+    /// Keeps everybody from ending a run, until it is released.
+    pub(crate) async fn hold(&self) -> Hold {
+        match &self.pool {
+            Pool::Sqlite(pool) => Hold::Sqlite(pool.begin_with("begin immediate").await.unwrap()),
+            Pool::Postgres(pool) => {
+                let mut transaction = pool.begin().await.unwrap();
+                transaction.execute("select id from refrain.runs for update").await.unwrap();
+                Hold::Postgres(transaction)
+            }
+        }
+    }
+
+    fn in_dialect(&self, statement: &str) -> String {
+        if self.is_sqlite() { statement.to_owned() } else { statement.replace("refrain_", "refrain.") }
+    }
+
+    /// Whether a statement that begins like this waits for a lock; PostgreSQL can tell.
+    pub(crate) async fn is_waiting(&self, beginning: &str) -> bool {
+        let waiting = "select query from pg_stat_activity
+            where wait_event_type = 'Lock' and datname = current_database()";
+        self.texts(waiting).await.iter().any(|statement| statement.trim_start().starts_with(beginning))
+    }
+
+    pub(crate) async fn runs(&self) -> Vec<Recorded> {
+        let rows = self
+            .texts(
+                "select jobs.name || '#' || runs.key || ' ' || coalesce(runs.outcome, '-') || ' '
+                     || cast(runs.attempt as text) || ' ' || (case when runs.open then 'open' else 'closed' end)
+                 from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job order by runs.id",
+            )
+            .await;
+        let read = |row: String| match *row.split(' ').collect::<Vec<_>>().as_slice() {
+            [run, outcome, attempt, open] => Recorded {
+                run: run.to_owned(),
+                outcome: outcome.to_owned(),
+                attempt: attempt.parse().unwrap(),
+                is_open: open == "open",
+            },
+            _ => panic!("{row:?} is no run"),
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// How past attempts ended, as `run number ended`.
+    pub(crate) async fn history(&self) -> Vec<String> {
+        self.texts(
+            "select jobs.name || '#' || runs.key || ' ' || cast(attempts.number as text) || ' ' || attempts.ended
+             from refrain_attempts as attempts join refrain_runs as runs on runs.id = attempts.run
+                 join refrain_jobs as jobs on jobs.id = runs.job
+             order by runs.id, attempts.number",
+        )
+        .await
+    }
+
+    pub(crate) async fn dedupes(&self) -> usize {
+        self.texts("select asked from refrain_dedupes").await.len()
+    }
+
+    /// What is wrong, of all that must hold when every probe has ended: each of these runs exists once and is done
+    /// once; nothing is open or out of its place; no attempt was begun twice; what the store calls done has
+    /// been done.
+    pub(crate) async fn verdict(&self, expected: &BTreeSet<String>) -> Vec<String> {
+        let mut faults = Vec::new();
+        let runs = self.runs().await;
+        let names: BTreeSet<String> = runs.iter().map(|run| run.run.clone()).collect();
+        faults.extend(expected.difference(&names).map(|run| format!("{run} is missing")));
+        if names.len() < runs.len() {
+            faults.push(format!("{} runs have {} names", runs.len(), names.len()));
+        }
+        faults.extend(runs.iter().filter(|run| run.is_open).map(|run| format!("{} is open", run.run)));
+        let effects = self.effects();
+        for run in runs.iter().filter(|run| expected.contains(&run.run)) {
+            if run.outcome != "done" {
+                faults.push(format!("{} is {}", run.run, run.outcome));
+            }
+            let is_told =
+                effects.iter().any(|one| one.has_ended && one.run == run.run && one.attempt == run.attempt);
+            if !is_told && !is_expanded(&run.run) {
+                faults
+                    .push(format!("{} is said to be done by attempt {}, and was not", run.run, run.attempt));
+            }
+        }
+        let done_before = self.history().await.into_iter().filter(|one| one.ends_with(" done"));
+        faults
+            .extend(done_before.filter(|one| !one.starts_with("again#")).map(|one| format!("{one} before")));
+        faults.extend(begun_twice(&effects));
+        let refrain = Refrain::at(&self.url, PROJECT).unwrap().open().await.unwrap();
+        faults.extend(
+            refrain.fsck().await.unwrap().into_iter().map(|found| format!("{} ({})", found.what, found.row)),
+        );
+        refrain.close().await;
+        faults
+    }
+
+    /// Fails with every fault that there is.
+    pub(crate) async fn assert_settled(&self, expected: impl IntoIterator<Item = String>) {
+        let faults = self.verdict(&expected.into_iter().collect()).await;
+        assert!(faults.is_empty(), "{} faults:\n{}\n{}", faults.len(), faults.join("\n"), self.told());
+    }
+
+    /// The file of effects, for whoever reads a failure.
+    pub(crate) fn told(&self) -> String {
+        std::fs::read_to_string(self.path("effects")).unwrap_or_default()
+    }
+}
+
+/// The own run of a window with scopes: what it does is done by the engine, and no handler tells of it.
+fn is_expanded(run: &str) -> bool {
+    run.starts_with("scoped#") && !run.contains('/')
+}
+
+/// An attempt is begun once, for its number is its fence.
+fn begun_twice(effects: &[Effect]) -> Vec<String> {
+    let mut begun: BTreeMap<(&str, u32), usize> = BTreeMap::new();
+    for effect in effects.iter().filter(|effect| !effect.has_ended) {
+        *begun.entry((&effect.run, effect.attempt)).or_default() += 1;
+    }
+    let twice = begun.into_iter().filter(|(_, times)| *times > 1);
+    twice
+        .map(|((run, attempt), times)| format!("attempt {attempt} of {run} was begun {times} times"))
+        .collect()
+}
+
+/// `prefix0`, `prefix1` and so on.
+pub(crate) fn numbered(prefix: &str, count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(move |at| format!("{prefix}{at}"))
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    std::fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+}

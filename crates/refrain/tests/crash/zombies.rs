@@ -1,0 +1,97 @@
+//! A worker that was stopped for longer than its lease and then goes on: nothing that it says counts any more.
+
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::support::children::ChildProcess;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::world::{Effect, World};
+
+/// Attempts of the one run that began, or ended, in their order.
+fn attempts(world: &World, has_ended: bool) -> Vec<u32> {
+    let effects = world.effects().into_iter();
+    effects.filter(|one: &Effect| one.has_ended == has_ended).map(|one| one.attempt).collect()
+}
+
+/// What holds after every story: one run, done by the newer attempt, and of the older one only that it was taken over.
+pub(crate) async fn the_newer_attempt_has_the_word(world: &World) -> Vec<String> {
+    let mut faults = world.verdict(&["slow#s0".to_owned()].into()).await;
+    let runs = world.runs().await;
+    if runs.first().map(|run| run.attempt) != Some(2) {
+        faults.push(format!("{runs:?} should be of attempt 2"));
+    }
+    let history = world.history().await;
+    if history != ["slow#s0 1 taken-over"] {
+        faults.push(format!("{history:?} should say that attempt 1 was taken over"));
+    }
+    faults
+}
+
+/// Stops a process where it does not hold the store.
+async fn stop_outside_of_a_transaction(world: &World, process: &ChildProcess) {
+    loop {
+        process.signal(Signal::STOP);
+        if !world.is_sqlite()
+            || world.execute("pragma busy_timeout = 50; begin immediate; rollback").await.is_ok()
+        {
+            return;
+        }
+        process.signal(Signal::CONT);
+    }
+}
+
+/// One process begins the run and is stopped; another takes over and begins it again; then the first goes on and has
+/// said its word before the second ends.
+pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &str)]) -> Vec<String> {
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let mut older = world.probe(&["serve"], variables);
+    older.wait_for_line("begun slow#s0 1").await;
+    stop_outside_of_a_transaction(world, &older).await;
+    // As if it were on another machine: nobody can end it, and only the fence is left.
+    world.execute("update refrain_workers set process = 'elsewhere/1/1/1'").await.unwrap();
+    let mut newer = world.probe(&["serve"], &[]);
+    newer.wait_for_line("begun slow#s0 2").await;
+
+    world.touch("gate-s0-1");
+    world.touch(&format!("drain-{}", older.id()));
+    older.signal(Signal::CONT);
+    assert!(older.wait().await.success());
+    world.touch("gate-s0-2");
+    newer.wait_for_line("ended slow#s0 2").await;
+    world.touch("drain");
+    assert!(newer.wait().await.success());
+    the_newer_attempt_has_the_word(world).await
+}
+
+both_databases! {
+    async fn h3_a_worker_stopped_past_its_lease_goes_on_and_nothing_of_it_lands(database) {
+        let world = World::of(database);
+        let faults = stopped_past_its_lease(&world, &[]).await;
+        assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    }
+
+    async fn f11_a_worker_stopped_inside_a_transaction_does_not_block_whoever_takes_over(database) {
+        let world = World::of(database);
+        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+        world.touch("gate-s0");
+        let mut older = world.probe(&["serve"], &[("FAILPOINTS", "finish.before-commit=1*return(stop)")]);
+        eventually("the older one has stopped", DEADLINE, async || world.struck() == ["finish.before-commit"]).await;
+        assert_eq!(attempts(&world, true), [1]);
+
+        let mut newer = world.probe(&["serve"], &[]);
+        newer.wait_for_line("ended slow#s0 2").await;
+        world.touch("drain");
+        assert!(newer.wait().await.success());
+        // On SQLite it held the file, and was ended; PostgreSQL ended only its transaction.
+        if !world.is_sqlite() {
+            older.signal(Signal::CONT);
+        }
+        let was_killed = older.wait().await.signal() == Some(Signal::KILL.as_raw());
+        assert_eq!(was_killed, world.is_sqlite());
+        let faults = the_newer_attempt_has_the_word(&world).await;
+        assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    }
+}
