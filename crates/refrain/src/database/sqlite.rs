@@ -21,6 +21,8 @@ const BUSY: Duration = Duration::from_secs(10);
 const READERS: u32 = 4;
 /// Pages in the log before they are moved into the file: scattered writes gain from moving many at once.
 const CHECKPOINT_PAGES: &str = "4000";
+/// A log that a long reader has made larger than this is cut back when it begins anew; without a limit it never is.
+const LOG_BYTES_MAX: &str = "33554432";
 /// Rows that the thread of a connection may be ahead of its reader: waking one another for every few rows costs more than
 /// the rows. The largest batch that is read is a claim.
 const ROWS: usize = 4_000;
@@ -34,8 +36,11 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
         .foreign_keys(false)
         .row_buffer_size(ROWS)
         .synchronous(SqliteSynchronous::Full);
-    let writing =
-        options.clone().journal_mode(SqliteJournalMode::Wal).pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
+    let writing = options
+        .clone()
+        .journal_mode(SqliteJournalMode::Wal)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        .pragma("journal_size_limit", LOG_BYTES_MAX);
     let writer = pool(1).connect_with(writing).await?;
     let (version,): (String,) = sqlx::query_as("select sqlite_version()").fetch_one(&writer).await?;
     if number(&version) < OLDEST.0 {

@@ -1,0 +1,124 @@
+//! What others do to a database while we work: old snapshots, long readers, and many who ring at once.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+mod support;
+
+use std::time::Duration;
+
+use refrain::{PAYLOAD_BYTES_MAX, Refrain, Settings, testing};
+use sqlx::postgres::PgListener;
+use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
+use support::TestDatabase;
+use support::eventually::{DEADLINE, eventually};
+use support::work::{SETTINGS, Seen, is_sound, nothing, open, open_with, told};
+use tokio::task::JoinSet;
+
+const RUNS: usize = 20_000;
+
+/// Offers many keys and runs all of them.
+async fn drained(refrain: &Refrain, runs: usize) {
+    let keys = (0..runs).map(|number| (format!("{number:06}"), None::<String>));
+    refrain.enqueue_many("welcome", keys).await.unwrap();
+    assert_eq!(refrain.tick().await.unwrap().ended, runs as u64);
+    assert_eq!(refrain.open_runs().await.unwrap(), 0);
+}
+
+const MANY: Settings = Settings { slots: 500, lease: Duration::from_mins(1), ..SETTINGS };
+
+#[tokio::test]
+async fn f46_an_old_snapshot_does_not_keep_runs_from_being_drained() {
+    let database = TestDatabase::postgres().await;
+    let refrain = open_with(&database, MANY, [nothing("welcome")]).await;
+    let mut old = PgConnection::connect(&database.url()).await.unwrap();
+    old.execute("begin isolation level repeatable read").await.unwrap();
+    let count = "select count(*) from refrain.runs";
+    let before: i64 = sqlx::query_scalar(count).fetch_one(&mut old).await.unwrap();
+    drained(&refrain, RUNS).await;
+    let after: i64 = sqlx::query_scalar(count).fetch_one(&mut old).await.unwrap();
+    assert_eq!((before, after), (0, 0), "the snapshot was there all the time");
+    is_sound(&refrain).await;
+}
+
+#[tokio::test]
+async fn f28_a_long_reader_makes_the_log_grow_and_the_log_shrinks_after_it() {
+    let database = TestDatabase::sqlite().await;
+    let refrain = open_with(&database, MANY, [nothing("welcome"), nothing("large")]).await;
+    let path = database.url().strip_prefix("sqlite:").unwrap().to_owned();
+    let log_bytes = || std::fs::metadata(format!("{path}-wal")).map_or(0, |file| file.len());
+    let mut reader = SqliteConnection::connect(&database.url()).await.unwrap();
+    let mut old = reader.begin().await.unwrap();
+    let count = "select count(*) from refrain_runs";
+    let before: i64 = sqlx::query_scalar(count).fetch_one(&mut *old).await.unwrap();
+    drained(&refrain, RUNS / 4).await;
+    let payload = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES_MAX - 2));
+    for batch in 0..10 {
+        let large = (0..25).map(|number| (format!("{batch}-{number}"), Some(payload.as_str())));
+        refrain.enqueue_many("large", large).await.unwrap();
+    }
+    let after: i64 = sqlx::query_scalar(count).fetch_one(&mut *old).await.unwrap();
+    assert_eq!(
+        (before, after),
+        (0, 0),
+        "the snapshot was there all the time, and writers did not wait for it"
+    );
+    let grown = log_bytes();
+    assert!(grown > 60 << 20, "{grown}");
+
+    old.rollback().await.unwrap();
+    for number in 0..3 {
+        refrain.enqueue("welcome", &format!("after-{number}"), None).await.unwrap();
+    }
+    assert!(log_bytes() < grown / 3 * 2, "{} of {grown} bytes", log_bytes());
+    is_sound(&refrain).await;
+}
+
+#[tokio::test]
+async fn f45_the_bell_is_rung_after_the_fact_and_for_many_at_once() {
+    let database = TestDatabase::postgres().await;
+    let refrain = open(&database, [nothing("welcome")]).await;
+    for (name, _, text) in testing::statements() {
+        assert!(!text.to_lowercase().contains("notify"), "{name} rings inside its transaction");
+    }
+    let mut listener = PgListener::connect(&database.url()).await.unwrap();
+    listener.listen("refrain").await.unwrap();
+    let mut writers = JoinSet::new();
+    for writer in 0..8 {
+        let refrain = refrain.clone();
+        writers.spawn(async move {
+            for number in 0..100 {
+                refrain.enqueue("welcome", &format!("{writer}-{number}"), None).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    // What was sent before this was heard before this.
+    let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
+    let mut rings = 0;
+    while rings == 0 {
+        pool.execute("select pg_notify('refrain', 'last')").await.unwrap();
+        while listener.recv().await.unwrap().payload() != "last" {
+            rings += 1;
+        }
+    }
+    assert!((1..400).contains(&rings), "{rings} rings for 800 offers");
+}
+
+#[tokio::test]
+async fn f45_a_worker_elsewhere_hears_the_bell_and_needs_no_look() {
+    let database = TestDatabase::postgres().await;
+    let seen = Seen::default();
+    let patient = Settings { poll: Duration::from_hours(1), ..SETTINGS };
+    let worker = open_with(&database, patient, [seen.job("welcome")]).await;
+    let serving = worker.serve();
+    let stop = serving.stop_handle();
+    let serving = tokio::spawn(async move { serving.await.unwrap() });
+    let listens =
+        "select query from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
+    eventually("the worker listens", DEADLINE, async || !database.texts(listens).await.is_empty()).await;
+    let client = open(&database, [nothing("welcome")]).await;
+    client.enqueue("welcome", "42", None).await.unwrap();
+    eventually("it was picked up", DEADLINE, async || told(&client, "welcome").await == ["42 done 1"]).await;
+    stop.drain();
+    serving.await.unwrap();
+    assert_eq!(seen.all(), ["42"]);
+}
