@@ -80,7 +80,7 @@ every_store! {
         assert_eq!(run.payload.as_deref(), Some(r#"{"user": 42}"#), "the first offer counts");
         let asked: Vec<String> =
             refrain.dedupes(&run).await.unwrap().into_iter().map(|dedupe| dedupe.asked).collect();
-        assert_eq!(asked, ["enqueue", "run"]);
+        assert_eq!(asked, ["enqueue with another payload", "run"]);
     }
 
     async fn f10_eight_schedulers_open_each_window_once(database) {
