@@ -41,6 +41,8 @@ pub struct RunRecord {
     pub message: Option<String>,
     /// What the caller gave with the key.
     pub payload: Option<String>,
+    /// Whether the caller gave something that is not kept any more.
+    pub is_forgotten: bool,
     pub(crate) id: i64,
 }
 
@@ -90,7 +92,8 @@ impl RunRecord {
             job: row.job,
             key: row.key,
             message: row.message,
-            payload: row.payload,
+            is_forgotten: row.payload.as_deref() == Some(""),
+            payload: row.payload.filter(|payload| !payload.is_empty()),
         })
     }
 }

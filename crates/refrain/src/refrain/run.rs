@@ -95,7 +95,7 @@ impl Refrain {
             if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, run: record });
             }
-            if record.payload.as_deref() == Some("") {
+            if record.is_forgotten {
                 return Err(Error::Forgotten(run.to_owned()));
             }
             let in_lane = wanted.definition.has_lanes();

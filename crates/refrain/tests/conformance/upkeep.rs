@@ -55,6 +55,8 @@ every_store! {
         assert_eq!(told(&refrain, "welcome").await, ["old done 2", "young done 1"]);
         assert!(!refrain.enqueue("welcome", "old", None).await.unwrap().is_new(), "a replay finds it done");
         assert_eq!(refrain.run("welcome#old", Ask::Once).await.unwrap().did, Did::Deduplicated);
+        let again = refrain.run("welcome#old", Ask::Again).await.unwrap_err();
+        assert!(matches!(again, refrain::Error::Forgotten(_)), "{again}");
         assert_eq!(seen.all(), ["old", "old", "young"]);
         is_sound(&refrain).await;
     }
