@@ -150,6 +150,9 @@ fn opening() -> Opening {
         let brief = Probe::Brief(Duration::from_millis(5));
         opening = opening.job(job(brief, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
     }
+    if variable("PROBE_SIMULATED").is_some() {
+        opening = opening.simulated();
+    }
     if let Some(start) = variable("PROBE_MINUTES") {
         let minutes = timetable("* * * * *", "1m", &start);
         let minutely = job(Probe::Noop, "minutely").timetable(minutes).catch_up(CatchUp::All);

@@ -146,7 +146,7 @@ impl Store {
         let reality = match (owner.simulated, wanted) {
             (true, _) => Reality::Simulated,
             (false, Reality::Real) => Reality::Real,
-            (false, Reality::Simulated) => simulate(&database).await?,
+            (false, Reality::Simulated) => settled(|| simulate(&database)).await?,
         };
         Ok(Store { database, address: Arc::new(address.clone()), idle, reality })
     }

@@ -47,9 +47,9 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A story for each commit that a day's work comes by. Left out are two that have a story of their own.
+/// A story for each commit that a day's work comes by. Left out are three that have a story of their own.
 fn stories() -> Vec<Story> {
-    let own = ["finish-alone", "tick-weakened"];
+    let own = ["finish-alone", "simulate", "tick-weakened"];
     let places = places().into_iter().filter(|place| !own.contains(&place.as_str()));
     places.map(|place| story(&place)).collect()
 }
@@ -193,5 +193,20 @@ both_databases! {
             tales.push(Box::pin(lost(World::like(&database).await, story)));
         }
         all(tales).await;
+    }
+}
+
+both_databases! {
+    async fn f2_a_store_that_is_being_simulated_is_so_whatever_happens_then(database) {
+        let open = ["enqueue", "noop", "n", "0"];
+        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+            let world = World::like(&database).await;
+            world.done(&open, &[]).await;
+            let failpoints = format!("simulate.{ending}");
+            let variables = [("PROBE_SIMULATED", "yes"), ("FAILPOINTS", failpoints.as_str())];
+            world.probe(&open, &variables).wait().await;
+            assert_eq!(world.struck().len(), 1, "{ending}");
+            world.done(&open, &[("PROBE_SIMULATED", "yes")]).await;
+        }
     }
 }

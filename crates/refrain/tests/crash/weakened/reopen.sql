@@ -1,3 +1,2 @@
 -- Asks for another attempt, whether there is one or not.
-update refrain_runs set open = true where id = $1
-returning id, job, key, attempt
+update refrain_runs set open = true where id = $1 and cast($2 as bigint) >= 0
