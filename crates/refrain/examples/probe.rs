@@ -151,7 +151,7 @@ fn opening() -> Opening {
         opening = opening.job(job(brief, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
     }
     if variable("PROBE_SIMULATED").is_some() {
-        opening = opening.simulated();
+        opening = opening.simulated("2026-06-09T00:00:00Z".parse().unwrap());
     }
     if let Some(start) = variable("PROBE_MINUTES") {
         let minutes = timetable("* * * * *", "1m", &start);

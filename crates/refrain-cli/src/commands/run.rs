@@ -28,7 +28,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(name: &RunName, RunReport { did, run }: &RunReport, message: Option<String>) -> Report {
+    fn of(name: &RunName, RunReport { did, run, .. }: &RunReport, message: Option<String>) -> Report {
         let again_at = match run.place {
             Some(Place::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
             _ => None,

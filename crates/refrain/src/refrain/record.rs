@@ -29,6 +29,8 @@ pub struct RunRecord {
     pub place: Option<Place>,
     /// The number of the open attempt, or of the last one.
     pub attempt: u64,
+    /// The number of the last attempt that ended with an outcome.
+    pub ended_attempt: u64,
     /// The version of the job's logic that did it last.
     pub version: Option<u32>,
     /// When it was opened.
@@ -84,6 +86,7 @@ impl RunRecord {
             standing: row.standing(open.as_ref())?,
             place: open.map(|open| open.place),
             attempt: u64::try_from(attempt).unwrap_or(0),
+            ended_attempt: row.outcome.as_ref().map_or(0, |_| u64::try_from(row.attempt).unwrap_or(0)),
             version: row.version.and_then(|version| u32::try_from(version).ok()),
             opened_at: instant(row.opened_at)?,
             started_at: row.started_at.map(instant).transpose()?,

@@ -50,14 +50,16 @@ pub enum Did {
 pub struct RunReport {
     /// What was done.
     pub did: Did,
-    /// The run as it is now.
+    /// The attempt that was seen through.
+    pub attempt: u64,
+    /// The run as it is now; somebody may have asked for another attempt meanwhile.
     pub run: RunRecord,
 }
 
 impl RunReport {
-    /// Whether the run counts as done.
+    /// Whether the attempt, or a later one, left the run done.
     pub fn is_done(&self) -> bool {
-        self.run.standing.is_done() && !self.run.standing.is_open()
+        self.run.standing.is_done() && self.run.ended_attempt >= self.attempt
     }
 }
 
@@ -93,7 +95,7 @@ impl Refrain {
         }
         if !is_new && !record.standing.is_open() {
             if ask == Ask::Once && is_there {
-                return Ok(RunReport { did: Did::Deduplicated, run: record });
+                return Ok(RunReport { did: Did::Deduplicated, attempt: record.attempt, run: record });
             }
             if record.is_forgotten {
                 return Err(Error::Forgotten(run.to_owned()));
@@ -105,9 +107,10 @@ impl Refrain {
             }
             record = self.record(id).await?.ok_or_else(missing)?;
         }
-        let did = self.see_through(id, record.attempt, &wanted).await?;
+        let attempt = record.attempt;
+        let did = self.see_through(id, attempt, &wanted).await?;
         let run = self.record(id).await?.ok_or_else(missing)?;
-        Ok(RunReport { did, run })
+        Ok(RunReport { did, attempt, run })
     }
 
     /// Does the attempt here if it may begin, else follows it until it has ended.
