@@ -146,10 +146,15 @@ both_databases! {
     }
 
     async fn without_the_fence_the_word_of_a_stopped_worker_lands(database) {
-        let world = World::of(database);
         let weak = weak(&[("sql/queue/leave.sql", "leave.sql")]);
         let variables = [("FAILPOINTS", "finish.no-fence=return(weak)"), ("REFRAIN_WEAKENED", &weak)];
-        let faults = stopped_past_its_lease(&world, &variables).await;
+        let mut faults = Vec::new();
+        // It is chance whether the one that comes back says its word or hears first that it is lost.
+        for _ in 0..8 {
+            if faults.is_empty() {
+                faults = stopped_past_its_lease(&World::like(&database).await, &variables).await;
+            }
+        }
         assert_ne!(faults, Vec::<String>::new());
     }
 
