@@ -83,7 +83,7 @@ impl Bell {
     }
 }
 
-/// Hears the bell of other processes until the engine stops. Without a server that can be listened to, it only waits.
+/// Hears the bell of other processes until the engine stops. A file cannot be listened to.
 pub(crate) async fn listen(store: Store, here: Wake, stop: Stop) {
     let Some(pool) = store.database.postgres().cloned() else { return };
     while stop.phase() < Phase::Draining {

@@ -22,7 +22,7 @@ const BACKOFF: Backoff = Backoff { min: Duration::from_millis(500), max: Duratio
 pub(crate) trait Service: Send {
     /// What logs call it.
     const NAME: &'static str;
-    /// The phase that ends it. What others need while they finish, such as a heartbeat, goes on until
+    /// The phase that ends it. What others need while they finish goes on until
     /// `Stopping`.
     const UNTIL: Phase = Phase::Draining;
     /// What can go wrong in one look.

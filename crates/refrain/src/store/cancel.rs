@@ -70,9 +70,9 @@ async fn cancelled(store: &Store, run: i64) -> Result<Option<Cancelled>> {
 async fn is_under_way(transaction: &mut Transaction, row: &RunLook) -> Result<bool> {
     let lines = Line::all(row.job);
     let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
-    let queued: Option<(i64, Option<i64>)> =
-        transaction.fetch_optional(catalog::QUEUE_LEASED.bind(places)).await?;
-    Ok(queued.is_some_and(|(_, lease)| lease.is_some()))
+    let queued: Option<(i64, Option<i64>, i32)> =
+        transaction.fetch_optional(catalog::QUEUE_FIND.bind(places)).await?;
+    Ok(queued.is_some_and(|(_, lease, _)| lease.is_some()))
 }
 
 /// Takes the open attempt out of wherever it stands, if it has not begun. Gives its number, and whether it held its

@@ -76,7 +76,6 @@ catalog! {
     QUEUE_HOLD = "sql/queue/hold.sql",
     QUEUE_INSERT = "sql/queue/insert.sql",
     QUEUE_LEASE = "sql/queue/lease.sql",
-    QUEUE_LEASED = "sql/queue/leased.sql",
     QUEUE_LEAVE = "sql/queue/leave.sql",
     QUEUE_MEMBERS = "sql/queue/members.sql",
     QUEUE_ONE = "sql/queue/one.sql",

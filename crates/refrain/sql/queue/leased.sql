@@ -1,5 +1,0 @@
--- Whether a run in the queue has a lease.
--- $1… rows; by the primary key
-select queue.line, queue.lease
-from refrain_queue as queue join rows(1: line integer, run integer) as r
-    on queue.line = r.line and queue.run = r.run
