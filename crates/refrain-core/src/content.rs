@@ -148,6 +148,12 @@ impl Fingerprint {
     pub fn to_bytes(self) -> [u8; 32] {
         self.0
     }
+
+    /// Its first eight bytes as a number: what a ledger keeps. It is compared only with the one content that is recorded
+    /// under the same key, so one change in 2⁶⁴ would go unnoticed, not one pair among many.
+    pub fn to_number(self) -> i64 {
+        self.0.iter().take(8).fold(0, |number, byte| (number << 8) | i64::from(*byte))
+    }
 }
 
 impl fmt::Display for Fingerprint {

@@ -3,30 +3,33 @@
 //! Everything above speaks of statements and transactions; which database answers is matched here and nowhere else. The
 //! whole list of differences, each with one home: how a transaction begins and which connection it gets (this file),
 //! locks and lists of rows in texts (`statement.rs`), what a code means (`error.rs`), how a file or a server is opened
-//! (`sqlite.rs`, `postgres.rs`), schemas (`migrations/`).
+//! (`sqlite.rs`, `postgres.rs`), how arguments are given (`connection.rs`), schemas (`migrations/`).
 //!
 //! There is no door outside a transaction: behind a pooler in transaction mode, a statement prepared outside one
 //! may be executed on another server connection than the one that knows it.
 
 pub(crate) mod address;
+pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod file_system;
 pub(crate) mod postgres;
+pub(crate) mod schema;
 mod sqlite;
 pub(crate) mod statement;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgPool, PgRow};
-use sqlx::query::{Query, QueryAs};
-use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{AssertSqlSafe, Executor as _, FromRow, Postgres, Sqlite};
+use sqlx::postgres::PgPool;
+use sqlx::sqlite::SqlitePool;
+use sqlx::{AssertSqlSafe, Executor as _, Postgres, Sqlite};
 
 pub(crate) use address::Address;
+use connection::Connection;
+pub(crate) use connection::Record;
 pub use error::DatabaseError;
 use refrain_core::random::{SystemRandom, duration_up_to};
-use statement::{Argument, Bound, Column};
+use statement::Bound;
 
 use crate::failpoint;
 
@@ -36,32 +39,32 @@ type Result<T> = std::result::Result<T, DatabaseError>;
 const RETRIES: u32 = 8;
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// A row of either database.
-pub(crate) trait Record:
-    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
-{
-}
-
-impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
-
-/// A database that is open.
+/// A database that is open. Like the other types here it is public only in name: nobody outside can say it.
 #[derive(Debug, Clone)]
-pub(crate) enum Database {
+pub enum Database {
+    /// A file.
     Sqlite {
+        /// One connection, for whoever writes; a caller's own pool may have more.
         writer: SqlitePool,
+        /// For those who read beside it.
         readers: SqlitePool,
     },
+    /// A server.
     Postgres {
+        /// All connections.
         pool: PgPool,
         /// Whether statements stay prepared; not behind a pooler that gives each transaction another connection.
         persistent: bool,
+        /// How transactions begin.
         begin: postgres::Beginnings,
     },
 }
 
 /// A transaction; dropped without [`commit`](Self::commit), nothing happened.
-pub(crate) enum Transaction {
+pub enum Transaction {
+    /// In a file.
     Sqlite(sqlx::Transaction<'static, Sqlite>),
+    /// On a server, and whether statements stay prepared there.
     Postgres(sqlx::Transaction<'static, Postgres>, bool),
 }
 
@@ -92,6 +95,12 @@ impl Database {
             Address::Sqlite { path } => sqlite::open(path).await,
             Address::Postgres { options, .. } => postgres::open(options, connections, idle).await,
         }
+    }
+
+    /// A caller's own pool.
+    pub(crate) fn of_postgres(pool: PgPool, idle: Duration) -> Database {
+        let persistent = postgres::is_persistent(&pool.connect_options());
+        Database::Postgres { pool, persistent, begin: postgres::Beginnings::new(idle) }
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
@@ -164,37 +173,27 @@ impl Database {
 }
 
 impl Transaction {
+    /// Its connection, for statements.
+    pub(crate) fn connection(&mut self) -> Connection<'_> {
+        match self {
+            Transaction::Sqlite(inner) => Connection::Sqlite(&mut **inner),
+            Transaction::Postgres(inner, persistent) => Connection::Postgres(&mut **inner, *persistent),
+        }
+    }
+
     /// Runs a statement; gives how many rows it changed.
     pub(crate) async fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
-        Ok(match self {
-            Transaction::Sqlite(inner) => {
-                let query = for_sqlite(sqlx::query(bound.statement.sqlite()), bound.arguments);
-                query.execute(&mut **inner).await?.rows_affected()
-            }
-            Transaction::Postgres(inner, persistent) => {
-                let query = for_postgres(sqlx::query(bound.statement.postgres()), bound.arguments);
-                query.persistent(*persistent).execute(&mut **inner).await?.rows_affected()
-            }
-        })
+        self.connection().execute(bound).await
     }
 
     /// All rows of a statement.
     pub(crate) async fn fetch_all<T: Record>(&mut self, bound: Bound<'_>) -> Result<Vec<T>> {
-        Ok(match self {
-            Transaction::Sqlite(inner) => {
-                let query = for_sqlite(sqlx::query_as(bound.statement.sqlite()), bound.arguments);
-                query.fetch_all(&mut **inner).await?
-            }
-            Transaction::Postgres(inner, persistent) => {
-                let query = for_postgres(sqlx::query_as(bound.statement.postgres()), bound.arguments);
-                query.persistent(*persistent).fetch_all(&mut **inner).await?
-            }
-        })
+        self.connection().fetch_all(bound).await
     }
 
     /// The row of a statement that has at most one.
     pub(crate) async fn fetch_optional<T: Record>(&mut self, bound: Bound<'_>) -> Result<Option<T>> {
-        Ok(self.fetch_all(bound).await?.pop())
+        self.connection().fetch_optional(bound).await
     }
 
     /// Runs a text of several statements that takes no arguments: a migration.
@@ -204,6 +203,29 @@ impl Transaction {
             Transaction::Postgres(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
         }
         Ok(())
+    }
+
+    /// Whether it can still be committed. To commit one in which a statement failed is no error to PostgreSQL: it rolls
+    /// back and says so in a word that the driver does not read.
+    pub(crate) async fn is_sound(&mut self) -> Result<()> {
+        match self {
+            Transaction::Sqlite(_) => Ok(()),
+            Transaction::Postgres(inner, _) => {
+                inner.execute(sqlx::raw_sql("select 1")).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Before somebody else's statements: the planner need not believe any more that there is an index for everything.
+    pub(crate) async fn hand_over(&mut self) -> Result<()> {
+        match self {
+            Transaction::Sqlite(_) => Ok(()),
+            Transaction::Postgres(inner, _) => {
+                inner.execute(sqlx::raw_sql(postgres::HAND_OVER)).await?;
+                Ok(())
+            }
+        }
     }
 
     /// Lets go of everything it held, before this returns.
@@ -263,43 +285,4 @@ fn still_unknown(error: DatabaseError, unknown: Option<String>) -> DatabaseError
         Some(what) if error.is_transient() => DatabaseError::Unknown(what),
         _ => error,
     }
-}
-
-/// What can be given arguments, one after another.
-trait Bind<'q, DB: sqlx::Database>: Sized {
-    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self;
-}
-
-impl<'q, DB: sqlx::Database> Bind<'q, DB> for Query<'q, DB, DB::Arguments> {
-    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self {
-        self.bind(value)
-    }
-}
-
-impl<'q, DB: sqlx::Database, T> Bind<'q, DB> for QueryAs<'q, DB, T, DB::Arguments> {
-    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self {
-        self.bind(value)
-    }
-}
-
-fn for_sqlite<'q, Q: Bind<'q, Sqlite>>(query: Q, arguments: Vec<Argument<'q>>) -> Q {
-    arguments.into_iter().fold(query, |query, argument| match argument {
-        Argument::Integer(value) => query.push(value),
-        Argument::Text(value) => query.push(value),
-        Argument::Boolean(value) => query.push(value),
-        Argument::Rows(rows) => query.push(rows.json()),
-    })
-}
-
-fn for_postgres<'q, Q: Bind<'q, Postgres>>(query: Q, arguments: Vec<Argument<'q>>) -> Q {
-    arguments.into_iter().fold(query, |query, argument| match argument {
-        Argument::Integer(value) => query.push(value),
-        Argument::Text(value) => query.push(value),
-        Argument::Boolean(value) => query.push(value),
-        Argument::Rows(rows) => rows.columns.into_iter().fold(query, |query, column| match column {
-            Column::Integers(values) => query.push(values),
-            Column::Texts(values) => query.push(values),
-            Column::Booleans(values) => query.push(values),
-        }),
-    })
 }

@@ -31,6 +31,7 @@ use settings::Settings;
 use worker::Worker;
 
 use crate::job::Registry;
+use crate::ledger::destination::Destinations;
 use crate::store::{Result, Store, StoreError};
 
 /// What every loop of an engine needs.
@@ -42,6 +43,7 @@ pub(crate) struct Engine {
     pub(crate) settings: Settings,
     pub(crate) wake: Wake,
     pub(crate) hints: Hints,
+    pub(crate) destinations: Destinations,
 }
 
 impl Engine {

@@ -14,6 +14,7 @@ mod error;
 #[doc(hidden)]
 pub mod failpoint;
 mod job;
+mod ledger;
 mod process;
 mod refrain;
 mod run;
@@ -28,6 +29,7 @@ pub use engine::finisher::Counts;
 pub use engine::settings::Settings;
 pub use error::Error;
 pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
+pub use ledger::{Applying, Backend, Batch, BatchError, Fence, Ledger, LedgerError, Per, UnitCounts, Units};
 pub use refrain::{
     Ask, AttemptRecord, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX, Refrain,
     RunRecord, RunReport, Serving, StopHandle,

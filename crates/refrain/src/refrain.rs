@@ -26,6 +26,7 @@ use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Registry};
+use crate::ledger::destination::Destinations;
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
 use crate::store::{Reality, Store, migrate};
@@ -198,6 +199,7 @@ impl Opening {
             settings: self.settings,
             wake: wake.clone(),
             hints: hints.clone(),
+            destinations: Destinations::default(),
         };
         Ok(Refrain {
             engine,

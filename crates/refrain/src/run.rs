@@ -1,6 +1,23 @@
 //! What a job sees of the attempt it is doing.
 
-use refrain_core::{JobName, RunId, Scope, Window};
+use std::sync::Arc;
+
+use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
+use sqlx::Pool;
+
+use crate::ledger::destination::{Destinations, attach};
+use crate::ledger::fence::{Facts, Raised, raise};
+use crate::ledger::tally::Tally;
+use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};
+use crate::store::Store;
+
+/// What all attempts of a worker share.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) store: Store,
+    pub(crate) project: ProjectName,
+    pub(crate) destinations: Destinations,
+}
 
 /// One attempt of a run: what it is about, and who it is.
 ///
@@ -9,12 +26,10 @@ use refrain_core::{JobName, RunId, Scope, Window};
 #[derive(Debug, Clone)]
 pub struct Run {
     pub(crate) id: RunId,
-    pub(crate) job: JobName,
-    pub(crate) key: String,
-    pub(crate) window: Option<Window>,
-    pub(crate) scope: Scope,
-    pub(crate) attempt: u64,
+    pub(crate) facts: Facts,
     pub(crate) payload: Option<String>,
+    pub(crate) surroundings: Arc<Surroundings>,
+    pub(crate) tally: Tally,
 }
 
 impl Run {
@@ -25,31 +40,54 @@ impl Run {
 
     /// The job.
     pub fn job(&self) -> &JobName {
-        &self.job
+        &self.facts.job
     }
 
     /// The key under which the run exists once: the caller's, or the window's start and the scope.
     pub fn key(&self) -> &str {
-        &self.key
+        &self.facts.run
     }
 
     /// The window it is about; none for an enqueued key.
     pub fn window(&self) -> Option<Window> {
-        self.window
+        self.facts.window
     }
 
     /// Which part of the world it is about; empty when there is only one.
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        &self.facts.scope
     }
 
     /// The number of this attempt. It only grows, and fences off those before.
     pub fn attempt(&self) -> u64 {
-        self.attempt
+        self.facts.number()
     }
 
     /// What the caller gave with the key, as JSON.
     pub fn payload(&self) -> Option<&str> {
         self.payload.as_deref()
+    }
+
+    /// What became of the units that this attempt has met so far.
+    pub fn counts(&self) -> UnitCounts {
+        self.tally.told().counts
+    }
+
+    /// Raises the fence of this run at a database: from here on nothing of an earlier attempt is written there. Do it
+    /// before anything is read.
+    pub async fn fence<DB: Backend>(&self, pool: &Pool<DB>) -> Result<Fence<DB>, LedgerError> {
+        let Surroundings { store, project, destinations } = &*self.surroundings;
+        let identity = DB::identity(pool);
+        let destination = match destinations.find(identity) {
+            Some(destination) => destination,
+            None => {
+                let destination = attach(DB::database(pool, store.idle()), project, Some(&store.id)).await?;
+                destinations.insert(identity, destination.clone());
+                destination
+            }
+        };
+        let id = raise(&destination, &self.facts).await?;
+        let (facts, tally) = (self.facts.clone(), self.tally.clone());
+        Ok(Fence::of(Raised { destination, store: store.clone(), id, facts, tally, relayed: false }))
     }
 }

@@ -15,6 +15,7 @@
 pub(crate) mod cancel;
 pub(crate) mod catalog;
 pub(crate) mod claim;
+pub(crate) mod counts;
 pub(crate) mod delayed;
 pub(crate) mod enqueue;
 pub(crate) mod expand;
@@ -102,6 +103,7 @@ pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 /// Whose store it is.
 #[derive(sqlx::FromRow)]
 struct Owner {
+    id: String,
     project: String,
     simulated: bool,
 }
@@ -120,6 +122,8 @@ pub(crate) struct Store {
     address: Arc<Address>,
     idle: Duration,
     pub(crate) reality: Reality,
+    /// What it is called: no other store has this name.
+    pub(crate) id: Arc<str>,
 }
 
 impl Store {
@@ -148,13 +152,19 @@ impl Store {
             (false, Reality::Real) => Reality::Real,
             (false, Reality::Simulated) => settled(|| simulate(&database)).await?,
         };
-        Ok(Store { database, address: Arc::new(address.clone()), idle, reality })
+        let id = owner.id.into();
+        Ok(Store { database, address: Arc::new(address.clone()), idle, reality, id })
     }
 
     /// The same store over a connection of its own, for a thread that must not wait for anybody.
     pub(crate) async fn reopened(&self) -> Result<Store> {
         let database = Database::open(&self.address, 1, self.idle).await?;
         Ok(Store { database, ..self.clone() })
+    }
+
+    /// How long a transaction may be silent.
+    pub(crate) fn idle(&self) -> Duration {
+        self.idle
     }
 
     /// Where it is, for people.

@@ -2,11 +2,15 @@
 
 use crate::database::postgres;
 use crate::engine::settings::Settings;
-use crate::store::catalog;
+use crate::{ledger, store};
 
-/// Every statement of the store: its name, and its text for SQLite and for PostgreSQL.
+/// Every statement of the store and of the ledger: its name, and its text for SQLite and for PostgreSQL.
 pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
-    catalog::ALL.iter().map(|one| (one.name, one.sqlite(), one.postgres())).collect()
+    store::catalog::ALL
+        .iter()
+        .chain(ledger::catalog::ALL)
+        .map(|one| (one.name, one.sqlite(), one.postgres()))
+        .collect()
 }
 
 /// How every transaction of the store begins on PostgreSQL.

@@ -1,2 +1,2 @@
 -- Whose store this is, and whether its clock may be set. No rows: it has no owner yet.
-select project, simulated from refrain_store
+select id, project, simulated from refrain_store

@@ -70,6 +70,21 @@ impl DatabaseError {
         matches!(self, Self::Busy(_) | Self::Lost(_) | Self::Unknown(_))
     }
 
+    /// What an error of the driver is, if the same step may succeed when it is done again.
+    pub(crate) fn transient(error: &sqlx::Error) -> Option<DatabaseError> {
+        match error {
+            sqlx::Error::Database(fault) => match fault.code().as_deref().map(sorted) {
+                Some(Sort::Busy) => Some(Self::Busy(fault.message().to_owned())),
+                Some(Sort::Lost | Sort::Unknown) => Some(Self::Lost(fault.message().to_owned())),
+                _ => None,
+            },
+            sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
+                Some(Self::Lost(error.to_string()))
+            }
+            _ => None,
+        }
+    }
+
     /// The same fault, met while a commit was under way.
     pub(crate) fn of_commit(self) -> DatabaseError {
         match self {

@@ -26,9 +26,14 @@ pub(crate) fn begin(how: &str, idle: Duration) -> Arc<str> {
     .into()
 }
 
+/// Takes back what the planner was told.
+pub(super) const HAND_OVER: &str = "set local enable_seqscan to default; set local enable_bitmapscan to default; \
+     set local enable_hashjoin to default; set local enable_mergejoin to default; \
+     set local enable_material to default; set local plan_cache_mode to default; set local jit to default";
+
 /// How transactions begin.
 #[derive(Debug, Clone)]
-pub(crate) struct Beginnings {
+pub struct Beginnings {
     pub(super) write: Arc<str>,
     pub(super) read: Arc<str>,
     pub(super) read_at_once: Arc<str>,
@@ -45,7 +50,7 @@ pub(super) async fn open(
     connections: u32,
     idle: Duration,
 ) -> Result<Database, DatabaseError> {
-    let persistent = !options.to_url_lossy().as_str().contains("statement-cache-capacity=0");
+    let persistent = is_persistent(options);
     let options = options.clone().application_name("refrain");
     let nobody =
         format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
@@ -63,11 +68,25 @@ pub(super) async fn open(
     let question = sqlx::query_as("select pg_is_in_recovery()").persistent(false);
     let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
-    let begin = Beginnings {
-        // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
-        write: begin(" isolation level read committed", idle),
-        read: begin(" isolation level read committed read only", idle),
-        read_at_once: begin(" isolation level repeatable read read only", idle),
-    };
-    if replica { Err(DatabaseError::Replica) } else { Ok(Database::Postgres { pool, persistent, begin }) }
+    if replica {
+        return Err(DatabaseError::Replica);
+    }
+    Ok(Database::Postgres { pool, persistent, begin: Beginnings::new(idle) })
+}
+
+impl Beginnings {
+    pub(super) fn new(idle: Duration) -> Beginnings {
+        Beginnings {
+            // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
+            write: begin(" isolation level read committed", idle),
+            read: begin(" isolation level read committed read only", idle),
+            read_at_once: begin(" isolation level repeatable read read only", idle),
+        }
+    }
+}
+
+/// Whether statements stay prepared on a connection; behind a pooler that gives each transaction another one, the
+/// address says that they do not.
+pub(super) fn is_persistent(options: &PgConnectOptions) -> bool {
+    !options.to_url_lossy().as_str().contains("statement-cache-capacity=0")
 }

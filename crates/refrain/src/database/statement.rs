@@ -19,6 +19,19 @@ use std::sync::OnceLock;
 
 use crate::failpoint;
 
+/// Names the statements of a folder's neighbours: a static for each, and `ALL` of them for tests.
+macro_rules! catalog {
+    ($($name:ident = $path:literal,)+) => {
+        $(pub(crate) static $name: crate::database::statement::Statement =
+            crate::database::statement::Statement::new($path, include_str!(concat!("../../", $path)));)+
+
+        /// All of them.
+        #[cfg(feature = "failpoints")]
+        pub(crate) static ALL: &[&crate::database::statement::Statement] = &[$(&$name),+];
+    };
+}
+pub(crate) use catalog;
+
 /// A named statement.
 pub(crate) struct Statement {
     /// Its file, as in `sql/run/open.sql`.
@@ -105,7 +118,7 @@ fn for_sqlite(text: &str) -> String {
 }
 
 fn for_postgres(text: &str) -> String {
-    let locking = text.replace("/*for update", "for update").replace("*/", "");
+    let locking = text.replace("/*for ", "for ").replace("*/", "");
     let expanded = with_rows(&locking, |first, columns, name| {
         let mut source = String::from("unnest(");
         for (at, (_, kind)) in columns.iter().enumerate() {

@@ -7,20 +7,23 @@ use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use refrain_core::retry::{Again, Failure};
 use refrain_core::state::{RunEvent, RunOutcome};
-use refrain_core::{Key, ProjectName, RunId, RunKey, Scope, Window};
+use refrain_core::{Key, RunId, RunKey, Scope, Window};
 
 use super::under_way::InHand;
 use crate::job::{Definition, JobError};
-use crate::run::Run;
+use crate::ledger::fence::Facts;
+use crate::ledger::tally::{Tally, Told};
+use crate::run::{Run, Surroundings};
 use crate::store::claim::Claimed;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};
 use crate::store::finish::{End, Ending, Held};
 use crate::store::line::Line;
-use crate::store::{Result, Store, StoreError, instant};
+use crate::store::{Result, StoreError, instant};
 
 /// The longest text that is kept of an error.
 const MESSAGE_BYTES_MAX: usize = 4_096;
@@ -40,14 +43,13 @@ pub(crate) enum Interruption {
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Done,
+    /// The job is content, but not all of its units are applied. `again` says whether another attempt may help.
+    Partial {
+        message: String,
+        again: bool,
+    },
     Failed(JobError),
     Interrupted(Interruption),
-}
-
-/// What all attempts of a worker share.
-pub(crate) struct Surroundings {
-    pub(crate) store: Store,
-    pub(crate) project: ProjectName,
 }
 
 /// A run in hand: everything that its attempt needs.
@@ -73,17 +75,21 @@ impl Task {
 
     async fn end(&mut self, held: Held) -> Ending {
         let started_at = Some(Timestamp::now().as_microsecond());
-        let result = match self.load() {
+        let tally = Tally::default();
+        let result = match self.load(tally.clone()) {
             Ok(run) => self.perform(run, &held).await,
             Err(error) => Verdict::Failed(JobError::for_good(error.to_string())),
         };
+        let told = tally.told();
+        let result = judged(result, &told);
         if let Verdict::Failed(error) = &result {
             let (job, key, attempt) = (&self.definition.name, &self.claimed.key, self.claimed.attempt);
             // As a text it is quoted: what a job says must not move the cursor of a terminal.
             tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed");
         }
         let end = classify(&self.definition, &self.claimed, result);
-        Ending { held, started_at, end }
+        let units = (told.discovered > 0).then(|| Box::new(told));
+        Ending { held, started_at, end, units }
     }
 
     pub(crate) fn held(&self) -> Result<Held> {
@@ -98,7 +104,7 @@ impl Task {
         })
     }
 
-    fn load(&self) -> Result<Run> {
+    fn load(&self, tally: Tally) -> Result<Run> {
         let broken =
             |error: &dyn std::fmt::Display| StoreError::Broken(format!("{}: {error}", self.claimed.key));
         let key = Key::parse(&self.claimed.key).map_err(|error| broken(&error))?;
@@ -108,14 +114,24 @@ impl Task {
             }
             _ => None,
         };
+        let attempts = self.claimed.attempts();
+        let facts = Facts {
+            project: self.surroundings.project.clone(),
+            job: self.definition.name.clone(),
+            run: self.claimed.key.clone(),
+            scope: Scope::parse(self.claimed.scope()).map_err(|error| broken(&error))?,
+            window,
+            attempt: self.claimed.attempt,
+            version: self.definition.version,
+            tries: self.definition.retry.attempts,
+            suspicion: attempts.suspicion,
+        };
         Ok(Run {
             id: RunId::of(&self.surroundings.project, &self.definition.name, &RunKey::queued(key)),
-            job: self.definition.name.clone(),
-            key: self.claimed.key.clone(),
-            window,
-            scope: Scope::parse(self.claimed.scope()).map_err(|error| broken(&error))?,
-            attempt: self.claimed.attempts().number,
+            facts,
             payload: self.claimed.payload.clone(),
+            surroundings: Arc::clone(&self.surroundings),
+            tally,
         })
     }
 
@@ -129,7 +145,7 @@ impl Task {
             }
         };
         let work = async {
-            if let (Some(window), "") = (run.window, run.scope.as_str())
+            if let (Some(window), "") = (run.window(), run.scope().as_str())
                 && let Some(scopes) = self.definition.scopes_of(window)
             {
                 // In a box: this is rare and large, and would make the future of every attempt large.
@@ -177,6 +193,28 @@ impl Task {
     }
 }
 
+/// A job that is content has still not done what is not settled.
+fn judged(result: Verdict, told: &Told) -> Verdict {
+    let counts = &told.counts;
+    match result {
+        Verdict::Done if told.unsettled() > 0 => Verdict::Failed(JobError::new(format!(
+            "{} of {} units were discovered and never settled: a batch was dropped, or not asked for",
+            told.unsettled(),
+            told.discovered
+        ))),
+        Verdict::Done if counts.failed > 0 || counts.skipped > 0 => {
+            let why = told.failure.clone().unwrap_or_else(|| "they are parked".to_owned());
+            let message = format!(
+                "{} of {} units are not applied: {why}",
+                counts.failed + counts.skipped,
+                told.discovered
+            );
+            Verdict::Partial { message, again: counts.failed > 0 }
+        }
+        result => result,
+    }
+}
+
 /// What an attempt's result makes of its run.
 pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdict) -> End {
     let attempts = claimed.attempts();
@@ -184,21 +222,11 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
     match result {
         Verdict::Done => End::Closed { outcome: RunOutcome::Done, version, message: None },
         Verdict::Failed(error) => {
-            let spent = attempts.spent.saturating_add(1);
-            let failure = Failure {
-                attempt: spent,
-                retryable: error.is_retryable(),
-                not_before: error.wish(),
-                deadline: None,
-            };
-            let message = Some(shortened(error.to_string()));
-            match definition.retry.after(&failure, claimed.run.unsigned_abs()) {
-                Again::After(wait) => {
-                    let event = RunEvent::Errored;
-                    End::Again { event, attempts: attempts.then(event.attempt()), wait: Some(wait), message }
-                }
-                Again::GiveUp(_) => End::Closed { outcome: RunOutcome::Failed, version, message },
-            }
+            let (outcome, message) = (RunOutcome::Failed, error.to_string());
+            in_vain(definition, claimed, outcome, message, error.is_retryable(), error.wish())
+        }
+        Verdict::Partial { message, again } => {
+            in_vain(definition, claimed, RunOutcome::Partial, message, again, None)
         }
         Verdict::Interrupted(Interruption::Cancelled) => End::Closed {
             outcome: RunOutcome::Cancelled,
@@ -215,6 +243,28 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
             let attempts = attempts.then(event.attempt());
             End::Again { event, attempts, wait: None, message: Some(message.to_owned()) }
         }
+    }
+}
+
+/// Another attempt follows while there are tries left and it may help; else the run has this outcome.
+fn in_vain(
+    definition: &Definition,
+    claimed: &Claimed,
+    outcome: RunOutcome,
+    message: String,
+    retryable: bool,
+    not_before: Option<Duration>,
+) -> End {
+    let attempts = claimed.attempts();
+    let message = Some(shortened(message));
+    let failure =
+        Failure { attempt: attempts.spent.saturating_add(1), retryable, not_before, deadline: None };
+    match definition.retry.after(&failure, claimed.run.unsigned_abs()) {
+        Again::After(wait) => {
+            let event = RunEvent::Errored;
+            End::Again { event, attempts: attempts.then(event.attempt()), wait: Some(wait), message }
+        }
+        Again::GiveUp(_) => End::Closed { outcome, version: i32::try_from(definition.version).ok(), message },
     }
 }
 

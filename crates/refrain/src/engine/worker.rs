@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::Engine;
 use super::bell::Hints;
-use super::executor::{Interruption, Surroundings, Task};
+use super::executor::{Interruption, Task};
 use super::finisher::{Counts, Leases, Unrecorded, lease_of, record};
 use super::fronts::Fronts;
 use super::heartbeat::{Heartbeat, Pulse};
@@ -21,6 +21,7 @@ use super::service::{Next, Stop, Wake};
 use super::settings::Settings;
 use super::under_way::UnderWay;
 use crate::job::{Definition, Registry};
+use crate::run::Surroundings;
 use crate::store::claim::{Claimed, Wish, claim, due, recover};
 use crate::store::finish::{End, Ending, Held};
 use crate::store::line::{Line, Priority};
@@ -57,14 +58,14 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
-        let Engine { store, project, registry, settings, wake, hints } = engine;
+        let Engine { store, project, registry, settings, wake, hints, destinations } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
         let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
         let under_way = UnderWay::default();
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
         let recording = record(store.clone(), leases.clone(), unrecorded.clone(), receiver, wake.clone());
         let finisher = tokio::spawn(recording);
-        let surroundings = Arc::new(Surroundings { store: store.clone(), project });
+        let surroundings = Arc::new(Surroundings { store: store.clone(), project, destinations });
         Ok(Worker {
             store,
             surroundings,
@@ -234,7 +235,7 @@ impl Worker {
     }
 
     async fn give_back(&self, held: Held) {
-        let ending = Ending { held, started_at: None, end: End::GivenBack };
+        let ending = Ending { held, started_at: None, end: End::GivenBack, units: None };
         self.unrecorded.add();
         drop(self.endings.send(ending).await);
     }

@@ -3,18 +3,7 @@
 //! A test prepares all of them on both databases, which finds a missing column as surely as a macro would and needs no
 //! database to build.
 
-use crate::database::statement::Statement;
-
-macro_rules! catalog {
-    ($($name:ident = $path:literal,)+) => {
-        $(pub(crate) static $name: Statement =
-            Statement::new($path, include_str!(concat!("../../", $path)));)+
-
-        /// All of them.
-        #[cfg(feature = "failpoints")]
-        pub(crate) static ALL: &[&Statement] = &[$(&$name),+];
-    };
-}
+use crate::database::statement::catalog;
 
 catalog! {
     ATTEMPT_INSERT = "sql/attempt/insert.sql",
@@ -28,6 +17,8 @@ catalog! {
     CANCELLATION_LIST = "sql/cancellation/list.sql",
     CANCELLATION_PRUNE = "sql/cancellation/prune.sql",
     CLOCK_NOW = "sql/clock/now.sql",
+    COUNT_INSERT = "sql/count/insert.sql",
+    COUNT_LIST = "sql/count/list.sql",
     DEDUPE_LIST = "sql/dedupe/list.sql",
     DEDUPE_PRUNE = "sql/dedupe/prune.sql",
     DEDUPE_RECORD = "sql/dedupe/record.sql",
@@ -112,6 +103,8 @@ catalog! {
     STORE_FIND = "sql/store/find.sql",
     STORE_FOUND = "sql/store/found.sql",
     STORE_SIMULATE = "sql/store/simulate.sql",
+    UNIT_DEDUPE_INSERT = "sql/unit_dedupe/insert.sql",
+    UNIT_DEDUPE_LIST = "sql/unit_dedupe/list.sql",
     WORKER_ALIVE = "sql/worker/alive.sql",
     WORKER_ANY = "sql/worker/any.sql",
     WORKER_BEAT = "sql/worker/beat.sql",

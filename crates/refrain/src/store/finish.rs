@@ -12,10 +12,11 @@ use refrain_core::Word;
 use refrain_core::state::{Attempts, RunEvent, RunOutcome};
 
 use super::line::{JobNumber, Line, Priority};
-use super::{Result, Store, StoreError, catalog, lanes, microseconds, settled};
+use super::{Result, Store, StoreError, catalog, counts, lanes, microseconds, settled};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::failpoint;
+use crate::ledger::tally::Told;
 
 /// No wait is longer, whatever the other side asks for.
 const LONGEST_WAIT: Duration = Duration::from_hours(366 * 24);
@@ -51,6 +52,8 @@ pub(crate) struct Ending {
     pub(crate) held: Held,
     pub(crate) started_at: Option<i64>,
     pub(crate) end: End,
+    /// What became of its units, if it met any.
+    pub(crate) units: Option<Box<Told>>,
 }
 
 /// Whose word an ending is.
@@ -196,6 +199,7 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
     for ending in follow {
         queue_again(transaction, ending).await?;
     }
+    counts::record(transaction, &endings).await?;
     let returned = give_back(transaction, &back).await?;
     let has_slot = |ending: &&&Ending| ending.held.slot;
     let mut slots: Vec<i64> = leaving.iter().filter(has_slot).map(|ending| ending.held.run).collect();

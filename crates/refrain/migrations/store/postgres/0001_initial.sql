@@ -7,7 +7,7 @@
 -- Instants are microseconds since 1970 in UTC. Texts are compared as bytes.
 
 -- The clock of leases: that of the server, read when the statement runs and not when the transaction began.
-create view refrain.clock as
+create or replace view refrain.clock as
     select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint) as now;
 
 create table refrain.store (
@@ -151,6 +151,39 @@ create table refrain.expansions (
     run    bigint not null primary key,
     scopes bigint not null,
     hash   text collate "C" not null
+);
+
+-- Effects, by the fact and the version of its rule. They arrive from intents, as often as it takes, and exist once.
+create table refrain.effects (
+    id         bigint generated always as identity primary key,
+    key        text collate "C" not null,
+    version    integer not null,
+    name       text collate "C" not null,
+    state      text collate "C" not null,
+    job        text collate "C",
+    run        text collate "C",
+    payload    text collate "C",
+    arrived_at bigint not null,
+    constraint effects_are_unique unique (key, version)
+);
+
+create table refrain.counts (
+    run          bigint not null,
+    attempt      integer not null,
+    processed    bigint not null,
+    skipped      bigint not null,
+    deduplicated bigint not null,
+    failed       bigint not null,
+    primary key (run, attempt)
+);
+
+create table refrain.unit_dedupes (
+    run     bigint not null,
+    attempt integer not null,
+    reason  text collate "C" not null,
+    count   bigint not null,
+    keys    text collate "C" not null,
+    primary key (run, attempt, reason)
 );
 
 create table refrain.dedupes (

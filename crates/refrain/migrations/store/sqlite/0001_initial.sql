@@ -7,7 +7,7 @@
 -- Instants are microseconds since 1970 in UTC. Texts are compared as bytes.
 
 -- The clock of leases: that of the machine, which everyone who opens this file shares.
-create view refrain_clock as
+create view if not exists refrain_clock as
     select cast(unixepoch('subsec') * 1000000 as integer) as now;
 
 create table refrain_store (
@@ -151,6 +151,39 @@ create table refrain_expansions (
     run    integer not null primary key,
     scopes integer not null,
     hash   text not null
+) strict, without rowid;
+
+-- Effects, by the fact and the version of its rule. They arrive from intents, as often as it takes, and exist once.
+create table refrain_effects (
+    id         integer primary key autoincrement,
+    key        text not null,
+    version    integer not null,
+    name       text not null,
+    state      text not null,
+    job        text,
+    run        text,
+    payload    text,
+    arrived_at integer not null,
+    constraint effects_are_unique unique (key, version)
+) strict;
+
+create table refrain_counts (
+    run          integer not null,
+    attempt      integer not null,
+    processed    integer not null,
+    skipped      integer not null,
+    deduplicated integer not null,
+    failed       integer not null,
+    primary key (run, attempt)
+) strict, without rowid;
+
+create table refrain_unit_dedupes (
+    run     integer not null,
+    attempt integer not null,
+    reason  text not null,
+    count   integer not null,
+    keys    text not null,
+    primary key (run, attempt, reason)
 ) strict, without rowid;
 
 create table refrain_dedupes (

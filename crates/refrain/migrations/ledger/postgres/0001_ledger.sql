@@ -1,0 +1,76 @@
+-- The ledger: what lives beside the rows, in the database that holds them.
+--
+-- A ledger is the units of one job in one scope, for ever or for one window. Every run that writes here has a fence, which
+-- is raised before it reads anything and compared in every transaction in which it writes. `units` is wide enough to
+-- answer "by whom, when, in which content" and no wider: bodies stay only with units that failed.
+-- Instants are microseconds since 1970 in UTC. Texts are compared as bytes.
+
+create or replace view refrain.clock as
+    select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint) as now;
+
+-- Whose ledger it is. A store that is not the one written here is a copy or a new beginning, and must say so.
+create table refrain.projects (
+    name        text collate "C" not null primary key,
+    store       text collate "C",
+    destination text collate "C" not null
+);
+
+create table refrain.ledgers (
+    id           bigint generated always as identity primary key,
+    project      text collate "C" not null,
+    job          text collate "C" not null,
+    scope        text collate "C" not null,
+    window_start text collate "C" not null,
+    constraint ledgers_are_unique unique (project, job, scope, window_start)
+);
+
+create table refrain.fences (
+    id      bigint generated always as identity primary key,
+    attempt integer not null,
+    project text collate "C" not null,
+    job     text collate "C" not null,
+    run     text collate "C" not null,
+    constraint fences_are_unique unique (project, job, run)
+);
+
+create table refrain.units (
+    ledger      bigint not null,
+    key         text collate "C" not null,
+    fingerprint bigint,
+    ordinal     bigint,
+    fence       bigint,
+    at          bigint not null,
+    version     integer not null,
+    attempt     integer,
+    failures    integer not null,
+    status      text collate "C" not null check (status in ('applied', 'failed', 'parked')),
+    input       text collate "C",
+    message     text collate "C",
+    primary key (ledger, key)
+);
+create index units_unsettled on refrain.units (ledger, key) where status <> 'applied';
+
+create table refrain.checkpoints (
+    ledger   bigint not null,
+    name     text collate "C" not null,
+    position text collate "C" not null,
+    fence    bigint,
+    attempt  integer,
+    at       bigint not null,
+    primary key (ledger, name)
+);
+
+-- Wishes: an effect, or a run of a job. Whoever writes one beside their rows has it when the rows are there, and only
+-- then. A plain insert of (project, kind, name, key) is all it takes, from any language.
+create table refrain.intents (
+    id      bigint generated always as identity primary key,
+    project text collate "C" not null,
+    kind    text collate "C" not null check (kind in ('effect', 'run')),
+    name    text collate "C" not null,
+    key     text collate "C" not null,
+    version integer not null default 1,
+    store   text collate "C",
+    fence   bigint,
+    attempt integer,
+    payload text collate "C"
+);

@@ -1,0 +1,13 @@
+-- Records that a unit failed, and keeps what it was given. No row: the same content was applied meanwhile, or newer.
+-- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
+-- $11 message; by the primary key
+insert into refrain_units
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, status, input, message)
+values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, $9, $10, $11)
+on conflict (ledger, key) do update
+set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
+    fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
+    failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message
+where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
+        or refrain_units.fingerprint is distinct from excluded.fingerprint)
+    and coalesce(refrain_units.ordinal <= excluded.ordinal, true)

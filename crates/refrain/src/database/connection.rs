@@ -1,0 +1,100 @@
+//! A connection inside a transaction, ours or a caller's: where statements are run.
+
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::query::{Query, QueryAs};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{FromRow, Postgres, Sqlite};
+
+use super::Result;
+use super::statement::{Argument, Bound, Column};
+
+/// A row of either database.
+pub(crate) trait Record:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+
+impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+
+/// A connection of either database.
+#[derive(Debug)]
+pub enum Connection<'c> {
+    /// A file.
+    Sqlite(&'c mut SqliteConnection),
+    /// A server, and whether statements stay prepared.
+    Postgres(&'c mut PgConnection, bool),
+}
+
+impl Connection<'_> {
+    /// Runs a statement; gives how many rows it changed.
+    pub(crate) async fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
+        Ok(match self {
+            Connection::Sqlite(inner) => {
+                let query = for_sqlite(sqlx::query(bound.statement.sqlite()), bound.arguments);
+                query.execute(&mut **inner).await?.rows_affected()
+            }
+            Connection::Postgres(inner, persistent) => {
+                let query = for_postgres(sqlx::query(bound.statement.postgres()), bound.arguments);
+                query.persistent(*persistent).execute(&mut **inner).await?.rows_affected()
+            }
+        })
+    }
+
+    /// All rows of a statement.
+    pub(crate) async fn fetch_all<T: Record>(&mut self, bound: Bound<'_>) -> Result<Vec<T>> {
+        Ok(match self {
+            Connection::Sqlite(inner) => {
+                let query = for_sqlite(sqlx::query_as(bound.statement.sqlite()), bound.arguments);
+                query.fetch_all(&mut **inner).await?
+            }
+            Connection::Postgres(inner, persistent) => {
+                let query = for_postgres(sqlx::query_as(bound.statement.postgres()), bound.arguments);
+                query.persistent(*persistent).fetch_all(&mut **inner).await?
+            }
+        })
+    }
+
+    /// The row of a statement that has at most one.
+    pub(crate) async fn fetch_optional<T: Record>(&mut self, bound: Bound<'_>) -> Result<Option<T>> {
+        Ok(self.fetch_all(bound).await?.pop())
+    }
+}
+
+/// What can be given arguments, one after another.
+trait Bind<'q, DB: sqlx::Database>: Sized {
+    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self;
+}
+
+impl<'q, DB: sqlx::Database> Bind<'q, DB> for Query<'q, DB, DB::Arguments> {
+    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self {
+        self.bind(value)
+    }
+}
+
+impl<'q, DB: sqlx::Database, T> Bind<'q, DB> for QueryAs<'q, DB, T, DB::Arguments> {
+    fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self {
+        self.bind(value)
+    }
+}
+
+fn for_sqlite<'q, Q: Bind<'q, Sqlite>>(query: Q, arguments: Vec<Argument<'q>>) -> Q {
+    arguments.into_iter().fold(query, |query, argument| match argument {
+        Argument::Integer(value) => query.push(value),
+        Argument::Text(value) => query.push(value),
+        Argument::Boolean(value) => query.push(value),
+        Argument::Rows(rows) => query.push(rows.json()),
+    })
+}
+
+fn for_postgres<'q, Q: Bind<'q, Postgres>>(query: Q, arguments: Vec<Argument<'q>>) -> Q {
+    arguments.into_iter().fold(query, |query, argument| match argument {
+        Argument::Integer(value) => query.push(value),
+        Argument::Text(value) => query.push(value),
+        Argument::Boolean(value) => query.push(value),
+        Argument::Rows(rows) => rows.columns.into_iter().fold(query, |query, column| match column {
+            Column::Integers(values) => query.push(values),
+            Column::Texts(values) => query.push(values),
+            Column::Booleans(values) => query.push(values),
+        }),
+    })
+}

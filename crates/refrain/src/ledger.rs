@@ -1,0 +1,35 @@
+//! The ledger: what lives beside the rows, in the database that holds them.
+//!
+//! One file per noun. The rules that hold everywhere:
+//!
+//! - **A unit's rows and its entry are one transaction**, in the database of the rows. Neither is ever there alone.
+//! - **A fence is raised before anything is read**, in a transaction of its own, and held in every one that writes.
+//! - **A unit is judged by its key, version and content**, and by nothing else; the judgement is a value, and what it was
+//!   based on is compared again when it is written.
+//! - **A checkpoint passes only what is settled**: applied, or failed with its input kept.
+//! - **Locks are taken in one order**: fence, then keys ascending.
+
+mod alone;
+mod apply;
+pub(crate) mod backend;
+mod batch;
+pub(crate) mod catalog;
+pub(crate) mod destination;
+mod entry;
+mod error;
+pub(crate) mod fence;
+mod judge;
+pub(crate) mod migrate;
+pub(crate) mod tally;
+mod units;
+
+pub use alone::Ledger;
+pub use apply::Applying;
+pub use backend::Backend;
+pub use batch::{Batch, BatchError};
+pub use error::LedgerError;
+pub use fence::Fence;
+pub use tally::UnitCounts;
+pub use units::{Per, Units};
+
+pub(crate) type Result<T> = std::result::Result<T, LedgerError>;

@@ -1,0 +1,242 @@
+//! Applies units: one transaction per batch, the ledger's rows and the caller's together.
+//!
+//! A batch is judged by what is recorded, read without locks; what is to be applied is then written under the fence, in
+//! the order of keys, and every row must still be as it was read, or the batch begins again. The caller's rows follow in
+//! the same transaction. One that fails is halved until the bad unit stands alone; that one is recorded as failed, with
+//! what it was given, and its neighbours go on. A lost answer to a commit is resolved by reading the ledger.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use refrain_core::random::{SystemRandom, duration_up_to};
+use serde::Serialize;
+
+use super::backend::Backend;
+use super::batch::{Batch, Opened};
+use super::entry;
+use super::judge::{Arrival, Judgement, Refused, Verdict};
+use super::units::Units;
+use super::{LedgerError, Result};
+use crate::database::DatabaseError;
+
+/// The most units in one transaction.
+const BATCH: usize = 1_000;
+/// How often a batch is begun again because of locks, conflicts and lost connections.
+const AGAIN_MAX: u32 = 8;
+/// So many units that fail one after another are not to blame: something else is wrong.
+const IN_A_ROW_MAX: u32 = 20;
+
+/// A work list of units: give me the next batch, say how it went.
+///
+/// A batch that is dropped is rolled back, and its units stay unsettled: no checkpoint passes them, and the run is not done.
+#[must_use = "nothing is applied until `next` is called"]
+pub struct Applying<'u, DB: Backend, T> {
+    pub(super) units: &'u Units<DB, T>,
+    pub(super) ledger: i64,
+    pub(super) items: &'u [T],
+    pub(super) arrivals: Vec<Arrival>,
+    todo: VecDeque<Chunk>,
+    in_a_row: u32,
+}
+
+impl<DB: Backend, T> std::fmt::Debug for Applying<'_, DB, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Applying").field("units", &self.arrivals.len()).finish_non_exhaustive()
+    }
+}
+
+/// Units that go together, by their places in the list.
+#[derive(Debug, Clone)]
+pub(super) struct Chunk {
+    pub(super) members: Vec<usize>,
+    again: u32,
+    /// Whether the answer to its commit was lost.
+    unknown: bool,
+}
+
+impl<'u, DB: Backend, T> Applying<'u, DB, T> {
+    pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], arrivals: Vec<Arrival>) -> Self {
+        units.fence.raised.tally.discovered(items.len());
+        let mut sorted: Vec<usize> = (0..items.len()).collect();
+        // Stable: of two units with one key, the later stays the later.
+        sorted.sort_by(|one, other| key_of(&arrivals, *one).cmp(&key_of(&arrivals, *other)));
+        let todo =
+            sorted.chunks(BATCH).map(|members| Chunk { members: members.to_vec(), again: 0, unknown: false });
+        Applying { units, ledger, items, todo: todo.collect(), arrivals, in_a_row: 0 }
+    }
+
+    /// The next batch that has something to apply, in a transaction that holds the fence and has written the ledger.
+    /// None: all units are settled.
+    pub async fn next(&mut self) -> Result<Option<Batch<'_, 'u, DB, T>>> {
+        let opened = loop {
+            let Some(chunk) = self.todo.pop_front() else { return Ok(None) };
+            if let Some(opened) = self.opened(chunk).await? {
+                break opened;
+            }
+        };
+        Ok(Some(Batch::new(self, opened)))
+    }
+
+    /// Opens a chunk, however often it takes. None: there is nothing to apply in it.
+    async fn opened(&mut self, chunk: Chunk) -> Result<Option<Opened>> {
+        for again in chunk.again..=AGAIN_MAX {
+            let opened =
+                if self.expects_new(&chunk) { self.insert(&chunk).await } else { self.look(&chunk).await };
+            match opened {
+                Ok(Some(opened)) => return Ok(opened),
+                Ok(None) => self.units.expect_new(false),
+                Err(LedgerError::Database(error)) if error.is_worth_a_retry() && again < AGAIN_MAX => {
+                    tracing::debug!(%error, "beginning a batch again");
+                    pause(again).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(LedgerError::Contended)
+    }
+
+    fn expects_new(&self, chunk: &Chunk) -> bool {
+        let mut keys = chunk.members.iter().map(|member| key_of(&self.arrivals, *member));
+        let mut before = None;
+        let is_distinct = keys.all(|key| before.replace(key) != Some(key));
+        !chunk.unknown && self.units.expects_new() && is_distinct
+    }
+
+    /// All of it is new, most likely: written without a look. None: it is not.
+    async fn insert(&self, chunk: &Chunk) -> Result<Option<Option<Opened>>> {
+        let mut transaction = self.units.fence.raised.write().await?;
+        let arrivals: Vec<&Arrival> = self.arrivals_of(chunk);
+        let inserted = entry::insert(&mut transaction, self.ledger, &self.units.judge(), &arrivals).await?;
+        if inserted < arrivals.len() as u64 {
+            transaction.rollback().await?;
+            return Ok(None);
+        }
+        transaction.hand_over().await?;
+        let verdicts = vec![Verdict::Fresh; arrivals.len()];
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts })))
+    }
+
+    /// Judged by what is recorded, then written as it was judged. None: somebody was faster; again.
+    async fn look(&self, chunk: &Chunk) -> Result<Option<Option<Opened>>> {
+        let arrivals: Vec<&Arrival> = self.arrivals_of(chunk);
+        let judge = self.units.judge();
+        let mut reading = self.units.fence.raised.destination.database.read().await?;
+        let entries = entry::find(&mut reading, self.ledger, &arrivals).await?;
+        reading.rollback().await?;
+        let judgement = judge
+            .judge(&arrivals, &entries, chunk.unknown)
+            .map_err(|refused| self.refused(chunk, refused))?;
+        let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
+        self.units.expect_new(is_all_new && entries.is_empty());
+        if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
+            self.suspect(chunk, &judgement);
+            self.tally(chunk, &judgement.verdicts);
+            return Ok(Some(None));
+        }
+        let mut transaction = self.units.fence.raised.write().await?;
+        if !entry::record(&mut transaction, self.ledger, &judge, &arrivals, &entries, &judgement.verdicts)
+            .await?
+        {
+            transaction.rollback().await?;
+            return Ok(None);
+        }
+        transaction.hand_over().await?;
+        self.suspect(chunk, &judgement);
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
+    }
+
+    fn refused(&self, chunk: &Chunk, refused: Refused) -> LedgerError {
+        let key = chunk.members.get(refused.index).map_or("", |member| key_of(&self.arrivals, *member));
+        LedgerError::Refused { key: key.to_owned(), reason: refused.reason }
+    }
+
+    fn arrivals_of(&self, chunk: &Chunk) -> Vec<&Arrival> {
+        chunk.members.iter().filter_map(|member| self.arrivals.get(*member)).collect()
+    }
+
+    fn suspect(&self, chunk: &Chunk, judgement: &Judgement) {
+        for index in &judgement.suspects {
+            if let Some(member) = chunk.members.get(*index) {
+                self.units.fence.raised.tally.suspected(key_of(&self.arrivals, *member));
+            }
+        }
+    }
+
+    /// Counts what was not to be applied, or was applied already.
+    fn tally(&self, chunk: &Chunk, verdicts: &[Verdict]) {
+        let tally = &self.units.fence.raised.tally;
+        for (member, verdict) in chunk.members.iter().zip(verdicts) {
+            match verdict {
+                Verdict::Landed => tally.processed(1),
+                Verdict::Parked => tally.skipped(1),
+                Verdict::Deduplicated(reason) => tally.deduplicated(*reason, key_of(&self.arrivals, *member)),
+                Verdict::Fresh | Verdict::Changed => {}
+            }
+        }
+    }
+
+    /// A batch is committed.
+    pub(super) fn committed(&mut self, chunk: &Chunk, verdicts: &[Verdict]) {
+        self.in_a_row = 0;
+        let applied = verdicts.iter().filter(|verdict| verdict.is_applied()).count();
+        self.units.fence.raised.tally.processed(applied);
+        self.tally(chunk, verdicts);
+    }
+
+    /// A batch has to begin again: something came between that is nobody's fault.
+    pub(super) async fn again(&mut self, mut chunk: Chunk, error: DatabaseError) -> Result<()> {
+        chunk.again += 1;
+        chunk.unknown |= matches!(error, DatabaseError::Unknown(_));
+        if chunk.again > AGAIN_MAX {
+            return Err(error.into());
+        }
+        pause(chunk.again).await;
+        self.todo.push_front(chunk);
+        Ok(())
+    }
+
+    /// Two halves instead of a whole that failed.
+    pub(super) fn halve(&mut self, chunk: &Chunk) {
+        let (first, second) = chunk.members.split_at(chunk.members.len() / 2);
+        for half in [second, first] {
+            self.todo.push_front(Chunk { members: half.to_vec(), again: 0, unknown: chunk.unknown });
+        }
+    }
+}
+
+impl<DB: Backend, T: Serialize> Applying<'_, DB, T> {
+    /// A unit failed, alone: it is recorded with what it was given.
+    pub(super) async fn failed(&mut self, member: usize, message: &str) -> Result<()> {
+        let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
+            return Ok(());
+        };
+        let raised = &self.units.fence.raised;
+        let input = serde_json::to_string(item)?;
+        let recorded =
+            entry::fail(raised, self.ledger, &self.units.judge(), arrival, &input, message).await?;
+        let key = arrival.key.as_str();
+        match recorded {
+            entry::Failed::Recorded => {
+                tracing::warn!(job = %raised.facts.job, key, error = message, "a unit failed");
+                raised.tally.failed(key, message);
+            }
+            entry::Failed::AppliedMeanwhile => {
+                raised.tally.deduplicated(super::tally::Reason::AlreadyApplied, key);
+            }
+        }
+        self.in_a_row += 1;
+        if self.in_a_row >= IN_A_ROW_MAX && !self.todo.is_empty() {
+            return Err(LedgerError::AllFail { count: self.in_a_row, message: message.to_owned() });
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn key_of(arrivals: &[Arrival], member: usize) -> &str {
+    arrivals.get(member).map_or("", |arrival| arrival.key.as_str())
+}
+
+async fn pause(again: u32) {
+    let longest = Duration::from_millis(10) * 2u32.saturating_pow(again.min(6));
+    tokio::time::sleep(duration_up_to(longest, &mut SystemRandom::new())).await;
+}

@@ -1,0 +1,148 @@
+//! One batch of units: a transaction that holds the fence, in which the ledger says that they are applied. Whether it is so
+//! is for the caller to say.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Result;
+use super::apply::{Applying, Chunk};
+use super::backend::Backend;
+use super::judge::Verdict;
+use crate::database::{DatabaseError, Transaction, place};
+
+/// A batch that was opened.
+pub(super) struct Opened {
+    pub(super) transaction: Transaction,
+    pub(super) chunk: Chunk,
+    pub(super) verdicts: Vec<Verdict>,
+}
+
+/// Units to be applied, in a transaction of their own. It comes from [`Applying::next`].
+///
+/// Write what they say with [`tx`](Self::tx), then say how it went with [`settle`](Self::settle). Dropped without a
+/// word, nothing happened.
+#[must_use = "say how it went: `settle`"]
+pub struct Batch<'b, 'u, DB: Backend, T> {
+    applying: &'b mut Applying<'u, DB, T>,
+    opened: Opened,
+}
+
+impl<DB: Backend, T> fmt::Debug for Batch<'_, '_, DB, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("units", &self.opened.verdicts.len()).finish_non_exhaustive()
+    }
+}
+
+/// Why a batch could not be written, and whether that was its own fault.
+///
+/// Any error turns into one by `?` or `into`. A lock, a conflict or a lost connection is told from the rest: the batch is
+/// then done again as it is.
+#[derive(Debug)]
+pub struct BatchError {
+    message: String,
+    transient: Option<DatabaseError>,
+}
+
+impl BatchError {
+    /// A fault of the units in the batch.
+    pub fn new(message: impl Into<String>) -> BatchError {
+        BatchError { message: message.into(), transient: None }
+    }
+}
+
+impl<E: std::error::Error + 'static> From<E> for BatchError {
+    fn from(error: E) -> BatchError {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        while let Some(one) = cause {
+            if let Some(transient) = one.downcast_ref::<sqlx::Error>().and_then(DatabaseError::transient) {
+                return BatchError { message: error.to_string(), transient: Some(transient) };
+            }
+            cause = one.source();
+        }
+        BatchError::new(error.to_string())
+    }
+}
+
+impl<'b, 'u, DB: Backend, T> Batch<'b, 'u, DB, T> {
+    pub(super) fn new(applying: &'b mut Applying<'u, DB, T>, opened: Opened) -> Self {
+        Batch { applying, opened }
+    }
+
+    /// The connection of the transaction, for your own statements. Everything that is written by it is there together
+    /// with the ledger, or not at all.
+    #[expect(clippy::expect_used, reason = "the fence was raised over a pool of this very database type")]
+    pub fn tx(&mut self) -> &mut DB::Connection {
+        DB::narrowed(&mut self.opened.transaction).expect("a transaction of the fence's own database")
+    }
+
+    /// The units to be applied, in the order of their keys.
+    pub fn all(&self) -> Vec<&'u T> {
+        self.those(Verdict::is_applied)
+    }
+
+    /// Those of which nothing was applied before.
+    pub fn fresh(&self) -> Vec<&'u T> {
+        self.those(|verdict| verdict == Verdict::Fresh)
+    }
+
+    /// Those that were applied before, with other content or by an older version.
+    pub fn changed(&self) -> Vec<&'u T> {
+        self.those(|verdict| verdict == Verdict::Changed)
+    }
+
+    fn those(&self, wanted: impl Fn(Verdict) -> bool) -> Vec<&'u T> {
+        let items: &'u [T] = self.applying.items;
+        let verdicts = self.opened.chunk.members.iter().zip(&self.opened.verdicts);
+        verdicts
+            .filter(|(_, verdict)| wanted(**verdict))
+            .filter_map(|(member, _)| items.get(*member))
+            .collect()
+    }
+}
+
+async fn commit(mut transaction: Transaction) -> std::result::Result<(), DatabaseError> {
+    transaction.is_sound().await?;
+    transaction.commit(place!("unit-apply")).await
+}
+
+impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
+    /// Says how it went. What went well is committed. What failed is rolled back: half of the units come again, and then
+    /// the other half, until the bad one stands alone and is recorded as failed.
+    ///
+    /// ```compile_fail
+    /// # async fn example(mut batch: refrain::Batch<'_, '_, sqlx::Sqlite, u32>) {
+    /// let went: Result<(), sqlx::Error> = Ok(());
+    /// batch.settle(went).await;
+    /// batch.tx(); // the transaction is over
+    /// # }
+    /// ```
+    pub async fn settle<R, E: Into<BatchError>>(self, went: std::result::Result<R, E>) -> Result<()> {
+        let Batch { applying, opened: Opened { transaction, chunk, verdicts } } = self;
+        let error = match went {
+            Ok(_) => match commit(transaction).await {
+                Ok(()) => {
+                    applying.committed(&chunk, &verdicts);
+                    return Ok(());
+                }
+                Err(error) if error.is_transient() => return applying.again(chunk, error).await,
+                Err(error) => BatchError::new(error.to_string()),
+            },
+            Err(error) => {
+                // Whatever became of the connection, the transaction is not going to be committed.
+                drop(transaction.rollback().await);
+                error.into()
+            }
+        };
+        if let Some(transient) = error.transient {
+            return applying.again(chunk, transient).await;
+        }
+        match chunk.members.as_slice() {
+            [member] => applying.failed(*member, &error.message).await,
+            _ => {
+                applying.halve(&chunk);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A database that attempts write to: whose it is, and what it is called.
+//!
+//! The first to come writes down the project and its store. A store that is not the one written down is new, restored or
+//! a copy; it would take old work for undone and do it again, so it does nothing here until a person has looked.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use refrain_core::ProjectName;
+use refrain_core::random::{Random, SystemRandom};
+
+use super::{LedgerError, Result, catalog, migrate};
+use crate::database::{Database, DatabaseError, place, retried};
+
+/// A database with a ledger of this project.
+#[derive(Debug, Clone)]
+pub(crate) struct Destination {
+    pub(crate) database: Database,
+    /// What it is called: the same for everyone who opens it, and another one for every database.
+    pub(crate) id: Arc<str>,
+}
+
+/// The databases that this process has met, by their pools.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Destinations(Arc<Mutex<Vec<(usize, Destination)>>>);
+
+impl Destinations {
+    pub(crate) fn find(&self, identity: usize) -> Option<Destination> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|(one, _)| *one == identity).map(|(_, destination)| destination.clone())
+    }
+
+    /// A pool that is kept here is never dropped, so its identity is nobody else's.
+    pub(crate) fn insert(&self, identity: usize, destination: Destination) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.iter().all(|(one, _)| *one != identity) {
+            known.push((identity, destination));
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<Destination> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().map(|(_, destination)| destination.clone()).collect()
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Owner {
+    store: Option<String>,
+    destination: String,
+}
+
+/// Looks whose the ledger in a database is; a new one is this project's and this store's.
+pub(crate) async fn attach(
+    database: Database,
+    project: &ProjectName,
+    store: Option<&str>,
+) -> Result<Destination> {
+    migrate::check(&database).await?;
+    let mut transaction = database.read().await?;
+    let owner: Option<Owner> =
+        transaction.fetch_optional(catalog::PROJECT_FIND.bind(project.as_str())).await?;
+    drop(transaction);
+    let owner = match owner {
+        Some(owner) if owner.store.is_some() || store.is_none() => owner,
+        _ => attached(&database, project, store).await?,
+    };
+    match (owner.store.as_deref(), store) {
+        (Some(theirs), Some(ours)) if theirs != ours => {
+            Err(LedgerError::OtherStore { project: project.to_string() })
+        }
+        _ => Ok(Destination { database, id: owner.destination.into() }),
+    }
+}
+
+async fn attached(database: &Database, project: &ProjectName, store: Option<&str>) -> Result<Owner> {
+    let mut random = SystemRandom::new();
+    let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+    let owner: Option<Owner> = retried(|| async {
+        let mut transaction = database.write().await?;
+        let attach = catalog::PROJECT_ATTACH.bind(project.as_str()).bind(store.map(str::to_owned));
+        transaction.execute(attach.bind(id.as_str())).await?;
+        let owner = transaction.fetch_optional(catalog::PROJECT_FIND.bind(project.as_str())).await?;
+        transaction.commit(place!("attach")).await?;
+        Ok::<_, DatabaseError>(owner)
+    })
+    .await?;
+    owner.ok_or_else(|| LedgerError::OtherStore { project: project.to_string() })
+}

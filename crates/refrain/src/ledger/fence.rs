@@ -1,0 +1,186 @@
+//! The fence of a run at a database: raised before anything is read there, held in every transaction that writes.
+//!
+//! Attempt 2 of a run may begin while attempt 1 is still going on, stopped in the middle of a write. Once 2 has raised the
+//! fence, nothing of 1 is written any more; and because 2 reads only after that, it sees everything of 1 that was.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
+
+use super::backend::Backend;
+use super::destination::Destination;
+use super::tally::Tally;
+use super::units::{Per, Units};
+use super::{LedgerError, Result, catalog};
+use crate::database::{DatabaseError, Transaction, place, retried};
+use crate::failpoint;
+use crate::store::Store;
+
+/// What the ledger must know of an attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) project: ProjectName,
+    pub(crate) job: JobName,
+    /// The key of the run.
+    pub(crate) run: String,
+    pub(crate) scope: Scope,
+    pub(crate) window: Option<Window>,
+    pub(crate) attempt: i32,
+    pub(crate) version: u32,
+    /// How often a unit may fail before it is parked.
+    pub(crate) tries: u32,
+    /// How often a worker died while it held this run.
+    pub(crate) suspicion: u32,
+}
+
+/// A run at a database, its fence raised: what units are applied through, and checkpoints moved.
+///
+/// It comes from [`Run::fence`](crate::Run::fence).
+pub struct Fence<DB: Backend> {
+    pub(crate) raised: Arc<Raised>,
+    database: PhantomData<fn() -> DB>,
+}
+
+impl<DB: Backend> Clone for Fence<DB> {
+    fn clone(&self) -> Self {
+        Fence { raised: Arc::clone(&self.raised), database: PhantomData }
+    }
+}
+
+impl<DB: Backend> std::fmt::Debug for Fence<DB> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fence").field("raised", &self.raised).finish()
+    }
+}
+
+/// A fence that was raised.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    pub(crate) destination: Destination,
+    pub(crate) store: Store,
+    pub(crate) id: i64,
+    pub(crate) facts: Facts,
+    pub(crate) tally: Tally,
+    /// Whether somebody copies intents from here to the store.
+    pub(crate) relayed: bool,
+}
+
+#[derive(sqlx::FromRow)]
+struct Standing {
+    id: i64,
+    attempt: i32,
+}
+
+/// Raises the fence of a run to the number of this attempt, and commits that.
+pub(crate) async fn raise(destination: &Destination, facts: &Facts) -> Result<i64> {
+    let raised: Option<Standing> = retried(|| async {
+        let mut transaction = destination.database.write().await?;
+        let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.job.as_str());
+        if !failpoint::is_weakened("fence.not-raised") {
+            transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
+        }
+        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.job.as_str());
+        let standing = transaction.fetch_optional(find.bind(facts.run.as_str())).await?;
+        transaction.commit(place!("fence-raise")).await?;
+        Ok::<_, DatabaseError>(standing)
+    })
+    .await?;
+    match raised {
+        Some(standing) if standing.attempt == facts.attempt => Ok(standing.id),
+        _ => Err(LedgerError::Fenced { attempt: facts.number() }),
+    }
+}
+
+impl Facts {
+    pub(crate) fn number(&self) -> u64 {
+        u64::try_from(self.attempt).unwrap_or_default()
+    }
+}
+
+impl Raised {
+    /// A transaction in which the fence stays where it is.
+    pub(crate) async fn write(&self) -> Result<Transaction> {
+        let mut transaction = self.destination.database.write().await?;
+        self.hold(&mut transaction).await?;
+        Ok(transaction)
+    }
+
+    /// Keeps the fence where it is until the transaction ends, or says that it has been raised.
+    async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
+        let held: Option<(i64,)> =
+            transaction.fetch_optional(catalog::FENCE_HOLD.bind(self.id).bind(self.facts.attempt)).await?;
+        if held.is_none() {
+            return Err(LedgerError::Fenced { attempt: self.facts.number() });
+        }
+        Ok(())
+    }
+
+    /// Where the ledger of this job and scope is, for ever or for this window.
+    pub(crate) async fn ledger(&self, per: Per) -> Result<i64> {
+        let window = match (per, self.facts.window) {
+            (Per::Window, Some(window)) => window.start().timestamp().to_string(),
+            _ => String::new(),
+        };
+        open(&self.destination, &self.facts.project, &self.facts.job, &self.facts.scope, &window).await
+    }
+
+    /// The time by the clock of the store, which all attempts share.
+    pub(crate) async fn now(&self) -> Result<Timestamp> {
+        let mut transaction = self.store.database.read().await?;
+        Ok(crate::store::now(&mut transaction).await?)
+    }
+}
+
+/// Where a ledger is; made, if it is new.
+pub(crate) async fn open(
+    destination: &Destination,
+    project: &ProjectName,
+    job: &JobName,
+    scope: &Scope,
+    window: &str,
+) -> Result<i64> {
+    let named = |statement: &'static crate::database::statement::Statement| {
+        statement.bind(project.as_str()).bind(job.as_str()).bind(scope.as_str()).bind(window.to_owned())
+    };
+    let mut transaction = destination.database.read().await?;
+    let found: Option<(i64,)> = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
+    drop(transaction);
+    if let Some((id,)) = found {
+        return Ok(id);
+    }
+    let opened: Option<(i64,)> = retried(|| async {
+        let mut transaction = destination.database.write().await?;
+        transaction.execute(named(&catalog::LEDGER_OPEN)).await?;
+        let found = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
+        transaction.commit(place!("ledger-open")).await?;
+        Ok::<_, DatabaseError>(found)
+    })
+    .await?;
+    opened.map(|(id,)| id).ok_or(LedgerError::Contended)
+}
+
+impl<DB: Backend> Fence<DB> {
+    pub(crate) fn of(raised: Raised) -> Fence<DB> {
+        Fence { raised: Arc::new(raised), database: PhantomData }
+    }
+
+    /// Units of this run: how each gets its key, and whether a key is for ever or for this window.
+    ///
+    /// The key must name the same fact in every attempt. It cannot be made of the clock:
+    ///
+    /// ```compile_fail,E0277
+    /// # async fn example(fence: refrain::Fence<sqlx::Sqlite>) {
+    /// use refrain::{Per, key};
+    /// fence.units(Per::Ever, |_: &u32| key!("row", std::time::SystemTime::now()));
+    /// # }
+    /// ```
+    pub fn units<T>(
+        &self,
+        per: Per,
+        key: impl Fn(&T) -> std::result::Result<Key, KeyError> + Send + Sync + 'static,
+    ) -> Units<DB, T> {
+        Units::new(self.clone(), per, Box::new(key))
+    }
+}

@@ -1,0 +1,177 @@
+//! What becomes of each unit of a batch, decided by what is recorded: values in, values out.
+
+use std::collections::HashMap;
+
+use refrain_core::Key;
+use refrain_core::state::{Arriving, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus};
+
+use super::tally::Reason;
+
+/// A unit as it comes from the source.
+#[derive(Debug, Clone)]
+pub(crate) struct Arrival {
+    pub(crate) key: Key,
+    pub(crate) fingerprint: Option<i64>,
+    pub(crate) ordinal: Option<i64>,
+}
+
+/// The ledger's row of a unit.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) fingerprint: Option<i64>,
+    pub(crate) ordinal: Option<i64>,
+    pub(crate) fence: Option<i64>,
+    pub(crate) version: i32,
+    pub(crate) attempt: Option<i32>,
+    pub(crate) failures: i32,
+    pub(crate) status: String,
+    /// Whether what it was given is kept.
+    pub(crate) kept: bool,
+}
+
+/// Whoever judges: by which rules, and who they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judge {
+    pub(crate) version: u32,
+    pub(crate) on_change: OnChange,
+    pub(crate) fence: i64,
+    pub(crate) attempt: i32,
+}
+
+/// What becomes of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is applied; nothing was there, or what was there failed.
+    Fresh,
+    /// It is applied over what was applied.
+    Changed,
+    /// It was applied by this very attempt, whose answer was lost.
+    Landed,
+    Deduplicated(Reason),
+    Parked,
+}
+
+impl Verdict {
+    pub(crate) fn is_applied(self) -> bool {
+        matches!(self, Verdict::Fresh | Verdict::Changed)
+    }
+}
+
+/// A unit that must not be touched, by its place in the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) index: usize,
+    pub(crate) reason: RefusedUnit,
+}
+
+/// What a batch comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    /// One for each arrival.
+    pub(crate) verdicts: Vec<Verdict>,
+    /// Arrivals whose key stood for other content in this very attempt.
+    pub(crate) suspects: Vec<usize>,
+}
+
+impl Entry {
+    pub(crate) fn recorded(&self) -> Recorded<Option<i64>, i64> {
+        Recorded {
+            version: u32::try_from(self.version).unwrap_or_default(),
+            fingerprint: self.fingerprint,
+            order: self.ordinal,
+            status: match self.status.as_str() {
+                "applied" => UnitStatus::Applied,
+                "parked" => UnitStatus::Parked,
+                _ => UnitStatus::Failed(u32::try_from(self.failures).unwrap_or_default()),
+            },
+        }
+    }
+
+    fn is_by(&self, judge: &Judge) -> bool {
+        self.fence == Some(judge.fence) && self.attempt == Some(judge.attempt)
+    }
+}
+
+impl Arrival {
+    pub(crate) fn arriving(&self, version: u32) -> Arriving<Option<i64>, i64> {
+        Arriving { version, fingerprint: self.fingerprint, order: self.ordinal }
+    }
+}
+
+impl Judge {
+    /// Judges a batch. `after_a_lost_answer` says that what this attempt has recorded may be this very batch.
+    pub(crate) fn judge(
+        &self,
+        arrivals: &[&Arrival],
+        entries: &[Entry],
+        after_a_lost_answer: bool,
+    ) -> Result<Judgement, Refused> {
+        let entries: HashMap<&str, &Entry> =
+            entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
+        let mut judgement = Judgement::default();
+        // The one of each key that is applied, so far.
+        let mut chosen: HashMap<&str, usize> = HashMap::new();
+        for (index, arrival) in arrivals.iter().enumerate() {
+            let key = arrival.key.as_str();
+            let entry = entries.get(key).copied();
+            let before = chosen.get(key).and_then(|at| Some((*at, *arrivals.get(*at)?)));
+            let recorded = match before {
+                Some((_, twin)) => Some(Recorded {
+                    version: self.version,
+                    fingerprint: twin.fingerprint,
+                    order: twin.ordinal,
+                    status: UnitStatus::Applied,
+                }),
+                None => entry.map(Entry::recorded),
+            };
+            let decision = arrival.arriving(self.version).decide(recorded.as_ref(), self.on_change);
+            let mine = before.is_some() || entry.is_some_and(|entry| entry.is_by(self));
+            let is_other =
+                recorded.as_ref().is_some_and(|recorded| recorded.fingerprint != arrival.fingerprint);
+            if mine && is_other && arrival.ordinal.is_none() {
+                judgement.suspects.push(index);
+            }
+            let verdict = match decision {
+                UnitDecision::Fresh => Verdict::Fresh,
+                UnitDecision::Changed => Verdict::Changed,
+                UnitDecision::Deduplicated(_)
+                    if after_a_lost_answer && mine && before.is_none() && !is_other =>
+                {
+                    Verdict::Landed
+                }
+                UnitDecision::Deduplicated(reason) => Verdict::Deduplicated(reason.into()),
+                UnitDecision::Refused(RefusedUnit::Parked) => Verdict::Parked,
+                UnitDecision::Refused(reason) => return Err(Refused { index, reason }),
+            };
+            judgement.verdicts.push(verdict);
+            if verdict.is_applied() {
+                // It takes the place of its twin: of one key, the last content is applied, once.
+                if let Some((at, _)) = before
+                    && let Some(earlier) = judgement.verdicts.get(at).copied()
+                {
+                    if let Some(last) = judgement.verdicts.last_mut() {
+                        *last = earlier;
+                    }
+                    if let Some(twin) = judgement.verdicts.get_mut(at) {
+                        *twin = Verdict::Deduplicated(Reason::Stale);
+                    }
+                }
+                chosen.insert(key, index);
+            }
+        }
+        Ok(judgement)
+    }
+
+    /// Whether a unit need not be read again: it is applied, or failed with its input kept.
+    pub(crate) fn is_settled(&self, arrival: &Arrival, entry: Option<&Entry>) -> bool {
+        let Some(entry) = entry else { return false };
+        match arrival.arriving(self.version).decide(Some(&entry.recorded()), self.on_change) {
+            UnitDecision::Deduplicated(_) => entry.kept || entry.status == "applied",
+            UnitDecision::Refused(RefusedUnit::Parked) | UnitDecision::Fresh => {
+                entry.fingerprint == arrival.fingerprint && entry.kept
+            }
+            UnitDecision::Changed | UnitDecision::Refused(_) => false,
+        }
+    }
+}

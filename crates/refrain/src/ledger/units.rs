@@ -1,0 +1,157 @@
+//! Units of one kind in one run: how each gets its key, what counts as a change, and for how long it is remembered.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use refrain_core::state::OnChange;
+use refrain_core::{Fingerprint, Key, KeyError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
+
+use super::apply::Applying;
+use super::backend::Backend;
+use super::fence::Fence;
+use super::judge::{Arrival, Judge};
+use super::{Result, catalog};
+
+/// How many failed units are read at once.
+const FAILED_AT_ONCE: i64 = 1_000;
+
+/// For how long a unit's key is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    /// One application per key, whatever the window. For syncs and queues.
+    Ever,
+    /// One application per key and window: the next window's unit of the same key is another one.
+    Window,
+}
+
+pub(crate) type KeyOf<T> = Box<dyn Fn(&T) -> std::result::Result<Key, KeyError> + Send + Sync>;
+type OrderOf<T> = Box<dyn Fn(&T) -> i64 + Send + Sync>;
+
+/// Units of one kind in one run. It comes from [`Fence::units`].
+///
+/// What a unit says is what it serializes to; the same content under the same key is a dedupe, other content is what
+/// [`on_change`](Self::on_change) says.
+pub struct Units<DB: Backend, T> {
+    pub(crate) fence: Fence<DB>,
+    per: Per,
+    on_change: OnChange,
+    key: KeyOf<T>,
+    order: Option<OrderOf<T>>,
+    fields: Option<Vec<String>>,
+    ledger: OnceCell<i64>,
+    /// Whether the last batch was new from end to end, so that the next one is expected to be.
+    pub(crate) is_all_new: AtomicBool,
+}
+
+impl<DB: Backend, T> std::fmt::Debug for Units<DB, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Units")
+            .field("per", &self.per)
+            .field("on_change", &self.on_change)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<DB: Backend, T> Units<DB, T> {
+    pub(crate) fn new(fence: Fence<DB>, per: Per, key: KeyOf<T>) -> Units<DB, T> {
+        Units {
+            fence,
+            per,
+            on_change: OnChange::Update,
+            key,
+            order: None,
+            fields: None,
+            ledger: OnceCell::new(),
+            is_all_new: AtomicBool::new(false),
+        }
+    }
+
+    /// What other content under a known key means: applied again, unless said otherwise.
+    #[must_use]
+    pub fn on_change(self, on_change: OnChange) -> Self {
+        Units { on_change, ..self }
+    }
+
+    /// What tells newer content from older, as a number that grows: content with a lower one than is recorded is
+    /// stale, and never overwrites.
+    #[must_use]
+    pub fn order(self, order: impl Fn(&T) -> i64 + Send + Sync + 'static) -> Self {
+        Units { order: Some(Box::new(order)), ..self }
+    }
+
+    /// Only these fields count as content: what else differs is no change.
+    #[must_use]
+    pub fn fields<F: Into<String>>(self, fields: impl IntoIterator<Item = F>) -> Self {
+        Units { fields: Some(fields.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    pub(crate) async fn ledger(&self) -> Result<i64> {
+        self.ledger.get_or_try_init(|| self.fence.raised.ledger(self.per)).await.copied()
+    }
+
+    pub(crate) fn judge(&self) -> Judge {
+        let raised = &self.fence.raised;
+        Judge {
+            version: raised.facts.version,
+            on_change: self.on_change,
+            fence: raised.id,
+            attempt: raised.facts.attempt,
+        }
+    }
+
+    pub(crate) fn expects_new(&self) -> bool {
+        self.is_all_new.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn expect_new(&self, is_all_new: bool) {
+        self.is_all_new.store(is_all_new, Ordering::Relaxed);
+    }
+}
+
+impl<DB: Backend, T: Serialize> Units<DB, T> {
+    /// Applies units, in batches: a work list that gives one transaction at a time, with the units in it that are to be
+    /// applied.
+    pub async fn apply<'u>(&'u self, units: &'u [T]) -> Result<Applying<'u, DB, T>> {
+        let ledger = self.ledger().await?;
+        let arrivals: Result<Vec<Arrival>> = units.iter().map(|unit| self.arrival(unit)).collect();
+        Ok(Applying::new(self, ledger, units, arrivals?))
+    }
+
+    pub(crate) fn arrival(&self, unit: &T) -> Result<Arrival> {
+        let text = serde_json::to_string(unit)?;
+        let fingerprint = match &self.fields {
+            None => Fingerprint::of_json(&text)?,
+            Some(fields) => {
+                let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+                Fingerprint::of_fields(&text, &fields)?
+            }
+        };
+        Ok(Arrival {
+            key: (self.key)(unit)?,
+            fingerprint: Some(fingerprint.to_number()),
+            ordinal: self.order.as_ref().map(|order| order(unit)),
+        })
+    }
+}
+
+impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
+    /// Units that failed before, from what was kept of them: to be applied first, for a checkpoint may have passed them
+    /// and the source need not show them again. Parked ones are not among them.
+    pub async fn failed(&self) -> Result<Vec<T>> {
+        let ledger = self.ledger().await?;
+        let mut units = Vec::new();
+        let mut after = String::new();
+        loop {
+            let mut transaction = self.fence.raised.destination.database.read().await?;
+            let failed = catalog::UNIT_FAILED.bind(ledger).bind(after.clone()).bind(FAILED_AT_ONCE);
+            let rows: Vec<(String, String)> = transaction.fetch_all(failed).await?;
+            let Some((last, _)) = rows.last() else { return Ok(units) };
+            after.clone_from(last);
+            for (_, input) in &rows {
+                units.push(serde_json::from_str(input)?);
+            }
+        }
+    }
+}
