@@ -29,7 +29,10 @@ pub use engine::finisher::Counts;
 pub use engine::settings::Settings;
 pub use error::Error;
 pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
-pub use ledger::{Applying, Backend, Batch, BatchError, Fence, Ledger, LedgerError, Per, UnitCounts, Units};
+pub use ledger::{
+    Applying, Backend, Batch, BatchError, Cursor, Fence, Fetched, Horizon, Ledger, LedgerError, Page, Per,
+    UnitCounts, Units, Watermark,
+};
 pub use refrain::{
     Ask, AttemptRecord, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX, Refrain,
     RunRecord, RunReport, Serving, StopHandle,

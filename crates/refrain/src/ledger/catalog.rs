@@ -3,6 +3,9 @@
 use crate::database::statement::catalog;
 
 catalog! {
+    CHECKPOINT_ADVANCE = "sql/checkpoint/advance.sql",
+    CHECKPOINT_BEGIN = "sql/checkpoint/begin.sql",
+    CHECKPOINT_FIND = "sql/checkpoint/find.sql",
     FENCE_FIND = "sql/fence/find.sql",
     FENCE_HOLD = "sql/fence/hold.sql",
     FENCE_RAISE = "sql/fence/raise.sql",

@@ -65,6 +65,14 @@ pub enum LedgerError {
         /// One of them.
         first: String,
     },
+    /// A page was dropped, and nobody may go on without it.
+    #[error(
+        "a page of `{name}` was not done\n  apply its units and say `done`, or end the attempt: it is read again"
+    )]
+    NotDone {
+        /// Which checkpoint.
+        name: String,
+    },
     /// Somebody else has moved the checkpoint.
     #[error(
         "the checkpoint `{name}` is not where it was read\n  somebody else moved it; the next attempt reads it anew"

@@ -37,6 +37,8 @@ pub(crate) struct Judge {
     pub(crate) on_change: OnChange,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
+    /// Whether a unit that failed keeps a checkpoint from passing, although its input is kept.
+    pub(crate) waits_for_failed: bool,
 }
 
 /// What becomes of a unit.
@@ -166,6 +168,9 @@ impl Judge {
     /// Whether a unit need not be read again: it is applied, or failed with its input kept.
     pub(crate) fn is_settled(&self, arrival: &Arrival, entry: Option<&Entry>) -> bool {
         let Some(entry) = entry else { return false };
+        if self.waits_for_failed && entry.status != "applied" {
+            return false;
+        }
         match arrival.arriving(self.version).decide(Some(&entry.recorded()), self.on_change) {
             UnitDecision::Deduplicated(_) => entry.kept || entry.status == "applied",
             UnitDecision::Refused(RefusedUnit::Parked) | UnitDecision::Fresh => {

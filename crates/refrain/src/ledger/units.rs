@@ -40,6 +40,7 @@ pub struct Units<DB: Backend, T> {
     key: KeyOf<T>,
     order: Option<OrderOf<T>>,
     fields: Option<Vec<String>>,
+    waits_for_failed: bool,
     ledger: OnceCell<i64>,
     /// Whether the last batch was new from end to end, so that the next one is expected to be.
     pub(crate) is_all_new: AtomicBool,
@@ -63,6 +64,7 @@ impl<DB: Backend, T> Units<DB, T> {
             key,
             order: None,
             fields: None,
+            waits_for_failed: false,
             ledger: OnceCell::new(),
             is_all_new: AtomicBool::new(false),
         }
@@ -87,6 +89,13 @@ impl<DB: Backend, T> Units<DB, T> {
         Units { fields: Some(fields.into_iter().map(Into::into).collect()), ..self }
     }
 
+    /// No checkpoint passes a unit that failed, although what it was given is kept: for work in which one that is missing
+    /// is worse than all of them late.
+    #[must_use]
+    pub fn waits_for_failed(self) -> Self {
+        Units { waits_for_failed: true, ..self }
+    }
+
     pub(crate) async fn ledger(&self) -> Result<i64> {
         self.ledger.get_or_try_init(|| self.fence.raised.ledger(self.per)).await.copied()
     }
@@ -98,6 +107,7 @@ impl<DB: Backend, T> Units<DB, T> {
             on_change: self.on_change,
             fence: raised.id,
             attempt: raised.facts.attempt,
+            waits_for_failed: self.waits_for_failed,
         }
     }
 

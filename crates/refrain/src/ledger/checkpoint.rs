@@ -1,0 +1,120 @@
+//! Checkpoints: durable progress, moved only under the fence, only from where it was read, and only past what is settled.
+
+use super::entry;
+use super::fence::Raised;
+use super::judge::{Arrival, Entry, Judge};
+use super::{LedgerError, Result, catalog};
+use crate::database::{DatabaseError, Transaction, place, retried};
+use crate::failpoint;
+
+/// How many keys are looked up at once.
+const LOOK: usize = 1_000;
+
+#[derive(sqlx::FromRow)]
+struct Standing {
+    position: String,
+    fence: Option<i64>,
+    attempt: Option<i32>,
+}
+
+/// A checkpoint of a job in a scope.
+#[derive(Debug, Clone)]
+pub(super) struct Checkpoint {
+    pub(super) ledger: i64,
+    pub(super) name: String,
+    /// Where it was read, or moved since.
+    pub(super) position: Option<String>,
+}
+
+impl Checkpoint {
+    /// Reads where it stands.
+    pub(super) async fn read(raised: &Raised, ledger: i64, name: &str) -> Result<Checkpoint> {
+        let mut transaction = raised.destination.database.read().await?;
+        let standing: Option<Standing> =
+            transaction.fetch_optional(catalog::CHECKPOINT_FIND.bind(ledger).bind(name)).await?;
+        let position = standing.map(|standing| standing.position);
+        Ok(Checkpoint { ledger, name: name.to_owned(), position })
+    }
+
+    /// Moves it, if every one of these units is settled.
+    pub(super) async fn advance(&mut self, raised: &Raised, position: &str, proof: &Proof<'_>) -> Result<()> {
+        let here = &*self;
+        let moved = retried(|| async {
+            match advanced(raised, here, position, proof).await {
+                Err(LedgerError::Database(error)) => Err(error),
+                settled => Ok(settled),
+            }
+        });
+        moved.await??;
+        self.position = Some(position.to_owned());
+        Ok(())
+    }
+}
+
+async fn advanced(raised: &Raised, from: &Checkpoint, position: &str, proof: &Proof<'_>) -> Result<()> {
+    let mut transaction = raised.write().await?;
+    proof.hold(&mut transaction).await?;
+    let (fence, attempt) = (raised.id, raised.facts.attempt);
+    let moved = match &from.position {
+        None => {
+            let begin = catalog::CHECKPOINT_BEGIN.bind(from.ledger).bind(from.name.as_str()).bind(position);
+            transaction.execute(begin.bind(fence).bind(attempt)).await?
+        }
+        Some(was) => {
+            let advance =
+                catalog::CHECKPOINT_ADVANCE.bind(from.ledger).bind(from.name.as_str()).bind(position);
+            transaction.execute(advance.bind(fence).bind(attempt).bind(was.as_str())).await?
+        }
+    };
+    if moved == 0 {
+        // Said twice, because the first answer was lost, it is there already.
+        let find = catalog::CHECKPOINT_FIND.bind(from.ledger).bind(from.name.as_str());
+        let standing: Option<Standing> = transaction.fetch_optional(find).await?;
+        let is_ours = standing.is_some_and(|standing| {
+            standing.position == position
+                && standing.fence == Some(fence)
+                && standing.attempt == Some(attempt)
+        });
+        return if is_ours { Ok(()) } else { Err(LedgerError::Moved { name: from.name.clone() }) };
+    }
+    transaction.commit(place!("checkpoint")).await?;
+    Ok(())
+}
+
+/// Units that a checkpoint is about to pass.
+pub(super) struct Proof<'p> {
+    pub(super) ledger: i64,
+    pub(super) judge: Judge,
+    pub(super) arrivals: &'p [Arrival],
+}
+
+impl Proof<'_> {
+    /// That all of them are settled, seen in this transaction.
+    pub(super) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
+        if failpoint::is_weakened("checkpoint.unproven") {
+            return Ok(());
+        }
+        let mut unsettled = Vec::new();
+        for chunk in self.arrivals.chunks(LOOK) {
+            let arrivals: Vec<&Arrival> = chunk.iter().collect();
+            let entries = entry::find(transaction, self.ledger, &arrivals).await?;
+            let entries: std::collections::HashMap<&str, &Entry> =
+                entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
+            let is_open = |arrival: &&&Arrival| {
+                !self.judge.is_settled(arrival, entries.get(arrival.key.as_str()).copied())
+            };
+            unsettled.extend(arrivals.iter().filter(is_open).map(|arrival| arrival.key.to_string()));
+        }
+        match unsettled.first() {
+            None => Ok(()),
+            Some(first) => Err(LedgerError::Unsettled { count: unsettled.len(), first: first.clone() }),
+        }
+    }
+
+    /// The same, in a transaction of its own that holds the fence.
+    pub(super) async fn check(&self, raised: &Raised) -> Result<()> {
+        let mut transaction = raised.write().await?;
+        self.hold(&mut transaction).await?;
+        transaction.rollback().await.map_err(DatabaseError::into)
+    }
+}

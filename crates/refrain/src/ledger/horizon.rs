@@ -1,0 +1,65 @@
+//! The horizon of a PostgreSQL source: up to where everything that will ever be there is there.
+//!
+//! Rows become visible in the order of commits, not of their ids or times: a reader that goes on after the highest id it has
+//! seen never sees a lower one that is committed later. What can be relied on is the number of a transaction, kept in the
+//! row: below [`Horizon::below`] every transaction has ended. So the source has a column
+//! `changed_in xid8 not null default pg_current_xact_id()` with an index, set anew by every update; a reader takes rows whose
+//! number is below the horizon, in the order of (number, id), and its cursor is that pair.
+//!
+//! Rejected: waiting until all transactions that were open have ended. One that has drawn an id and written nothing yet has
+//! no number to wait for.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgPool;
+
+use super::{LedgerError, Result};
+use crate::database::DatabaseError;
+use crate::run::Run;
+
+/// A writer that is older than this pins the horizon.
+const PINNED: Duration = Duration::from_mins(5);
+
+const READ: &str = include_str!("../../sql/horizon/read.postgres.sql");
+
+/// Up to where a PostgreSQL source is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Horizon {
+    below: i64,
+    pinned_for: Duration,
+}
+
+impl Horizon {
+    /// The first transaction number that is not complete: bind it as `changed_in < cast(cast($1 as text) as xid8)`.
+    pub fn below(&self) -> i64 {
+        self.below
+    }
+
+    /// For how long the oldest transaction that writes has been keeping the horizon where it is.
+    pub fn pinned_for(&self) -> Duration {
+        self.pinned_for
+    }
+}
+
+impl Run {
+    /// Reads the horizon of a source. Do it before the rows are read.
+    ///
+    /// A transaction that was left open by whoever writes there keeps everything after it from being read; that is said
+    /// aloud when it has lasted for five minutes.
+    pub async fn horizon(&self, source: &PgPool) -> Result<Horizon> {
+        let row: (i64, Option<i64>) = sqlx::query_as(READ)
+            .persistent(false)
+            .fetch_one(source)
+            .await
+            .map_err(|error| LedgerError::Database(DatabaseError::from(error)))?;
+        let pinned_for = Duration::from_micros(row.1.unwrap_or_default().unsigned_abs());
+        if pinned_for >= PINNED {
+            tracing::warn!(
+                job = %self.job(),
+                minutes = pinned_for.as_secs() / 60,
+                "a transaction that was left open keeps the source from being read any further"
+            );
+        }
+        Ok(Horizon { below: row.0, pinned_for })
+    }
+}

@@ -1,0 +1,83 @@
+//! A page of units that stands between two positions of a checkpoint. Applied, it is done; dropped, it never was.
+
+use super::apply::Applying;
+use super::backend::Backend;
+use super::checkpoint::Proof;
+use super::cursor::Cursor;
+use super::judge::Arrival;
+use super::units::Units;
+use super::watermark::Watermark;
+use super::{LedgerError, Result};
+
+/// Units that were read together. It comes from [`Cursor::next`] or [`Watermark::page`].
+///
+/// [`done`](Self::done) is the only way to advance, and it is refused while a unit of the page is unsettled.
+#[must_use = "apply its units, then say `done`: a page that is dropped does not advance"]
+pub struct Page<'p, 'u, DB: Backend, T> {
+    units: &'u Units<DB, T>,
+    ledger: i64,
+    items: Vec<T>,
+    arrivals: Vec<Arrival>,
+    of: Of<'p, 'u, DB, T>,
+}
+
+/// What a page moves on.
+pub(super) enum Of<'p, 'u, DB: Backend, T> {
+    Cursor(&'p mut Cursor<'u, DB, T>, Option<String>),
+    Watermark(&'p mut Watermark<'u, DB, T>),
+}
+
+impl<DB: Backend, T> std::fmt::Debug for Page<'_, '_, DB, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Page").field("units", &self.arrivals.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
+    pub(super) fn new(
+        units: &'u Units<DB, T>,
+        ledger: i64,
+        items: Vec<T>,
+        of: Of<'p, 'u, DB, T>,
+    ) -> Result<Page<'p, 'u, DB, T>> {
+        let arrivals: Result<Vec<Arrival>> = items.iter().map(|item| units.arrival(item)).collect();
+        Ok(Page { units, ledger, arrivals: arrivals?, items, of })
+    }
+
+    /// What was read.
+    pub fn units(&self) -> &[T] {
+        &self.items
+    }
+
+    /// Applies the units of the page, in batches.
+    pub fn apply(&self) -> Applying<'_, DB, T> {
+        Applying::new(self.units, self.ledger, &self.items, self.arrivals.clone())
+    }
+
+    /// All of it is settled: the checkpoint may move on.
+    pub async fn done(self) -> Result<()> {
+        let raised = &self.units.fence.raised;
+        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals: &self.arrivals };
+        match self.of {
+            Of::Cursor(cursor, Some(next)) => {
+                cursor.checkpoint.advance(raised, &next, &proof).await?;
+                cursor.is_open = false;
+            }
+            Of::Cursor(cursor, None) => {
+                proof.check(raised).await?;
+                cursor.is_open = false;
+                cursor.is_over = true;
+            }
+            Of::Watermark(watermark) => {
+                proof.check(raised).await?;
+                watermark.passed(&self.items);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A page was dropped, and whoever goes on without it would leave it out.
+pub(super) fn not_done(name: &str) -> LedgerError {
+    LedgerError::NotDone { name: name.to_owned() }
+}
