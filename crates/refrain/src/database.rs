@@ -103,6 +103,14 @@ impl Database {
         Database::Postgres { pool, persistent, begin: postgres::Beginnings::new(idle) }
     }
 
+    /// Whether statements stay prepared.
+    pub(crate) fn is_persistent(&self) -> bool {
+        match self {
+            Database::Sqlite { .. } => true,
+            Database::Postgres { persistent, .. } => *persistent,
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Database::Sqlite { .. })
     }

@@ -10,11 +10,12 @@
 //! - **Locks are taken in one order**: fence, then keys ascending.
 
 mod alone;
-mod apply;
+pub(crate) mod apply;
 pub(crate) mod backend;
 mod batch;
 pub(crate) mod catalog;
 mod checkpoint;
+pub(crate) mod claims;
 mod cursor;
 pub(crate) mod destination;
 mod entry;
@@ -24,11 +25,13 @@ mod horizon;
 mod judge;
 pub(crate) mod migrate;
 mod page;
+mod step;
 pub(crate) mod tally;
+mod trace;
 mod units;
 mod watermark;
 
-pub use alone::Ledger;
+pub use alone::{Claim, Ledger, Past};
 pub use apply::Applying;
 pub use backend::Backend;
 pub use batch::{Batch, BatchError};
@@ -37,7 +40,9 @@ pub use error::LedgerError;
 pub use fence::Fence;
 pub use horizon::Horizon;
 pub use page::Page;
+pub use step::Step;
 pub use tally::UnitCounts;
+pub use trace::UnitRecord;
 pub use units::{Per, Units};
 pub use watermark::Watermark;
 

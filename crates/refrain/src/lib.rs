@@ -30,12 +30,12 @@ pub use engine::settings::Settings;
 pub use error::Error;
 pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
 pub use ledger::{
-    Applying, Backend, Batch, BatchError, Cursor, Fence, Fetched, Horizon, Ledger, LedgerError, Page, Per,
-    UnitCounts, Units, Watermark,
+    Applying, Backend, Batch, BatchError, Claim, Cursor, Fence, Fetched, Horizon, Ledger, LedgerError, Page,
+    Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
 pub use refrain::{
-    Ask, AttemptRecord, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX, Refrain,
-    RunRecord, RunReport, Serving, StopHandle,
+    Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX,
+    Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

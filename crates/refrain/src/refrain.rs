@@ -7,6 +7,7 @@ mod record;
 mod run;
 mod serve;
 mod tick;
+mod units;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ pub use enqueue::{Enqueued, PAYLOAD_BYTES_MAX};
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
+pub use units::{AttemptUnits, UnitDedupes};
 
 use crate::database::{Address, Database};
 use crate::engine::Engine;

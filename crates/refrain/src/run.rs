@@ -1,10 +1,13 @@
 //! What a job sees of the attempt it is doing.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
 
+use crate::ledger::apply::BATCH;
+use crate::ledger::claims::{Claims, Ledgers};
 use crate::ledger::destination::{Destinations, attach};
 use crate::ledger::fence::{Facts, Raised, raise};
 use crate::ledger::tally::Tally;
@@ -17,6 +20,16 @@ pub(crate) struct Surroundings {
     pub(crate) store: Store,
     pub(crate) project: ProjectName,
     pub(crate) destinations: Destinations,
+    /// Single claims, in the store's own database.
+    pub(crate) claims: Claims,
+    pub(crate) ledgers: Ledgers,
+}
+
+impl Surroundings {
+    pub(crate) fn new(store: Store, project: ProjectName, destinations: Destinations) -> Surroundings {
+        let claims = Claims::new(store.database.clone(), project.clone());
+        Surroundings { store, project, destinations, claims, ledgers: Ledgers::default() }
+    }
 }
 
 /// One attempt of a run: what it is about, and who it is.
@@ -76,7 +89,7 @@ impl Run {
     /// Raises the fence of this run at a database: from here on nothing of an earlier attempt is written there. Do it
     /// before anything is read.
     pub async fn fence<DB: Backend>(&self, pool: &Pool<DB>) -> Result<Fence<DB>, LedgerError> {
-        let Surroundings { store, project, destinations } = &*self.surroundings;
+        let Surroundings { store, project, destinations, .. } = &*self.surroundings;
         let identity = DB::identity(pool);
         let destination = match destinations.find(identity) {
             Some(destination) => destination,
@@ -86,8 +99,9 @@ impl Run {
                 destination
             }
         };
-        let id = raise(&destination, &self.facts).await?;
-        let (facts, tally) = (self.facts.clone(), self.tally.clone());
-        Ok(Fence::of(Raised { destination, store: store.clone(), id, facts, tally, relayed: false }))
+        let id = raise(&destination.database, &self.facts).await?;
+        let (facts, tally, store) = (self.facts.clone(), self.tally.clone(), store.clone());
+        let caution = AtomicUsize::new(if facts.suspicion > 0 { BATCH } else { 0 });
+        Ok(Fence::of(Raised { destination, store, id, facts, tally, caution, relayed: false }))
     }
 }

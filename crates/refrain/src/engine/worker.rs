@@ -65,7 +65,7 @@ impl Worker {
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
         let recording = record(store.clone(), leases.clone(), unrecorded.clone(), receiver, wake.clone());
         let finisher = tokio::spawn(recording);
-        let surroundings = Arc::new(Surroundings { store: store.clone(), project, destinations });
+        let surroundings = Arc::new(Surroundings::new(store.clone(), project, destinations));
         Ok(Worker {
             store,
             surroundings,

@@ -3,23 +3,100 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use refrain_core::{JobName, ProjectName, Scope};
+use jiff::Timestamp;
+use refrain_core::state::RefusedUnit;
+use refrain_core::{Fingerprint, JobName, Key, ProjectName, Scope};
+use serde::Serialize;
 use sqlx::Pool;
 
 use super::backend::Backend;
+use super::claims::{Claims, Wish};
 use super::destination::{Destination, attach};
 use super::fence::open;
-use super::{Result, migrate};
+use super::{LedgerError, Result, catalog, migrate};
+use crate::store::instant;
 
 /// How long a transaction of ours may be silent.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// Whether a key was free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// It was, and is yours if your transaction commits.
+    Fresh,
+    /// It was claimed before: this is a dedupe, neither success nor failure.
+    Done(Past),
+}
+
+impl Claim {
+    /// Whether it was free.
+    pub fn is_fresh(&self) -> bool {
+        matches!(self, Claim::Fresh)
+    }
+}
+
+/// Who claimed a key before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// When, by the clock of the database.
+    pub at: Timestamp,
+    /// The key of the run, if a run stands behind it.
+    pub run: Option<String>,
+}
+
 /// A ledger in a program's own database.
+///
+/// ```
+/// use refrain::{Claim, Ledger, key};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let file = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("shop.db"));
+/// # let pool = sqlx::SqlitePool::connect_with(file.create_if_missing(true)).await?;
+/// # sqlx::query("create table digests (org text, root text)").execute(&pool).await?;
+/// let ledger = Ledger::open(&pool, "shop", "digests").await?;
+///
+/// for _ in 0..2 {
+///     let mut tx = pool.begin().await?;
+///     match ledger.claim(&mut tx, key!("digest", "acme", "2026-06-09")?).await? {
+///         Claim::Fresh => {
+///             let insert = "insert into digests (org, root) values ('acme', 'c0ffee')";
+///             sqlx::query(insert).execute(&mut *tx).await?;
+///         }
+///         Claim::Done(past) => println!("done already, at {}", past.at),
+///     }
+///     tx.commit().await?; // your commit is the record; nothing to call afterwards
+/// }
+///
+/// let digests: i64 = sqlx::query_scalar("select count(*) from digests").fetch_one(&pool).await?;
+/// assert_eq!(digests, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Ledger<DB: Backend> {
-    destination: Destination,
+    pub(crate) destination: Destination,
+    pub(crate) project: ProjectName,
+    pub(super) name: JobName,
     id: i64,
+    claims: Claims,
     database: PhantomData<fn() -> DB>,
+}
+
+/// What is recorded of a key that was claimed before.
+#[derive(sqlx::FromRow)]
+pub(super) struct PastRow {
+    pub(super) at: i64,
+    pub(super) fingerprint: Option<i64>,
+    pub(super) run: Option<String>,
+}
+
+/// What whoever comes second is told.
+pub(super) fn told(key: &Key, fingerprint: Option<i64>, past: &PastRow) -> Result<Claim> {
+    if fingerprint.is_some() && past.fingerprint.is_some() && fingerprint != past.fingerprint {
+        return Err(LedgerError::Refused { key: key.to_string(), reason: RefusedUnit::OtherContent });
+    }
+    Ok(Claim::Done(Past { at: instant(past.at)?, run: past.run.clone() }))
 }
 
 impl<DB: Backend> Ledger<DB> {
@@ -27,13 +104,66 @@ impl<DB: Backend> Ledger<DB> {
     pub async fn open(pool: &Pool<DB>, project: &str, name: &str) -> Result<Ledger<DB>> {
         let (project, name) = (ProjectName::parse(project)?, JobName::parse(name)?);
         let destination = attach(DB::database(pool, IDLE), &project, None).await?;
-        let id = open(&destination, &project, &name, &Scope::default(), "").await?;
-        Ok(Ledger { destination, id, database: PhantomData })
+        let id = open(&destination.database, &project, &name, &Scope::default(), "").await?;
+        let claims = Claims::new(destination.database.clone(), project.clone());
+        Ok(Ledger { destination, project, name, id, claims, database: PhantomData })
     }
 
     /// Makes the tables of the ledger in a database, or brings them up to date. Gives the names of the steps that were
     /// taken. A SQLite file gets them at first use.
     pub async fn migrate(pool: &Pool<DB>) -> Result<Vec<&'static str>> {
         migrate::migrate(&DB::database(pool, IDLE)).await
+    }
+
+    /// Claims a key inside your own transaction. Commit, and it is done for ever; roll back, and it never was. Somebody who
+    /// claims the same key at the same time waits until it is known which.
+    ///
+    /// It takes a transaction and nothing less. On a connection of its own the claim would be committed before the work,
+    /// and a crash in between would lose it:
+    ///
+    /// ```compile_fail,E0308
+    /// # async fn example(ledger: refrain::Ledger<sqlx::Sqlite>, pool: sqlx::SqlitePool) -> Result<(), refrain::LedgerError> {
+    /// let mut connection = pool.acquire().await.unwrap();
+    /// ledger.claim(&mut connection, refrain::key!("invoice", 7)?).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn claim(&self, tx: &mut sqlx::Transaction<'_, DB>, key: Key) -> Result<Claim> {
+        self.claimed(tx, &key, None).await
+    }
+
+    /// The same for a key that stands for some content: the same key with other content is an error, and nothing runs.
+    pub async fn claim_content(
+        &self,
+        tx: &mut sqlx::Transaction<'_, DB>,
+        key: Key,
+        content: &impl Serialize,
+    ) -> Result<Claim> {
+        let fingerprint = Fingerprint::of_json(&serde_json::to_string(content)?)?.to_number();
+        self.claimed(tx, &key, Some(fingerprint)).await
+    }
+
+    async fn claimed(
+        &self,
+        tx: &mut sqlx::Transaction<'_, DB>,
+        key: &Key,
+        fingerprint: Option<i64>,
+    ) -> Result<Claim> {
+        let mut connection = DB::widened(&mut **tx, self.destination.database.is_persistent());
+        let claim = catalog::UNIT_CLAIM.bind(self.id).bind(key.as_str()).bind(fingerprint);
+        if connection.execute(claim).await? == 1 {
+            return Ok(Claim::Fresh);
+        }
+        let past = catalog::UNIT_PAST.bind(self.id).bind(key.as_str());
+        let past: Option<PastRow> = connection.fetch_optional(past).await?;
+        past.map_or(Err(LedgerError::Contended), |past| told(key, fingerprint, &past))
+    }
+
+    /// Claims a key by itself, in a transaction that it shares with whoever claims at the same time.
+    ///
+    /// The claim is there before the work is: should the process die in between, the work is never done. Where that is
+    /// worse than doing it twice, claim inside the transaction of the work.
+    pub async fn claim_alone(&self, key: Key) -> Result<Claim> {
+        let wish = Wish { ledger: self.id, key, fingerprint: None, version: 1, claimant: None };
+        self.claims.claim(wish).await
     }
 }

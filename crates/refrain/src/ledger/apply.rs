@@ -4,6 +4,10 @@
 //! the order of keys, and every row must still be as it was read, or the batch begins again. The caller's rows follow in
 //! the same transaction. One that fails is halved until the bad unit stands alone; that one is recorded as failed, with
 //! what it was given, and its neighbours go on. A lost answer to a commit is resolved by reading the ledger.
+//!
+//! A unit may also kill the process. After a worker died with this run in hand, as many units as a batch has go one by one,
+//! each parked before it is tried: should the process die again, the unit that was being applied is parked already, and
+//! the next attempt leaves it alone.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,13 +18,13 @@ use serde::Serialize;
 use super::backend::Backend;
 use super::batch::{Batch, Opened};
 use super::entry;
-use super::judge::{Arrival, Judgement, Refused, Verdict};
+use super::judge::{Arrival, Entry, Judgement, Refused, Verdict};
 use super::units::Units;
 use super::{LedgerError, Result};
 use crate::database::DatabaseError;
 
 /// The most units in one transaction.
-const BATCH: usize = 1_000;
+pub(crate) const BATCH: usize = 1_000;
 /// How often a batch is begun again because of locks, conflicts and lost connections.
 const AGAIN_MAX: u32 = 8;
 /// So many units that fail one after another are not to blame: something else is wrong.
@@ -52,16 +56,23 @@ pub(super) struct Chunk {
     again: u32,
     /// Whether the answer to its commit was lost.
     unknown: bool,
+    /// What was recorded of its only unit before that was parked in advance.
+    pub(super) before: Option<Option<Entry>>,
 }
 
-impl<'u, DB: Backend, T> Applying<'u, DB, T> {
+impl Chunk {
+    fn of(members: &[usize], unknown: bool) -> Chunk {
+        Chunk { members: members.to_vec(), again: 0, unknown, before: None }
+    }
+}
+
+impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], arrivals: Vec<Arrival>) -> Self {
         units.fence.raised.tally.discovered(items.len());
         let mut sorted: Vec<usize> = (0..items.len()).collect();
         // Stable: of two units with one key, the later stays the later.
         sorted.sort_by(|one, other| key_of(&arrivals, *one).cmp(&key_of(&arrivals, *other)));
-        let todo =
-            sorted.chunks(BATCH).map(|members| Chunk { members: members.to_vec(), again: 0, unknown: false });
+        let todo = sorted.chunks(BATCH).map(|members| Chunk::of(members, false));
         Applying { units, ledger, items, todo: todo.collect(), arrivals, in_a_row: 0 }
     }
 
@@ -78,10 +89,22 @@ impl<'u, DB: Backend, T> Applying<'u, DB, T> {
     }
 
     /// Opens a chunk, however often it takes. None: there is nothing to apply in it.
-    async fn opened(&mut self, chunk: Chunk) -> Result<Option<Opened>> {
+    async fn opened(&mut self, mut chunk: Chunk) -> Result<Option<Opened>> {
+        let is_careful = chunk.before.is_some() || self.units.fence.raised.is_careful();
+        if is_careful && chunk.members.len() > 1 {
+            for member in chunk.members.iter().rev() {
+                self.todo.push_front(Chunk::of(&[*member], chunk.unknown));
+            }
+            return Ok(None);
+        }
         for again in chunk.again..=AGAIN_MAX {
-            let opened =
-                if self.expects_new(&chunk) { self.insert(&chunk).await } else { self.look(&chunk).await };
+            let opened = if is_careful {
+                self.blame(&mut chunk).await
+            } else if self.expects_new(&chunk) {
+                self.insert(&chunk).await
+            } else {
+                self.look(&chunk).await
+            };
             match opened {
                 Ok(Some(opened)) => return Ok(opened),
                 Ok(None) => self.units.expect_new(false),
@@ -145,6 +168,47 @@ impl<'u, DB: Backend, T> Applying<'u, DB, T> {
         Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
     }
 
+    /// One unit, parked before it is tried. None: somebody was faster; again.
+    async fn blame(&self, chunk: &mut Chunk) -> Result<Option<Option<Opened>>> {
+        let [member] = chunk.members.as_slice() else { return Ok(Some(None)) };
+        let (Some(arrival), Some(item)) = (self.arrivals.get(*member), self.items.get(*member)) else {
+            return Ok(Some(None));
+        };
+        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
+        let mut reading = raised.destination.database.read().await?;
+        let recorded = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
+        reading.rollback().await?;
+        let before = chunk.before.clone().unwrap_or_else(|| recorded.clone());
+        if before.as_ref().is_some_and(|entry| judge.is_guilty(entry)) {
+            entry::convict(raised, self.ledger, arrival).await?;
+        }
+        let judgement = judge
+            .judge(&[arrival], before.as_slice(), chunk.unknown)
+            .map_err(|refused| self.refused(chunk, refused))?;
+        if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
+            self.tally(chunk, &judgement.verdicts);
+            return Ok(Some(None));
+        }
+        if chunk.before.is_none() {
+            let input = serde_json::to_string(item)?;
+            if !entry::blame(raised, self.ledger, &judge, arrival, &input).await? {
+                return Ok(None);
+            }
+            chunk.before = Some(before);
+            raised.trust_one_more();
+        }
+        let mut transaction = raised.write().await?;
+        let blamed = entry::find(&mut transaction, self.ledger, &[arrival]).await?;
+        if !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
+            .await?
+        {
+            transaction.rollback().await?;
+            return Ok(None);
+        }
+        transaction.hand_over().await?;
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
+    }
+
     fn refused(&self, chunk: &Chunk, refused: Refused) -> LedgerError {
         let key = chunk.members.get(refused.index).map_or("", |member| key_of(&self.arrivals, *member));
         LedgerError::Refused { key: key.to_owned(), reason: refused.reason }
@@ -199,21 +263,19 @@ impl<'u, DB: Backend, T> Applying<'u, DB, T> {
     pub(super) fn halve(&mut self, chunk: &Chunk) {
         let (first, second) = chunk.members.split_at(chunk.members.len() / 2);
         for half in [second, first] {
-            self.todo.push_front(Chunk { members: half.to_vec(), again: 0, unknown: chunk.unknown });
+            self.todo.push_front(Chunk::of(half, chunk.unknown));
         }
     }
-}
 
-impl<DB: Backend, T: Serialize> Applying<'_, DB, T> {
     /// A unit failed, alone: it is recorded with what it was given.
-    pub(super) async fn failed(&mut self, member: usize, message: &str) -> Result<()> {
+    pub(super) async fn failed(&mut self, member: usize, chunk: &Chunk, message: &str) -> Result<()> {
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
             return Ok(());
         };
         let raised = &self.units.fence.raised;
         let input = serde_json::to_string(item)?;
-        let recorded =
-            entry::fail(raised, self.ledger, &self.units.judge(), arrival, &input, message).await?;
+        let failure = entry::Failure { arrival, before: chunk.before.as_ref(), input: &input, message };
+        let recorded = entry::fail(raised, self.ledger, &self.units.judge(), &failure).await?;
         let key = arrival.key.as_str();
         match recorded {
             entry::Failed::Recorded => {

@@ -32,7 +32,7 @@ pub trait Sealed: sqlx::Database {
 
     /// A caller's own connection.
     #[doc(hidden)]
-    fn widened(connection: &mut Self::Connection) -> Connection<'_>;
+    fn widened(connection: &mut Self::Connection, persistent: bool) -> Connection<'_>;
 }
 
 impl Sealed for Sqlite {
@@ -51,7 +51,7 @@ impl Sealed for Sqlite {
         }
     }
 
-    fn widened(connection: &mut Self::Connection) -> Connection<'_> {
+    fn widened(connection: &mut Self::Connection, _: bool) -> Connection<'_> {
         Connection::Sqlite(connection)
     }
 }
@@ -72,8 +72,7 @@ impl Sealed for Postgres {
         }
     }
 
-    fn widened(connection: &mut Self::Connection) -> Connection<'_> {
-        // Prepared only for the moment: what stands between us and the server is the caller's to know.
-        Connection::Postgres(connection, false)
+    fn widened(connection: &mut Self::Connection, persistent: bool) -> Connection<'_> {
+        Connection::Postgres(connection, persistent)
     }
 }

@@ -138,7 +138,7 @@ impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
             return applying.again(chunk, transient).await;
         }
         match chunk.members.as_slice() {
-            [member] => applying.failed(*member, &error.message).await,
+            [member] => applying.failed(*member, &chunk, &error.message).await,
             _ => {
                 applying.halve(&chunk);
                 Ok(())

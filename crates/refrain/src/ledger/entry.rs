@@ -5,13 +5,16 @@ use std::collections::HashMap;
 use super::fence::Raised;
 use super::judge::{Arrival, Entry, Judge, Verdict};
 use super::{LedgerError, Result, catalog};
-use crate::database::statement::Rows;
+use crate::database::statement::{Bound, Rows};
 use crate::database::{DatabaseError, Transaction, place, retried};
 use refrain_core::content::CONTENT_BYTES_MAX;
 use refrain_core::state::UnitStatus;
 
 /// The longest text that is kept of an error.
 const MESSAGE_BYTES_MAX: usize = 4_096;
+
+/// What is said of a unit that a worker did not survive.
+const DIED: &str = "the worker died while it was being applied, alone";
 
 type Answer<T> = std::result::Result<T, DatabaseError>;
 
@@ -89,24 +92,31 @@ pub(super) enum Failed {
     AppliedMeanwhile,
 }
 
+/// A unit that failed.
+pub(super) struct Failure<'f> {
+    pub(super) arrival: &'f Arrival,
+    /// What was recorded before it was parked in advance, if it was.
+    pub(super) before: Option<&'f Option<Entry>>,
+    pub(super) input: &'f str,
+    pub(super) message: &'f str,
+}
+
 /// Records that a unit failed, with what it was given, in a transaction of its own under the fence.
 pub(super) async fn fail(
     raised: &Raised,
     ledger: i64,
     judge: &Judge,
-    arrival: &Arrival,
-    input: &str,
-    message: &str,
+    failure: &Failure<'_>,
 ) -> Result<Failed> {
-    let input = (input.len() <= CONTENT_BYTES_MAX && !input.contains('\0')).then(|| input.to_owned());
+    let Failure { arrival, before, input, message } = failure;
     let recorded = retried(|| async {
-        let mut transaction = match raised.write().await {
+        let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
-            Err(LedgerError::Database(error)) => return Err(error),
             Err(error) => return Ok(Err(error)),
         };
-        let entry = find(&mut transaction, ledger, &[arrival]).await?.pop();
-        let recorded = entry.as_ref().map(Entry::recorded);
+        let found = find(&mut transaction, ledger, &[arrival]).await?.pop();
+        let entry = before.map_or(found.as_ref(), Option::as_ref);
+        let recorded = entry.map(|entry| entry.recorded(judge));
         let (_, status) =
             arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.tries);
         let (word, failures) = match status {
@@ -114,10 +124,8 @@ pub(super) async fn fail(
             UnitStatus::Failed(failures) => ("failed", failures),
             UnitStatus::Applied => return Ok(Ok(0)),
         };
-        let fail = catalog::UNIT_FAIL.bind(ledger).bind(arrival.key.as_str()).bind(i64::from(judge.version));
-        let fail = fail.bind(judge.fence).bind(judge.attempt).bind(arrival.fingerprint).bind(arrival.ordinal);
-        let fail = fail.bind(i64::from(failures)).bind(word).bind(input.clone()).bind(shortened(message));
-        let rows = transaction.execute(fail).await?;
+        let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
+        let rows = transaction.execute(fail.bind(kept(input)).bind(shortened(message))).await?;
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows))
     });
@@ -125,6 +133,60 @@ pub(super) async fn fail(
         0 => Ok(Failed::AppliedMeanwhile),
         _ => Ok(Failed::Recorded),
     }
+}
+
+/// Parks a unit before it is tried. False: it was applied meanwhile.
+pub(super) async fn blame(
+    raised: &Raised,
+    ledger: i64,
+    judge: &Judge,
+    arrival: &Arrival,
+    input: &str,
+) -> Result<bool> {
+    let blamed = retried(|| async {
+        let mut transaction = match fenced(raised).await? {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Err(error)),
+        };
+        let fail = failed(ledger, judge, arrival).bind(-i64::from(judge.suspicion)).bind("parked");
+        let rows = transaction.execute(fail.bind(kept(input)).bind(DIED)).await?;
+        transaction.commit(place!("unit-blame")).await?;
+        Ok(Ok(rows))
+    });
+    Ok(blamed.await?? == 1)
+}
+
+/// A unit that was parked in advance was to blame.
+pub(super) async fn convict(raised: &Raised, ledger: i64, arrival: &Arrival) -> Result<()> {
+    let convicted = retried(|| async {
+        let mut transaction = match fenced(raised).await? {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Err(error)),
+        };
+        let convict = catalog::UNIT_CONVICT.bind(ledger).bind(arrival.key.as_str());
+        transaction.execute(convict.bind(i64::from(raised.facts.tries))).await?;
+        transaction.commit(place!("unit-convict")).await?;
+        Ok(Ok(()))
+    });
+    convicted.await?
+}
+
+/// A transaction under the fence, for a step that is done again while the database is busy.
+async fn fenced(raised: &Raised) -> Answer<Result<Transaction>> {
+    match raised.write().await {
+        Err(LedgerError::Database(error)) => Err(error),
+        settled => Ok(settled),
+    }
+}
+
+fn failed<'a>(ledger: i64, judge: &Judge, arrival: &'a Arrival) -> Bound<'a> {
+    let fail = catalog::UNIT_FAIL.bind(ledger).bind(arrival.key.as_str()).bind(i64::from(judge.version));
+    fail.bind(judge.fence).bind(judge.attempt).bind(arrival.fingerprint).bind(arrival.ordinal)
+}
+
+/// What is kept of what a unit was given.
+fn kept(input: &str) -> Option<String> {
+    (input.len() <= CONTENT_BYTES_MAX && !input.contains('\0')).then(|| input.to_owned())
 }
 
 fn shortened(message: &str) -> String {

@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
@@ -14,7 +15,7 @@ use super::destination::Destination;
 use super::tally::Tally;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
-use crate::database::{DatabaseError, Transaction, place, retried};
+use crate::database::{Database, DatabaseError, Transaction, place, retried};
 use crate::failpoint;
 use crate::store::Store;
 
@@ -63,6 +64,8 @@ pub(crate) struct Raised {
     pub(crate) id: i64,
     pub(crate) facts: Facts,
     pub(crate) tally: Tally,
+    /// How many units go one by one before this attempt trusts them again.
+    pub(crate) caution: AtomicUsize,
     /// Whether somebody copies intents from here to the store.
     pub(crate) relayed: bool,
 }
@@ -74,9 +77,9 @@ struct Standing {
 }
 
 /// Raises the fence of a run to the number of this attempt, and commits that.
-pub(crate) async fn raise(destination: &Destination, facts: &Facts) -> Result<i64> {
+pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
     let raised: Option<Standing> = retried(|| async {
-        let mut transaction = destination.database.write().await?;
+        let mut transaction = database.write().await?;
         let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.job.as_str());
         if !failpoint::is_weakened("fence.not-raised") {
             transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
@@ -94,6 +97,14 @@ pub(crate) async fn raise(destination: &Destination, facts: &Facts) -> Result<i6
 }
 
 impl Facts {
+    /// Which window a ledger is for; none for one that is for ever.
+    pub(crate) fn window_of(&self, per: Per) -> String {
+        match (per, self.window) {
+            (Per::Window, Some(window)) => window.start().timestamp().to_string(),
+            _ => String::new(),
+        }
+    }
+
     pub(crate) fn number(&self) -> u64 {
         u64::try_from(self.attempt).unwrap_or_default()
     }
@@ -117,13 +128,21 @@ impl Raised {
         Ok(())
     }
 
+    /// Whether units go one by one: a worker died with this run in hand, and one of them may be why.
+    pub(crate) fn is_careful(&self) -> bool {
+        self.caution.load(Ordering::Relaxed) > 0
+    }
+
+    /// A unit is about to be tried alone; as many as a batch has, and none of them was it.
+    pub(crate) fn trust_one_more(&self) {
+        let left = self.caution.load(Ordering::Relaxed);
+        self.caution.store(left.saturating_sub(1), Ordering::Relaxed);
+    }
+
     /// Where the ledger of this job and scope is, for ever or for this window.
     pub(crate) async fn ledger(&self, per: Per) -> Result<i64> {
-        let window = match (per, self.facts.window) {
-            (Per::Window, Some(window)) => window.start().timestamp().to_string(),
-            _ => String::new(),
-        };
-        open(&self.destination, &self.facts.project, &self.facts.job, &self.facts.scope, &window).await
+        let Facts { project, job, scope, .. } = &self.facts;
+        open(&self.destination.database, project, job, scope, &self.facts.window_of(per)).await
     }
 
     /// The time by the clock of the store, which all attempts share.
@@ -135,7 +154,7 @@ impl Raised {
 
 /// Where a ledger is; made, if it is new.
 pub(crate) async fn open(
-    destination: &Destination,
+    database: &Database,
     project: &ProjectName,
     job: &JobName,
     scope: &Scope,
@@ -144,14 +163,14 @@ pub(crate) async fn open(
     let named = |statement: &'static crate::database::statement::Statement| {
         statement.bind(project.as_str()).bind(job.as_str()).bind(scope.as_str()).bind(window.to_owned())
     };
-    let mut transaction = destination.database.read().await?;
+    let mut transaction = database.read().await?;
     let found: Option<(i64,)> = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
     drop(transaction);
     if let Some((id,)) = found {
         return Ok(id);
     }
     let opened: Option<(i64,)> = retried(|| async {
-        let mut transaction = destination.database.write().await?;
+        let mut transaction = database.write().await?;
         transaction.execute(named(&catalog::LEDGER_OPEN)).await?;
         let found = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
         transaction.commit(place!("ledger-open")).await?;

@@ -37,6 +37,8 @@ pub(crate) struct Judge {
     pub(crate) on_change: OnChange,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
+    /// How often a worker died with this run in hand.
+    pub(crate) suspicion: u32,
     /// Whether a unit that failed keeps a checkpoint from passing, although its input is kept.
     pub(crate) waits_for_failed: bool,
 }
@@ -76,17 +78,25 @@ pub(crate) struct Judgement {
     pub(crate) suspects: Vec<usize>,
 }
 
+/// A status as it is written down.
+pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {
+    match word {
+        "applied" => UnitStatus::Applied,
+        "parked" => UnitStatus::Parked,
+        _ => UnitStatus::Failed(u32::try_from(failures).unwrap_or_default()),
+    }
+}
+
 impl Entry {
-    pub(crate) fn recorded(&self) -> Recorded<Option<i64>, i64> {
+    /// What is recorded, as whoever asks sees it: a unit that was parked in advance is parked only if a worker has died
+    /// since.
+    pub(crate) fn recorded(&self, judge: &Judge) -> Recorded<Option<i64>, i64> {
+        let is_innocent = self.failures < 0 && !judge.is_guilty(self);
         Recorded {
             version: u32::try_from(self.version).unwrap_or_default(),
             fingerprint: self.fingerprint,
             order: self.ordinal,
-            status: match self.status.as_str() {
-                "applied" => UnitStatus::Applied,
-                "parked" => UnitStatus::Parked,
-                _ => UnitStatus::Failed(u32::try_from(self.failures).unwrap_or_default()),
-            },
+            status: if is_innocent { UnitStatus::Failed(0) } else { status_of(&self.status, self.failures) },
         }
     }
 
@@ -125,7 +135,7 @@ impl Judge {
                     order: twin.ordinal,
                     status: UnitStatus::Applied,
                 }),
-                None => entry.map(Entry::recorded),
+                None => entry.map(|entry| entry.recorded(self)),
             };
             let decision = arrival.arriving(self.version).decide(recorded.as_ref(), self.on_change);
             let mine = before.is_some() || entry.is_some_and(|entry| entry.is_by(self));
@@ -165,13 +175,19 @@ impl Judge {
         Ok(judgement)
     }
 
+    /// Whether a unit was being applied, alone, when a worker died. What it was parked with in advance says how many had
+    /// died until then.
+    pub(crate) fn is_guilty(&self, entry: &Entry) -> bool {
+        entry.status == "parked" && entry.failures < 0 && self.suspicion > entry.failures.unsigned_abs()
+    }
+
     /// Whether a unit need not be read again: it is applied, or failed with its input kept.
     pub(crate) fn is_settled(&self, arrival: &Arrival, entry: Option<&Entry>) -> bool {
         let Some(entry) = entry else { return false };
         if self.waits_for_failed && entry.status != "applied" {
             return false;
         }
-        match arrival.arriving(self.version).decide(Some(&entry.recorded()), self.on_change) {
+        match arrival.arriving(self.version).decide(Some(&entry.recorded(self)), self.on_change) {
             UnitDecision::Deduplicated(_) => entry.kept || entry.status == "applied",
             UnitDecision::Refused(RefusedUnit::Parked) | UnitDecision::Fresh => {
                 entry.fingerprint == arrival.fingerprint && entry.kept

@@ -107,6 +107,7 @@ impl<DB: Backend, T> Units<DB, T> {
             on_change: self.on_change,
             fence: raised.id,
             attempt: raised.facts.attempt,
+            suspicion: raised.facts.suspicion,
             waits_for_failed: self.waits_for_failed,
         }
     }

@@ -7,11 +7,6 @@ use crate::ledger;
 
 static STORE: Schema = schema!("store", "migrations", place!("migrate"), ["0001_initial"]);
 
-/// The schema that this release knows.
-pub(crate) fn known() -> i32 {
-    STORE.known()
-}
-
 /// Makes the tables, or brings them up to date. Gives the names of the steps that were taken.
 pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {
     let mut taken = Vec::new();

@@ -1,0 +1,279 @@
+//! Single claims, committed together: whoever comes while one transaction is being written goes into the next.
+//!
+//! One member never spoils the rest. A run that was taken over is told so and left out; should a group fail for a reason
+//! that is nobody's in particular, its members go one by one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use refrain_core::{JobName, Key, ProjectName, Scope};
+use tokio::sync::{mpsc, oneshot};
+
+use super::alone::{Claim, PastRow, told};
+use super::fence::{Facts, open};
+use super::units::Per;
+use super::{LedgerError, Result, catalog};
+use crate::database::statement::Rows;
+use crate::database::{Database, DatabaseError, Transaction, place};
+
+/// The most claims in one transaction.
+const GROUP: usize = 1_000;
+/// How often a group is written again after a lock, a conflict or a lost answer.
+const AGAIN_MAX: u32 = 8;
+
+/// Which attempt asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Claimant {
+    pub(crate) job: JobName,
+    pub(crate) run: String,
+    pub(crate) attempt: i32,
+}
+
+/// A key that somebody wants for their own.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) ledger: i64,
+    pub(crate) key: Key,
+    pub(crate) fingerprint: Option<i64>,
+    pub(crate) version: u32,
+    /// None: no run stands behind it, and so there is no fence.
+    pub(crate) claimant: Option<Claimant>,
+}
+
+struct Asked {
+    wish: Wish,
+    /// When the database recorded it, as far as is known.
+    recorded_at: Option<i64>,
+    answer: oneshot::Sender<Result<Claim>>,
+}
+
+/// Where single claims of one database come together.
+#[derive(Debug, Clone)]
+pub(crate) struct Claims {
+    database: Database,
+    project: ProjectName,
+    sender: Arc<OnceLock<mpsc::Sender<Asked>>>,
+}
+
+impl Claims {
+    pub(crate) fn new(database: Database, project: ProjectName) -> Claims {
+        Claims { database, project, sender: Arc::default() }
+    }
+
+    /// Claims a key, and says so when it is committed.
+    pub(crate) async fn claim(&self, wish: Wish) -> Result<Claim> {
+        let (answer, answered) = oneshot::channel();
+        let sender = self.sender.get_or_init(|| {
+            let (sender, receiver) = mpsc::channel(GROUP);
+            tokio::spawn(gather(self.database.clone(), self.project.clone(), receiver));
+            sender
+        });
+        let gone = || LedgerError::Database(DatabaseError::Lost("the writer of claims has gone".to_owned()));
+        sender.send(Asked { wish, recorded_at: None, answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+/// Where ledgers of the store's own database are, so that nobody has to ask twice.
+#[derive(Debug, Default)]
+pub(crate) struct Ledgers(Mutex<HashMap<(JobName, Scope, String), i64>>);
+
+/// How many are remembered.
+const LEDGERS_MAX: usize = 10_000;
+
+impl Ledgers {
+    pub(crate) async fn of(&self, database: &Database, facts: &Facts, per: Per) -> Result<i64> {
+        let name = (facts.job.clone(), facts.scope.clone(), facts.window_of(per));
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).copied();
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        let id = open(database, &facts.project, &facts.job, &facts.scope, &name.2).await?;
+        let mut ledgers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ledgers.len() >= LEDGERS_MAX {
+            ledgers.clear();
+        }
+        ledgers.insert(name, id);
+        Ok(id)
+    }
+}
+
+async fn gather(database: Database, project: ProjectName, mut asked: mpsc::Receiver<Asked>) {
+    let mut group = Vec::with_capacity(GROUP);
+    while asked.recv_many(&mut group, GROUP).await > 0 {
+        let members: Vec<Asked> = std::mem::take(&mut group);
+        settle(&database, &project, members).await;
+    }
+}
+
+/// Answers every member of a group.
+async fn settle(database: &Database, project: &ProjectName, mut members: Vec<Asked>) {
+    let mut again = 0;
+    let failure = loop {
+        match written(database, project, &mut members).await {
+            Ok(claims) => {
+                for (asked, claim) in members.into_iter().zip(claims) {
+                    // Nobody need wait for the answer: the claim stands.
+                    let _ = asked.answer.send(claim);
+                }
+                return;
+            }
+            Err(error) if error.is_worth_a_retry() && again < AGAIN_MAX => again += 1,
+            Err(error) => break error,
+        }
+    };
+    if members.len() > 1 && !failure.is_transient() {
+        for asked in members {
+            Box::pin(settle(database, project, vec![asked])).await;
+        }
+        return;
+    }
+    let mut failure = Some(failure);
+    for asked in members {
+        let error =
+            failure.take().unwrap_or_else(|| DatabaseError::Lost("its group was not written".to_owned()));
+        let _ = asked.answer.send(Err(error.into()));
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Known {
+    ledger: i64,
+    key: String,
+    at: i64,
+    fingerprint: Option<i64>,
+    attempt: Option<i32>,
+    fence: Option<i64>,
+    run: Option<String>,
+}
+
+impl Known {
+    fn told(&self, key: &Key, fingerprint: Option<i64>) -> Result<Claim> {
+        told(key, fingerprint, &PastRow { at: self.at, fingerprint: self.fingerprint, run: self.run.clone() })
+    }
+}
+
+/// Writes a group in one transaction. Gives what each member is told.
+async fn written(
+    database: &Database,
+    project: &ProjectName,
+    members: &mut [Asked],
+) -> std::result::Result<Vec<Result<Claim>>, DatabaseError> {
+    let mut transaction = database.write().await?;
+    let fences = raise_many(&mut transaction, project, members).await?;
+    let sound: Vec<&Asked> = members.iter().filter(|asked| !asked.is_fenced(&fences)).collect();
+    let mut fresh = claim_many(&mut transaction, &fences, &sound).await?;
+    // Of two who want the same key, the first has it.
+    let times: Vec<Option<i64>> = members
+        .iter()
+        .map(|asked| if asked.is_fenced(&fences) { None } else { fresh.remove(&asked.name()) })
+        .collect();
+    for (asked, at) in members.iter_mut().zip(&times) {
+        asked.recorded_at = at.or(asked.recorded_at);
+    }
+    let late = members.iter().zip(&times).filter(|(asked, at)| at.is_none() && !asked.is_fenced(&fences));
+    let late: Vec<&Asked> = late.map(|(asked, _)| asked).collect();
+    let known = past_many(&mut transaction, &late).await?;
+    transaction.commit(place!("claims")).await?;
+    let answers = members.iter().zip(times).map(|(asked, at)| match at {
+        Some(_) => Ok(Claim::Fresh),
+        None => asked.told(&fences, known.get(&asked.name())),
+    });
+    Ok(answers.collect())
+}
+
+type Fences = HashMap<(String, String), (i64, i32)>;
+
+impl Asked {
+    fn name(&self) -> (i64, String) {
+        (self.wish.ledger, self.wish.key.to_string())
+    }
+
+    /// The fence of whoever asks, if it is as high as it should be.
+    fn fence(&self, fences: &Fences) -> Option<i64> {
+        let Claimant { job, run, attempt } = self.wish.claimant.as_ref()?;
+        let (fence, height) = fences.get(&(job.to_string(), run.clone()))?;
+        (height == attempt).then_some(*fence)
+    }
+
+    fn is_fenced(&self, fences: &Fences) -> bool {
+        self.wish.claimant.is_some() && self.fence(fences).is_none()
+    }
+
+    fn attempt(&self) -> Option<i32> {
+        self.wish.claimant.as_ref().map(|claimant| claimant.attempt)
+    }
+
+    /// What somebody is told who did not get the key in this transaction.
+    fn told(&self, fences: &Fences, known: Option<&Known>) -> Result<Claim> {
+        if self.is_fenced(fences) {
+            let attempt = u64::try_from(self.attempt().unwrap_or_default()).unwrap_or_default();
+            return Err(LedgerError::Fenced { attempt });
+        }
+        let Some(known) = known else { return Err(LedgerError::Contended) };
+        // Got in a transaction before this one, whose answer was lost.
+        let is_own = self.recorded_at == Some(known.at)
+            && known.fence == self.fence(fences)
+            && known.attempt == self.attempt();
+        if is_own { Ok(Claim::Fresh) } else { known.told(&self.wish.key, self.wish.fingerprint) }
+    }
+}
+
+async fn raise_many(
+    transaction: &mut Transaction,
+    project: &ProjectName,
+    members: &[Asked],
+) -> std::result::Result<Fences, DatabaseError> {
+    let mut highest: BTreeMap<(String, String), i32> = BTreeMap::new();
+    for Claimant { job, run, attempt } in members.iter().filter_map(|asked| asked.wish.claimant.as_ref()) {
+        let height = highest.entry((job.to_string(), run.clone())).or_default();
+        *height = (*height).max(*attempt);
+    }
+    if highest.is_empty() {
+        return Ok(Fences::new());
+    }
+    let named = || {
+        Rows::default()
+            .texts(highest.keys().map(|(job, _)| job.clone()))
+            .texts(highest.keys().map(|(_, run)| run.clone()))
+    };
+    let heights = named().integers(highest.values().map(|attempt| i64::from(*attempt)));
+    transaction.execute(catalog::FENCE_RAISE_MANY.bind(project.as_str()).bind(heights)).await?;
+    let find = catalog::FENCE_FIND_MANY.bind(project.as_str()).bind(named());
+    let found: Vec<(i64, String, String, i32)> = transaction.fetch_all(find).await?;
+    Ok(found.into_iter().map(|(id, job, run, attempt)| ((job, run), (id, attempt))).collect())
+}
+
+/// Claims keys that nobody has. Gives when each was recorded.
+async fn claim_many(
+    transaction: &mut Transaction,
+    fences: &Fences,
+    asked: &[&Asked],
+) -> std::result::Result<HashMap<(i64, String), i64>, DatabaseError> {
+    if asked.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = Rows::default()
+        .integers(asked.iter().map(|asked| asked.wish.ledger))
+        .texts(asked.iter().map(|asked| asked.wish.key.to_string()))
+        .integers(asked.iter().map(|asked| asked.wish.fingerprint))
+        .integers(asked.iter().map(|asked| asked.fence(fences)))
+        .integers(asked.iter().map(|asked| asked.attempt().map(i64::from)))
+        .integers(asked.iter().map(|asked| i64::from(asked.wish.version)));
+    let claimed: Vec<(i64, String, i64)> = transaction.fetch_all(catalog::UNIT_CLAIM_MANY.bind(rows)).await?;
+    Ok(claimed.into_iter().map(|(ledger, key, at)| ((ledger, key), at)).collect())
+}
+
+async fn past_many(
+    transaction: &mut Transaction,
+    asked: &[&Asked],
+) -> std::result::Result<HashMap<(i64, String), Known>, DatabaseError> {
+    if asked.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = Rows::default()
+        .integers(asked.iter().map(|asked| asked.wish.ledger))
+        .texts(asked.iter().map(|asked| asked.wish.key.to_string()));
+    let known: Vec<Known> = transaction.fetch_all(catalog::UNIT_PAST_MANY.bind(rows)).await?;
+    Ok(known.into_iter().map(|known| ((known.ledger, known.key.clone()), known)).collect())
+}

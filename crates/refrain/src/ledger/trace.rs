@@ -1,0 +1,87 @@
+//! The life of one unit, for whoever asks; and another chance for one that is parked.
+
+use jiff::Timestamp;
+use refrain_core::Key;
+use refrain_core::state::UnitStatus;
+
+use super::backend::Backend;
+use super::judge::status_of;
+use super::{Ledger, Result, catalog};
+use crate::database::{DatabaseError, place, retried};
+use crate::store::instant;
+
+/// The most ledgers in which one key is looked up.
+const LEDGERS_MAX: i64 = 1_000;
+
+/// What is recorded of a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitRecord {
+    /// In which scope.
+    pub scope: String,
+    /// For which window; empty if for ever.
+    pub window_start: String,
+    /// What became of it.
+    pub status: UnitStatus,
+    /// The version of the job that last tried it.
+    pub version: u32,
+    /// When, by the clock of its database.
+    pub at: Timestamp,
+    /// The key of the run that last tried it.
+    pub run: Option<String>,
+    /// The attempt of that run.
+    pub attempt: Option<u64>,
+    /// What it was given, kept if it failed.
+    pub input: Option<String>,
+    /// What its failure said.
+    pub message: Option<String>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    scope: String,
+    window_start: String,
+    status: String,
+    version: i32,
+    failures: i32,
+    at: i64,
+    attempt: Option<i32>,
+    input: Option<String>,
+    message: Option<String>,
+    run: Option<String>,
+}
+
+impl<DB: Backend> Ledger<DB> {
+    /// What is recorded under a key, in every scope and window.
+    pub async fn trace(&self, key: &Key) -> Result<Vec<UnitRecord>> {
+        let mut transaction = self.destination.database.read().await?;
+        let trace = catalog::UNIT_TRACE.bind(self.project.as_str()).bind(self.name.as_str());
+        let rows: Vec<Row> = transaction.fetch_all(trace.bind(key.as_str()).bind(LEDGERS_MAX)).await?;
+        let records = rows.into_iter().map(|row| {
+            Ok(UnitRecord {
+                status: status_of(&row.status, row.failures),
+                scope: row.scope,
+                window_start: row.window_start,
+                version: u32::try_from(row.version).unwrap_or_default(),
+                at: instant(row.at)?,
+                run: row.run,
+                attempt: row.attempt.and_then(|attempt| u64::try_from(attempt).ok()),
+                input: row.input,
+                message: row.message,
+            })
+        });
+        records.collect()
+    }
+
+    /// Gives a parked unit all its tries again; the next attempt finds it among those that failed. Gives how many there
+    /// were under this key.
+    pub async fn unpark(&self, key: &Key) -> Result<u64> {
+        let unparked = retried(|| async {
+            let mut transaction = self.destination.database.write().await?;
+            let unpark = catalog::UNIT_UNPARK.bind(self.project.as_str()).bind(self.name.as_str());
+            let unparked = transaction.execute(unpark.bind(key.as_str())).await?;
+            transaction.commit(place!("unpark")).await?;
+            Ok::<_, DatabaseError>(unparked)
+        });
+        Ok(unparked.await?)
+    }
+}

@@ -1,0 +1,64 @@
+//! What became of the units of a run.
+
+use super::{Refrain, RunRecord};
+use crate::error::Error;
+use crate::ledger::UnitCounts;
+use crate::store::counts;
+
+/// What one attempt saw of its units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptUnits {
+    /// The number of the attempt.
+    pub attempt: u64,
+    /// What became of them.
+    pub counts: UnitCounts,
+    /// Those that were done already, by reason.
+    pub dedupes: Vec<UnitDedupes>,
+}
+
+/// Units that were done already, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitDedupes {
+    /// `already-applied`, `stale`, `first-wins`; or `many-contents`, which is a suspicion and counts no unit: one key stood
+    /// for several contents in one attempt, so it may be too wide.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+    /// The first of their keys.
+    pub keys: Vec<String>,
+}
+
+impl UnitDedupes {
+    /// Whether other content was swallowed, so that somebody should look at the key.
+    pub fn is_suspect(&self) -> bool {
+        matches!(self.reason.as_str(), "first-wins" | "many-contents")
+    }
+}
+
+impl Refrain {
+    /// What the attempts of a run saw of their units, oldest first. An attempt that was taken over, or that met no unit, is
+    /// not among them.
+    pub async fn units(&self, run: &RunRecord) -> Result<Vec<AttemptUnits>, Error> {
+        let (counts, dedupes) = counts::list(self.store(), run.id).await?;
+        let number = |count: i64| u64::try_from(count).unwrap_or_default();
+        let attempts = counts.into_iter().map(|row| AttemptUnits {
+            attempt: number(row.attempt.into()),
+            counts: UnitCounts {
+                processed: number(row.processed),
+                skipped: number(row.skipped),
+                deduplicated: number(row.deduplicated),
+                failed: number(row.failed),
+            },
+            dedupes: dedupes
+                .iter()
+                .filter(|dedupe| dedupe.attempt == row.attempt)
+                .map(|dedupe| UnitDedupes {
+                    reason: dedupe.reason.clone(),
+                    count: number(dedupe.count),
+                    keys: serde_json::from_str(&dedupe.keys).unwrap_or_default(),
+                })
+                .collect(),
+        });
+        Ok(attempts.collect())
+    }
+}
