@@ -73,7 +73,6 @@ pub struct Past {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
 pub struct Ledger<DB: Backend> {
     pub(crate) destination: Destination,
     pub(crate) project: ProjectName,
@@ -81,6 +80,28 @@ pub struct Ledger<DB: Backend> {
     id: i64,
     claims: Claims,
     database: PhantomData<fn() -> DB>,
+}
+
+impl<DB: Backend> Clone for Ledger<DB> {
+    fn clone(&self) -> Self {
+        Ledger {
+            destination: self.destination.clone(),
+            project: self.project.clone(),
+            name: self.name.clone(),
+            id: self.id,
+            claims: self.claims.clone(),
+            database: PhantomData,
+        }
+    }
+}
+
+impl<DB: Backend> std::fmt::Debug for Ledger<DB> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger")
+            .field("project", &self.project)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What is recorded of a key that was claimed before.
