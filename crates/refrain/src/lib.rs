@@ -29,8 +29,8 @@ pub use engine::settings::Settings;
 pub use error::Error;
 pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
 pub use refrain::{
-    Ask, AttemptRecord, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX, Refrain,
-    RunRecord, RunReport, Serving, StopHandle,
+    AlarmRecord, Ask, AttemptRecord, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX,
+    Refrain, RunRecord, RunReport, Serving, StopHandle,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -17,6 +17,9 @@ macro_rules! catalog {
 }
 
 catalog! {
+    ALARM_LIST = "sql/alarm/list.sql",
+    ALARM_PRUNE = "sql/alarm/prune.sql",
+    ALARM_RAISE = "sql/alarm/raise.sql",
     ATTEMPT_INSERT = "sql/attempt/insert.sql",
     ATTEMPT_KEEP = "sql/attempt/keep.sql",
     ATTEMPT_LIST = "sql/attempt/list.sql",
@@ -28,6 +31,8 @@ catalog! {
     CANCELLATION_LIST = "sql/cancellation/list.sql",
     CANCELLATION_PRUNE = "sql/cancellation/prune.sql",
     CLOCK_NOW = "sql/clock/now.sql",
+    DEDUPE_COUNT = "sql/dedupe/count.sql",
+    DEDUPE_LAST = "sql/dedupe/last.sql",
     DEDUPE_LIST = "sql/dedupe/list.sql",
     DEDUPE_PRUNE = "sql/dedupe/prune.sql",
     DEDUPE_RECORD = "sql/dedupe/record.sql",
