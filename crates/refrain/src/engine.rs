@@ -15,6 +15,7 @@ pub(crate) mod scheduler;
 pub(crate) mod service;
 pub(crate) mod settings;
 mod under_way;
+mod watcher;
 pub(crate) mod worker;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use rescuer::Rescuer;
 use scheduler::{Now, Scheduler};
 use service::{Next, Service, Stop, Wake, run};
 use settings::Settings;
+use watcher::Watcher;
 use worker::Worker;
 
 use crate::job::Registry;
@@ -60,6 +62,18 @@ impl Engine {
         Rescuer::new(self.store.clone(), registry, self.settings.beat(), self.wake.clone())
     }
 
+    fn watcher(&self) -> Watcher {
+        Watcher::new(self.store.clone(), self.settings.keep)
+    }
+
+    /// Looks once for what a person should hear of. Work that was done is not spoiled by a look that failed: the next one
+    /// sees the same.
+    pub(crate) async fn watch(&self) {
+        if let Err(error) = self.watcher().look().await {
+            tracing::warn!(%error, "nobody watched for alarms");
+        }
+    }
+
     /// Runs everything until told to stop; then lets what is under way end, and gives back what does not.
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
         let poll = self.settings.poll;
@@ -81,10 +95,12 @@ impl Engine {
             run(&mut scheduler, until, left_alone, poll).await;
             scheduler.total
         });
-        let pruner = run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet, poll);
+        let pruner =
+            run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet.clone(), poll);
         let others = [
             rescuer,
             tokio::spawn(pruner),
+            tokio::spawn(run(self.watcher(), stop.clone(), quiet, poll)),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
         let worker = self.claim_until(worker, &stop).await;

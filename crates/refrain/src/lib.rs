@@ -34,8 +34,8 @@ pub use ledger::{
     Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
 pub use refrain::{
-    Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX,
-    Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, Enqueued, Opening,
+    PAYLOAD_BYTES_MAX, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

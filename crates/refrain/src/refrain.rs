@@ -1,5 +1,6 @@
 //! The facade: everything that a program, a command or a page does with Refrain, one method each.
 
+mod alarms;
 mod control;
 mod enqueue;
 mod jobs;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use refrain_core::{JobName, ProjectName};
 
+pub use alarms::AlarmRecord;
 pub use control::Cancelling;
 pub use enqueue::{Enqueued, PAYLOAD_BYTES_MAX};
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};

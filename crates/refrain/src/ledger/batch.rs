@@ -76,6 +76,12 @@ impl<'b, 'u, DB: Backend, T> Batch<'b, 'u, DB, T> {
         DB::narrowed(&mut self.opened.transaction).expect("a transaction of the fence's own database")
     }
 
+    /// The connection and the units to be applied, both at once: `tx` borrows the batch as long as it is used.
+    pub fn parts(&mut self) -> (&mut DB::Connection, Vec<&'u T>) {
+        let units = self.all();
+        (self.tx(), units)
+    }
+
     /// The units to be applied, in the order of their keys.
     pub fn all(&self) -> Vec<&'u T> {
         self.those(Verdict::is_applied)

@@ -6,6 +6,9 @@
 use crate::database::statement::catalog;
 
 catalog! {
+    ALARM_LIST = "sql/alarm/list.sql",
+    ALARM_PRUNE = "sql/alarm/prune.sql",
+    ALARM_RAISE = "sql/alarm/raise.sql",
     ATTEMPT_INSERT = "sql/attempt/insert.sql",
     ATTEMPT_KEEP = "sql/attempt/keep.sql",
     ATTEMPT_LIST = "sql/attempt/list.sql",
@@ -19,6 +22,8 @@ catalog! {
     CLOCK_NOW = "sql/clock/now.sql",
     COUNT_INSERT = "sql/count/insert.sql",
     COUNT_LIST = "sql/count/list.sql",
+    DEDUPE_COUNT = "sql/dedupe/count.sql",
+    DEDUPE_LAST = "sql/dedupe/last.sql",
     DEDUPE_LIST = "sql/dedupe/list.sql",
     DEDUPE_PRUNE = "sql/dedupe/prune.sql",
     DEDUPE_RECORD = "sql/dedupe/record.sql",

@@ -1,4 +1,4 @@
-//! Forgets bodies after their time: what runs were given and said, old attempts, old dedupes. That a run was, and how
+//! Forgets bodies after their time: what runs were given and said, old attempts, old dedupes and alarms. That a run was, and how
 //! it ended, is never forgotten: the key must stay, or a replay would run again.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) struct Pruned {
     pub(crate) done: bool,
 }
 
-/// Prunes one stretch of runs after `after`, and the oldest dedupes.
+/// Prunes one stretch of runs after `after`, and the oldest dedupes and alarms.
 pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<Pruned> {
     let mut reading = store.database.read().await?;
     let before = now(&mut reading).await?.as_microsecond().saturating_sub(microseconds(keep));
@@ -29,6 +29,7 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
     let rows = retried(|| async {
         let mut transaction = store.database.write().await?;
         let dedupes = transaction.execute(catalog::DEDUPE_PRUNE.bind(before).bind(STRETCH)).await?;
+        let alarms = transaction.execute(catalog::ALARM_PRUNE.bind(before).bind(STRETCH)).await?;
         let stretch = (after.saturating_add(1), through);
         let attempts = catalog::ATTEMPT_PRUNE.bind(before).bind(stretch.0).bind(stretch.1);
         let attempts = transaction.execute(attempts).await?;
@@ -37,9 +38,9 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
         let runs =
             transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
         transaction.commit(place!("prune")).await?;
-        Ok((dedupes, attempts + late + runs))
+        Ok((dedupes.max(alarms), dedupes + alarms + attempts + late + runs))
     });
-    let (dedupes, others) = rows.await?;
-    let has_more = i64::try_from(dedupes).is_ok_and(|dedupes| dedupes >= STRETCH);
-    Ok(Pruned { through, rows: dedupes + others, done: through >= last && !has_more })
+    let (oldest, rows) = rows.await?;
+    let has_more = i64::try_from(oldest).is_ok_and(|oldest| oldest >= STRETCH);
+    Ok(Pruned { through, rows, done: through >= last && !has_more })
 }

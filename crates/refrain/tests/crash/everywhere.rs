@@ -47,9 +47,9 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A story for each commit that a day's work comes by. Left out are three that have a story of their own.
+/// A story for each commit that a day's work comes by. Left out are those that have a story of their own.
 fn stories() -> Vec<Story> {
-    let own = ["finish-alone", "simulate", "tick-weakened"];
+    let own = ["alarm", "finish-alone", "simulate", "tick-weakened"];
     let places = places().into_iter().filter(|place| !own.contains(&place.as_str()));
     places.map(|place| story(&place)).collect()
 }
@@ -208,6 +208,28 @@ both_databases! {
             world.probe(&open, &variables).wait().await;
             assert_eq!(world.struck().len(), 1, "{ending}");
             world.done(&open, &[("PROBE_SIMULATED", "yes")]).await;
+        }
+    }
+}
+
+both_databases! {
+    async fn f2_an_alarm_is_raised_once_whatever_happens_then(database) {
+        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+            let world = World::like(&database).await;
+            for _ in 0..2 {
+                world.done(&["enqueue", "noop", "n", "30"], &[]).await;
+            }
+            let ago = "update refrain_dedupes set at = at - 600000000";
+            world.execute(ago).await.unwrap();
+            let look = ["tick", "2026-06-09T00:00:00Z"];
+            let failpoints = format!("alarm.{ending}");
+            world.probe(&look, &[("FAILPOINTS", &failpoints)]).wait().await;
+            assert_eq!(world.struck().len(), 1, "{ending}");
+            for _ in 0..2 {
+                world.done(&look, &[]).await;
+            }
+            assert_eq!(world.texts("select subject from refrain_alarms").await, ["noop"], "{ending}");
+            world.assert_settled(numbered("noop#n", 30)).await;
         }
     }
 }

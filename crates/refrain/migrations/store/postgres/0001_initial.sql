@@ -193,3 +193,14 @@ create table refrain.dedupes (
     asked text collate "C" not null
 );
 create index dedupes_run on refrain.dedupes (run, id);
+
+-- What a person should hear of. The subject is what the alarm is about, by its name: a job, a database.
+create table refrain.alarms (
+    id      bigint generated always as identity primary key,
+    kind    text collate "C" not null,
+    job     integer,
+    at      bigint not null,
+    subject text collate "C" not null,
+    message text not null,
+    constraint alarms_are_unique unique (kind, subject, at)
+);

@@ -193,3 +193,14 @@ create table refrain_dedupes (
     asked text not null
 ) strict;
 create index refrain_dedupes_run on refrain_dedupes (run, id);
+
+-- What a person should hear of. The subject is what the alarm is about, by its name: a job, a database.
+create table refrain_alarms (
+    id      integer primary key autoincrement,
+    kind    text not null,
+    job     integer,
+    at      integer not null,
+    subject text not null,
+    message text not null,
+    constraint alarms_are_unique unique (kind, subject, at)
+) strict;
