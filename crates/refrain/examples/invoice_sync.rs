@@ -108,10 +108,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // One run, attempted again each time; a timetable would make one for each window.
     refrain.run("invoice-sync#now", Ask::Again).await?;
     let run = refrain.show("invoice-sync#now").await?.ok_or("it has not run")?;
-    if let Some(seen) = refrain.units(&run).await?.last() {
-        let UnitCounts { processed, skipped, deduplicated, failed } = seen.counts;
-        println!("processed {processed}, skipped {skipped}, deduplicated {deduplicated}, failed {failed}");
-    }
+    let units = refrain.units(&run).await?;
+    let seen = units.iter().find(|seen| seen.attempt == run.attempt);
+    let UnitCounts { processed, skipped, deduplicated, failed } =
+        seen.map_or_else(Default::default, |seen| seen.counts);
+    println!("processed {processed}, skipped {skipped}, deduplicated {deduplicated}, failed {failed}");
     if let Some(message) = run.message {
         println!("{message}");
     }

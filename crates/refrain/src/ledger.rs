@@ -27,6 +27,7 @@ pub(crate) mod migrate;
 mod page;
 mod step;
 pub(crate) mod tally;
+pub(crate) mod touched;
 mod trace;
 mod units;
 mod watermark;

@@ -22,6 +22,7 @@ catalog! {
     UNIT_FAILED = "sql/unit/failed.sql",
     UNIT_FIND = "sql/unit/find.sql",
     UNIT_INSERT = "sql/unit/insert.sql",
+    UNIT_LEFT = "sql/unit/left.sql",
     UNIT_PAST = "sql/unit/past.sql",
     UNIT_PAST_MANY = "sql/unit/past_many.sql",
     UNIT_TRACE = "sql/unit/trace.sql",

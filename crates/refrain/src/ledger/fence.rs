@@ -13,6 +13,7 @@ use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
 use super::backend::Backend;
 use super::destination::Destination;
 use super::tally::Tally;
+use super::touched::Touched;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
 use crate::database::{Database, DatabaseError, Transaction, place, retried};
@@ -64,6 +65,7 @@ pub(crate) struct Raised {
     pub(crate) id: i64,
     pub(crate) facts: Facts,
     pub(crate) tally: Tally,
+    pub(crate) touched: Touched,
     /// How many units go one by one before this attempt trusts them again.
     pub(crate) caution: AtomicUsize,
     /// Whether somebody copies intents from here to the store.
@@ -142,7 +144,10 @@ impl Raised {
     /// Where the ledger of this job and scope is, for ever or for this window.
     pub(crate) async fn ledger(&self, per: Per) -> Result<i64> {
         let Facts { project, job, scope, .. } = &self.facts;
-        open(&self.destination.database, project, job, scope, &self.facts.window_of(per)).await
+        let window = self.facts.window_of(per);
+        let ledger = open(&self.destination.database, project, job, scope, &window).await?;
+        self.touched.note(&self.destination, self.id, ledger);
+        Ok(ledger)
     }
 
     /// The time by the clock of the store, which all attempts share.
