@@ -6,6 +6,9 @@
 //! # Layout
 //!
 //! - [`core`]: keys, windows, schedules, catch-up, states, retries. Begin with [`core::tick`].
+//! - [`Refrain`], [`Job`], [`Run`]: a store, what is run in it, and what an attempt sees.
+//! - [`Fence`], [`Units`], [`Batch`], [`Cursor`], [`Watermark`]: rows that are written once.
+//! - [`Ledger`]: once per key in a transaction of your own, without any of the above.
 #![forbid(unsafe_code)]
 
 mod database;
@@ -48,3 +51,8 @@ pub use store::show::Place;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// And those of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/LEDGER.md")]
+struct Guide;

@@ -68,8 +68,8 @@ const FILLED: [&str; 18] = [
     "insert into refrain_ledgers (project, job, scope, window_start)
      select 'shop', 'job-' || job, '', key from refrain_runs",
     "insert into refrain_fences (project, job, run, attempt) select 'shop', 'job-' || job, key, 1 from refrain_runs",
-    "insert into refrain_units (ledger, key, fence, at, version, attempt, failures, status)
-     select id % 20, key, id, 0, 1, 1, 0, case when id % 50 = 0 then 'failed' else 'applied' end from refrain_runs",
+    "insert into refrain_units (ledger, key, fence, at, version, attempt, failures, written, status)
+     select id % 20, key, id, 0, 1, 1, 0, true, case when id % 50 = 0 then 'failed' else 'applied' end from refrain_runs",
     "insert into refrain_checkpoints (ledger, name, position, at) select id, 'billing', '', 0 from refrain_runs",
     "insert into refrain_intents (project, kind, name, key) select 'shop', 'run', 'mail', key from refrain_runs",
 ];

@@ -25,6 +25,8 @@ pub(crate) struct Entry {
     pub(crate) version: i32,
     pub(crate) attempt: Option<i32>,
     pub(crate) failures: i32,
+    /// Whether rows of some content are there.
+    pub(crate) written: bool,
     pub(crate) status: String,
     /// Whether what it was given is kept.
     pub(crate) kept: bool,
@@ -145,6 +147,8 @@ impl Judge {
                 judgement.suspects.push(index);
             }
             let verdict = match decision {
+                // Other content failed, but rows of the one before are there.
+                UnitDecision::Fresh if entry.is_some_and(|entry| entry.written) => Verdict::Changed,
                 UnitDecision::Fresh => Verdict::Fresh,
                 UnitDecision::Changed => Verdict::Changed,
                 UnitDecision::Deduplicated(_)
