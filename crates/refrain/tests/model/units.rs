@@ -69,7 +69,7 @@ pub(crate) enum Guard {
     SettledProven,
     /// It does not pass what may still become visible.
     Horizon,
-    /// How far that is was seen together with the page.
+    /// How far that is was seen with the page, or before it.
     HorizonOfPage,
     /// It is written only if it is where the attempt read it.
     CheckpointCompared,

@@ -10,7 +10,7 @@ pub(crate) enum Act {
     Begin,
     ReadCheckpoint,
     ReadPage,
-    /// Only when how far the checkpoint may go is not seen together with the page.
+    /// Only when how far the checkpoint may go is seen after the page.
     ReadHorizon,
     /// Only when the fence is raised after reading.
     RaiseLate,
