@@ -23,6 +23,7 @@ mod error;
 pub(crate) mod fence;
 mod horizon;
 mod judge;
+mod list;
 pub(crate) mod migrate;
 mod page;
 mod step;
