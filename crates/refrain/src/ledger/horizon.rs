@@ -47,11 +47,7 @@ impl Run {
     /// A transaction that was left open by whoever writes there keeps everything after it from being read; that is said
     /// aloud when it has lasted for five minutes.
     pub async fn horizon(&self, source: &PgPool) -> Result<Horizon> {
-        let row: (i64, Option<i64>) = sqlx::query_as(READ)
-            .persistent(false)
-            .fetch_one(source)
-            .await
-            .map_err(|error| LedgerError::Database(DatabaseError::from(error)))?;
+        let row = read(source).await.map_err(|error| LedgerError::Database(DatabaseError::from(error)))?;
         let pinned_for = Duration::from_micros(row.1.unwrap_or_default().unsigned_abs());
         if pinned_for >= PINNED {
             tracing::warn!(
@@ -62,4 +58,12 @@ impl Run {
         }
         Ok(Horizon { below: row.0, pinned_for })
     }
+}
+
+/// In a transaction: behind a pooler two messages outside of one may reach two connections.
+async fn read(source: &PgPool) -> std::result::Result<(i64, Option<i64>), sqlx::Error> {
+    let mut transaction = source.begin().await?;
+    let row = sqlx::query_as(READ).persistent(false).fetch_one(&mut *transaction).await?;
+    transaction.rollback().await?;
+    Ok(row)
 }
