@@ -140,12 +140,14 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
         let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
         self.units.expect_new(is_all_new && entries.is_empty());
+        let raised = &self.units.fence.raised;
+        entry::renew(raised, self.ledger, &arrivals, &entries, &judgement.verdicts).await?;
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
             self.suspect(chunk, &judgement);
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));
         }
-        let mut transaction = self.units.fence.raised.write().await?;
+        let mut transaction = raised.write().await?;
         if !entry::record(&mut transaction, self.ledger, &judge, &arrivals, &entries, &judgement.verdicts)
             .await?
         {
@@ -167,11 +169,14 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let mut reading = raised.destination.database.read().await?;
         let recorded = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
         reading.rollback().await?;
-        let before = chunk.before.clone().unwrap_or_else(|| recorded.clone());
+        // Once it is applied, by this attempt whose answer was lost or by somebody else, what was there before is over.
+        let is_applied = recorded.as_ref().is_some_and(|entry| entry.status == "applied");
+        let before = chunk.before.clone().filter(|_| !is_applied).unwrap_or(recorded);
         if before.as_ref().is_some_and(|entry| judge.is_guilty(entry)) {
             entry::convict(raised, self.ledger, arrival).await?;
         }
         let judgement = judge.judge(&[arrival], before.as_slice(), chunk.unknown)?;
+        entry::renew(raised, self.ledger, &[arrival], before.as_slice(), &judgement.verdicts).await?;
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));

@@ -25,6 +25,7 @@ catalog! {
     UNIT_LEFT = "sql/unit/left.sql",
     UNIT_PAST = "sql/unit/past.sql",
     UNIT_PAST_MANY = "sql/unit/past_many.sql",
+    UNIT_RENEW = "sql/unit/renew.sql",
     UNIT_TRACE = "sql/unit/trace.sql",
     UNIT_UNPARK = "sql/unit/unpark.sql",
     UNIT_UPDATE = "sql/unit/update.sql",

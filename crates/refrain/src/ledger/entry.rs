@@ -8,7 +8,7 @@ use super::{LedgerError, Result, catalog};
 use crate::database::statement::{Bound, Rows};
 use crate::database::{DatabaseError, Transaction, place, retried};
 use refrain_core::content::CONTENT_BYTES_MAX;
-use refrain_core::state::UnitStatus;
+use refrain_core::state::{UnitDecision, UnitStatus};
 
 /// The longest text that is kept of an error.
 const MESSAGE_BYTES_MAX: usize = 4_096;
@@ -79,10 +79,37 @@ async fn update(
         .integers(present.iter().map(|(arrival, _)| arrival.ordinal))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.version)))
         .integers(present.iter().map(|(_, entry)| entry.fingerprint))
+        .integers(present.iter().map(|(_, entry)| entry.ordinal))
         .texts(present.iter().map(|(_, entry)| entry.status.clone()))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)));
     let update = catalog::UNIT_UPDATE.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
     transaction.execute(update.bind(judge.attempt).bind(rows)).await
+}
+
+/// Moves units on in their order whose content is there already. Without it content that came back would keep its first
+/// place, and what was in between would pass for newer.
+pub(super) async fn renew(
+    raised: &Raised,
+    ledger: i64,
+    arrivals: &[&Arrival],
+    entries: &[Entry],
+    verdicts: &[Verdict],
+) -> Result<()> {
+    let places: HashMap<&str, Option<i64>> =
+        entries.iter().map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
+    let known = arrivals.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_known());
+    let later = known.filter(|(arrival, _)| places.get(arrival.key.as_str()) < Some(&arrival.ordinal));
+    let later: Vec<&Arrival> = later.map(|(arrival, _)| *arrival).collect();
+    if later.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = raised.write().await?;
+    let rows = Rows::default()
+        .texts(later.iter().map(|arrival| arrival.key.to_string()))
+        .integers(later.iter().map(|arrival| arrival.fingerprint))
+        .integers(later.iter().map(|arrival| arrival.ordinal));
+    transaction.execute(catalog::UNIT_RENEW.bind(ledger).bind(rows)).await?;
+    Ok(transaction.commit(place!("unit-apply")).await?)
 }
 
 /// What became of the record of a failure.
@@ -109,20 +136,24 @@ pub(super) async fn fail(
     failure: &Failure<'_>,
 ) -> Result<Failed> {
     let Failure { arrival, before, input, message } = failure;
+    // Read before the step that may be done again: a failure whose answer was lost is one failure.
+    let found = match before {
+        Some(entry) => entry.as_ref().cloned(),
+        None => look_up(raised, ledger, arrival).await?,
+    };
+    let recorded = found.map(|entry| entry.recorded(judge));
+    let arriving = arrival.arriving(judge.version);
+    if let UnitDecision::Deduplicated(_) = arriving.decide(recorded.as_ref(), judge.on_change) {
+        return Ok(Failed::AppliedMeanwhile);
+    }
+    let (word, failures) = match arriving.after_failure(recorded.as_ref(), raised.facts.tries).1 {
+        UnitStatus::Failed(failures) => ("failed", failures),
+        UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
+    };
     let recorded = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
-        };
-        let found = find(&mut transaction, ledger, &[arrival]).await?.pop();
-        let entry = before.map_or(found.as_ref(), Option::as_ref);
-        let recorded = entry.map(|entry| entry.recorded(judge));
-        let (_, status) =
-            arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.tries);
-        let (word, failures) = match status {
-            UnitStatus::Parked => ("parked", raised.facts.tries),
-            UnitStatus::Failed(failures) => ("failed", failures),
-            UnitStatus::Applied => return Ok(Ok(0)),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
         let rows = transaction.execute(fail.bind(kept(input)).bind(shortened(message))).await?;
@@ -133,6 +164,14 @@ pub(super) async fn fail(
         0 => Ok(Failed::AppliedMeanwhile),
         _ => Ok(Failed::Recorded),
     }
+}
+
+async fn look_up(raised: &Raised, ledger: i64, arrival: &Arrival) -> Result<Option<Entry>> {
+    let found = retried(|| async {
+        let mut transaction = raised.destination.database.read().await?;
+        find(&mut transaction, ledger, &[arrival]).await
+    });
+    Ok(found.await?.pop())
 }
 
 /// Parks a unit before it is tried. False: it was applied meanwhile.

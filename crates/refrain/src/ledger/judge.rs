@@ -63,6 +63,11 @@ impl Verdict {
     pub(crate) fn is_applied(self) -> bool {
         matches!(self, Verdict::Fresh | Verdict::Changed)
     }
+
+    /// Whether this very content is there.
+    pub(crate) fn is_known(self) -> bool {
+        matches!(self, Verdict::Landed | Verdict::Deduplicated(Reason::AlreadyApplied))
+    }
 }
 
 /// What a batch comes to.
