@@ -29,9 +29,11 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     /// Reads where it stands.
     pub(super) async fn read(raised: &Raised, ledger: i64, name: &str) -> Result<Checkpoint> {
-        let mut transaction = raised.destination.database.read().await?;
-        let standing: Option<Standing> =
-            transaction.fetch_optional(catalog::CHECKPOINT_FIND.bind(ledger).bind(name)).await?;
+        let standing: Option<Standing> = retried(|| async {
+            let mut transaction = raised.destination.database.read().await?;
+            transaction.fetch_optional(catalog::CHECKPOINT_FIND.bind(ledger).bind(name)).await
+        })
+        .await?;
         let position = standing.map(|standing| standing.position);
         Ok(Checkpoint { ledger, name: name.to_owned(), position })
     }

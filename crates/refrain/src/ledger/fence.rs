@@ -168,9 +168,9 @@ pub(crate) async fn open(
     let named = |statement: &'static crate::database::statement::Statement| {
         statement.bind(project.as_str()).bind(job.as_str()).bind(scope.as_str()).bind(window.to_owned())
     };
-    let mut transaction = database.read().await?;
-    let found: Option<(i64,)> = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
-    drop(transaction);
+    let found: Option<(i64,)> =
+        retried(|| async { database.read().await?.fetch_optional(named(&catalog::LEDGER_FIND)).await })
+            .await?;
     if let Some((id,)) = found {
         return Ok(id);
     }

@@ -14,6 +14,7 @@ use super::fence::Fence;
 use super::judge::{Arrival, Judge};
 use super::list::List;
 use super::{Result, catalog};
+use crate::database::retried;
 
 /// How many failed units are read at once. Those that fail again are parked in the end, and make way for the rest.
 const FAILED_MAX: i64 = 1_000;
@@ -157,9 +158,11 @@ impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
     /// have passed them and the source need not show them again. Parked ones are not among them.
     pub async fn failed(&self) -> Result<Vec<T>> {
         let ledger = self.ledger().await?;
-        let mut transaction = self.fence.raised.destination.database.read().await?;
-        let failed = catalog::UNIT_FAILED.bind(ledger).bind(FAILED_MAX);
-        let rows: Vec<(String,)> = transaction.fetch_all(failed).await?;
+        let rows: Vec<(String,)> = retried(|| async {
+            let mut transaction = self.fence.raised.destination.database.read().await?;
+            transaction.fetch_all(catalog::UNIT_FAILED.bind(ledger).bind(FAILED_MAX)).await
+        })
+        .await?;
         rows.iter().map(|(input,)| Ok(serde_json::from_str(input)?)).collect()
     }
 }
