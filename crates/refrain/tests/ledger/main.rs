@@ -34,4 +34,16 @@ macro_rules! both_shops {
     )+};
 }
 
+mod changes;
+mod claims;
+mod company;
+mod conflicts;
+mod cursors;
+mod destinations;
+mod failures;
+mod fences;
+mod horizon;
+mod lost;
+mod many;
 mod units;
+mod watermarks;

@@ -4,13 +4,19 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 
 use refrain::core::{Key, KeyError};
-use refrain::{Applying, Batch, JobError, Ledger, LedgerError, key};
+use refrain::{
+    Applying, Ask, Batch, BatchError, Definition, Ledger, LedgerError, Per, Refrain, Run, UnitRecord, Units,
+    key,
+};
 use serde::{Deserialize, Serialize};
-use sqlx::{Pool, Postgres, Sqlite};
+use sqlx::pool::PoolOptions;
+use sqlx::{ConnectOptions, Connection, Executor, Pool, Postgres, Sqlite};
 
 use crate::support::TestDatabase;
+use crate::support::work::{job, line};
 
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
 
@@ -37,15 +43,28 @@ pub(crate) fn key_of(invoice: &Invoice) -> Result<Key, KeyError> {
 
 /// What a shop needs of its database.
 pub(crate) trait Backend: refrain::Backend {
+    const IS_SQLITE: bool;
     /// Writes an invoice. A total below zero is against the rules of the table.
     fn write<'a>(connection: &'a mut Self::Connection, invoice: &'a Invoice) -> Answer<'a, ()>;
     fn numbers<'a>(pool: &'a Pool<Self>, query: &'static str) -> Answer<'a, Vec<i64>>;
     fn execute<'a>(pool: &'a Pool<Self>, statement: &'static str) -> Answer<'a, u64>;
+    /// Runs a statement with a number, in a transaction.
+    fn tell<'a>(
+        connection: &'a mut Self::Connection,
+        statement: &'static str,
+        number: i64,
+    ) -> Answer<'a, u64>;
+    /// More connections to the same database, for many who come at once.
+    fn crowd<'a>(pool: &'a Pool<Self>) -> Answer<'a, Pool<Self>>;
+    /// Does this on a connection of its own, while the caller stands still.
+    fn meanwhile(pool: &Pool<Self>, statement: &'static str);
 }
 
 macro_rules! shops {
-    ($($database:ty),+) => {$(
+    ($($database:ty, $is_sqlite:literal;)+) => {$(
         impl Backend for $database {
+            const IS_SQLITE: bool = $is_sqlite;
+
             fn write<'a>(connection: &'a mut Self::Connection, invoice: &'a Invoice) -> Answer<'a, ()> {
                 Box::pin(async move {
                     let write = "insert into invoices (id, total, writes) values ($1, $2, 1)
@@ -62,11 +81,43 @@ macro_rules! shops {
             fn execute<'a>(pool: &'a Pool<Self>, statement: &'static str) -> Answer<'a, u64> {
                 Box::pin(async move { Ok(sqlx::query(statement).execute(pool).await?.rows_affected()) })
             }
+
+            fn tell<'a>(
+                connection: &'a mut Self::Connection,
+                statement: &'static str,
+                number: i64,
+            ) -> Answer<'a, u64> {
+                Box::pin(async move {
+                    Ok(sqlx::query(statement).bind(number).execute(connection).await?.rows_affected())
+                })
+            }
+
+            fn crowd<'a>(pool: &'a Pool<Self>) -> Answer<'a, Pool<Self>> {
+                Box::pin(async {
+                    let options = (*pool.connect_options()).clone();
+                    PoolOptions::new().max_connections(16).connect_with(options).await
+                })
+            }
+
+            fn meanwhile(pool: &Pool<Self>, statement: &'static str) {
+                let options = pool.connect_options();
+                let elsewhere = std::thread::spawn(move || {
+                    tokio::runtime::Runtime::new().unwrap().block_on(async {
+                        let mut connection = options.connect().await.unwrap();
+                        connection.execute(statement).await.unwrap();
+                        connection.close().await.unwrap();
+                    });
+                });
+                elsewhere.join().unwrap();
+            }
         }
     )+};
 }
 
-shops!(Sqlite, Postgres);
+shops! {
+    Sqlite, true;
+    Postgres, false;
+}
 
 /// A shop, and the store that runs its jobs.
 pub(crate) struct Shop<DB: Backend> {
@@ -96,6 +147,12 @@ impl Shop<Postgres> {
 }
 
 impl<DB: Backend> Shop<DB> {
+    /// A shop that another process has opened; what it has beside its pool is of no use.
+    pub(crate) async fn at(url: &str) -> Shop<DB> {
+        let pool = PoolOptions::new().max_connections(1).connect(url).await.unwrap();
+        Shop { pool, database: TestDatabase::sqlite().await, store: TestDatabase::sqlite().await }
+    }
+
     async fn opened(self) -> Self {
         Ledger::migrate(&self.pool).await.unwrap();
         DB::execute(&self.pool, TABLE).await.unwrap();
@@ -145,7 +202,103 @@ pub(crate) async fn write_all<DB: Backend>(
     Ok(())
 }
 
-/// What a job says of the ledger's errors.
-pub(crate) fn said(error: LedgerError) -> JobError {
-    error.into()
+/// An error of a batch before which something happens: after the batch was rolled back, before that is written down.
+pub(crate) struct After(Box<dyn FnOnce() + Send>);
+
+impl After {
+    pub(crate) fn this<DB: Backend>(pool: &Pool<DB>, statement: &'static str) -> After {
+        let pool = pool.clone();
+        After(Box::new(move || DB::meanwhile(&pool, statement)))
+    }
+}
+
+impl From<After> for BatchError {
+    fn from(after: After) -> BatchError {
+        (after.0)();
+        BatchError::new("it cannot be written")
+    }
+}
+
+/// What a source shows; a test may have it show something else.
+#[derive(Clone, Default)]
+pub(crate) struct Source(Arc<Mutex<Vec<Invoice>>>);
+
+impl Source {
+    pub(crate) fn of(invoices: Vec<Invoice>) -> Source {
+        let source = Source::default();
+        source.shows(invoices);
+        source
+    }
+
+    pub(crate) fn shows(&self, invoices: Vec<Invoice>) {
+        *self.0.lock().unwrap() = invoices;
+    }
+
+    pub(crate) fn all(&self) -> Vec<Invoice> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+pub(crate) type Rules<DB> = fn(Units<DB, Invoice>) -> Units<DB, Invoice>;
+
+/// A job of the shop.
+pub(crate) fn work<DB: Backend, F>(
+    shop: &Shop<DB>,
+    name: &str,
+    work: impl Fn(Run, Pool<DB>) -> F + Send + Sync + 'static,
+) -> Definition
+where
+    F: Future<Output = Result<(), LedgerError>> + Send + 'static,
+{
+    let pool = shop.pool.clone();
+    job(name, move |run| {
+        let attempt = work(run, pool.clone());
+        async move { Ok(attempt.await?) }
+    })
+}
+
+/// The job `sync`, which brings into the shop what failed before and what the source shows.
+pub(crate) fn sync<DB: Backend>(shop: &Shop<DB>, source: &Source, per: Per, rules: Rules<DB>) -> Definition {
+    let source = source.clone();
+    work(shop, "sync", move |run, pool| {
+        let source = source.clone();
+        async move {
+            let units = rules(run.fence(&pool).await?.units(per, key_of));
+            for invoices in [units.failed().await?, source.all()] {
+                write_all(units.apply(&invoices).await?).await?;
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Asks once for a run of the shop. Gives how it stands: `monday done 1`.
+pub(crate) async fn ran(refrain: &Refrain, run: &str) -> String {
+    line(&refrain.run(run, Ask::Once).await.unwrap().run)
+}
+
+/// What the last attempt of a run saw: processed, skipped, deduplicated, failed.
+pub(crate) async fn counts(refrain: &Refrain, run: &str) -> [u64; 4] {
+    let run = crate::support::work::shown(refrain, run).await;
+    let counts = refrain.units(&run).await.unwrap().last().unwrap().counts;
+    [counts.processed, counts.skipped, counts.deduplicated, counts.failed]
+}
+
+/// Its dedupes, as `stale 2 invoice:1 invoice:7`, and with a question mark those that are suspects.
+pub(crate) async fn dedupes(refrain: &Refrain, run: &str) -> Vec<String> {
+    let run = crate::support::work::shown(refrain, run).await;
+    let last = refrain.units(&run).await.unwrap().pop().unwrap();
+    let told = last.dedupes.iter().map(|dedupes| {
+        let doubt = if dedupes.is_suspect() { "?" } else { "" };
+        format!("{}{doubt} {} {}", dedupes.reason, dedupes.count, dedupes.keys.join(" "))
+    });
+    told.collect()
+}
+
+/// What the ledger of the job `sync` has under a key; it must be one record.
+pub(crate) async fn traced<DB: Backend>(shop: &Shop<DB>, key: Key) -> UnitRecord {
+    let ledger = Ledger::open(&shop.pool, "shop", "sync").await.unwrap();
+    let mut records = ledger.trace(&key).await.unwrap();
+    assert_eq!(records.len(), 1, "{records:?}");
+    records.remove(0)
 }

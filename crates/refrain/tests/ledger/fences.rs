@@ -1,0 +1,266 @@
+//! Fences: once a newer attempt has begun, nothing of an older one is written any more, however far it was.
+//!
+//! An older attempt is held at a gate, its run is taken from it in the store, and another engine does the newer one.
+
+use std::time::Duration;
+
+use refrain::{Definition, LedgerError, Per, Refrain, Settings};
+use sqlx::{Pool, Postgres};
+
+use crate::shop::{After, Backend, Shop, counts, invoices, key_of, ran, work, write, write_all};
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::work::{Gate, SETTINGS, Seen, open_with};
+
+/// A worker that is not taken for dead because the machine is slow, nor a transaction for forgotten.
+pub(crate) const PATIENT: Settings = Settings { lease: Duration::from_mins(1), ..SETTINGS };
+
+/// A run that is under way is to be done by the next attempt, whatever the present one thinks.
+pub(crate) async fn take_over(store: &TestDatabase, key: &str) {
+    let run = format!("run = (select id from refrain_runs where key = '{key}')");
+    let taken = format!(
+        "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+            select run, 0, line, attempt + 1, 0, 0, lane from refrain_queue where {run};
+        delete from refrain_queue where {run}"
+    );
+    store.store(&taken).await;
+}
+
+/// What an attempt was told by the ledger.
+fn told<T>(seen: &Seen, went: &Result<T, LedgerError>) {
+    seen.push(match went {
+        Ok(_) => "written".to_owned(),
+        Err(LedgerError::Fenced { attempt }) => format!("{attempt} is fenced"),
+        Err(error) => error.to_string(),
+    });
+}
+
+/// Two attempts of one run: the first is held at a gate, then the second is done from end to end, then the first goes on.
+async fn overtaken<DB: Backend>(shop: &Shop<DB>, gate: &Gate, job: impl Fn() -> Definition) -> [Refrain; 2] {
+    let (old, new) =
+        (open_with(&shop.store, PATIENT, [job()]).await, open_with(&shop.store, PATIENT, [job()]).await);
+    let first = tokio::spawn({
+        let old = old.clone();
+        async move { ran(&old, "sync#monday").await }
+    });
+    gate.have_begun(1).await;
+    take_over(&shop.store, "monday").await;
+    assert_eq!(ran(&new, "sync#monday").await, "monday done 2");
+    gate.let_through(1);
+    first.await.unwrap();
+    assert_eq!(ran(&new, "sync#monday").await, "monday done 2", "the word of the first counts for nothing");
+    [old, new]
+}
+
+/// A job whose first attempt waits at the gate before it applies anything, and has seen more than any later one.
+fn late<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
+    let (gate, seen) = (gate.clone(), seen.clone());
+    work(shop, "sync", move |run, pool| {
+        let (gate, seen) = (gate.clone(), seen.clone());
+        async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            if run.attempt() == 1 {
+                gate.pass().await;
+            }
+            let list = invoices(if run.attempt() == 1 { 5 } else { 3 });
+            let went = write_all(units.apply(&list).await?).await;
+            told(&seen, &went);
+            went
+        }
+    })
+}
+
+async fn height<DB: Backend>(shop: &Shop<DB>) -> Vec<i64> {
+    shop.database
+        .store_numbers("select cast(attempt as bigint) from refrain_fences where run = 'monday'")
+        .await
+}
+
+both_shops! {
+    async fn i5_an_older_attempt_applies_nothing_once_a_newer_one_has_begun(shop) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        overtaken(&shop, &gate, || late(&shop, &gate, &seen)).await;
+        assert_eq!(seen.all(), ["written", "1 is fenced"]);
+        assert_eq!(shop.writes().await, [1, 1, 1]);
+    }
+
+    async fn i5_an_older_attempt_records_no_failure_once_a_newer_one_has_begun(shop) {
+        let seen = Seen::default();
+        let told_by = seen.clone();
+        let failing = work(&shop, "sync", move |run, pool| {
+            let seen = told_by.clone();
+            async move {
+                let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+                let list = invoices(1);
+                let mut batches = units.apply(&list).await?;
+                let batch = batches.next().await?.unwrap();
+                let went = batch.settle(Err::<(), _>(After::this(&pool, raised::<DB>()))).await;
+                told(&seen, &went);
+                Ok(())
+            }
+        });
+        let refrain = open_with(&shop.store, PATIENT, [failing]).await;
+        assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
+        assert_eq!(seen.all(), ["1 is fenced"]);
+        assert_eq!(shop.database.store_numbers("select count(*) from refrain_units").await, [0]);
+    }
+
+    async fn i5_an_older_attempt_moves_no_checkpoint_once_a_newer_one_has_begun(shop) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let paging = || {
+            let (gate, seen) = (gate.clone(), seen.clone());
+            work(&shop, "sync", move |run, pool| {
+                let (gate, seen) = (gate.clone(), seen.clone());
+                async move {
+                    let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+                    let mut pages = units.cursor("billing").await?;
+                    let next = format!("after {}", run.attempt());
+                    let read = |_| async { Ok::<_, LedgerError>(refrain::Fetched { units: invoices(3), next: Some(next) }) };
+                    let page = pages.next(read).await?.unwrap();
+                    write_all(page.apply()).await?;
+                    if run.attempt() == 1 {
+                        gate.pass().await;
+                    }
+                    told(&seen, &page.done().await);
+                    Ok(())
+                }
+            })
+        };
+        overtaken(&shop, &gate, paging).await;
+        assert_eq!(seen.all(), ["written", "1 is fenced"]);
+        assert_eq!(shop.database.store_texts("select position from refrain_checkpoints").await, ["after 2"]);
+        assert_eq!(shop.writes().await, [1, 1, 1]);
+    }
+
+    async fn i5_an_older_attempt_ends_no_step_once_a_newer_one_has_begun(shop) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let stepping = || {
+            let (gate, seen) = (gate.clone(), seen.clone());
+            work(&shop, "sync", move |run, _| {
+                let (gate, seen) = (gate.clone(), seen.clone());
+                async move {
+                    let step = run.step("download").await?.unwrap();
+                    if run.attempt() == 1 {
+                        gate.pass().await;
+                    }
+                    told(&seen, &step.done().await);
+                    Ok(())
+                }
+            })
+        };
+        overtaken(&shop, &gate, stepping).await;
+        assert_eq!(seen.all(), ["written", "1 is fenced"]);
+    }
+
+    async fn i6_a_fence_is_raised_again_without_harm_and_never_lowered(shop) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let raising = || {
+            let (gate, seen) = (gate.clone(), seen.clone());
+            work(&shop, "sync", move |run, pool| {
+                let (gate, seen) = (gate.clone(), seen.clone());
+                async move {
+                    // Twice, as after an answer that was lost.
+                    let (one, two) = (run.fence(&pool).await?, run.fence(&pool).await?);
+                    if run.attempt() == 1 {
+                        gate.pass().await;
+                        told(&seen, &run.fence(&pool).await);
+                    }
+                    for fence in [one, two] {
+                        let units = fence.units(Per::Ever, key_of);
+                        let list = invoices(if run.attempt() == 1 { 3 } else { 2 });
+                        told(&seen, &write_all(units.apply(&list).await?).await);
+                    }
+                    Ok(())
+                }
+            })
+        };
+        let [_, new] = overtaken(&shop, &gate, raising).await;
+        assert_eq!(seen.all(), ["written", "written", "1 is fenced", "1 is fenced", "1 is fenced"]);
+        assert_eq!((height(&shop).await, shop.writes().await), (vec![2], vec![1, 1]));
+        assert_eq!(counts(&new, "sync#monday").await, [2, 0, 2, 0]);
+    }
+
+    async fn the_fence_of_a_run_is_nobody_elses(shop) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let job = || late(&shop, &gate, &seen);
+        let [_, new] = overtaken(&shop, &gate, job).await;
+        let other = tokio::spawn(async move { ran(&new, "sync#tuesday").await });
+        gate.have_begun(1).await;
+        gate.let_through(1);
+        assert_eq!(other.await.unwrap(), "tuesday done 1");
+        assert_eq!(seen.all(), ["written", "1 is fenced", "written"]);
+    }
+}
+
+/// Somebody has raised every fence.
+fn raised<DB: Backend>() -> &'static str {
+    if DB::IS_SQLITE {
+        "update refrain_fences set attempt = 2"
+    } else {
+        "update refrain.fences set attempt = 2"
+    }
+}
+
+/// An attempt that has a batch open, in which a row is written, when the next one begins. What becomes of the batch is
+/// what the story says.
+async fn with_a_batch_open(goes_well: bool) -> (Shop<Postgres>, Vec<String>, [u64; 4]) {
+    let shop = Shop::on_a_server().await;
+    let (gate, seen) = (Gate::closed(), Seen::default());
+    let job = || {
+        let (gate, seen) = (gate.clone(), seen.clone());
+        work(&shop, "sync", move |run, pool: Pool<Postgres>| {
+            let (gate, seen) = (gate.clone(), seen.clone());
+            async move {
+                let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+                let list = invoices(1);
+                let mut batches = units.apply(&list).await?;
+                while let Some(mut batch) = batches.next().await? {
+                    let mut went = write(&mut batch).await;
+                    if run.attempt() == 1 {
+                        gate.pass().await;
+                        went = if goes_well { went } else { Err(sqlx::Error::RowNotFound) };
+                    }
+                    let settled = batch.settle(went).await;
+                    told(&seen, &settled);
+                    settled?;
+                }
+                Ok(())
+            }
+        })
+    };
+    let (old, new) =
+        (open_with(&shop.store, PATIENT, [job()]).await, open_with(&shop.store, PATIENT, [job()]).await);
+    let first = tokio::spawn(async move { ran(&old, "sync#monday").await });
+    gate.have_begun(1).await;
+    take_over(&shop.store, "monday").await;
+    let second = tokio::spawn({
+        let new = new.clone();
+        async move { ran(&new, "sync#monday").await }
+    });
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+        and datname = current_database() and query like 'insert into refrain.fences%'";
+    eventually("the newer attempt waits at the fence", DEADLINE, async || shop.numbers(waiting).await == [1])
+        .await;
+    assert_eq!(shop.writes().await, Vec::<i64>::new());
+    gate.let_through(1);
+    first.await.unwrap();
+    assert_eq!(second.await.unwrap(), "monday done 2");
+    let counted = counts(&new, "sync#monday").await;
+    (shop, seen.all(), counted)
+}
+
+#[tokio::test]
+async fn f11_a_batch_that_was_open_when_the_fence_was_raised_is_written_before_and_only_then() {
+    let (shop, seen, counted) = with_a_batch_open(true).await;
+    assert_eq!((seen, counted), (vec!["written".to_owned()], [0, 0, 1, 0]));
+    assert_eq!(shop.writes().await, [1]);
+}
+
+#[tokio::test]
+async fn f11_a_batch_that_was_open_when_the_fence_was_raised_and_failed_is_written_after_and_only_then() {
+    let (shop, seen, counted) = with_a_batch_open(false).await;
+    // Whether its failure was written down before the fence was raised or refused after it is the server's to say.
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert_eq!(counted, [1, 0, 0, 0]);
+    assert_eq!(shop.writes().await, [1]);
+}

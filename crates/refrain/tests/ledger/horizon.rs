@@ -1,0 +1,238 @@
+//! The horizon of a PostgreSQL source: writers commit in another order than they drew their numbers, and nothing is missed.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use refrain::core::random::{Random, SeededRandom};
+use refrain::{Definition, Fetched, Horizon, LedgerError, Per, Run, key};
+use serde::Serialize;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres};
+use tokio::task::JoinSet;
+
+use crate::shop::{Shop, ran, work};
+use crate::support::TestDatabase;
+use crate::support::work::open;
+
+const WRITERS: u64 = 64;
+const EVENTS: u64 = 8;
+/// How often chance has to show that the other reader misses something.
+const ROUNDS: u64 = 8;
+
+#[derive(Serialize)]
+struct Event {
+    id: i64,
+    changed_in: i64,
+}
+
+const TABLE: &str = "create table events (
+        id bigint generated always as identity primary key,
+        writer bigint not null,
+        changed_in xid8 not null default pg_current_xact_id()
+    );
+    create index on events (changed_in, id)";
+
+/// Every writer inserts one row after another, and commits each of them when it has waited for a moment.
+async fn write_events(pool: &PgPool, seed: u64) {
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let (pool, mut random) = (pool.clone(), SeededRandom::new(seed * WRITERS + writer));
+        writers.spawn(async move {
+            for _ in 0..EVENTS {
+                let wait = random.next_u64() % 40;
+                let write = format!(
+                    "begin; insert into events (writer) values ({writer}); select pg_sleep(0.{wait:03}); commit"
+                );
+                pool.execute(AssertSqlSafe(write)).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+}
+
+/// What a reader does: the next events after a position.
+#[derive(Clone, Copy)]
+enum Reader {
+    ByHorizon,
+    ById,
+}
+
+impl Reader {
+    async fn read(self, run: &Run, pool: &PgPool, at: Option<String>) -> Result<Fetched<Event>, LedgerError> {
+        let (xid, id) = at.as_deref().and_then(|at| at.split_once(' ')).unwrap_or(("0", "0"));
+        let (xid, id): (i64, i64) = (xid.parse().unwrap(), id.parse().unwrap());
+        let columns = "select id, cast(cast(changed_in as text) as bigint) from events";
+        let rows: Vec<(i64, i64)> = match self {
+            Reader::ByHorizon => {
+                let horizon = run.horizon(pool).await?;
+                let read = format!(
+                    "{columns} where changed_in < cast(cast($3 as text) as xid8)
+                         and (changed_in, id) > (cast(cast($1 as text) as xid8), $2)
+                     order by changed_in, id limit 500"
+                );
+                let read = sqlx::query_as(AssertSqlSafe(read)).bind(xid).bind(id).bind(horizon.below());
+                read.fetch_all(pool).await.unwrap()
+            }
+            Reader::ById => {
+                let read = format!("{columns} where id > $1 order by id limit 500");
+                sqlx::query_as(AssertSqlSafe(read)).bind(id).fetch_all(pool).await.unwrap()
+            }
+        };
+        let next = rows.last().map(|(id, xid)| format!("{xid} {id}"));
+        let units = rows.into_iter().map(|(id, changed_in)| Event { id, changed_in }).collect();
+        Ok(Fetched { units, next })
+    }
+
+    /// Reads until there will be no more.
+    fn job(self, shop: &Shop<Postgres>, name: &str, is_over: &Arc<AtomicBool>) -> Definition {
+        let is_over = is_over.clone();
+        work(shop, name, move |run, pool| {
+            let is_over = is_over.clone();
+            async move {
+                let units = run.fence(&pool).await?.units(Per::Ever, |event: &Event| key!("event", event.id));
+                loop {
+                    let was_over = is_over.load(Ordering::SeqCst);
+                    let mut pages = units.cursor("events").await?;
+                    let mut read = 0;
+                    while let Some(page) = pages.next(|at| self.read(&run, &pool, at)).await? {
+                        read += page.units().len();
+                        let mut batches = page.apply();
+                        while let Some(batch) = batches.next().await? {
+                            batch.settle(Ok::<_, LedgerError>(())).await?;
+                        }
+                        page.done().await?;
+                    }
+                    if was_over && read == 0 {
+                        return Ok(());
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// How many events two readers have missed: one that goes by the horizon, one by the number alone.
+async fn missed(seed: u64) -> [i64; 2] {
+    let shop = Shop::on_a_server().await;
+    shop.pool.execute(TABLE).await.unwrap();
+    let options = (*shop.pool.connect_options()).clone();
+    let writers = PgPoolOptions::new().max_connections(64).connect_with(options).await.unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let jobs =
+        [Reader::ByHorizon.job(&shop, "by-horizon", &is_over), Reader::ById.job(&shop, "by-id", &is_over)];
+    let refrain = open(&shop.store, jobs).await;
+    let readers = ["by-horizon#all", "by-id#all"].map(|run| {
+        let refrain = refrain.clone();
+        tokio::spawn(async move { ran(&refrain, run).await })
+    });
+    write_events(&writers, seed).await;
+    is_over.store(true, Ordering::SeqCst);
+    for reader in readers {
+        assert_eq!(reader.await.unwrap(), "all done 1");
+    }
+    writers.close().await;
+    let written = shop.numbers("select count(*) from events").await[0];
+    assert_eq!(written, i64::try_from(WRITERS * EVENTS).unwrap());
+    let mut missed = [written, written];
+    for (job, missed) in ["by-horizon", "by-id"].into_iter().zip(&mut missed) {
+        let read = format!(
+            "select count(*) from refrain_units as units join refrain_ledgers as ledgers
+                on ledgers.id = units.ledger where ledgers.job = '{job}'"
+        );
+        *missed -= shop.database.store_numbers(&read).await[0];
+    }
+    missed
+}
+
+#[tokio::test]
+async fn f30_of_64_writers_who_commit_out_of_order_no_row_is_missed() {
+    for seed in 0..ROUNDS {
+        let [by_horizon, by_id] = missed(seed).await;
+        assert_eq!(by_horizon, 0, "seed {seed}");
+        if by_id > 0 {
+            return;
+        }
+    }
+    panic!("a reader by number alone missed nothing either: this story cannot fail");
+}
+
+/// Asks for the horizon in a run.
+async fn horizons(
+    shop: &Shop<Postgres>,
+    key: &str,
+    pool: PgPool,
+    times: usize,
+) -> Result<Vec<Horizon>, String> {
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let asking = work(shop, "asking", move |run, _| {
+        let (pool, sender) = (pool.clone(), sender.clone());
+        async move {
+            for _ in 0..times {
+                let _ = sender.send(run.horizon(&pool).await.map_err(|error| error.to_string()));
+            }
+            ready(Ok(())).await
+        }
+    });
+    let refrain = open(&shop.store, [asking]).await;
+    ran(&refrain, &format!("asking#{key}")).await;
+    let mut horizons = Vec::new();
+    while let Ok(horizon) = receiver.try_recv() {
+        horizons.push(horizon?);
+    }
+    refrain.close().await;
+    Ok(horizons)
+}
+
+/// A writer that has drawn its number and goes on no further, in this database or in another one of the server.
+async fn pins(writer: &PgPool) {
+    let shop = Shop::on_a_server().await;
+    let mut transaction = writer.begin().await.unwrap();
+    let number = "select cast(cast(pg_current_xact_id() as text) as bigint)";
+    let number: i64 = sqlx::query_scalar(number).fetch_one(&mut *transaction).await.unwrap();
+    let began = Instant::now();
+    let mut longest = Duration::ZERO;
+    for key in ["one", "two"] {
+        let at_least = began.elapsed();
+        let horizon = horizons(&shop, key, shop.pool.clone(), 1).await.unwrap()[0];
+        assert!(horizon.below() <= number, "{horizon:?} passes {number}");
+        assert!(
+            horizon.pinned_for() >= at_least && horizon.pinned_for() > longest,
+            "{horizon:?} {at_least:?}"
+        );
+        longest = horizon.pinned_for();
+    }
+    transaction.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn f30_a_writer_that_was_left_open_pins_the_horizon_and_that_is_said() {
+    let source = TestDatabase::postgres().await;
+    let TestDatabase::Postgres { pool, .. } = &source else { unreachable!() };
+    pins(pool).await;
+}
+
+#[tokio::test]
+async fn f44_the_horizon_is_read_behind_a_pooler_too() {
+    let shop = Shop::on_a_server().await;
+    let pooled = TestDatabase::pgbouncer().await;
+    let pool = PgPoolOptions::new().max_connections(8).connect(&pooled.url()).await.unwrap();
+    let mut asking = JoinSet::new();
+    // Transactions of others keep connections of the server busy, so that each statement gets another one.
+    for task in 0..4 {
+        let pool = pool.clone();
+        asking.spawn(async move {
+            for _ in 0..100 {
+                let mut transaction = pool.begin().await.unwrap();
+                let query = sqlx::query("select pg_sleep(0.001)").persistent(false);
+                query.execute(&mut *transaction).await.unwrap();
+                transaction.commit().await.unwrap();
+            }
+            task
+        });
+    }
+    let horizons = horizons(&shop, "pooled", pool.clone(), 300).await.unwrap();
+    assert_eq!((horizons.len(), asking.join_all().await.len()), (300, 4));
+    pool.close().await;
+}
