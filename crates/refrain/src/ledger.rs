@@ -23,6 +23,7 @@ mod error;
 pub(crate) mod fence;
 mod horizon;
 mod judge;
+pub(crate) mod ledgers;
 pub(crate) mod migrate;
 mod page;
 mod step;

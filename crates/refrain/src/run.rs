@@ -7,9 +7,10 @@ use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
 
 use crate::ledger::apply::BATCH;
-use crate::ledger::claims::{Claims, Ledgers};
+use crate::ledger::claims::Claims;
 use crate::ledger::destination::{Destinations, attach};
 use crate::ledger::fence::{Facts, Raised, raise};
+use crate::ledger::ledgers::Ledgers;
 use crate::ledger::tally::Tally;
 use crate::ledger::touched::Touched;
 use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};

@@ -12,7 +12,7 @@ use sqlx::Pool;
 use super::backend::Backend;
 use super::claims::{Claims, Wish};
 use super::destination::{Destination, attach};
-use super::fence::open;
+use super::ledgers::Book;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::store::instant;
 
@@ -125,7 +125,9 @@ impl<DB: Backend> Ledger<DB> {
     pub async fn open(pool: &Pool<DB>, project: &str, name: &str) -> Result<Ledger<DB>> {
         let (project, name) = (ProjectName::parse(project)?, JobName::parse(name)?);
         let destination = attach(DB::database(pool, IDLE), &project, None).await?;
-        let id = open(&destination.database, &project, &name, &Scope::default(), "").await?;
+        let (scope, window) = (Scope::default(), String::new());
+        let book = Book { project: project.clone(), job: name.clone(), scope, window };
+        let id = destination.ledgers.find(&destination.database, book).await?;
         let claims = Claims::new(destination.database.clone(), project.clone());
         Ok(Ledger { destination, project, name, id, claims, database: PhantomData })
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
 
+use super::ledgers::Ledgers;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::database::{Database, DatabaseError, place, retried};
 
@@ -17,6 +18,7 @@ pub(crate) struct Destination {
     pub(crate) database: Database,
     /// What it is called: the same for everyone who opens it, and another one for every database.
     pub(crate) id: Arc<str>,
+    pub(crate) ledgers: Ledgers,
 }
 
 /// The databases that this process has met, by their pools.
@@ -68,7 +70,7 @@ pub(crate) async fn attach(
         (Some(theirs), Some(ours)) if theirs != ours => {
             Err(LedgerError::OtherStore { project: project.to_string() })
         }
-        _ => Ok(Destination { database, id: owner.destination.into() }),
+        _ => Ok(Destination { database, id: owner.destination.into(), ledgers: Ledgers::default() }),
     }
 }
 
