@@ -199,10 +199,13 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         let mut transaction = raised.write().await?;
         let blamed = entry::find(&mut transaction, self.ledger, &[arrival]).await?;
-        if !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
-            .await?
+        // What was judged is what was there before the blame; it counts only while the blame is all that came since.
+        if !blamed.iter().any(|entry| judge.is_on_trial(entry))
+            || !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
+                .await?
         {
             transaction.rollback().await?;
+            chunk.before = None;
             return Ok(None);
         }
         transaction.hand_over().await?;
