@@ -27,7 +27,7 @@ use sqlx::{Pool, Postgres, Sqlite};
 use crate::{appears, directory, note, variable};
 
 const INVOICES: i64 = 12;
-const PAGE: i64 = 4;
+const PAGE: usize = 4;
 const TABLE: &str = "create table if not exists invoices
     (id bigint primary key, total bigint not null, writes bigint not null)";
 const UPSERT: &str = "insert into invoices (id, total, writes) values ($1, $2, 1)
@@ -123,7 +123,7 @@ impl<DB: Shop> Sync<DB> {
         let units = self.units(run).await?;
         let source = std::fs::read_to_string(directory().join("source")).unwrap();
         let invoices = [Invoice { id: 1, total: source.trim().parse().unwrap() }];
-        note("read", run);
+        println!("read {}#{} {}", run.job(), run.key(), run.attempt());
         appears(&directory().join(format!("gate-{}-{}", run.key(), run.attempt()))).await;
         self.apply(run, units.apply(&invoices).await?).await
     }
@@ -159,8 +159,8 @@ fn is_refused(invoice: &Invoice, run: &Run) -> bool {
 async fn read(at: Option<String>) -> Result<Fetched<Invoice>, LedgerError> {
     let from: i64 = at.map_or(1, |at| at.parse().unwrap());
     let units: Vec<Invoice> =
-        (from..=INVOICES).take(4).map(|id| Invoice { id, total: id * 10 }).collect();
-    let next = (!units.is_empty()).then(|| (from + PAGE).to_string());
+        (from..=INVOICES).take(PAGE).map(|id| Invoice { id, total: id * 10 }).collect();
+    let next = (!units.is_empty()).then(|| (from + units.len() as i64).to_string());
     Ok(Fetched { units, next })
 }
 

@@ -18,6 +18,7 @@ mod lanes;
 mod poison;
 mod server;
 mod stopping;
+mod units;
 mod weakened;
 mod windows;
 mod world;
