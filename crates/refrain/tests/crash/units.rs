@@ -20,8 +20,9 @@ pub(crate) async fn written_late(
 ) -> Vec<String> {
     world.done(&["enqueue", "sync", "stale-", "1"], &[]).await;
     std::fs::write(world.path("source"), "1").unwrap();
-    // Its lease is long: it hears of nothing, and only the fence is left.
-    let mut older = world.probe(&["serve"], &[older, &[("PROBE_LEASE", "60000")]].concat());
+    // Its lease is long, so it hears of nothing, and it has room for no other: only the fence is left.
+    let alone = [("PROBE_LEASE", "60000"), ("PROBE_SLOTS", "1")];
+    let mut older = world.probe(&["serve"], &[older, &alone[..]].concat());
     older.wait_for_line("read sync#stale-0 1").await;
     world.take_over("stale-0", 0).await;
     std::fs::write(world.path("source"), "2").unwrap();
