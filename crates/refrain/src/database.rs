@@ -31,7 +31,7 @@ pub use error::DatabaseError;
 use refrain_core::random::{SystemRandom, duration_up_to};
 use statement::Bound;
 
-use crate::failpoint;
+use crate::failpoint::{self, Guarded};
 
 type Result<T> = std::result::Result<T, DatabaseError>;
 
@@ -63,9 +63,9 @@ pub enum Database {
 /// A transaction; dropped without [`commit`](Self::commit), nothing happened.
 pub enum Transaction {
     /// In a file.
-    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Sqlite(sqlx::Transaction<'static, Sqlite>, Guarded),
     /// On a server, and whether statements stay prepared there.
-    Postgres(sqlx::Transaction<'static, Postgres>, bool),
+    Postgres(sqlx::Transaction<'static, Postgres>, bool, Guarded),
 }
 
 /// A commit by name, for tests that kill the process before or after it, or lose its answer.
@@ -120,11 +120,11 @@ impl Database {
     pub(crate) async fn write(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { writer, .. } => {
-                Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
+                Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
                 let begin = AssertSqlSafe(Arc::clone(&begin.write));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent, failpoint::guarded()))
             }
         }
     }
@@ -132,10 +132,12 @@ impl Database {
     /// A transaction that only reads, beside any writer.
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
-            Database::Sqlite { readers, .. } => Ok(Transaction::Sqlite(readers.begin().await?)),
+            Database::Sqlite { readers, .. } => {
+                Ok(Transaction::Sqlite(readers.begin().await?, Guarded::default()))
+            }
             Database::Postgres { pool, persistent, begin } => {
                 let begin = AssertSqlSafe(Arc::clone(&begin.read));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent, Guarded::default()))
             }
         }
     }
@@ -146,7 +148,7 @@ impl Database {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, begin } => {
                 let begin = AssertSqlSafe(Arc::clone(&begin.read_at_once));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent, Guarded::default()))
             }
         }
     }
@@ -156,7 +158,8 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, .. } => {
-                Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN_SNAPSHOT).await?, *persistent))
+                let begun = pool.begin_with(postgres::BEGIN_SNAPSHOT).await?;
+                Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
     }
@@ -184,8 +187,8 @@ impl Transaction {
     /// Its connection, for statements.
     pub(crate) fn connection(&mut self) -> Connection<'_> {
         match self {
-            Transaction::Sqlite(inner) => Connection::Sqlite(&mut **inner),
-            Transaction::Postgres(inner, persistent) => Connection::Postgres(&mut **inner, *persistent),
+            Transaction::Sqlite(inner, _) => Connection::Sqlite(&mut **inner),
+            Transaction::Postgres(inner, persistent, _) => Connection::Postgres(&mut **inner, *persistent),
         }
     }
 
@@ -207,8 +210,8 @@ impl Transaction {
     /// Runs a text of several statements that takes no arguments: a migration.
     pub(crate) async fn script(&mut self, text: &'static str) -> Result<()> {
         match self {
-            Transaction::Sqlite(inner) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
-            Transaction::Postgres(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
+            Transaction::Sqlite(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
+            Transaction::Postgres(inner, ..) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
         }
         Ok(())
     }
@@ -217,8 +220,8 @@ impl Transaction {
     /// back and says so in a word that the driver does not read.
     pub(crate) async fn is_sound(&mut self) -> Result<()> {
         match self {
-            Transaction::Sqlite(_) => Ok(()),
-            Transaction::Postgres(inner, _) => {
+            Transaction::Sqlite(..) => Ok(()),
+            Transaction::Postgres(inner, ..) => {
                 inner.execute(sqlx::raw_sql("select 1")).await?;
                 Ok(())
             }
@@ -228,8 +231,8 @@ impl Transaction {
     /// Before somebody else's statements: the planner need not believe any more that there is an index for everything.
     pub(crate) async fn hand_over(&mut self) -> Result<()> {
         match self {
-            Transaction::Sqlite(_) => Ok(()),
-            Transaction::Postgres(inner, _) => {
+            Transaction::Sqlite(..) => Ok(()),
+            Transaction::Postgres(inner, ..) => {
                 inner.execute(sqlx::raw_sql(postgres::HAND_OVER)).await?;
                 Ok(())
             }
@@ -239,8 +242,8 @@ impl Transaction {
     /// Lets go of everything it held, before this returns.
     pub(crate) async fn rollback(self) -> Result<()> {
         match self {
-            Transaction::Sqlite(inner) => inner.rollback().await?,
-            Transaction::Postgres(inner, _) => inner.rollback().await?,
+            Transaction::Sqlite(inner, _guarded) => inner.rollback().await?,
+            Transaction::Postgres(inner, _, _guarded) => inner.rollback().await?,
         }
         Ok(())
     }
@@ -249,8 +252,8 @@ impl Transaction {
     pub(crate) async fn commit(self, place: Place) -> Result<()> {
         failpoint::reach(place.before);
         let made = match self {
-            Transaction::Sqlite(inner) => inner.commit().await,
-            Transaction::Postgres(inner, _) => inner.commit().await,
+            Transaction::Sqlite(inner, _guarded) => inner.commit().await,
+            Transaction::Postgres(inner, _, _guarded) => inner.commit().await,
         };
         made.map_err(|error| DatabaseError::from(error).of_commit())?;
         failpoint::reach(place.after);

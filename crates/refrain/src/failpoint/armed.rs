@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
-use std::sync::{Once, OnceLock};
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, Once, OnceLock};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 const LOG: &str = "REFRAIN_FAILPOINT_LOG";
 const WEAKENED: &str = "REFRAIN_WEAKENED";
+const GUARDED: &str = "REFRAIN_GUARDED";
 
 pub(super) fn arm() {
     static ONCE: Once = Once::new();
@@ -66,6 +68,25 @@ fn record(place: &str) {
     if let Some(path) = std::env::var_os(LOG) {
         let mut log = fs::OpenOptions::new().append(true).create(true).open(path).expect(LOG);
         log.write_all(format!("{place}\n").as_bytes()).expect(LOG);
+    }
+}
+
+/// Writes down how many guarded sections are open. What is written stays, whatever kills the process.
+#[expect(
+    clippy::expect_used,
+    reason = "a kill that is counted in the wrong place would prove the wrong thing"
+)]
+pub(super) fn count(step: i8) {
+    static OPEN: OnceLock<Option<Mutex<(fs::File, u8)>>> = OnceLock::new();
+    let file = |path| fs::OpenOptions::new().write(true).create(true).truncate(true).open(path);
+    let open = OPEN.get_or_init(|| {
+        let path = std::env::var_os(GUARDED)?;
+        Some(Mutex::new((file(path).expect(GUARDED), 0)))
+    });
+    if let Some(open) = open {
+        let mut open = open.lock().expect(GUARDED);
+        open.1 = open.1.saturating_add_signed(step);
+        open.0.write_all_at(&[open.1], 0).expect(GUARDED);
     }
 }
 

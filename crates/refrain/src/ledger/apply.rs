@@ -21,7 +21,8 @@ use super::entry;
 use super::judge::{Arrival, Entry, Judgement, Refused, Verdict};
 use super::units::Units;
 use super::{LedgerError, Result};
-use crate::database::DatabaseError;
+use crate::database::{DatabaseError, Transaction, place};
+use crate::failpoint;
 
 /// The most units in one transaction.
 pub(crate) const BATCH: usize = 1_000;
@@ -134,7 +135,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             transaction.rollback().await?;
             return Ok(None);
         }
-        transaction.hand_over().await?;
+        let transaction = self.handed_over(transaction).await?;
         let verdicts = vec![Verdict::Fresh; arrivals.len()];
         Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts })))
     }
@@ -163,7 +164,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             transaction.rollback().await?;
             return Ok(None);
         }
-        transaction.hand_over().await?;
+        let transaction = self.handed_over(transaction).await?;
         self.suspect(chunk, &judgement);
         Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
     }
@@ -199,14 +200,27 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         let mut transaction = raised.write().await?;
         let blamed = entry::find(&mut transaction, self.ledger, &[arrival]).await?;
-        if !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
-            .await?
+        // What was judged is what was there before the blame; it counts only while the blame is all that came since.
+        if !blamed.iter().any(|entry| judge.is_on_trial(entry))
+            || !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
+                .await?
         {
             transaction.rollback().await?;
+            chunk.before = None;
             return Ok(None);
         }
-        transaction.hand_over().await?;
+        let transaction = self.handed_over(transaction).await?;
         Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
+    }
+
+    /// A transaction in which the ledger is written, for whatever the caller writes.
+    async fn handed_over(&self, mut transaction: Transaction) -> Result<Transaction> {
+        if failpoint::is_weakened("unit.apart") {
+            transaction.commit(place!("unit-weakened")).await?;
+            transaction = self.units.fence.raised.write().await?;
+        }
+        transaction.hand_over().await?;
+        Ok(transaction)
     }
 
     fn refused(&self, chunk: &Chunk, refused: Refused) -> LedgerError {

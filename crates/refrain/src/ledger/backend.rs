@@ -46,7 +46,7 @@ impl Sealed for Sqlite {
 
     fn narrowed(transaction: &mut Transaction) -> Option<&mut Self::Connection> {
         match transaction {
-            Transaction::Sqlite(inner) => Some(&mut **inner),
+            Transaction::Sqlite(inner, _) => Some(&mut **inner),
             Transaction::Postgres(..) => None,
         }
     }
@@ -67,8 +67,8 @@ impl Sealed for Postgres {
 
     fn narrowed(transaction: &mut Transaction) -> Option<&mut Self::Connection> {
         match transaction {
-            Transaction::Postgres(inner, _) => Some(&mut **inner),
-            Transaction::Sqlite(_) => None,
+            Transaction::Postgres(inner, ..) => Some(&mut **inner),
+            Transaction::Sqlite(..) => None,
         }
     }
 

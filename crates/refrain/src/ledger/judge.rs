@@ -179,10 +179,18 @@ impl Judge {
         Ok(judgement)
     }
 
-    /// Whether a unit was being applied, alone, when a worker died. What it was parked with in advance says how many had
-    /// died until then.
+    /// Whether a unit was being applied by this run, alone, when a worker died. What it was parked with in advance says how
+    /// many had died with the run in hand until then; how many died with another run says nothing.
     pub(crate) fn is_guilty(&self, entry: &Entry) -> bool {
-        entry.status == "parked" && entry.failures < 0 && self.suspicion > entry.failures.unsigned_abs()
+        entry.status == "parked"
+            && entry.failures < 0
+            && entry.fence == Some(self.fence)
+            && self.suspicion > entry.failures.unsigned_abs()
+    }
+
+    /// Whether this very attempt has parked a unit in advance, and nothing has become of it since.
+    pub(crate) fn is_on_trial(&self, entry: &Entry) -> bool {
+        entry.status == "parked" && entry.failures < 0 && entry.is_by(self)
     }
 
     /// Whether a unit need not be read again: it is applied, or failed with its input kept.

@@ -9,7 +9,8 @@ use rustix::process::Signal;
 use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::world::{World, numbered};
+use crate::units::written_late;
+use crate::world::{World, numbered, written_once};
 use crate::zombies::stopped_past_its_lease;
 
 const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
@@ -127,7 +128,55 @@ async fn ticked_by_a_scheduler_that_dies(world: &World, failpoints: &str) -> Vec
     if opened == 10 { Vec::new() } else { vec![format!("{opened} of 10 windows were opened")] }
 }
 
+/// A sync of which the first attempt says that a page is done which it has left out.
+async fn careless(world: &World, failpoints: &str) -> Vec<String> {
+    world.touch("mended");
+    world.done(&["enqueue", "sync", "careless-", "1"], &[]).await;
+    world.done(&["work"], &[("FAILPOINTS", failpoints)]).await;
+    world.invoices().await
+}
+
+/// A sync that is killed in the middle of a batch, and done again.
+async fn killed_in_a_batch(world: &World, failpoints: &str) -> Vec<String> {
+    world.touch("mended");
+    world.done(&["enqueue", "sync", "s", "1"], &[]).await;
+    let failpoints = format!("{failpoints}unit-apply.before-commit=return(kill)");
+    let status = world.probe(&["work"], &[("FAILPOINTS", &failpoints)]).wait().await;
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "it did not die");
+    world.done(&["work"], &[]).await;
+    world.invoices().await
+}
+
 both_databases! {
+    async fn without_a_fence_that_is_compared_what_is_old_lands(database) {
+        let weak = weak(&[("sql/fence/hold.sql", "fence_hold.sql")]);
+        let faults = written_late(&World::of(database), &[("REFRAIN_WEAKENED", &weak)], &[]).await;
+        assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
+    }
+
+    async fn without_a_fence_that_is_raised_what_is_old_lands(database) {
+        let lower = ("sql/fence/hold.sql", "fence_hold_or_lower.sql");
+        let guarded = weak(&[lower]);
+        let faults = written_late(&World::like(&database).await, &[], &[("REFRAIN_WEAKENED", &guarded)]).await;
+        assert_eq!(faults, Vec::<String>::new());
+        let weak =
+            weak(&[lower, ("sql/fence/raise.sql", "fence_raise.sql"), ("sql/fence/find.sql", "fence_find.sql")]);
+        let faults = written_late(&World::of(database), &[], &[("REFRAIN_WEAKENED", &weak)]).await;
+        assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
+    }
+
+    async fn without_a_proof_a_checkpoint_passes_what_is_not_there(database) {
+        assert_eq!(careless(&World::like(&database).await, "").await, written_once());
+        let invoices = careless(&World::of(database), "checkpoint.unproven=return(weak)").await;
+        assert_eq!(invoices, written_once()[4..]);
+    }
+
+    async fn without_one_transaction_for_both_a_unit_is_recorded_and_not_written(database) {
+        assert_eq!(killed_in_a_batch(&World::like(&database).await, "").await, written_once());
+        let invoices = killed_in_a_batch(&World::of(database), "unit.apart=return(weak);").await;
+        assert_eq!(invoices, written_once()[4..]);
+    }
+
     async fn without_the_unique_constraint_a_run_exists_twice(database) {
         let guarded = World::like(&database).await;
         let start = ("PROBE_START", guarded.start());

@@ -13,6 +13,8 @@
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 
+mod sync;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -120,7 +122,7 @@ fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
     }
 }
 
-fn opening() -> Opening {
+async fn opening() -> Opening {
     let settings = Settings {
         slots: usize::try_from(number("PROBE_SLOTS", 8)).unwrap(),
         lease: Duration::from_millis(number("PROBE_LEASE", 1_000)),
@@ -141,7 +143,7 @@ fn opening() -> Opening {
     ];
     let store = variable("PROBE_STORE").unwrap();
     let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
-    let mut opening = queued.into_iter().fold(opening, Opening::job);
+    let mut opening = queued.into_iter().fold(opening, Opening::job).job(sync::job().await);
     if let Some(start) = variable("PROBE_START") {
         let hourly = timetable("0 * * * *", "hour", &start);
         let regions = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
@@ -218,6 +220,12 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
     Ok(())
 }
 
+/// All attempts of a run that it has, one after another.
+async fn run_to_its_end(refrain: &Refrain, name: &str) -> Result<(), Error> {
+    while refrain.run(name, Ask::Once).await?.run.standing.is_open() {}
+    Ok(())
+}
+
 /// Schedulers side by side, each of which sees the clock go on in steps of its own.
 async fn schedule(
     refrain: &Refrain,
@@ -263,13 +271,21 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     run(refrain, "again#a0", Ask::Again).await?;
     run(refrain, "flaky#pulled", Ask::Once).await?;
     run(refrain, "flaky#pulled", Ask::Once).await?;
+    // Something fails until it is mended, and is parked meanwhile; somebody has it tried again.
+    let mended = directory().join("mended");
+    if !mended.exists() {
+        run_to_its_end(refrain, "sync#s0").await?;
+        fs::write(mended, "").unwrap();
+    }
+    sync::unpark().await.unwrap();
+    run_to_its_end(refrain, "sync#s0").await?;
     work(refrain).await
 }
 
 async fn act(arguments: &[&str]) -> Result<(), Error> {
     let store = variable("PROBE_STORE").unwrap();
     Refrain::migrate(&store).await?;
-    let refrain = opening().open().await?;
+    let refrain = opening().await.open().await?;
     match *arguments {
         ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
         ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,
