@@ -179,7 +179,8 @@ both_shops! {
         shop.database.store(if shop.database.is_sqlite() {
             "create trigger stays before delete on refrain_intents begin select raise(ignore); end"
         } else {
-            "create rule stays as on delete to refrain_intents do instead nothing"
+            "create function stays() returns trigger language plpgsql as 'begin return null; end';
+            create trigger stays before delete on refrain_intents for each row execute function stays()"
         }).await;
         wish(&shop, [notify(&invoice(1, 10)).unwrap(), Intent::run("greet", key!(1).unwrap()).unwrap()]).await;
         for _ in 0..3 {
@@ -191,7 +192,7 @@ both_shops! {
         shop.database.store(if shop.database.is_sqlite() {
             "drop trigger stays"
         } else {
-            "drop rule stays on refrain_intents"
+            "drop trigger stays on refrain_intents"
         }).await;
         refrain.tick().await.unwrap();
         assert_eq!((waiting(&shop).await, dedupes(&shop).await), (0, 0), "nobody asked again");
