@@ -20,6 +20,7 @@ mod watcher;
 pub(crate) mod worker;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_core::ProjectName;
 
@@ -41,6 +42,9 @@ use crate::store::{Result, Store, StoreError};
 
 /// How often runs may wish for runs within one call, before the rest waits for the next one.
 const ROUNDS_MAX: u32 = 1_000;
+
+/// How long to look for intents before leaving.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// What every loop of an engine needs.
 #[derive(Clone)]
@@ -112,24 +116,35 @@ impl Engine {
         });
         let pruner =
             run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet.clone(), poll);
-        let mut others = vec![
+        let relays = self.relays().map(|one| tokio::spawn(run(one, stop.clone(), quiet.clone(), poll)));
+        let relays: Vec<_> = relays.collect();
+        let others = [
             rescuer,
             tokio::spawn(pruner),
             tokio::spawn(run(self.watcher(), stop.clone(), quiet.clone(), poll)),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
-        others.extend(self.relays().map(|relay| tokio::spawn(run(relay, stop.clone(), quiet.clone(), poll))));
         let worker = self.claim_until(worker, &stop).await;
         let counts = worker.finish(&stop).await;
         for other in others {
             drop(other.await);
         }
-        // What the last runs have wished for.
-        if stop.phase() < Phase::Stopping {
-            self.relay().all_or_later().await;
-        }
+        // They may be cut off anywhere; a database that does not answer keeps nobody from leaving.
+        relays.iter().for_each(tokio::task::JoinHandle::abort);
+        self.relay_last(&stop).await;
         let opened = scheduler.await.unwrap_or_default();
         counts.map(|counts| counts.with(opened))
+    }
+
+    /// Copies what the last runs have wished for.
+    async fn relay_last(&self, stop: &Stop) {
+        let mut relay = self.relay();
+        tokio::select! {
+            biased;
+            () = stop.stopping() => {}
+            _ = relay.all_or_later() => {}
+            () = tokio::time::sleep(LAST_LOOK) => {}
+        }
     }
 
     /// Claims until told to stop.

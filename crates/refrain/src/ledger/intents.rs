@@ -198,6 +198,7 @@ impl<DB: Backend> Ledger<DB> {
     ) -> Result<()> {
         let author = Author { project: self.project.as_str(), store: None, fence: None, attempt: None };
         let intents: Vec<Intent> = intents.into_iter().collect();
-        write(&mut DB::widened(tx), &author, &intents).await
+        let persistent = self.destination.database.is_persistent();
+        write(&mut DB::widened(tx, persistent), &author, &intents).await
     }
 }
