@@ -106,6 +106,7 @@ impl Run {
         let (facts, tally, store) = (self.facts.clone(), self.tally.clone(), store.clone());
         let touched = self.touched.clone();
         let caution = AtomicUsize::new(if facts.suspicion > 0 { BATCH } else { 0 });
-        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, relayed: false }))
+        let relayed = destinations.is_relayed(&destination);
+        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, relayed }))
     }
 }

@@ -60,8 +60,10 @@ fn story(place: &str) -> Story {
     let (before, way): (&[&str], &str) = match place {
         "attach" | "beat" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
         | "fence-raise" | "finish" | "found" | "ledger-open" | "migrate" | "migrate-ledger" | "open"
-        | "pause" | "prune" | "pull" | "register" | "register-worker" | "reopen" | "retire" | "schedule"
-        | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => (&[], ""),
+        | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy" | "relay-forget"
+        | "reopen" | "retire" | "schedule" | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => {
+            (&[], "")
+        }
         // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
         "finish-leases" => (&[], "finish.reply=1*return(lost);"),
         "take-over" => (&["claim.after-commit=return(kill)"], ""),
@@ -77,7 +79,7 @@ fn story(place: &str) -> Story {
 async fn expected(world: &World) -> BTreeSet<String> {
     let mut expected: BTreeSet<String> = numbered("noop#n", 6).collect();
     expected.extend(numbered("flaky#f", 2).chain(numbered("limited#l", 4)));
-    expected.extend(["again#a0", "flaky#pulled", "sync#s0"].map(str::to_owned));
+    expected.extend(["again#a0", "flaky#pulled", "noop#wished0", "sync#s0"].map(str::to_owned));
     // Windows of jobs by the hour; another one may end while this is being told.
     let windows = world.runs().await.into_iter().map(|run| run.run);
     let windows: BTreeSet<String> =
