@@ -26,6 +26,7 @@ mod horizon;
 mod intents;
 mod judge;
 pub(crate) mod ledgers;
+mod list;
 pub(crate) mod migrate;
 mod page;
 mod step;

@@ -12,6 +12,7 @@ use super::apply::Applying;
 use super::backend::Backend;
 use super::fence::Fence;
 use super::judge::{Arrival, Judge};
+use super::list::List;
 use super::{Result, catalog};
 
 /// How many failed units are read at once. Those that fail again are parked in the end, and make way for the rest.
@@ -126,11 +127,15 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     /// applied.
     pub async fn apply<'u>(&'u self, units: &'u [T]) -> Result<Applying<'u, DB, T>> {
         let ledger = self.ledger().await?;
-        let arrivals: Result<Vec<Arrival>> = units.iter().map(|unit| self.arrival(unit)).collect();
-        Ok(Applying::new(self, ledger, units, arrivals?))
+        Ok(Applying::new(self, ledger, units, self.list(units)?))
     }
 
-    pub(crate) fn arrival(&self, unit: &T) -> Result<Arrival> {
+    pub(super) fn list(&self, units: &[T]) -> Result<List> {
+        let arrivals: Result<Vec<Arrival>> = units.iter().map(|unit| self.arrival(unit)).collect();
+        List::of(&self.judge(), arrivals?)
+    }
+
+    fn arrival(&self, unit: &T) -> Result<Arrival> {
         let text = serde_json::to_string(unit)?;
         let fingerprint = match &self.fields {
             None => Fingerprint::of_json(&text)?,
