@@ -131,8 +131,7 @@ impl Database {
                 Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begin = AssertSqlSafe(Arc::clone(&begin.write));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent, failpoint::guarded()))
+                Ok(Transaction::Postgres(begun(pool, &begin.write).await?, *persistent, failpoint::guarded()))
             }
         }
     }
@@ -144,8 +143,7 @@ impl Database {
                 Ok(Transaction::Sqlite(readers.begin().await?, Guarded::default()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begin = AssertSqlSafe(Arc::clone(&begin.read));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent, Guarded::default()))
+                Ok(Transaction::Postgres(begun(pool, &begin.read).await?, *persistent, Guarded::default()))
             }
         }
     }
@@ -154,10 +152,11 @@ impl Database {
     pub(crate) async fn read_at_once(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
-            Database::Postgres { pool, persistent, begin } => {
-                let begin = AssertSqlSafe(Arc::clone(&begin.read_at_once));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent, Guarded::default()))
-            }
+            Database::Postgres { pool, persistent, begin } => Ok(Transaction::Postgres(
+                begun(pool, &begin.read_at_once).await?,
+                *persistent,
+                Guarded::default(),
+            )),
         }
     }
 
@@ -189,6 +188,15 @@ impl Database {
             Database::Postgres { pool, .. } => Some(pool),
         }
     }
+}
+
+/// Begins a transaction, and sees that through whatever becomes of whoever asked: one that is dropped before the server has
+/// answered would go back to the pool with a transaction open that nobody knows of, and swallow what the next one writes.
+async fn begun(pool: &PgPool, how: &Arc<str>) -> Result<sqlx::Transaction<'static, Postgres>> {
+    let (pool, how) = (pool.clone(), AssertSqlSafe(Arc::clone(how)));
+    let begun = tokio::spawn(async move { pool.begin_with(how).await }).await;
+    let gone = |error: tokio::task::JoinError| DatabaseError::Lost(error.to_string());
+    Ok(begun.map_err(gone)??)
 }
 
 impl Transaction {
@@ -225,14 +233,31 @@ impl Transaction {
     }
 
     /// Whether it can still be committed. To commit one in which a statement failed is no error to PostgreSQL: it rolls
-    /// back and says so in a word that the driver does not read.
+    /// back and says so in a word that the driver does not read. SQLite ends a transaction by itself when a disk is full
+    /// or a trigger says so, and what follows is committed word by word: then another one can be begun.
     pub(crate) async fn is_sound(&mut self) -> Result<()> {
         match self {
-            Transaction::Sqlite(..) => Ok(()),
+            Transaction::Sqlite(inner, ..) => match inner.execute(sqlx::raw_sql("begin")).await {
+                Err(_) => Ok(()),
+                Ok(_) => {
+                    inner.execute(sqlx::raw_sql("rollback")).await?;
+                    Err(DatabaseError::Lost(
+                        "the database ended the transaction in the middle of it".to_owned(),
+                    ))
+                }
+            },
             Transaction::Postgres(inner, ..) => {
                 inner.execute(sqlx::raw_sql("select 1")).await?;
                 Ok(())
             }
+        }
+    }
+
+    /// Whether the database has ended it by itself, on SQLite; what was written since stands alone.
+    pub(crate) async fn is_ended(&mut self) -> Option<DatabaseError> {
+        match self {
+            Transaction::Sqlite(..) => self.is_sound().await.err(),
+            Transaction::Postgres(..) => None,
         }
     }
 

@@ -94,7 +94,7 @@ impl Run {
     pub async fn fence<DB: Backend>(&self, pool: &Pool<DB>) -> Result<Fence<DB>, LedgerError> {
         let Surroundings { store, project, destinations, .. } = &*self.surroundings;
         let identity = DB::identity(pool);
-        let destination = match destinations.find(identity) {
+        let destination = match destinations.find(&identity) {
             Some(destination) => destination,
             None => {
                 let destination = attach(DB::database(pool, store.idle()), project, Some(&store.id)).await?;

@@ -10,4 +10,5 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message
 where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
         or refrain_units.fingerprint is distinct from excluded.fingerprint)
+    and refrain_units.version <= excluded.version
     and coalesce(refrain_units.ordinal <= excluded.ordinal, true)

@@ -6,7 +6,8 @@ set fingerprint = r.fingerprint, ordinal = coalesce(r.ordinal, units.ordinal), f
     at = (select now from refrain_clock), version = $2, attempt = $4, failures = 0, written = true,
     status = 'applied', input = null,
     message = null
-from rows(5: key text, fingerprint integer, ordinal integer, was_version integer, was_fingerprint integer, was_status text, was_failures integer) as r
+from rows(5: key text, fingerprint integer, ordinal integer, was_version integer, was_fingerprint integer, was_ordinal integer, was_status text, was_failures integer) as r
 where units.ledger = $1 and units.key = r.key and units.version = r.was_version
-    and units.fingerprint is not distinct from r.was_fingerprint and units.status = r.was_status
+    and units.fingerprint is not distinct from r.was_fingerprint
+    and units.ordinal is not distinct from r.was_ordinal and units.status = r.was_status
     and units.failures = r.was_failures

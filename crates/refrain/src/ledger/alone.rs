@@ -109,6 +109,7 @@ impl<DB: Backend> std::fmt::Debug for Ledger<DB> {
 pub(super) struct PastRow {
     pub(super) at: i64,
     pub(super) fingerprint: Option<i64>,
+    pub(super) status: String,
     pub(super) run: Option<String>,
 }
 
@@ -116,6 +117,9 @@ pub(super) struct PastRow {
 pub(super) fn told(key: &Key, fingerprint: Option<i64>, past: &PastRow) -> Result<Claim> {
     if fingerprint.is_some() && past.fingerprint.is_some() && fingerprint != past.fingerprint {
         return Err(LedgerError::Refused { key: key.to_string(), reason: RefusedUnit::OtherContent });
+    }
+    if past.status != "applied" {
+        return Err(LedgerError::NotApplied { key: key.to_string() });
     }
     Ok(Claim::Done(Past { at: instant(past.at)?, run: past.run.clone() }))
 }

@@ -30,7 +30,7 @@ pub(crate) const BATCH: usize = 1_000;
 /// How often a batch is begun again because of locks, conflicts and lost connections.
 const AGAIN_MAX: u32 = 8;
 /// So many units that fail one after another are not to blame: something else is wrong.
-const IN_A_ROW_MAX: u32 = 20;
+const IN_A_ROW_MAX: usize = 20;
 
 /// A work list of units: give me the next batch, say how it went.
 ///
@@ -42,7 +42,9 @@ pub struct Applying<'u, DB: Backend, T> {
     pub(super) items: &'u [T],
     pub(super) arrivals: Vec<Arrival>,
     todo: VecDeque<Chunk>,
-    in_a_row: u32,
+    /// Units that failed since the last batch that went well, each alone. Whether it was theirs or everybody's fault
+    /// is known when another one goes well.
+    failing: Vec<(Chunk, String)>,
 }
 
 impl<DB: Backend, T> std::fmt::Debug for Applying<'_, DB, T> {
@@ -60,11 +62,13 @@ pub(super) struct Chunk {
     unknown: bool,
     /// What was recorded of its only unit before that was parked in advance.
     pub(super) before: Option<Option<Entry>>,
+    /// What its only unit was judged by.
+    judged: Option<Entry>,
 }
 
 impl Chunk {
     fn of(members: &[usize], unknown: bool) -> Chunk {
-        Chunk { members: members.to_vec(), again: 0, unknown, before: None }
+        Chunk { members: members.to_vec(), again: 0, unknown, before: None, judged: None }
     }
 }
 
@@ -72,14 +76,20 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], list: List) -> Self {
         list.tally(&units.fence.raised.tally);
         let todo = list.counting.chunks(BATCH).map(|members| Chunk::of(members, false));
-        Applying { units, ledger, items, todo: todo.collect(), arrivals: list.arrivals, in_a_row: 0 }
+        Applying { units, ledger, items, todo: todo.collect(), arrivals: list.arrivals, failing: Vec::new() }
     }
 
     /// The next batch that has something to apply, in a transaction that holds the fence and has written the ledger.
     /// None: all units are settled.
     pub async fn next(&mut self) -> Result<Option<Batch<'_, 'u, DB, T>>> {
         let opened = loop {
-            let Some(chunk) = self.todo.pop_front() else { return Ok(None) };
+            let Some(chunk) = self.todo.pop_front() else {
+                self.record_failing().await?;
+                match self.todo.is_empty() {
+                    true => return Ok(None),
+                    false => continue,
+                }
+            };
             if let Some(opened) = self.opened(chunk).await? {
                 break opened;
             }
@@ -128,7 +138,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         let transaction = self.handed_over(transaction).await?;
         let verdicts = vec![Verdict::Fresh; arrivals.len()];
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts })))
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts, suspects: Vec::new() })))
     }
 
     /// Judged by what is recorded, then written as it was judged. None: somebody was faster; again.
@@ -141,8 +151,12 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
         let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
         self.units.expect_new(is_all_new && entries.is_empty());
+        let later = judge.later(&arrivals, &entries, &judgement.verdicts);
+        if !later.is_empty() {
+            entry::raise_order(&self.units.fence.raised, self.ledger, &later).await?;
+        }
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
-            self.suspect(chunk, &judgement);
+            self.suspect(chunk, &judgement.suspects);
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));
         }
@@ -154,8 +168,12 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             return Ok(None);
         }
         let transaction = self.handed_over(transaction).await?;
-        self.suspect(chunk, &judgement);
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
+        let mut chunk = chunk.clone();
+        if let [_] = chunk.members.as_slice() {
+            chunk.judged = entries.into_iter().next();
+        }
+        let Judgement { verdicts, suspects } = judgement;
+        Ok(Some(Some(Opened { transaction, chunk, verdicts, suspects })))
     }
 
     /// One unit, parked before it is tried. None: somebody was faster; again.
@@ -197,7 +215,8 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             return Ok(None);
         }
         let transaction = self.handed_over(transaction).await?;
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
+        let Judgement { verdicts, suspects } = judgement;
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts, suspects })))
     }
 
     /// A transaction in which the ledger is written, for whatever the caller writes.
@@ -214,8 +233,8 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         chunk.members.iter().filter_map(|member| self.arrivals.get(*member)).collect()
     }
 
-    fn suspect(&self, chunk: &Chunk, judgement: &Judgement) {
-        for index in &judgement.suspects {
+    fn suspect(&self, chunk: &Chunk, suspects: &[usize]) {
+        for index in suspects {
             if let Some(member) = chunk.members.get(*index) {
                 self.units.fence.raised.tally.suspected(key_of(&self.arrivals, *member));
             }
@@ -236,11 +255,17 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     }
 
     /// A batch is committed.
-    pub(super) fn committed(&mut self, chunk: &Chunk, verdicts: &[Verdict]) {
-        self.in_a_row = 0;
+    pub(super) async fn committed(
+        &mut self,
+        chunk: &Chunk,
+        verdicts: &[Verdict],
+        suspects: &[usize],
+    ) -> Result<()> {
+        self.suspect(chunk, suspects);
         let applied = verdicts.iter().filter(|verdict| verdict.is_applied()).count();
         self.units.fence.raised.tally.processed(applied);
         self.tally(chunk, verdicts);
+        self.record_failing().await
     }
 
     /// A batch has to begin again: something came between that is nobody's fault.
@@ -263,28 +288,37 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
     }
 
-    /// A unit failed, alone: it is recorded with what it was given.
-    pub(super) async fn failed(&mut self, member: usize, chunk: &Chunk, message: &str) -> Result<()> {
-        let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
+    /// A unit failed, alone.
+    pub(super) fn failed(&mut self, chunk: Chunk, message: String) -> Result<()> {
+        self.failing.push((chunk, message));
+        if self.failing.len() < IN_A_ROW_MAX || self.todo.is_empty() {
             return Ok(());
-        };
-        let raised = &self.units.fence.raised;
-        let input = serde_json::to_string(item)?;
-        let failure = entry::Failure { arrival, before: chunk.before.as_ref(), input: &input, message };
-        let recorded = entry::fail(raised, self.ledger, &self.units.judge(), &failure).await?;
-        let key = arrival.key.as_str();
-        match recorded {
-            entry::Failed::Recorded => {
-                tracing::warn!(job = %raised.facts.job, key, error = message, "a unit failed");
-                raised.tally.failed(key, message);
-            }
-            entry::Failed::AppliedMeanwhile => {
-                raised.tally.deduplicated(super::tally::Reason::AlreadyApplied, key);
-            }
         }
-        self.in_a_row += 1;
-        if self.in_a_row >= IN_A_ROW_MAX && !self.todo.is_empty() {
-            return Err(LedgerError::AllFail { count: self.in_a_row, message: message.to_owned() });
+        let failing = std::mem::take(&mut self.failing);
+        let message = failing.into_iter().next_back().map(|(_, message)| message).unwrap_or_default();
+        Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message })
+    }
+
+    /// Those that failed are recorded, with what they were given.
+    async fn record_failing(&mut self) -> Result<()> {
+        for (chunk, message) in std::mem::take(&mut self.failing) {
+            let Some(member) = chunk.members.first() else { continue };
+            let (Some(arrival), Some(item)) = (self.arrivals.get(*member), self.items.get(*member)) else {
+                continue;
+            };
+            let raised = &self.units.fence.raised;
+            let (before, judged) = (chunk.before.as_ref(), chunk.judged.as_ref());
+            let input = serde_json::to_string(item)?;
+            let failure = entry::Failure { arrival, before, judged, input: &input, message: &message };
+            let key = arrival.key.as_str();
+            match entry::fail(raised, self.ledger, &self.units.judge(), &failure).await? {
+                entry::Failed::Recorded => {
+                    tracing::warn!(job = %raised.facts.job, key, error = message, "a unit failed");
+                    raised.tally.failed(key, &message);
+                }
+                // Somebody else was there meanwhile: it is judged anew.
+                entry::Failed::Moved => self.todo.push_back(Chunk::of(&[*member], false)),
+            }
         }
         Ok(())
     }

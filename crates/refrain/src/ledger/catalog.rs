@@ -29,6 +29,7 @@ catalog! {
     UNIT_LEFT = "sql/unit/left.sql",
     UNIT_PAST = "sql/unit/past.sql",
     UNIT_PAST_MANY = "sql/unit/past_many.sql",
+    UNIT_RAISE_ORDER = "sql/unit/raise_order.sql",
     UNIT_TRACE = "sql/unit/trace.sql",
     UNIT_UNPARK = "sql/unit/unpark.sql",
     UNIT_UPDATE = "sql/unit/update.sql",

@@ -3,14 +3,19 @@
 //! The first to come writes down the project and its store. A store that is not the one written down is new, restored or
 //! a copy; it would take old work for undone and do it again, so it does nothing here until a person has looked.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
 
+use super::backend::Identity;
 use super::ledgers::Ledgers;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::database::{Database, DatabaseError, place, retried};
+
+/// How many pools are remembered.
+const POOLS_MAX: usize = 32;
 
 /// A database with a ledger of this project.
 #[derive(Debug, Clone)]
@@ -25,7 +30,7 @@ pub(crate) struct Destination {
 /// may be met by several pools.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Destinations {
-    met: Arc<Mutex<Vec<(usize, Destination)>>>,
+    met: Arc<Mutex<VecDeque<(Identity, Destination)>>>,
     relayed: Arc<[Destination]>,
 }
 
@@ -49,16 +54,20 @@ impl Destinations {
         self.relayed.iter().any(|one| one.id == destination.id)
     }
 
-    pub(crate) fn find(&self, identity: usize) -> Option<Destination> {
+    pub(crate) fn find(&self, identity: &Identity) -> Option<Destination> {
         let known = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find(|(one, _)| *one == identity).map(|(_, destination)| destination.clone())
+        known.iter().find(|(one, _)| one == identity).map(|(_, destination)| destination.clone())
     }
 
-    /// A pool that is kept here is never dropped, so its identity is nobody else's.
-    pub(crate) fn insert(&self, identity: usize, destination: Destination) {
+    /// Remembers a pool. The oldest is forgotten when there are many: a job that connects anew in each run would keep all of
+    /// its connections.
+    pub(crate) fn insert(&self, identity: Identity, destination: Destination) {
         let mut known = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         if known.iter().all(|(one, _)| *one != identity) {
-            known.push((identity, destination));
+            known.push_back((identity, destination));
+        }
+        if known.len() > POOLS_MAX {
+            known.pop_front();
         }
     }
 }

@@ -79,6 +79,7 @@ async fn update(
         .integers(present.iter().map(|(arrival, _)| arrival.ordinal))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.version)))
         .integers(present.iter().map(|(_, entry)| entry.fingerprint))
+        .integers(present.iter().map(|(_, entry)| entry.ordinal))
         .texts(present.iter().map(|(_, entry)| entry.status.clone()))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)));
     let update = catalog::UNIT_UPDATE.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
@@ -88,8 +89,8 @@ async fn update(
 /// What became of the record of a failure.
 pub(super) enum Failed {
     Recorded,
-    /// Somebody else has applied the same content, or newer, in the meantime.
-    AppliedMeanwhile,
+    /// What is recorded is not what the unit was judged by.
+    Moved,
 }
 
 /// A unit that failed.
@@ -97,6 +98,8 @@ pub(super) struct Failure<'f> {
     pub(super) arrival: &'f Arrival,
     /// What was recorded before it was parked in advance, if it was.
     pub(super) before: Option<&'f Option<Entry>>,
+    /// What it was judged by, if it was not.
+    pub(super) judged: Option<&'f Entry>,
     pub(super) input: &'f str,
     pub(super) message: &'f str,
 }
@@ -108,31 +111,57 @@ pub(super) async fn fail(
     judge: &Judge,
     failure: &Failure<'_>,
 ) -> Result<Failed> {
-    let Failure { arrival, before, input, message } = failure;
+    let Failure { arrival, before, judged, input, message } = failure;
     let recorded = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
         };
         let found = find(&mut transaction, ledger, &[arrival]).await?.pop();
+        // Said twice, because the first answer was lost, it is counted once.
+        if found.as_ref().is_some_and(|found| judge.has_failed(found, arrival)) {
+            return Ok(Ok(true));
+        }
+        let is_as_judged = match before {
+            Some(_) => found.as_ref().is_some_and(|found| judge.is_on_trial(found)),
+            None => found.as_ref() == *judged,
+        };
+        if !is_as_judged {
+            return Ok(Ok(false));
+        }
         let entry = before.map_or(found.as_ref(), Option::as_ref);
         let recorded = entry.map(|entry| entry.recorded(judge));
         let (_, status) =
             arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.tries);
         let (word, failures) = match status {
-            UnitStatus::Parked => ("parked", raised.facts.tries),
             UnitStatus::Failed(failures) => ("failed", failures),
-            UnitStatus::Applied => return Ok(Ok(0)),
+            UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
         let rows = transaction.execute(fail.bind(kept(input)).bind(shortened(message))).await?;
         transaction.commit(place!("unit-fail")).await?;
-        Ok(Ok(rows))
+        Ok(Ok(rows == 1))
     });
-    match recorded.await?? {
-        0 => Ok(Failed::AppliedMeanwhile),
-        _ => Ok(Failed::Recorded),
-    }
+    Ok(if recorded.await?? { Failed::Recorded } else { Failed::Moved })
+}
+
+/// Raises the order of units whose content is recorded, with a lower one: a slower reader with other content comes after
+/// them, not before.
+pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]) -> Result<()> {
+    let done = retried(|| async {
+        let mut transaction = match fenced(raised).await? {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Err(error)),
+        };
+        let rows = Rows::default()
+            .texts(later.iter().map(|arrival| arrival.key.to_string()))
+            .integers(later.iter().map(|arrival| arrival.fingerprint))
+            .integers(later.iter().map(|arrival| arrival.ordinal));
+        transaction.execute(catalog::UNIT_RAISE_ORDER.bind(ledger).bind(rows)).await?;
+        transaction.commit(place!("unit-apply")).await?;
+        Ok(Ok(()))
+    });
+    done.await?
 }
 
 /// Parks a unit before it is tried. False: it was applied meanwhile.

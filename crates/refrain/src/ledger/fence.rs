@@ -80,12 +80,22 @@ struct Standing {
 
 /// Raises the fence of a run to the number of this attempt, and commits that.
 pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
+    let find = || {
+        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.job.as_str());
+        find.bind(facts.run.as_str())
+    };
+    // Raised before, in this very attempt: to write it again would wait for an open batch of its own.
+    let mut reading = database.read().await?;
+    let standing: Option<Standing> = reading.fetch_optional(find()).await?;
+    reading.rollback().await?;
+    if let Some(standing) = standing.filter(|standing| standing.attempt == facts.attempt) {
+        return Ok(standing.id);
+    }
     let raised: Option<Standing> = retried(|| async {
         let mut transaction = database.write().await?;
         let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.job.as_str());
         transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
-        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.job.as_str());
-        let standing = transaction.fetch_optional(find.bind(facts.run.as_str())).await?;
+        let standing = transaction.fetch_optional(find()).await?;
         transaction.commit(place!("fence-raise")).await?;
         Ok::<_, DatabaseError>(standing)
     })
@@ -98,12 +108,13 @@ pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
 
 impl Facts {
     /// The ledger of this job and scope, for ever or for this window.
-    pub(crate) fn book(&self, per: Per) -> Book {
+    pub(crate) fn book(&self, per: Per) -> Result<Book> {
         let window = match (per, self.window) {
+            (Per::Ever, _) => String::new(),
             (Per::Window, Some(window)) => window.start().timestamp().to_string(),
-            _ => String::new(),
+            (Per::Window, None) => return Err(LedgerError::NoWindow { run: self.run.clone() }),
         };
-        Book { project: self.project.clone(), job: self.job.clone(), scope: self.scope.clone(), window }
+        Ok(Book { project: self.project.clone(), job: self.job.clone(), scope: self.scope.clone(), window })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -143,7 +154,7 @@ impl Raised {
     /// Where the ledger of this job and scope is, for ever or for this window.
     pub(crate) async fn ledger(&self, per: Per) -> Result<i64> {
         let Destination { database, ledgers, .. } = &self.destination;
-        let ledger = ledgers.find(database, self.facts.book(per)).await?;
+        let ledger = ledgers.find(database, self.facts.book(per)?).await?;
         self.touched.note(&self.destination, self.id, ledger);
         Ok(ledger)
     }

@@ -17,7 +17,7 @@ pub(crate) struct Arrival {
 }
 
 /// The ledger's row of a unit.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) fingerprint: Option<i64>,
@@ -147,13 +147,40 @@ impl Judge {
         Ok(judgement)
     }
 
+    /// Units that are done, but were seen again with a higher order than is recorded.
+    pub(crate) fn later<'a>(
+        &self,
+        arrivals: &[&'a Arrival],
+        entries: &[Entry],
+        verdicts: &[Verdict],
+    ) -> Vec<&'a Arrival> {
+        let orders: HashMap<&str, Option<i64>> =
+            entries.iter().map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
+        let is_later = |arrival: &Arrival| {
+            orders.get(arrival.key.as_str()).is_some_and(|known| known.is_some() && *known < arrival.ordinal)
+        };
+        let done = arrivals.iter().zip(verdicts);
+        let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
+        done.map(|(arrival, _)| *arrival).filter(|arrival| is_later(arrival)).collect()
+    }
+
+    /// Whether this very attempt has recorded that this content failed.
+    pub(crate) fn has_failed(&self, entry: &Entry, arrival: &Arrival) -> bool {
+        entry.is_by(self)
+            && entry.status != "applied"
+            && entry.failures >= 0
+            && entry.fingerprint == arrival.fingerprint
+            && entry.version == i32::try_from(self.version).unwrap_or(i32::MAX)
+    }
+
     /// Whether a unit was being applied by this run, alone, when a worker died. What it was parked with in advance says how
-    /// many had died with the run in hand until then; how many died with another run says nothing.
+    /// many had died with the run in hand until then; it is to blame only if every attempt since has ended so, for one that
+    /// was merely stopped leaves the same traces.
     pub(crate) fn is_guilty(&self, entry: &Entry) -> bool {
-        entry.status == "parked"
-            && entry.failures < 0
-            && entry.fence == Some(self.fence)
-            && self.suspicion > entry.failures.unsigned_abs()
+        let since = entry.attempt.map(|attempt| i64::from(self.attempt) - i64::from(attempt));
+        let deaths = i64::from(self.suspicion) + i64::from(entry.failures);
+        let is_blamed = entry.status == "parked" && entry.failures < 0 && entry.fence == Some(self.fence);
+        is_blamed && deaths > 0 && since == Some(deaths)
     }
 
     /// Whether this very attempt has parked a unit in advance, and nothing has become of it since.

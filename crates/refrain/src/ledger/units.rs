@@ -159,7 +159,18 @@ impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
         let ledger = self.ledger().await?;
         let mut transaction = self.fence.raised.destination.database.read().await?;
         let failed = catalog::UNIT_FAILED.bind(ledger).bind(FAILED_MAX);
-        let rows: Vec<(String,)> = transaction.fetch_all(failed).await?;
-        rows.iter().map(|(input,)| Ok(serde_json::from_str(input)?)).collect()
+        let rows: Vec<(String, String)> = transaction.fetch_all(failed).await?;
+        let units = rows.iter().filter_map(|(key, input)| {
+            let unit: T = match serde_json::from_str(input) {
+                Ok(unit) => unit,
+                Err(error) => {
+                    tracing::warn!(job = %self.fence.raised.facts.job, key, %error, "a failed unit cannot be read back");
+                    return None;
+                }
+            };
+            // A job may have units of several kinds; those of another one have another key.
+            (self.key)(&unit).is_ok_and(|own| own.as_str() == key).then_some(unit)
+        });
+        Ok(units.collect())
     }
 }
