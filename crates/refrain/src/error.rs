@@ -81,16 +81,6 @@ impl Error {
     /// Whether the person who asked must change something: a name, an address, a right.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Parse(_)
-            | Self::UnknownJob { .. }
-            | Self::NoWindows(_)
-            | Self::NoKeys(_)
-            | Self::NotOver { .. }
-            | Self::NoRun(_)
-            | Self::NoScope(_)
-            | Self::Forgotten(_)
-            | Self::Payload { .. } => true,
-            Self::Refused(_) => false,
             Self::Store(StoreError::Database(error)) | Self::Ledger(LedgerError::Database(error)) => {
                 matches!(
                     error,
@@ -101,8 +91,8 @@ impl Error {
                         | DatabaseError::Pooler(_)
                 )
             }
-            Self::Store(StoreError::Broken(_)) => false,
-            Self::Store(_) | Self::Ledger(_) => true,
+            Self::Refused(_) | Self::Store(StoreError::Broken(_)) => false,
+            _ => true,
         }
     }
 }

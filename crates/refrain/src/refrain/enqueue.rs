@@ -53,10 +53,8 @@ impl Refrain {
 }
 
 fn offer(key: &str, payload: Option<&str>) -> Result<Offer, Error> {
-    if let Some(payload) = payload {
-        if let Some(reason) = fault(payload) {
-            return Err(Error::Payload { key: key.to_owned(), reason });
-        }
+    if let Some(reason) = payload.and_then(fault) {
+        return Err(Error::Payload { key: key.to_owned(), reason });
     }
     let key = Key::parse(key)?;
     Ok(Offer { key: RunKey::queued(key), payload: payload.map(str::to_owned) })
