@@ -88,7 +88,11 @@ text_type!(Key);
 #[macro_export]
 macro_rules! key {
     ($($part:expr),+ $(,)?) => {
-        $crate::Key::from_parts(&[$(&$part as &dyn $crate::KeyPart),+])
+        {
+            // The parts are gone when the key is there: beside an `await` they would keep its future from being `Send`.
+            let key = $crate::Key::from_parts(&[$(&$part as &dyn $crate::KeyPart),+]);
+            key
+        }
     };
 }
 
