@@ -132,7 +132,9 @@ impl Database {
     /// A transaction that only reads, beside any writer.
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
-            Database::Sqlite { readers, .. } => Ok(Transaction::Sqlite(readers.begin().await?, Guarded::default())),
+            Database::Sqlite { readers, .. } => {
+                Ok(Transaction::Sqlite(readers.begin().await?, Guarded::default()))
+            }
             Database::Postgres { pool, persistent, begin } => {
                 let begin = AssertSqlSafe(Arc::clone(&begin.read));
                 Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent, Guarded::default()))
@@ -185,10 +187,8 @@ impl Transaction {
     /// Its connection, for statements.
     pub(crate) fn connection(&mut self) -> Connection<'_> {
         match self {
-            Transaction::Sqlite(inner, _) => Connection::Sqlite(&mut **inner),
-            Transaction::Postgres(inner, persistent, _) => {
-                Connection::Postgres(&mut **inner, *persistent)
-            },
+            Transaction::Sqlite(inner, _) => Connection::Sqlite(inner),
+            Transaction::Postgres(inner, persistent, _) => Connection::Postgres(inner, *persistent),
         }
     }
 

@@ -56,8 +56,9 @@ impl Arena {
         };
         let (own, theirs, hurt) = match kind {
             Kind::Sqlite => {
-                let [store, destination] = ["store", "destination"]
-                    .map(|name| format!("sqlite:{}", directory.path().join(name).with_extension("db").display()));
+                let [store, destination] = ["store", "destination"].map(|name| {
+                    format!("sqlite:{}", directory.path().join(name).with_extension("db").display())
+                });
                 (own(store.clone(), destination.clone()), own(store, destination), None)
             }
             Kind::Postgres => {
@@ -85,7 +86,9 @@ impl Arena {
     pub(crate) fn start(&self, role: &str, variables: &[(&str, &str)]) -> ChildProcess {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(role).env("SOAK_STORE", &self.theirs.store);
-        command.env("SOAK_DESTINATION", &self.theirs.destination).env("SOAK_DIRECTORY", &self.theirs.directory);
+        command
+            .env("SOAK_DESTINATION", &self.theirs.destination)
+            .env("SOAK_DIRECTORY", &self.theirs.directory);
         command.env("REFRAIN_FAILPOINT_LOG", self.own.directory.join("struck"));
         ChildProcess::spawn(command.envs(variables.iter().copied()))
     }

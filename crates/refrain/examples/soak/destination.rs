@@ -64,9 +64,7 @@ impl Destination for Sqlite {
 
 impl Destination for Postgres {
     fn open(url: &str) -> Answer<'_, PgPool> {
-        Box::pin(
-            PgPoolOptions::new().max_connections(3).acquire_timeout(Duration::from_secs(5)).connect(url),
-        )
+        Box::pin(PgPoolOptions::new().max_connections(3).acquire_timeout(Duration::from_secs(5)).connect(url))
     }
 
     written!(Postgres);
@@ -108,7 +106,9 @@ impl Rows {
 
     pub(crate) async fn execute(&self, statement: &str) -> Result<u64, sqlx::Error> {
         match self {
-            Rows::Sqlite(pool) => Ok(sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await?.rows_affected()),
+            Rows::Sqlite(pool) => {
+                Ok(sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await?.rows_affected())
+            }
             Rows::Postgres(pool) => {
                 let statement = statement.replace("refrain_", "refrain.");
                 Ok(sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await?.rows_affected())
@@ -121,7 +121,9 @@ impl Rows {
         let key = Key::parse(key).unwrap();
         match self {
             Rows::Sqlite(pool) => Ledger::open(pool, PROJECT, job).await.unwrap().unpark(&key).await.unwrap(),
-            Rows::Postgres(pool) => Ledger::open(pool, PROJECT, job).await.unwrap().unpark(&key).await.unwrap(),
+            Rows::Postgres(pool) => {
+                Ledger::open(pool, PROJECT, job).await.unwrap().unpark(&key).await.unwrap()
+            }
         }
     }
 

@@ -48,9 +48,7 @@ impl Fault {
                 let when = if random.next_u64().is_multiple_of(3) { "after-commit" } else { "before-commit" };
                 Fault::KillAt { failpoints: place(random, when, "return(kill)") }
             }
-            16..18 => {
-                Fault::Lose { failpoints: place(random, "reply", "1*return(lost)"), after: soon * 2 }
-            }
+            16..18 => Fault::Lose { failpoints: place(random, "reply", "1*return(lost)"), after: soon * 2 },
             _ => Fault::Stop { after: soon, length: LEASE * 5 / 4 + duration_up_to(LEASE, random) },
         }
     }

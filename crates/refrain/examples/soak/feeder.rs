@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use refrain::core::random::SeededRandom;
 use refrain::Refrain;
+use refrain::core::random::SeededRandom;
 
 use crate::Failure;
 use crate::arena::Arena;

@@ -64,9 +64,12 @@ pub(crate) async fn judge(
     }
     rows_are_written_once(&items, findings);
     ledger_and_rows_agree(&items, &entries, findings);
-    let checkpoints: HashMap<String, String> =
-        destination.rows::<2>("select name || ' ' || position from refrain_checkpoints").await.into_iter()
-            .map(|[name, position]| (name, position)).collect();
+    let checkpoints: HashMap<String, String> = destination
+        .rows::<2>("select name || ' ' || position from refrain_checkpoints")
+        .await
+        .into_iter()
+        .map(|[name, position]| (name, position))
+        .collect();
     for source in &feeder.sources {
         let position = checkpoints.get(source.name).map(String::as_str);
         checkpoint_passes_what_is_settled(&source.changes, position, &entries, findings);
@@ -125,8 +128,11 @@ fn rows_are_written_once(items: &BTreeMap<Name, Item>, findings: &mut Findings) 
             }
         }
         let last = item.written.last().copied();
-        if item.standing.map(|(seq, _, writes)| (seq, writes)) != last.map(|last| (last, item.written.len())) {
-            findings.wrong.push(format!("{source} {id}: the row is {:?} after {:?}", item.standing, item.written));
+        if item.standing.map(|(seq, _, writes)| (seq, writes)) != last.map(|last| (last, item.written.len()))
+        {
+            findings
+                .wrong
+                .push(format!("{source} {id}: the row is {:?} after {:?}", item.standing, item.written));
         }
     }
 }
@@ -173,7 +179,9 @@ fn checkpoint_passes_what_is_settled(
     assert!(changes.iter().all(|change| (change.source == MARKED) != position.parse::<i64>().is_ok()));
     for change in changes.iter().filter(is_passed).filter(|change| !is_settled(change, entries)) {
         let Change { source, id, seq, .. } = change;
-        findings.lost.push(format!("{source} {id}: content {seq} is behind the checkpoint {position}, unsettled"));
+        findings
+            .lost
+            .push(format!("{source} {id}: content {seq} is behind the checkpoint {position}, unsettled"));
     }
 }
 

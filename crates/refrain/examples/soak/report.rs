@@ -46,7 +46,11 @@ impl Report {
             }
         }
         if !self.has_struck() {
-            eprintln!("{}: only {} % of the kills struck inside of a guarded section", self.kind, self.share());
+            eprintln!(
+                "{}: only {} % of the kills struck inside of a guarded section",
+                self.kind,
+                self.share()
+            );
         }
     }
 
@@ -68,7 +72,18 @@ impl Report {
         .map(|number| number.to_string());
         let (kind, seconds) = (self.kind.to_string(), self.seconds.to_string());
         [
-            kind, seed, kills, share, zombies, terminations, crashes, replies, units, duplicates, lost, wrong,
+            kind,
+            seed,
+            kills,
+            share,
+            zombies,
+            terminations,
+            crashes,
+            replies,
+            units,
+            duplicates,
+            lost,
+            wrong,
             seconds,
         ]
     }

@@ -1,8 +1,8 @@
 //! One round on one database: processes are started, hurt and killed until there were enough kills; then everything is let
 //! finish, and judged; then what was refused is mended, let finish, and judged again.
 
-use std::path::{Path, PathBuf};
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -80,7 +80,8 @@ pub(crate) async fn round(kind: Kind, kills: usize, seed: u64) -> Report {
     finish(&round.arena, &mut findings).await;
     let units = judge(&store, &destination, &feeder, &round.arena, true, &mut findings).await;
 
-    let replies = round.arena.struck().iter().filter(|place| place.ends_with(".reply")).count();
+    let lost = |place: &String| place.rsplit('.').next() == Some("reply");
+    let replies = round.arena.struck().into_iter().filter(lost).count();
     let cuts = round.arena.hurt.as_ref().map_or(0, |hurt| hurt.proxy.cuts());
     Report {
         kind,

@@ -12,8 +12,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use refrain::core::{Backoff, Key, Retry};
 use refrain::{
-    Applying, BatchError, Definition, Fetched, Job, JobError, LedgerError, Opening, Per, Refrain, Run, Settings,
-    Units, key,
+    Applying, BatchError, Definition, Fetched, Job, JobError, LedgerError, Opening, Per, Refrain, Run,
+    Settings, Units, key,
 };
 use sqlx::{Pool, Postgres, Sqlite};
 
