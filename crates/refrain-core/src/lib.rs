@@ -10,6 +10,7 @@
 //! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
 //! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`retry`]
 //! - What may follow what: [`state`]
+//! - What a person should hear of: [`alarm`], [`spike`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
 //! - What a person wrote: [`parse_error`]
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@
 #[macro_use]
 mod word;
 
+pub mod alarm;
 pub mod catch_up;
 pub mod clock;
 pub mod clock_watch;
@@ -34,6 +36,7 @@ pub mod revision;
 pub mod revisions;
 pub mod run_name;
 pub mod schedule;
+pub mod spike;
 pub mod state;
 pub mod tick;
 pub mod timetable;
@@ -41,6 +44,7 @@ pub mod window;
 pub mod window_name;
 pub mod zone;
 
+pub use alarm::AlarmKind;
 pub use catch_up::{CatchUp, SkipReason, Verdict};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use content::{ContentError, Fingerprint};

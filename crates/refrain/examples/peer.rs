@@ -1,6 +1,6 @@
 //! Refrain as a peer in the benchmark of job queues: the same work as the other drivers, one JSON object on stdout.
 //!
-//! `peer w1`: enqueue and drain; `peer w2`: offers of known keys; `peer w4`: pickup latency. `DATABASE_URL` names an
+//! `peer w1`: enqueue and drain; `peer w2`: offers of known keys; `peer w3`: runs of recorded steps; `peer w4`: pickup latency. `DATABASE_URL` names an
 //! empty PostgreSQL database, or a SQLite file; `N` the number of runs.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a driver: a panic is its report of a failure")]
 
@@ -31,6 +31,44 @@ impl Job for Noop {
         EXECUTED.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Three steps that do nothing, each recorded.
+struct Stepped;
+
+impl Job for Stepped {
+    const NAME: &'static str = "stepped";
+
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        for name in ["one", "two", "three"] {
+            if let Some(step) = run.step(name).await? {
+                EXECUTED.fetch_add(1, Ordering::Relaxed);
+                step.done().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn step_through(refrain: &Refrain, count: usize, said: &str) {
+    let keys = keys(count, count);
+    let begun = Instant::now();
+    refrain.enqueue_many("stepped", keys.iter().map(|key| (key, None::<&str>))).await.unwrap();
+    let enqueue = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    let served = tokio::spawn(serving.into_future());
+    drained(refrain).await;
+    let took = begun.elapsed().as_secs_f64();
+    stop.drain();
+    served.await.unwrap().unwrap();
+    let steps = EXECUTED.load(Ordering::Relaxed);
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    let rate = steps as f64 / took;
+    println!(
+        r#"{{"workload":"w3","instances":{count},"steps":{steps},"enqueue_s":{enqueue},"run_s":{took},"steps_per_s":{rate},"settings":"{said}"}}"#
+    );
 }
 
 fn number(name: &str, default: usize) -> usize {
@@ -157,14 +195,16 @@ async fn main() {
     Refrain::migrate(&url).await.unwrap();
     let settings = Settings { slots, ..Settings::default() };
     let job = Definition::of(Noop { since, waits: Arc::clone(&waits) }).unwrap();
-    let refrain = Refrain::at(&url, "bench").unwrap().settings(settings).job(job).open().await.unwrap();
+    let opening = Refrain::at(&url, "bench").unwrap().settings(settings).job(job);
+    let refrain = opening.job(Definition::of(Stepped).unwrap()).open().await.unwrap();
     let said = format!("enqueue_many x5000; {slots} slots, 8 connections");
     match workload.as_str() {
         "w1" => enqueue_and_drain(&refrain, count, &said).await,
         "w2" => offer_known_keys(&refrain, count).await,
+        "w3" => step_through(&refrain, number("N", 2_000), &said).await,
         "w4" => pick_up(&refrain, since, &waits, &said).await,
         other => {
-            eprintln!("unknown workload {other}: w1, w2 or w4");
+            eprintln!("unknown workload {other}: w1, w2, w3 or w4");
             std::process::exit(2);
         }
     }

@@ -111,6 +111,14 @@ impl Database {
         }
     }
 
+    /// The same, and a server ends a transaction in which nothing was said for `idle`.
+    pub(crate) fn with_idle(self, idle: Duration) -> Database {
+        match self {
+            Database::Postgres { pool, .. } => Database::of_postgres(pool, idle),
+            file @ Database::Sqlite { .. } => file,
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Database::Sqlite { .. })
     }

@@ -6,6 +6,9 @@
 //! # Layout
 //!
 //! - [`core`]: keys, windows, schedules, catch-up, states, retries. Begin with [`core::tick`].
+//! - [`Refrain`], [`Job`], [`Run`]: a store, what is run in it, and what an attempt sees.
+//! - [`Fence`], [`Units`], [`Batch`], [`Cursor`], [`Watermark`]: rows that are written once.
+//! - [`Ledger`]: once per key in a transaction of your own, without any of the above.
 #![forbid(unsafe_code)]
 
 mod database;
@@ -15,6 +18,7 @@ mod error;
 pub mod failpoint;
 mod job;
 mod ledger;
+mod payload;
 mod process;
 mod refrain;
 mod run;
@@ -30,12 +34,13 @@ pub use engine::settings::Settings;
 pub use error::Error;
 pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
 pub use ledger::{
-    Applying, Backend, Batch, BatchError, Claim, Cursor, Fence, Fetched, Horizon, Ledger, LedgerError, Page,
-    Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
+    Applying, Backend, Batch, BatchError, Claim, Cursor, Fence, Fetched, Horizon, Intent, Ledger,
+    LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
+pub use payload::PAYLOAD_BYTES_MAX;
 pub use refrain::{
-    Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, Enqueued, Opening, PAYLOAD_BYTES_MAX,
-    Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord, Enqueued,
+    Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};
@@ -48,3 +53,8 @@ pub use store::show::Place;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// And those of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/LEDGER.md")]
+struct Guide;

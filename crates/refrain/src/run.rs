@@ -7,10 +7,12 @@ use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
 
 use crate::ledger::apply::BATCH;
-use crate::ledger::claims::{Claims, Ledgers};
+use crate::ledger::claims::Claims;
 use crate::ledger::destination::{Destinations, attach};
 use crate::ledger::fence::{Facts, Raised, raise};
+use crate::ledger::ledgers::Ledgers;
 use crate::ledger::tally::Tally;
+use crate::ledger::touched::Touched;
 use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};
 use crate::store::Store;
 
@@ -43,6 +45,7 @@ pub struct Run {
     pub(crate) payload: Option<String>,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) tally: Tally,
+    pub(crate) touched: Touched,
 }
 
 impl Run {
@@ -101,7 +104,9 @@ impl Run {
         };
         let id = raise(&destination.database, &self.facts).await?;
         let (facts, tally, store) = (self.facts.clone(), self.tally.clone(), store.clone());
+        let touched = self.touched.clone();
         let caution = AtomicUsize::new(if facts.suspicion > 0 { BATCH } else { 0 });
-        Ok(Fence::of(Raised { destination, store, id, facts, tally, caution, relayed: false }))
+        let relayed = destinations.is_relayed(&destination);
+        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, relayed }))
     }
 }

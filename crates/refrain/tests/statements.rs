@@ -14,18 +14,40 @@ use sqlx::{AssertSqlSafe, Executor, Row, SqlStr};
 use support::TestDatabase;
 
 /// Tables that grow with the work; the others have a row per job, worker or wish of a person.
-const LARGE: [&str; 9] =
-    ["runs", "queue", "delayed", "lanes", "lane_waits", "leases", "attempts", "dedupes", "expansions"];
+const LARGE: [&str; 19] = [
+    "runs",
+    "queue",
+    "delayed",
+    "lanes",
+    "lane_waits",
+    "leases",
+    "attempts",
+    "dedupes",
+    "expansions",
+    "effects",
+    "counts",
+    "unit_dedupes",
+    "ledgers",
+    "fences",
+    "units",
+    "checkpoints",
+    "effect_dedupes",
+    "arrivals",
+    "intents",
+];
 
 /// Statements that read all of a large table, or its beginning, and may.
-const MAY_SCAN: [(&str, &str); 3] = [
+const MAY_SCAN: [(&str, &str); 6] = [
     ("sql/fsck/", "a person asked for all of it"),
     ("sql/queue/count.sql", "a person asked for all of it"),
     ("sql/dedupe/prune.sql", "the oldest, no more than its limit"),
+    ("sql/effect_dedupe/prune.sql", "the oldest, no more than its limit"),
+    ("sql/arrival/prune.sql", "the oldest, no more than its limit"),
+    ("sql/effect/list.sql", "the newest, no more than its limit"),
 ];
 
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
-const FILLED: [&str; 10] = [
+const FILLED: [&str; 20] = [
     "insert into refrain_jobs (name) values ('one'), ('two'), ('three')",
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
      insert into refrain_runs (job, attempt, opened_at, open, key, outcome)
@@ -42,6 +64,21 @@ const FILLED: [&str; 10] = [
     "insert into refrain_attempts (run, number, ended, ended_at) select id, 0, 'errored', 0 from refrain_runs",
     "insert into refrain_dedupes (run, at, asked) select id, 0, 'enqueue' from refrain_runs",
     "insert into refrain_expansions (run, scopes, hash) select id, 1, '' from refrain_runs where id % 9 = 0",
+    "insert into refrain_effects (key, version, name, state, arrived_at)
+     select key, 1, 'mail', 'pending', 0 from refrain_runs",
+    "insert into refrain_counts (run, attempt, processed, skipped, deduplicated, failed)
+     select id, 1, 1, 0, 0, 0 from refrain_runs",
+    "insert into refrain_unit_dedupes (run, attempt, reason, count, keys)
+     select id, 1, 'stale', 1, '[]' from refrain_runs",
+    "insert into refrain_ledgers (project, job, scope, window_start)
+     select 'shop', 'job-' || job, '', key from refrain_runs",
+    "insert into refrain_fences (project, job, run, attempt) select 'shop', 'job-' || job, key, 1 from refrain_runs",
+    "insert into refrain_units (ledger, key, fence, at, version, attempt, failures, written, status)
+     select id % 20, key, id, 0, 1, 1, 0, true, case when id % 50 = 0 then 'failed' else 'applied' end from refrain_runs",
+    "insert into refrain_checkpoints (ledger, name, position, at) select id, 'billing', '', 0 from refrain_runs",
+    "insert into refrain_intents (project, kind, name, key) select 'shop', 'run', 'mail', key from refrain_runs",
+    "insert into refrain_effect_dedupes (effect, version, at, asked) select id, 1, 0, 'intent' from refrain_runs",
+    "insert into refrain_arrivals (destination, intent, at) select 'there', id, 0 from refrain_runs",
 ];
 
 async fn migrated(database: &TestDatabase) {

@@ -19,6 +19,7 @@ mod workload {
     pub(crate) mod flat;
     pub(crate) mod idle;
     pub(crate) mod mixed;
+    pub(crate) mod units;
 }
 
 use std::process::ExitCode;
@@ -28,8 +29,8 @@ use scratch::Server;
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const WORKLOADS: [&str; 5] = ["disk", "drain", "flat", "mixed", "idle"];
-const USAGE: &str = "bench [--quick] [--json] [--repetitions N] [disk] [drain] [flat] [mixed] [idle]
+const WORKLOADS: [&str; 6] = ["disk", "drain", "units", "flat", "mixed", "idle"];
+const USAGE: &str = "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [flat] [mixed] [idle]
 DATABASE_URL: a PostgreSQL server on which databases may be made; without it, SQLite alone is measured";
 
 /// What was asked for.
@@ -101,6 +102,7 @@ async fn measure() -> Result<()> {
             match workload.as_str() {
                 "disk" => workload::disk::measure(&plan, server, &mut report).await?,
                 "drain" => workload::drain::measure(&plan, server, &mut report).await?,
+                "units" => workload::units::measure(&plan, server, &mut report).await?,
                 "flat" => workload::flat::measure(&plan, server, &mut report).await?,
                 "mixed" => workload::mixed::measure(&plan, server, &mut report).await?,
                 _ => workload::idle::measure(&plan, server, &mut report).await?,

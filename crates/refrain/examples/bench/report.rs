@@ -155,3 +155,23 @@ pub(crate) fn percentile(values: &[f64], part: f64) -> f64 {
     let at = (part * sorted.len() as f64) as usize;
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
+
+/// Rates of Refrain and of the same by hand, a pair for each repetition.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    ours: Vec<f64>,
+    by_hand: Vec<f64>,
+}
+
+impl Pairs {
+    pub(crate) fn push(&mut self, ours: f64, by_hand: f64) {
+        self.ours.push(ours);
+        self.by_hand.push(by_hand);
+    }
+
+    pub(crate) fn figure(self, what: String, enough: f64) -> Figure {
+        let values = self.ours.iter().zip(&self.by_hand).map(|(ours, by_hand)| ours / by_hand).collect();
+        let context = format!("{:.0}/s, by hand {:.0}/s", median(&self.ours), median(&self.by_hand));
+        Figure { what, unit: Unit::Times, values, target: Target::AtLeast(enough), context }
+    }
+}

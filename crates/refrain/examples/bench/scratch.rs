@@ -99,6 +99,13 @@ impl Server {
         }
     }
 
+    /// Lets a database put its house in order, so that it does not do so while something is measured.
+    pub(crate) async fn settle(&self, scratch: &Scratch) -> Result<()> {
+        let mut plain = self.connect(scratch).await?;
+        plain.settle().await?;
+        plain.close().await
+    }
+
     async fn administer(&self, text: &str) -> Result<()> {
         if let Server::Postgres(options) = self {
             let mut connection = options.connect().await?;

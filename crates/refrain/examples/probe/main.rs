@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use refrain::core::{Backoff, Dst, Grid, Retry, Schedule, Scope, Timetable, Zone, window_name};
+use refrain::core::{Backoff, Dst, Grid, Key, Retry, Schedule, Scope, Timetable, Zone, window_name};
 use refrain::{
-    Ask, CatchUp, Definition, Error, Job, JobError, Opening, Refrain, Run, Settings, StopHandle, WhileRunning,
+    Ask, Backend, CatchUp, Definition, Error, Job, JobError, Ledger, Opening, Refrain, Run, Settings,
+    StopHandle, WhileRunning,
 };
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -178,6 +179,26 @@ async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Resu
     Ok(())
 }
 
+/// Wishes for runs beside rows of its own, in a transaction in the store's database.
+async fn wish(job: &str, prefix: &str, count: usize) {
+    let store = variable("PROBE_STORE").unwrap();
+    if store.starts_with("sqlite:") {
+        wish_over(&sqlx::SqlitePool::connect(&store).await.unwrap(), job, prefix, count).await;
+    } else {
+        wish_over(&sqlx::PgPool::connect(&store).await.unwrap(), job, prefix, count).await;
+    }
+}
+
+async fn wish_over<DB: Backend>(pool: &sqlx::Pool<DB>, job: &str, prefix: &str, count: usize) {
+    let ledger = Ledger::open(pool, "crash", "probe").await.unwrap();
+    let mut tx = pool.begin().await.unwrap();
+    for at in 0..count {
+        let key = Key::parse(&format!("{prefix}{at}")).unwrap();
+        ledger.enqueue(&mut tx, job, key, &()).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+}
+
 /// Serves until nothing is open.
 async fn work(refrain: &Refrain) -> Result<(), Error> {
     serve(refrain, async |stop: &StopHandle| {
@@ -279,6 +300,8 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     }
     sync::unpark().await.unwrap();
     run_to_its_end(refrain, "sync#s0").await?;
+    wish("noop", "wished", 1).await;
+    run(refrain, "noop#wished0", Ask::Once).await?;
     work(refrain).await
 }
 
@@ -289,6 +312,10 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
     match *arguments {
         ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
         ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,
+        ["wish", job, prefix, count] => {
+            wish(job, prefix, count.parse().unwrap()).await;
+            Ok(())
+        }
         ["work"] => work(&refrain).await,
         ["serve"] => serve_until_told(&refrain).await,
         ["run", name] => run(&refrain, name, Ask::Once).await,
@@ -301,7 +328,7 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
         ["day"] => day(&refrain).await,
         _ => {
             eprintln!(
-                "unknown: {arguments:?}; known are enqueue, offer, work, serve, run, tick, schedule, day"
+                "unknown: {arguments:?}; known are enqueue, offer, wish, work, serve, run, tick, schedule, day"
             );
             std::process::exit(2);
         }

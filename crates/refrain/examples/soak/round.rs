@@ -27,6 +27,7 @@ const SEATS: u64 = 3;
 const LAST: usize = 2;
 /// How long a process may take to get to where it is to be killed.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+const TOLD_EVERY: usize = 100;
 /// What nobody prints: to wait for it is to wait for the end.
 const NO_LINE: &str = "\0";
 const LOOK: Duration = Duration::from_millis(10);
@@ -134,7 +135,10 @@ impl Round {
         process.signal(Signal::KILL);
         let is_killed = process.wait().await.signal() == Some(Signal::KILL.as_raw());
         if is_killed {
-            self.kills.fetch_add(1, Ordering::SeqCst);
+            let kills = self.kills.fetch_add(1, Ordering::SeqCst) + 1;
+            if kills.is_multiple_of(TOLD_EVERY) {
+                eprintln!("{}: {kills} kills", self.arena.kind);
+            }
             if is_inside(guarded) {
                 self.inside.fetch_add(1, Ordering::SeqCst);
             }

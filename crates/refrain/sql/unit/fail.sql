@@ -1,9 +1,9 @@
--- Records that a unit failed, and keeps what it was given. No row: the same content was applied meanwhile, or newer.
+-- Records that a unit failed, and keeps what it was given; rows of other content that are there stay known. No row: the same content was applied meanwhile, or newer.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
 -- $11 message; by the primary key
 insert into refrain_units
-    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, status, input, message)
-values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, $9, $10, $11)
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message)
+values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, $9, $10, $11)
 on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
     fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,

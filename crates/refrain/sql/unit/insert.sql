@@ -1,7 +1,7 @@
 -- Records units that nothing is recorded of. Fewer rows than were given: somebody else was faster.
 -- $1 ledger, $2 version, $3 fence, $4 attempt, $5… rows; by the primary key
-insert into refrain_units (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, status)
-select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, 0, 'applied'
+insert into refrain_units (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status)
+select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, 0, true, 'applied'
 from rows(5: key text, fingerprint integer, ordinal integer) as r
 where true
 order by r.key

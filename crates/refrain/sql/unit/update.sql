@@ -3,7 +3,8 @@
 -- $1 ledger, $2 version, $3 fence, $4 attempt, $5… rows; by the primary key
 update refrain_units as units
 set fingerprint = r.fingerprint, ordinal = coalesce(r.ordinal, units.ordinal), fence = $3,
-    at = (select now from refrain_clock), version = $2, attempt = $4, failures = 0, status = 'applied', input = null,
+    at = (select now from refrain_clock), version = $2, attempt = $4, failures = 0, written = true,
+    status = 'applied', input = null,
     message = null
 from rows(5: key text, fingerprint integer, ordinal integer, was_version integer, was_fingerprint integer, was_status text, was_failures integer) as r
 where units.ledger = $1 and units.key = r.key and units.version = r.was_version

@@ -18,6 +18,7 @@ use super::under_way::InHand;
 use crate::job::{Definition, JobError};
 use crate::ledger::fence::Facts;
 use crate::ledger::tally::{Tally, Told};
+use crate::ledger::touched::{Left, Touched};
 use crate::run::{Run, Surroundings};
 use crate::store::claim::Claimed;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};
@@ -132,6 +133,7 @@ impl Task {
             payload: self.claimed.payload.clone(),
             surroundings: Arc::clone(&self.surroundings),
             tally,
+            touched: Touched::default(),
         })
     }
 
@@ -144,6 +146,7 @@ impl Task {
                 Err(_) => std::future::pending().await,
             }
         };
+        let touched = run.touched.clone();
         let work = async {
             if let (Some(window), "") = (run.window(), run.scope().as_str())
                 && let Some(scopes) = self.definition.scopes_of(window)
@@ -158,7 +161,14 @@ impl Task {
             biased;
             why = interrupted => Verdict::Interrupted(why),
             ended = work => match ended {
-                Ok(Ok(())) => Verdict::Done,
+                Ok(Ok(())) => match touched.left().await {
+                    Ok(None) => Verdict::Done,
+                    Ok(Some(Left { count, first })) => Verdict::Partial {
+                        message: format!("not all units of this run are applied: {count} left, `{first}` first"),
+                        again: false,
+                    },
+                    Err(error) => Verdict::Failed(error.into()),
+                },
                 Ok(Err(error)) => Verdict::Failed(error),
                 Err(_) => Verdict::Failed(JobError::new(format!(
                     "timed out after {}", refrain_core::duration::format(self.definition.timeout)
@@ -197,12 +207,14 @@ impl Task {
 fn judged(result: Verdict, told: &Told) -> Verdict {
     let counts = &told.counts;
     match result {
-        Verdict::Done if told.unsettled() > 0 => Verdict::Failed(JobError::new(format!(
-            "{} of {} units were discovered and never settled: a batch was dropped, or not asked for",
-            told.unsettled(),
-            told.discovered
-        ))),
-        Verdict::Done if counts.failed > 0 || counts.skipped > 0 => {
+        Verdict::Done | Verdict::Partial { .. } if told.unsettled() > 0 => {
+            Verdict::Failed(JobError::new(format!(
+                "{} of {} units were discovered and never settled: a batch was dropped, or not asked for",
+                told.unsettled(),
+                told.discovered
+            )))
+        }
+        Verdict::Done | Verdict::Partial { .. } if counts.failed > 0 || counts.skipped > 0 => {
             let why = told.failure.clone().unwrap_or_else(|| "they are parked".to_owned());
             let message = format!(
                 "{} of {} units are not applied: {why}",

@@ -13,7 +13,7 @@ pub struct Settings {
     pub poll: Duration,
     /// How long runs may go on after the engine was asked to stop.
     pub grace: Duration,
-    /// How long bodies are kept: payloads, messages, past attempts, dedupes.
+    /// How long bodies are kept: payloads, messages, past attempts, dedupes, alarms.
     pub keep: Duration,
 }
 

@@ -12,7 +12,7 @@ use sqlx::Pool;
 use super::backend::Backend;
 use super::claims::{Claims, Wish};
 use super::destination::{Destination, attach};
-use super::fence::open;
+use super::ledgers::Book;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::store::instant;
 
@@ -73,7 +73,6 @@ pub struct Past {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
 pub struct Ledger<DB: Backend> {
     pub(crate) destination: Destination,
     pub(crate) project: ProjectName,
@@ -81,6 +80,28 @@ pub struct Ledger<DB: Backend> {
     id: i64,
     claims: Claims,
     database: PhantomData<fn() -> DB>,
+}
+
+impl<DB: Backend> Clone for Ledger<DB> {
+    fn clone(&self) -> Self {
+        Ledger {
+            destination: self.destination.clone(),
+            project: self.project.clone(),
+            name: self.name.clone(),
+            id: self.id,
+            claims: self.claims.clone(),
+            database: PhantomData,
+        }
+    }
+}
+
+impl<DB: Backend> std::fmt::Debug for Ledger<DB> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger")
+            .field("project", &self.project)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What is recorded of a key that was claimed before.
@@ -104,7 +125,9 @@ impl<DB: Backend> Ledger<DB> {
     pub async fn open(pool: &Pool<DB>, project: &str, name: &str) -> Result<Ledger<DB>> {
         let (project, name) = (ProjectName::parse(project)?, JobName::parse(name)?);
         let destination = attach(DB::database(pool, IDLE), &project, None).await?;
-        let id = open(&destination.database, &project, &name, &Scope::default(), "").await?;
+        let (scope, window) = (Scope::default(), String::new());
+        let book = Book { project: project.clone(), job: name.clone(), scope, window };
+        let id = destination.ledgers.find(&destination.database, book).await?;
         let claims = Claims::new(destination.database.clone(), project.clone());
         Ok(Ledger { destination, project, name, id, claims, database: PhantomData })
     }

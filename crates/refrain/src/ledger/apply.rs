@@ -18,7 +18,8 @@ use serde::Serialize;
 use super::backend::Backend;
 use super::batch::{Batch, Opened};
 use super::entry;
-use super::judge::{Arrival, Entry, Judgement, Refused, Verdict};
+use super::judge::{Arrival, Entry, Judgement, Verdict};
+use super::list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
 use crate::database::{DatabaseError, Transaction, place};
@@ -68,13 +69,10 @@ impl Chunk {
 }
 
 impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
-    pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], arrivals: Vec<Arrival>) -> Self {
-        units.fence.raised.tally.discovered(items.len());
-        let mut sorted: Vec<usize> = (0..items.len()).collect();
-        // Stable: of two units with one key, the later stays the later.
-        sorted.sort_by(|one, other| key_of(&arrivals, *one).cmp(&key_of(&arrivals, *other)));
-        let todo = sorted.chunks(BATCH).map(|members| Chunk::of(members, false));
-        Applying { units, ledger, items, todo: todo.collect(), arrivals, in_a_row: 0 }
+    pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], list: List) -> Self {
+        list.tally(&units.fence.raised.tally);
+        let todo = list.counting.chunks(BATCH).map(|members| Chunk::of(members, false));
+        Applying { units, ledger, items, todo: todo.collect(), arrivals: list.arrivals, in_a_row: 0 }
     }
 
     /// The next batch that has something to apply, in a transaction that holds the fence and has written the ledger.
@@ -101,7 +99,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         for again in chunk.again..=AGAIN_MAX {
             let opened = if is_careful {
                 self.blame(&mut chunk).await
-            } else if self.expects_new(&chunk) {
+            } else if self.units.expects_new() && !chunk.unknown {
                 self.insert(&chunk).await
             } else {
                 self.look(&chunk).await
@@ -117,13 +115,6 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             }
         }
         Err(LedgerError::Contended)
-    }
-
-    fn expects_new(&self, chunk: &Chunk) -> bool {
-        let mut keys = chunk.members.iter().map(|member| key_of(&self.arrivals, *member));
-        let mut before = None;
-        let is_distinct = keys.all(|key| before.replace(key) != Some(key));
-        !chunk.unknown && self.units.expects_new() && is_distinct
     }
 
     /// All of it is new, most likely: written without a look. None: it is not.
@@ -147,9 +138,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let mut reading = self.units.fence.raised.destination.database.read().await?;
         let entries = entry::find(&mut reading, self.ledger, &arrivals).await?;
         reading.rollback().await?;
-        let judgement = judge
-            .judge(&arrivals, &entries, chunk.unknown)
-            .map_err(|refused| self.refused(chunk, refused))?;
+        let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
         let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
         self.units.expect_new(is_all_new && entries.is_empty());
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
@@ -183,9 +172,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         if before.as_ref().is_some_and(|entry| judge.is_guilty(entry)) {
             entry::convict(raised, self.ledger, arrival).await?;
         }
-        let judgement = judge
-            .judge(&[arrival], before.as_slice(), chunk.unknown)
-            .map_err(|refused| self.refused(chunk, refused))?;
+        let judgement = judge.judge(&[arrival], before.as_slice(), chunk.unknown)?;
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));
@@ -221,11 +208,6 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         transaction.hand_over().await?;
         Ok(transaction)
-    }
-
-    fn refused(&self, chunk: &Chunk, refused: Refused) -> LedgerError {
-        let key = chunk.members.get(refused.index).map_or("", |member| key_of(&self.arrivals, *member));
-        LedgerError::Refused { key: key.to_owned(), reason: refused.reason }
     }
 
     fn arrivals_of(&self, chunk: &Chunk) -> Vec<&Arrival> {
@@ -306,10 +288,6 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         Ok(())
     }
-}
-
-pub(super) fn key_of(arrivals: &[Arrival], member: usize) -> &str {
-    arrivals.get(member).map_or("", |arrival| arrival.key.as_str())
 }
 
 async fn pause(again: u32) {

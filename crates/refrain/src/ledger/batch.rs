@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Result;
 use super::apply::{Applying, Chunk};
 use super::backend::Backend;
 use super::judge::Verdict;
+use super::{LedgerError, Result};
 use crate::database::{DatabaseError, Transaction, place};
 
 /// A batch that was opened.
@@ -24,8 +24,8 @@ pub(super) struct Opened {
 /// word, nothing happened.
 #[must_use = "say how it went: `settle`"]
 pub struct Batch<'b, 'u, DB: Backend, T> {
-    applying: &'b mut Applying<'u, DB, T>,
-    opened: Opened,
+    pub(super) applying: &'b mut Applying<'u, DB, T>,
+    pub(super) opened: Opened,
 }
 
 impl<DB: Backend, T> fmt::Debug for Batch<'_, '_, DB, T> {
@@ -55,7 +55,9 @@ impl<E: std::error::Error + 'static> From<E> for BatchError {
     fn from(error: E) -> BatchError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(one) = cause {
-            if let Some(transient) = one.downcast_ref::<sqlx::Error>().and_then(DatabaseError::transient) {
+            let of_the_driver = one.downcast_ref::<sqlx::Error>().and_then(DatabaseError::transient);
+            let of_ours = || one.downcast_ref::<LedgerError>().and_then(LedgerError::transient);
+            if let Some(transient) = of_the_driver.or_else(of_ours) {
                 return BatchError { message: error.to_string(), transient: Some(transient) };
             }
             cause = one.source();
@@ -74,6 +76,12 @@ impl<'b, 'u, DB: Backend, T> Batch<'b, 'u, DB, T> {
     #[expect(clippy::expect_used, reason = "the fence was raised over a pool of this very database type")]
     pub fn tx(&mut self) -> &mut DB::Connection {
         DB::narrowed(&mut self.opened.transaction).expect("a transaction of the fence's own database")
+    }
+
+    /// The connection and the units to be applied, both at once: `tx` borrows the batch as long as it is used.
+    pub fn parts(&mut self) -> (&mut DB::Connection, Vec<&'u T>) {
+        let units = self.all();
+        (self.tx(), units)
     }
 
     /// The units to be applied, in the order of their keys.

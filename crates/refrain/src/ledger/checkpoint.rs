@@ -85,7 +85,7 @@ async fn advanced(raised: &Raised, from: &Checkpoint, position: &str, proof: &Pr
 pub(super) struct Proof<'p> {
     pub(super) ledger: i64,
     pub(super) judge: Judge,
-    pub(super) arrivals: &'p [Arrival],
+    pub(super) arrivals: Vec<&'p Arrival>,
 }
 
 impl Proof<'_> {
@@ -95,9 +95,8 @@ impl Proof<'_> {
             return Ok(());
         }
         let mut unsettled = Vec::new();
-        for chunk in self.arrivals.chunks(LOOK) {
-            let arrivals: Vec<&Arrival> = chunk.iter().collect();
-            let entries = entry::find(transaction, self.ledger, &arrivals).await?;
+        for arrivals in self.arrivals.chunks(LOOK) {
+            let entries = entry::find(transaction, self.ledger, arrivals).await?;
             let entries: std::collections::HashMap<&str, &Entry> =
                 entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
             let is_open = |arrival: &&&Arrival| {

@@ -4,14 +4,12 @@
 //! that is nobody's in particular, its members go one by one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use refrain_core::{JobName, Key, ProjectName, Scope};
+use refrain_core::{JobName, Key, ProjectName};
 use tokio::sync::{mpsc, oneshot};
 
 use super::alone::{Claim, PastRow, told};
-use super::fence::{Facts, open};
-use super::units::Per;
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::Rows;
 use crate::database::{Database, DatabaseError, Transaction, place};
@@ -71,30 +69,6 @@ impl Claims {
         let gone = || LedgerError::Database(DatabaseError::Lost("the writer of claims has gone".to_owned()));
         sender.send(Asked { wish, recorded_at: None, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
-    }
-}
-
-/// Where ledgers of the store's own database are, so that nobody has to ask twice.
-#[derive(Debug, Default)]
-pub(crate) struct Ledgers(Mutex<HashMap<(JobName, Scope, String), i64>>);
-
-/// How many are remembered.
-const LEDGERS_MAX: usize = 10_000;
-
-impl Ledgers {
-    pub(crate) async fn of(&self, database: &Database, facts: &Facts, per: Per) -> Result<i64> {
-        let name = (facts.job.clone(), facts.scope.clone(), facts.window_of(per));
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).copied();
-        if let Some(id) = known {
-            return Ok(id);
-        }
-        let id = open(database, &facts.project, &facts.job, &facts.scope, &name.2).await?;
-        let mut ledgers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if ledgers.len() >= LEDGERS_MAX {
-            ledgers.clear();
-        }
-        ledgers.insert(name, id);
-        Ok(id)
     }
 }
 

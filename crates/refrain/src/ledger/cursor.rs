@@ -90,7 +90,7 @@ impl<'u, DB: Backend, T: Serialize> Cursor<'u, DB, T> {
     ///
     /// ```compile_fail,E0499
     /// # async fn example(mut pages: refrain::Cursor<'_, sqlx::Sqlite, u32>) -> Result<(), refrain::LedgerError> {
-    /// # async fn read(_: Option<String>) -> Result<refrain::Fetched<u32>, refrain::LedgerError> { todo!() }
+    /// # async fn read(_: Option<String>) -> Result<refrain::Fetched<u32>, refrain::LedgerError> { Err(refrain::LedgerError::Contended) }
     /// let one = pages.next(read).await?;
     /// let two = pages.next(read).await?; // while the first is not done
     /// drop((one, two));

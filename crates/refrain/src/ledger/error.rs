@@ -107,6 +107,14 @@ pub enum LedgerError {
         "no relay looks after this database, so an intent would stay in it\n  name it when the store is opened: Refrain::at(…)?.destination(&pool)"
     )]
     NoRelay,
+    /// What goes with an intent is no JSON, or too much of it.
+    #[error("the payload of `{key}` cannot be taken: {reason}")]
+    Payload {
+        /// Whose payload.
+        key: String,
+        /// Why not.
+        reason: String,
+    },
     /// There is no key.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -129,6 +137,15 @@ impl LedgerError {
             Self::Store(StoreError::Database(error)) => error.is_transient(),
             Self::Contended | Self::Moved { .. } => true,
             _ => false,
+        }
+    }
+
+    /// The fault of the database behind it, if the same transaction may succeed when it is done again.
+    pub(super) fn transient(&self) -> Option<DatabaseError> {
+        match self {
+            Self::Database(DatabaseError::Busy(what)) => Some(DatabaseError::Busy(what.clone())),
+            Self::Database(DatabaseError::Lost(what)) => Some(DatabaseError::Lost(what.clone())),
+            _ => None,
         }
     }
 }

@@ -12,7 +12,9 @@ use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
 
 use super::backend::Backend;
 use super::destination::Destination;
+use super::ledgers::Book;
 use super::tally::Tally;
+use super::touched::Touched;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
 use crate::database::{Database, DatabaseError, Transaction, place, retried};
@@ -63,6 +65,7 @@ pub(crate) struct Raised {
     pub(crate) id: i64,
     pub(crate) facts: Facts,
     pub(crate) tally: Tally,
+    pub(crate) touched: Touched,
     /// How many units go one by one before this attempt trusts them again.
     pub(crate) caution: AtomicUsize,
     /// Whether somebody copies intents from here to the store.
@@ -94,12 +97,13 @@ pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
 }
 
 impl Facts {
-    /// Which window a ledger is for; none for one that is for ever.
-    pub(crate) fn window_of(&self, per: Per) -> String {
-        match (per, self.window) {
+    /// The ledger of this job and scope, for ever or for this window.
+    pub(crate) fn book(&self, per: Per) -> Book {
+        let window = match (per, self.window) {
             (Per::Window, Some(window)) => window.start().timestamp().to_string(),
             _ => String::new(),
-        }
+        };
+        Book { project: self.project.clone(), job: self.job.clone(), scope: self.scope.clone(), window }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -138,8 +142,10 @@ impl Raised {
 
     /// Where the ledger of this job and scope is, for ever or for this window.
     pub(crate) async fn ledger(&self, per: Per) -> Result<i64> {
-        let Facts { project, job, scope, .. } = &self.facts;
-        open(&self.destination.database, project, job, scope, &self.facts.window_of(per)).await
+        let Destination { database, ledgers, .. } = &self.destination;
+        let ledger = ledgers.find(database, self.facts.book(per)).await?;
+        self.touched.note(&self.destination, self.id, ledger);
+        Ok(ledger)
     }
 
     /// The time by the clock of the store, which all attempts share.
@@ -147,34 +153,6 @@ impl Raised {
         let mut transaction = self.store.database.read().await?;
         Ok(crate::store::now(&mut transaction).await?)
     }
-}
-
-/// Where a ledger is; made, if it is new.
-pub(crate) async fn open(
-    database: &Database,
-    project: &ProjectName,
-    job: &JobName,
-    scope: &Scope,
-    window: &str,
-) -> Result<i64> {
-    let named = |statement: &'static crate::database::statement::Statement| {
-        statement.bind(project.as_str()).bind(job.as_str()).bind(scope.as_str()).bind(window.to_owned())
-    };
-    let mut transaction = database.read().await?;
-    let found: Option<(i64,)> = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
-    drop(transaction);
-    if let Some((id,)) = found {
-        return Ok(id);
-    }
-    let opened: Option<(i64,)> = retried(|| async {
-        let mut transaction = database.write().await?;
-        transaction.execute(named(&catalog::LEDGER_OPEN)).await?;
-        let found = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
-        transaction.commit(place!("ledger-open")).await?;
-        Ok::<_, DatabaseError>(found)
-    })
-    .await?;
-    opened.map(|(id,)| id).ok_or(LedgerError::Contended)
 }
 
 impl<DB: Backend> Fence<DB> {

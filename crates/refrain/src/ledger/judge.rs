@@ -6,6 +6,7 @@ use refrain_core::Key;
 use refrain_core::state::{Arriving, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus};
 
 use super::tally::Reason;
+use super::{LedgerError, Result};
 
 /// A unit as it comes from the source.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) version: i32,
     pub(crate) attempt: Option<i32>,
     pub(crate) failures: i32,
+    /// Whether rows of some content are there.
+    pub(crate) written: bool,
     pub(crate) status: String,
     /// Whether what it was given is kept.
     pub(crate) kept: bool,
@@ -60,13 +63,6 @@ impl Verdict {
     pub(crate) fn is_applied(self) -> bool {
         matches!(self, Verdict::Fresh | Verdict::Changed)
     }
-}
-
-/// A unit that must not be touched, by its place in the batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub(crate) index: usize,
-    pub(crate) reason: RefusedUnit,
 }
 
 /// What a batch comes to.
@@ -109,68 +105,44 @@ impl Arrival {
     pub(crate) fn arriving(&self, version: u32) -> Arriving<Option<i64>, i64> {
         Arriving { version, fingerprint: self.fingerprint, order: self.ordinal }
     }
+
+    /// It must not be touched.
+    pub(super) fn refused(&self, reason: RefusedUnit) -> LedgerError {
+        LedgerError::Refused { key: self.key.to_string(), reason }
+    }
 }
 
 impl Judge {
-    /// Judges a batch. `after_a_lost_answer` says that what this attempt has recorded may be this very batch.
+    /// Judges a batch in which each key is once. `after_a_lost_answer` says that what this attempt has recorded may be this
+    /// very batch.
     pub(crate) fn judge(
         &self,
         arrivals: &[&Arrival],
         entries: &[Entry],
         after_a_lost_answer: bool,
-    ) -> Result<Judgement, Refused> {
+    ) -> Result<Judgement> {
         let entries: HashMap<&str, &Entry> =
             entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
         let mut judgement = Judgement::default();
-        // The one of each key that is applied, so far.
-        let mut chosen: HashMap<&str, usize> = HashMap::new();
         for (index, arrival) in arrivals.iter().enumerate() {
-            let key = arrival.key.as_str();
-            let entry = entries.get(key).copied();
-            let before = chosen.get(key).and_then(|at| Some((*at, *arrivals.get(*at)?)));
-            let recorded = match before {
-                Some((_, twin)) => Some(Recorded {
-                    version: self.version,
-                    fingerprint: twin.fingerprint,
-                    order: twin.ordinal,
-                    status: UnitStatus::Applied,
-                }),
-                None => entry.map(|entry| entry.recorded(self)),
-            };
+            let entry = entries.get(arrival.key.as_str()).copied();
+            let recorded = entry.map(|entry| entry.recorded(self));
             let decision = arrival.arriving(self.version).decide(recorded.as_ref(), self.on_change);
-            let mine = before.is_some() || entry.is_some_and(|entry| entry.is_by(self));
-            let is_other =
-                recorded.as_ref().is_some_and(|recorded| recorded.fingerprint != arrival.fingerprint);
+            let mine = entry.is_some_and(|entry| entry.is_by(self));
+            let is_other = entry.is_some_and(|entry| entry.fingerprint != arrival.fingerprint);
             if mine && is_other && arrival.ordinal.is_none() {
                 judgement.suspects.push(index);
             }
-            let verdict = match decision {
+            judgement.verdicts.push(match decision {
+                // Other content failed, but rows of the one before are there.
+                UnitDecision::Fresh if entry.is_some_and(|entry| entry.written) => Verdict::Changed,
                 UnitDecision::Fresh => Verdict::Fresh,
                 UnitDecision::Changed => Verdict::Changed,
-                UnitDecision::Deduplicated(_)
-                    if after_a_lost_answer && mine && before.is_none() && !is_other =>
-                {
-                    Verdict::Landed
-                }
+                UnitDecision::Deduplicated(_) if after_a_lost_answer && mine && !is_other => Verdict::Landed,
                 UnitDecision::Deduplicated(reason) => Verdict::Deduplicated(reason.into()),
                 UnitDecision::Refused(RefusedUnit::Parked) => Verdict::Parked,
-                UnitDecision::Refused(reason) => return Err(Refused { index, reason }),
-            };
-            judgement.verdicts.push(verdict);
-            if verdict.is_applied() {
-                // It takes the place of its twin: of one key, the last content is applied, once.
-                if let Some((at, _)) = before
-                    && let Some(earlier) = judgement.verdicts.get(at).copied()
-                {
-                    if let Some(last) = judgement.verdicts.last_mut() {
-                        *last = earlier;
-                    }
-                    if let Some(twin) = judgement.verdicts.get_mut(at) {
-                        *twin = Verdict::Deduplicated(Reason::Stale);
-                    }
-                }
-                chosen.insert(key, index);
-            }
+                UnitDecision::Refused(reason) => return Err(arrival.refused(reason)),
+            });
         }
         Ok(judgement)
     }

@@ -4,7 +4,7 @@ use super::apply::Applying;
 use super::backend::Backend;
 use super::checkpoint::Proof;
 use super::cursor::Cursor;
-use super::judge::Arrival;
+use super::list::List;
 use super::units::Units;
 use super::watermark::Watermark;
 use super::{LedgerError, Result};
@@ -17,7 +17,7 @@ pub struct Page<'p, 'u, DB: Backend, T> {
     units: &'u Units<DB, T>,
     ledger: i64,
     items: Vec<T>,
-    arrivals: Vec<Arrival>,
+    list: List,
     of: Of<'p, 'u, DB, T>,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Of<'p, 'u, DB: Backend, T> {
 
 impl<DB: Backend, T> std::fmt::Debug for Page<'_, '_, DB, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Page").field("units", &self.arrivals.len()).finish_non_exhaustive()
+        f.debug_struct("Page").field("units", &self.items.len()).finish_non_exhaustive()
     }
 }
 
@@ -40,8 +40,7 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
         items: Vec<T>,
         of: Of<'p, 'u, DB, T>,
     ) -> Result<Page<'p, 'u, DB, T>> {
-        let arrivals: Result<Vec<Arrival>> = items.iter().map(|item| units.arrival(item)).collect();
-        Ok(Page { units, ledger, arrivals: arrivals?, items, of })
+        Ok(Page { units, ledger, list: units.list(&items)?, items, of })
     }
 
     /// What was read.
@@ -51,13 +50,13 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
 
     /// Applies the units of the page, in batches.
     pub fn apply(&self) -> Applying<'_, DB, T> {
-        Applying::new(self.units, self.ledger, &self.items, self.arrivals.clone())
+        Applying::new(self.units, self.ledger, &self.items, self.list.clone())
     }
 
     /// All of it is settled: the checkpoint may move on.
     pub async fn done(self) -> Result<()> {
         let raised = &self.units.fence.raised;
-        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals: &self.arrivals };
+        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals: self.list.distinct() };
         match self.of {
             Of::Cursor(cursor, Some(next)) => {
                 cursor.checkpoint.advance(raised, &next, &proof).await?;

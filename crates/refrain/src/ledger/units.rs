@@ -12,10 +12,11 @@ use super::apply::Applying;
 use super::backend::Backend;
 use super::fence::Fence;
 use super::judge::{Arrival, Judge};
+use super::list::List;
 use super::{Result, catalog};
 
-/// How many failed units are read at once.
-const FAILED_AT_ONCE: i64 = 1_000;
+/// How many failed units are read at once. Those that fail again are parked in the end, and make way for the rest.
+const FAILED_MAX: i64 = 1_000;
 
 /// For how long a unit's key is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,11 +127,15 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     /// applied.
     pub async fn apply<'u>(&'u self, units: &'u [T]) -> Result<Applying<'u, DB, T>> {
         let ledger = self.ledger().await?;
-        let arrivals: Result<Vec<Arrival>> = units.iter().map(|unit| self.arrival(unit)).collect();
-        Ok(Applying::new(self, ledger, units, arrivals?))
+        Ok(Applying::new(self, ledger, units, self.list(units)?))
     }
 
-    pub(crate) fn arrival(&self, unit: &T) -> Result<Arrival> {
+    pub(super) fn list(&self, units: &[T]) -> Result<List> {
+        let arrivals: Result<Vec<Arrival>> = units.iter().map(|unit| self.arrival(unit)).collect();
+        List::of(&self.judge(), arrivals?)
+    }
+
+    fn arrival(&self, unit: &T) -> Result<Arrival> {
         let text = serde_json::to_string(unit)?;
         let fingerprint = match &self.fields {
             None => Fingerprint::of_json(&text)?,
@@ -148,21 +153,13 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
 }
 
 impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
-    /// Units that failed before, from what was kept of them: to be applied first, for a checkpoint may have passed them
-    /// and the source need not show them again. Parked ones are not among them.
+    /// Units that failed before, from what was kept of them, a thousand at most: to be applied first, for a checkpoint may
+    /// have passed them and the source need not show them again. Parked ones are not among them.
     pub async fn failed(&self) -> Result<Vec<T>> {
         let ledger = self.ledger().await?;
-        let mut units = Vec::new();
-        let mut after = String::new();
-        loop {
-            let mut transaction = self.fence.raised.destination.database.read().await?;
-            let failed = catalog::UNIT_FAILED.bind(ledger).bind(after.clone()).bind(FAILED_AT_ONCE);
-            let rows: Vec<(String, String)> = transaction.fetch_all(failed).await?;
-            let Some((last, _)) = rows.last() else { return Ok(units) };
-            after.clone_from(last);
-            for (_, input) in &rows {
-                units.push(serde_json::from_str(input)?);
-            }
-        }
+        let mut transaction = self.fence.raised.destination.database.read().await?;
+        let failed = catalog::UNIT_FAILED.bind(ledger).bind(FAILED_MAX);
+        let rows: Vec<(String,)> = transaction.fetch_all(failed).await?;
+        rows.iter().map(|(input,)| Ok(serde_json::from_str(input)?)).collect()
     }
 }

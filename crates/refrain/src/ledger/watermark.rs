@@ -128,7 +128,7 @@ impl<'u, DB: Backend, T: Serialize> Watermark<'u, DB, T> {
             );
         }
         let raised = &self.units.fence.raised;
-        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals: &[] };
+        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals: Vec::new() };
         self.checkpoint.advance(raised, &target.to_string(), &proof).await?;
         Ok(Some(target))
     }

@@ -76,6 +76,8 @@ impl Refrain {
     /// with the run as it is then.
     pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
         let wanted = self.wanted(run).await?;
+        let mut relay = self.engine.relay();
+        relay.all_or_later().await;
         let missing = || Error::NoRun(run.to_owned());
         let known = if failpoint::is_weakened("run.no-look-up") {
             None
@@ -107,23 +109,26 @@ impl Refrain {
             }
             record = self.record(id).await?.ok_or_else(missing)?;
         }
-        let attempt = record.attempt;
-        let did = self.see_through(id, attempt, &wanted).await?;
+        let (did, attempt) = self.see_through(id, record.attempt, &wanted).await?;
+        relay.all_or_later().await;
         let run = self.record(id).await?.ok_or_else(missing)?;
         Ok(RunReport { did, attempt, run })
     }
 
-    /// Does the attempt here if it may begin, else follows it until it has ended.
-    async fn see_through(&self, id: i64, attempt: u64, wanted: &Wanted) -> Result<Did, Error> {
+    /// Does the attempt here if it may begin, else follows it until it has ended. One whose worker died or left is followed
+    /// by another at once, and that is the one that was asked for; one that failed has had its say.
+    async fn see_through(&self, id: i64, mut attempt: u64, wanted: &Wanted) -> Result<(Did, u64), Error> {
         let mut worker: Option<Worker> = None;
         let mut rescuer = self.engine.rescuer();
         let mut did = Did::Followed;
         while did == Did::Followed && self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
             let Some((_, Some(open))) = show::show(self.store(), id).await? else { break };
-            if u64::try_from(open.attempt).unwrap_or(0) > attempt {
+            let number = u64::try_from(open.attempt).unwrap_or(0);
+            if number > attempt && matches!(open.place, Place::Delayed(_)) {
                 break;
             }
+            attempt = attempt.max(number);
             match open.place {
                 Place::Queued => {
                     if self.worker_in(&mut worker).await?.one(open.line, id).await? {
@@ -154,7 +159,7 @@ impl Refrain {
         if let Some(worker) = worker {
             worker.finish_all(&self.stop, wanted.definition.timeout).await?;
         }
-        Ok(did)
+        Ok((did, attempt))
     }
 
     async fn worker_in<'w>(&self, worker: &'w mut Option<Worker>) -> Result<&'w mut Worker, Error> {

@@ -6,6 +6,11 @@
 use crate::database::statement::catalog;
 
 catalog! {
+    ALARM_LIST = "sql/alarm/list.sql",
+    ALARM_PRUNE = "sql/alarm/prune.sql",
+    ALARM_RAISE = "sql/alarm/raise.sql",
+    ARRIVAL_INSERT = "sql/arrival/insert.sql",
+    ARRIVAL_PRUNE = "sql/arrival/prune.sql",
     ATTEMPT_INSERT = "sql/attempt/insert.sql",
     ATTEMPT_KEEP = "sql/attempt/keep.sql",
     ATTEMPT_LIST = "sql/attempt/list.sql",
@@ -19,6 +24,8 @@ catalog! {
     CLOCK_NOW = "sql/clock/now.sql",
     COUNT_INSERT = "sql/count/insert.sql",
     COUNT_LIST = "sql/count/list.sql",
+    DEDUPE_COUNT = "sql/dedupe/count.sql",
+    DEDUPE_LAST = "sql/dedupe/last.sql",
     DEDUPE_LIST = "sql/dedupe/list.sql",
     DEDUPE_PRUNE = "sql/dedupe/prune.sql",
     DEDUPE_RECORD = "sql/dedupe/record.sql",
@@ -29,6 +36,10 @@ catalog! {
     DELAYED_NEXT = "sql/delayed/next.sql",
     DELAYED_PULL = "sql/delayed/pull.sql",
     DELAYED_SHOW = "sql/delayed/show.sql",
+    EFFECT_ARRIVE = "sql/effect/arrive.sql",
+    EFFECT_DEDUPE_PRUNE = "sql/effect_dedupe/prune.sql",
+    EFFECT_DEDUPE_RECORD = "sql/effect_dedupe/record.sql",
+    EFFECT_LIST = "sql/effect/list.sql",
     EXPANSION_FIND = "sql/expansion/find.sql",
     EXPANSION_FREEZE = "sql/expansion/freeze.sql",
     FSCK_LANES = "sql/fsck/lanes.sql",

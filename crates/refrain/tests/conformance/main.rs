@@ -38,6 +38,7 @@ macro_rules! every_store {
 }
 
 mod again;
+mod alarms;
 mod cancelling;
 mod catch_up;
 mod concurrency;

@@ -49,9 +49,9 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A story for each commit that a day's work comes by. Left out are four that have a story of their own.
+/// A story for each commit that a day's work comes by. Left out are those that have a story of their own.
 fn stories() -> Vec<Story> {
-    let own = ["finish-alone", "simulate", "tick-weakened", "unit-weakened"];
+    let own = ["alarm", "finish-alone", "simulate", "tick-weakened", "unit-weakened"];
     let places = places().into_iter().filter(|place| !own.contains(&place.as_str()));
     places.map(|place| story(&place)).collect()
 }
@@ -60,8 +60,10 @@ fn story(place: &str) -> Story {
     let (before, way): (&[&str], &str) = match place {
         "attach" | "beat" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
         | "fence-raise" | "finish" | "found" | "ledger-open" | "migrate" | "migrate-ledger" | "open"
-        | "pause" | "prune" | "pull" | "register" | "register-worker" | "reopen" | "retire" | "schedule"
-        | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => (&[], ""),
+        | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy" | "relay-forget"
+        | "reopen" | "retire" | "schedule" | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => {
+            (&[], "")
+        }
         // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
         "finish-leases" => (&[], "finish.reply=1*return(lost);"),
         "take-over" => (&["claim.after-commit=return(kill)"], ""),
@@ -77,7 +79,7 @@ fn story(place: &str) -> Story {
 async fn expected(world: &World) -> BTreeSet<String> {
     let mut expected: BTreeSet<String> = numbered("noop#n", 6).collect();
     expected.extend(numbered("flaky#f", 2).chain(numbered("limited#l", 4)));
-    expected.extend(["again#a0", "flaky#pulled", "sync#s0"].map(str::to_owned));
+    expected.extend(["again#a0", "flaky#pulled", "noop#wished0", "sync#s0"].map(str::to_owned));
     // Windows of jobs by the hour; another one may end while this is being told.
     let windows = world.runs().await.into_iter().map(|run| run.run);
     let windows: BTreeSet<String> =
@@ -211,6 +213,28 @@ both_databases! {
             world.probe(&open, &variables).wait().await;
             assert_eq!(world.struck().len(), 1, "{ending}");
             world.done(&open, &[("PROBE_SIMULATED", "yes")]).await;
+        }
+    }
+}
+
+both_databases! {
+    async fn f2_an_alarm_is_raised_once_whatever_happens_then(database) {
+        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+            let world = World::like(&database).await;
+            for _ in 0..2 {
+                world.done(&["enqueue", "noop", "n", "30"], &[]).await;
+            }
+            let ago = "update refrain_dedupes set at = at - 600000000";
+            world.execute(ago).await.unwrap();
+            let look = ["tick", "2026-06-09T00:00:00Z"];
+            let failpoints = format!("alarm.{ending}");
+            world.probe(&look, &[("FAILPOINTS", &failpoints)]).wait().await;
+            assert_eq!(world.struck().len(), 1, "{ending}");
+            for _ in 0..2 {
+                world.done(&look, &[]).await;
+            }
+            assert_eq!(world.texts("select subject from refrain_alarms").await, ["noop"], "{ending}");
+            world.assert_settled(numbered("noop#n", 30)).await;
         }
     }
 }

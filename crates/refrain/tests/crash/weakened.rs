@@ -98,6 +98,21 @@ async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<S
     world.verdict(&numbered("slow#s", 4).collect()).await
 }
 
+/// Three runs are wished for, and a relay dies on its way; then another one comes by.
+async fn wished_and_relayed_by_one_that_dies(world: &World, failpoints: &str) -> Vec<String> {
+    world.done(&["wish", "noop", "w", "3"], &[]).await;
+    let status = world.probe(&["tick", FIRST_MINUTE], &[("FAILPOINTS", failpoints)]).wait().await;
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{failpoints}");
+    world.done(&["tick", FIRST_MINUTE], &[]).await;
+    let mut faults = world.verdict(&numbered("noop#w", 3).collect()).await;
+    let left = world.texts("select key from refrain_intents").await;
+    faults.extend(left.into_iter().map(|key| format!("{key} is still to be relayed")));
+    if world.dedupes().await > 0 {
+        faults.push("a copy passes for somebody who asks again".to_owned());
+    }
+    faults
+}
+
 /// One worker has claimed all that it can; another one looks for work.
 async fn claimed_in_turn(world: &World, weakened: &str) -> Vec<String> {
     let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "10000")];
@@ -215,6 +230,18 @@ both_databases! {
         }
         let weak = "tick.advance-first=return(weak);tick-weakened.after-commit=return(kill)";
         assert_ne!(ticked_by_a_scheduler_that_dies(&guarded, weak).await, Vec::<String>::new());
+    }
+
+    async fn a_relay_that_forgets_before_it_copies_loses_what_was_wished_for(database) {
+        for place in ["relay-copy.before", "relay-copy.after", "relay-forget.before", "relay-forget.after"] {
+            let world = World::like(&database).await;
+            let failpoints = format!("{place}-commit=return(kill)");
+            let faults = wished_and_relayed_by_one_that_dies(&world, &failpoints).await;
+            assert_eq!(faults, Vec::<String>::new(), "{place}");
+        }
+        let weak = "relay.forget-first=return(weak);relay-forget.after-commit=return(kill)";
+        let faults = wished_and_relayed_by_one_that_dies(&World::of(database), weak).await;
+        assert!(faults.contains(&"noop#w0 is missing".to_owned()), "{faults:?}");
     }
 
     async fn without_its_compare_and_set_a_run_is_queued_twice(database) {

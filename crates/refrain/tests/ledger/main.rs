@@ -34,4 +34,5 @@ macro_rules! both_shops {
     )+};
 }
 
+mod intents;
 mod units;

@@ -1,7 +1,7 @@
 //! How much of what the database can do is left: enqueue and drain runs that do nothing, against the same writes by hand.
 
 use crate::raw::Raw;
-use crate::report::{Figure, Report, Target, Unit, median};
+use crate::report::{Pairs, Report};
 use crate::scratch::Server;
 use crate::subject::{Subject, keys};
 use crate::{Plan, Result};
@@ -38,27 +38,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
         enqueue.push(each(ours.as_secs_f64()), each(by_hand.as_secs_f64()));
         drain.push(each(our_drain.took.as_secs_f64()), each(drained.took.as_secs_f64()));
     }
-    report.add(server.name(), enqueue.figure(format!("enqueue of {count}, against by hand")));
-    report.add(server.name(), drain.figure(format!("drain of {count}, against by hand")));
+    report.add(server.name(), enqueue.figure(format!("enqueue of {count}, against by hand"), ENOUGH));
+    report.add(server.name(), drain.figure(format!("drain of {count}, against by hand"), ENOUGH));
     Ok(())
-}
-
-/// Rates of Refrain and of the loop by hand, a pair for each repetition.
-#[derive(Default)]
-struct Pairs {
-    ours: Vec<f64>,
-    by_hand: Vec<f64>,
-}
-
-impl Pairs {
-    fn push(&mut self, ours: f64, by_hand: f64) {
-        self.ours.push(ours);
-        self.by_hand.push(by_hand);
-    }
-
-    fn figure(self, what: String) -> Figure {
-        let values = self.ours.iter().zip(&self.by_hand).map(|(ours, by_hand)| ours / by_hand).collect();
-        let context = format!("{:.0}/s, by hand {:.0}/s", median(&self.ours), median(&self.by_hand));
-        Figure { what, unit: Unit::Times, values, target: Target::AtLeast(ENOUGH), context }
-    }
 }

@@ -2,7 +2,8 @@
 --
 -- A ledger is the units of one job in one scope, for ever or for one window. Every run that writes here has a fence, which
 -- is raised before it reads anything and compared in every transaction in which it writes. `units` is wide enough to
--- answer "by whom, when, in which content" and no wider: bodies stay only with units that failed.
+-- answer "by whom, when, in which content" and no wider: bodies stay only with units that failed. `written` says that rows
+-- of some content are there, whatever became of the last one.
 -- Instants are microseconds since 1970 in UTC. Texts are compared as bytes.
 
 create view if not exists refrain_clock as
@@ -43,6 +44,7 @@ create table refrain_units (
     version     integer not null,
     attempt     integer,
     failures    integer not null,
+    written     integer not null check (written in (0, 1)),
     status      text not null check (status in ('applied', 'failed', 'parked')),
     input       text,
     message     text,
@@ -74,3 +76,4 @@ create table refrain_intents (
     attempt integer,
     payload text
 ) strict;
+create index refrain_intents_project on refrain_intents (project, id);

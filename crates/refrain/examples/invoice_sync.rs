@@ -1,0 +1,121 @@
+//! A paginated sync that can be killed anywhere: invoices from a billing system into a table of your own.
+//!
+//! `invoice_sync STORE SHOP SOURCE`: the store of runs and the shop's database (two SQLite files), and a file of JSON lines
+//! that plays the billing system, read a page at a time in the order of changes. Run it again and nothing is written; change
+//! a line, `updated` with it, and that one is written over; add lines and only those are read. A line whose total is below
+//! zero is against the rules of the table: it alone fails, is kept, and is tried again the next time.
+#![expect(clippy::print_stdout, reason = "an example talks")]
+
+use std::time::Duration;
+
+use refrain::core::retry::Retry;
+use refrain::{
+    Applying, Ask, Definition, Fetched, Job, JobError, Per, Refrain, Run, Settings, UnitCounts, key,
+};
+use serde::{Deserialize, Serialize};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection, SqlitePool};
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Invoice {
+    id: i64,
+    total: i64,
+    updated: i64,
+}
+
+struct InvoiceSync {
+    shop: SqlitePool,
+    source: String,
+}
+
+impl InvoiceSync {
+    /// What a billing system's API would do: a hundred invoices after a change, and where to go on. The position is taken
+    /// from the last invoice and not counted, so that an invoice that comes in between shifts nothing.
+    async fn page(&self, after: Option<String>) -> Result<Fetched<Invoice>, JobError> {
+        let place = |invoice: &Invoice| format!("{:020} {:020}", invoice.updated, invoice.id);
+        let lines = std::fs::read_to_string(&self.source)?;
+        let invoices: Result<Vec<Invoice>, _> = lines.lines().map(serde_json::from_str).collect();
+        let mut units = invoices?;
+        units.retain(|invoice| after.as_ref().is_none_or(|after| place(invoice) > *after));
+        units.sort_by_key(place);
+        units.truncate(100);
+        let next = units.last().map(place);
+        Ok(Fetched { units, next })
+    }
+}
+
+impl Job for InvoiceSync {
+    const NAME: &'static str = "invoice-sync";
+
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        // From here on nothing of an earlier attempt is written; what is read from here on is what it left.
+        let shop = run.fence(&self.shop).await?;
+        let invoices = shop
+            .units(Per::Ever, |invoice: &Invoice| key!("invoice", invoice.id))
+            .order(|invoice| invoice.updated);
+
+        // What failed before was kept; the source need not show it again.
+        let failed = invoices.failed().await?;
+        write(invoices.apply(&failed).await?).await?;
+
+        let mut pages = invoices.cursor("billing").await?;
+        while let Some(page) = pages.next(|after| self.page(after)).await? {
+            write(page.apply()).await?;
+            println!("a page of {}", page.units().len());
+            page.done().await?; // the only way to advance
+        }
+        Ok(())
+    }
+}
+
+/// One transaction at a time: the ledger has been written in it, the rows follow, and both are there or neither.
+async fn write(mut batches: Applying<'_, Sqlite, Invoice>) -> Result<(), JobError> {
+    while let Some(mut batch) = batches.next().await? {
+        let (tx, invoices) = batch.parts();
+        let went = upsert(tx, &invoices).await;
+        batch.settle(went).await?;
+    }
+    Ok(())
+}
+
+async fn upsert(shop: &mut SqliteConnection, invoices: &[&Invoice]) -> Result<(), sqlx::Error> {
+    for invoice in invoices {
+        let upsert = "insert into invoices (id, total) values ($1, $2)
+            on conflict (id) do update set total = excluded.total";
+        sqlx::query(upsert).bind(invoice.id).bind(invoice.total).execute(&mut *shop).await?;
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let [store, shop, source] = std::env::args()
+        .skip(1)
+        .collect::<Vec<_>>()
+        .try_into()
+        .map_err(|_| "usage: invoice_sync STORE SHOP SOURCE")?;
+    let shop =
+        SqlitePool::connect_with(SqliteConnectOptions::new().filename(shop).create_if_missing(true)).await?;
+    sqlx::raw_sql(
+        "create table if not exists invoices (id integer primary key, total integer not null check (total >= 0))",
+    )
+    .execute(&shop)
+    .await?;
+
+    let job = Definition::of(InvoiceSync { shop, source })?.retry(Retry { attempts: 1, ..Retry::default() });
+    // How long a process may be silent before its run is taken over.
+    let settings = Settings { lease: Duration::from_secs(3), ..Settings::default() };
+    let refrain = Refrain::at(&format!("sqlite:{store}"), "shop")?.settings(settings).job(job).open().await?;
+    // One run, attempted again each time; a timetable would make one for each window.
+    refrain.run("invoice-sync#now", Ask::Again).await?;
+    let run = refrain.show("invoice-sync#now").await?.ok_or("it has not run")?;
+    let units = refrain.units(&run).await?;
+    let seen = units.iter().find(|seen| seen.attempt == run.attempt);
+    let UnitCounts { processed, skipped, deduplicated, failed } =
+        seen.map_or_else(Default::default, |seen| seen.counts);
+    println!("processed {processed}, skipped {skipped}, deduplicated {deduplicated}, failed {failed}");
+    if let Some(message) = run.message {
+        println!("{message}");
+    }
+    refrain.close().await;
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The ledgers that an attempt has touched, so that at its end somebody can ask what it left there.
+//!
+//! An attempt that meets no unit may still belong to a run that has one parked: a checkpoint has passed it, and nobody shows
+//! it any more. Such a run is not done.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::destination::Destination;
+use super::{Result, catalog};
+
+/// Ledgers, and the fence of the run at each of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Touched(Arc<Mutex<Vec<Place>>>);
+
+#[derive(Debug, Clone)]
+struct Place {
+    destination: Destination,
+    fence: i64,
+    ledger: i64,
+}
+
+/// Units that a run has left unapplied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) count: i64,
+    pub(crate) first: String,
+}
+
+impl Touched {
+    pub(crate) fn note(&self, destination: &Destination, fence: i64, ledger: i64) {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (&destination.id, fence, ledger);
+        if places.iter().all(|place| (&place.destination.id, place.fence, place.ledger) != name) {
+            places.push(Place { destination: destination.clone(), fence, ledger });
+        }
+    }
+
+    /// What the run has left unapplied, in this attempt or an earlier one.
+    pub(crate) async fn left(&self) -> Result<Option<Left>> {
+        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut left: Option<Left> = None;
+        for Place { destination, fence, ledger } in places {
+            let mut transaction = destination.database.read().await?;
+            let found: Option<(i64, Option<String>)> =
+                transaction.fetch_optional(catalog::UNIT_LEFT.bind(ledger).bind(fence)).await?;
+            if let Some((count, Some(first))) = found {
+                let sum = left.get_or_insert(Left { count: 0, first });
+                sum.count += count;
+            }
+        }
+        Ok(left)
+    }
+}

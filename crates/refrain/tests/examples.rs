@@ -1,0 +1,146 @@
+//! The programs under `examples/` that people are meant to copy: each run, run again, run twice at once, and killed.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
+
+mod support;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use support::children::ChildProcess;
+use tempfile::TempDir;
+
+/// A directory for one program: its files, and the program started in it.
+struct Desk {
+    directory: TempDir,
+    program: &'static str,
+}
+
+impl Desk {
+    fn of(program: &'static str) -> Desk {
+        Desk { directory: tempfile::tempdir().unwrap(), program }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn start(&self, files: &[&str]) -> ChildProcess {
+        let tests = std::env::current_exe().unwrap();
+        let program = tests.parent().and_then(Path::parent).unwrap().join("examples").join(self.program);
+        ChildProcess::spawn(Command::new(program).args(files).current_dir(self.directory.path()))
+    }
+
+    /// Runs it to its end. Gives what it said.
+    async fn run(&self, files: &[&str]) -> Vec<String> {
+        let output = self.start(files).finish().await;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Starts it and kills it when it has said this.
+    async fn killed_after(&self, files: &[&str], line: &str) {
+        let mut victim = self.start(files);
+        victim.wait_for_line(line).await;
+        victim.signal(Signal::KILL);
+        victim.wait().await;
+    }
+
+    async fn open(&self, file: &str) -> SqlitePool {
+        let options = SqliteConnectOptions::new().filename(self.path(file)).create_if_missing(true);
+        SqlitePool::connect_with(options).await.unwrap()
+    }
+
+    async fn numbers(&self, file: &str, query: &'static str) -> Vec<i64> {
+        let pool = self.open(file).await;
+        let numbers = sqlx::query_scalar(query).fetch_all(&pool).await.unwrap();
+        pool.close().await;
+        numbers
+    }
+
+    async fn execute(&self, file: &str, statement: &'static str) {
+        let pool = self.open(file).await;
+        sqlx::raw_sql(statement).execute(&pool).await.unwrap();
+        pool.close().await;
+    }
+}
+
+fn ends_with(lines: &[String], word: &str) -> usize {
+    lines.iter().filter(|line| line.ends_with(word)).count()
+}
+
+#[tokio::test]
+async fn a_digest_for_each_hour_however_often_the_program_is_started() {
+    let desk = Desk::of("digest_claim");
+    let events = "create table events (hour text, body text);
+        with recursive n (i) as (select 0 union all select i + 1 from n where i < 599)
+        insert into events select printf('2026-06-09T%02d:%02d', i / 60, i % 60), 'body' from n";
+    desk.execute("shop.db", events).await;
+    desk.killed_after(&["shop.db"], "T00:05 done").await;
+    let (mut one, mut two) = (desk.start(&["shop.db"]), desk.start(&["shop.db"]));
+    assert!(one.finish().await.status.success() && two.finish().await.status.success());
+    let again = desk.run(&["shop.db"]).await;
+    assert_eq!((again.len(), ends_with(&again, " done")), (600, 0));
+    let digests = desk.numbers("shop.db", "select count(*) from digests group by hour").await;
+    assert_eq!(digests, vec![1; 600]);
+}
+
+#[tokio::test]
+async fn an_order_is_booked_once_however_often_it_is_delivered() {
+    let desk = Desk::of("order_consumer");
+    let mut messages = String::new();
+    for delivery in 0..2 {
+        for order in 1..=300 {
+            writeln!(messages, r#"{{"id":"o{order}","amount":{order}}}"#).unwrap();
+        }
+        if delivery == 0 {
+            // Fields in another order say the same; another amount does not.
+            writeln!(messages, r#"{{"amount":7,"id":"o7"}}"#).unwrap();
+            writeln!(messages, r#"{{"id":"o8","amount":800}}"#).unwrap();
+        }
+    }
+    std::fs::write(desk.path("messages"), messages).unwrap();
+    desk.killed_after(&["shop.db", "messages"], "ack o20 booked").await;
+    let said = desk.run(&["shop.db", "messages"]).await;
+    assert_eq!(said.len(), 602);
+    assert_eq!(said.iter().filter(|line| line.starts_with("reject unit `order:o8`")).count(), 1);
+    let again = desk.run(&["shop.db", "messages"]).await;
+    assert_eq!(ends_with(&again, "booked"), 0);
+    assert_eq!(desk.numbers("shop.db", "select amount from balance").await, [300 * 301 / 2]);
+}
+
+const FILES: [&str; 3] = ["store.db", "shop.db", "source"];
+
+/// Writes the source: invoices with their totals, changed at these times.
+fn told(desk: &Desk, invoices: &[(i64, i64, i64)]) {
+    let line = |(id, total, updated): &(i64, i64, i64)| {
+        format!(r#"{{"id":{id},"total":{total},"updated":{updated}}}"#)
+    };
+    let lines: Vec<String> = invoices.iter().map(line).collect();
+    std::fs::write(desk.path("source"), lines.join("\n")).unwrap();
+}
+
+#[tokio::test]
+async fn m12_a_sync_that_is_killed_goes_on_where_it_was_and_writes_nothing_twice() {
+    let desk = Desk::of("invoice_sync");
+    let mut invoices: Vec<(i64, i64, i64)> = (1..=450).map(|id| (id, id * 10, id)).collect();
+    invoices[36].1 = -1;
+    told(&desk, &invoices);
+    desk.killed_after(&FILES, "a page of 100").await;
+    let said = desk.run(&FILES).await;
+    assert!(said.contains(&"a page of 50".to_owned()), "{said:?}");
+    assert_eq!(desk.numbers("shop.db", "select count(*) from invoices where total = id * 10").await, [449]);
+
+    let again = desk.run(&FILES).await;
+    let parked = "not all units of this run are applied: 1 left, `invoice:37` first";
+    assert_eq!(again, ["processed 0, skipped 0, deduplicated 0, failed 0", parked]);
+    invoices[36] = (37, 370, 900);
+    invoices[0] = (1, 11, 901);
+    told(&desk, &invoices);
+    let mended = desk.run(&FILES).await;
+    assert_eq!(mended[1..], ["processed 2, skipped 0, deduplicated 0, failed 0"]);
+    let totals = desk.numbers("shop.db", "select total from invoices order by id").await;
+    assert_eq!((totals.len(), totals[0], totals[36]), (450, 11, 370));
+}

@@ -1,0 +1,34 @@
+//! The protocol, without any code of ours: every interleaving of its steps, within bounds, by a model checker.
+//!
+//! Tests that kill processes show that the code does what the protocol says, where chance happens to look. These show that
+//! the protocol itself is right, in every order in which its steps can come; and that each of its guards is needed, by
+//! taking it away and finding the history that goes wrong, or naming the other guard that covers it.
+//!
+//! | model | who acts | what is asked |
+//! |---|---|---|
+//! | `units.rs` | a source, workers with attempts, relays | each unit once, checkpoints, intents, fences |
+//! | `attempts.rs` | workers, and people who ask for another attempt | one attempt at a time, each under a number of its own |
+//! | `ticks.rs` | schedulers | one run for each window, none left out |
+//!
+//! **Modelled.** The store and one destination, which share no transaction. A transaction is one step, and one whose reply is
+//! lost stays in flight, with its locks, until it lands or vanishes. Workers crash, and live on after their lease. The
+//! source's entries become visible out of order, and one of them changes. A unit fails, and is tried again from its
+//! kept input. Relays race and die between their two steps.
+//!
+//! **Not modelled.** Time (a lease may expire whenever it likes), batches of several units and how they are halved,
+//! parking, watermarks, publishing, what is sent to the outside, a store that was lost or copied; that PostgreSQL and SQLite
+//! do what their locks and constraints promise, which is for the tests on real databases. Two units, two contents,
+//! two workers, two relays, two runs; faults as `Bounds` say, wider with `REFRAIN_FULL=1`. What goes wrong
+//! only with three of something is not found here.
+//!
+//! With `--nocapture` each test prints how many states it has seen, and the history that breaks what it breaks.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "in a test a panic is the failure report, and a model is made of small arrays"
+)]
+
+mod attempts;
+mod check;
+mod ticks;
+mod units;
