@@ -25,6 +25,7 @@ use crate::support::children::ChildProcess;
 const SEATS: u64 = 3;
 /// How many let everything finish.
 const LAST: usize = 2;
+const LAST_MAX: usize = 4;
 /// How long a process may take to get to where it is to be killed.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const TOLD_EVERY: usize = 100;
@@ -71,14 +72,14 @@ pub(crate) async fn round(kind: Kind, kills: usize, seed: u64) -> Report {
     let (mut feeder, [terminations, crashes]) = (feeding.await.unwrap(), hurting.await.unwrap());
 
     let mut findings = Findings::default();
-    finish(&round.arena, &mut findings).await;
+    finish(&round.arena, &feeder, &mut findings).await;
     judge(&store, &destination, &feeder, &round.arena, false, &mut findings).await;
     std::fs::write(round.arena.own.directory.join("mended"), "").unwrap();
     for rows in [&store, &destination] {
         rows.unpark_all().await;
     }
     feeder.more().await;
-    finish(&round.arena, &mut findings).await;
+    finish(&round.arena, &feeder, &mut findings).await;
     let units = judge(&store, &destination, &feeder, &round.arena, true, &mut findings).await;
 
     let lost = |place: &String| place.rsplit('.').next() == Some("reply");
@@ -198,14 +199,20 @@ async fn hurt(round: Arc<Round>) -> [usize; 2] {
     [terminations, crashes]
 }
 
-/// Faults have stopped: whatever is open is done.
-async fn finish(arena: &Arena, findings: &mut Findings) {
-    let mut last: Vec<ChildProcess> = (0..LAST).map(|_| arena.start("finish", &[])).collect();
-    for process in &mut last {
-        let output = process.finish().await;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            findings.wrong.push(format!("whoever was to finish ended with {}: {said}", output.status));
+/// Faults have stopped: whatever is open is done. The last wishes are relayed when everybody leaves, and are done by
+/// whoever comes then.
+async fn finish(arena: &Arena, feeder: &Feeder, findings: &mut Findings) {
+    for _ in 0..LAST_MAX {
+        let mut last: Vec<ChildProcess> = (0..LAST).map(|_| arena.start("finish", &[])).collect();
+        for process in &mut last {
+            let output = process.finish().await;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                findings.wrong.push(format!("whoever was to finish ended with {}: {said}", output.status));
+            }
+        }
+        if feeder.is_idle().await {
+            return;
         }
     }
 }
