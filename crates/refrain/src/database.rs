@@ -203,8 +203,8 @@ impl Transaction {
     /// Its connection, for statements.
     pub(crate) fn connection(&mut self) -> Connection<'_> {
         match self {
-            Transaction::Sqlite(inner, _) => Connection::Sqlite(&mut **inner),
-            Transaction::Postgres(inner, persistent, _) => Connection::Postgres(&mut **inner, *persistent),
+            Transaction::Sqlite(inner, _) => Connection::Sqlite(inner),
+            Transaction::Postgres(inner, persistent, _) => Connection::Postgres(inner, *persistent),
         }
     }
 

@@ -159,7 +159,7 @@ fn is_refused(invoice: &Invoice, run: &Run) -> bool {
 async fn read(at: Option<String>) -> Result<Fetched<Invoice>, LedgerError> {
     let from: i64 = at.map_or(1, |at| at.parse().unwrap());
     let units: Vec<Invoice> = (from..=INVOICES).take(PAGE).map(|id| Invoice { id, total: id * 10 }).collect();
-    let next = (!units.is_empty()).then(|| (from + units.len() as i64).to_string());
+    let next = units.last().map(|last| (last.id + 1).to_string());
     Ok(Fetched { units, next })
 }
 

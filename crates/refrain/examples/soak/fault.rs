@@ -7,7 +7,7 @@ use refrain::core::random::{Random, SeededRandom, duration_up_to};
 use crate::worker::LEASE;
 
 /// The commits at which a process may be killed, or not hear the answer, and how often it may pass there before.
-const PLACES: [(&str, u64); 14] = [
+const PLACES: [(&str, u64); 16] = [
     ("unit-apply", 8),
     ("unit-apply", 30),
     ("unit-fail", 2),
@@ -22,6 +22,8 @@ const PLACES: [(&str, u64); 14] = [
     ("take-over", 1),
     ("register-worker", 1),
     ("beat", 2),
+    ("relay-copy", 4),
+    ("relay-forget", 4),
 ];
 /// A process is killed within so long after its work has begun.
 const SOON: Duration = Duration::from_millis(120);

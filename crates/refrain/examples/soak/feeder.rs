@@ -9,7 +9,7 @@ use refrain::core::random::SeededRandom;
 use crate::Failure;
 use crate::arena::Arena;
 use crate::source::{FEEDS, MARKED, Source};
-use crate::worker;
+use crate::worker::{self, PACKING};
 
 /// There are always so many runs that wait.
 const ENOUGH: u64 = 12;
@@ -68,6 +68,16 @@ impl Feeder {
         }
     }
 
+    /// Whether nobody has anything to do.
+    pub(crate) async fn is_idle(&self) -> bool {
+        loop {
+            match self.refrain.open_runs().await {
+                Ok(open) => return open == 0,
+                Err(error) => assert!(error.is_transient(), "{error}"),
+            }
+        }
+    }
+
     /// The numbers of all orders.
     pub(crate) fn orders(&self) -> std::ops::RangeInclusive<i64> {
         1..=self.asked * 2
@@ -79,6 +89,7 @@ impl Feeder {
             let feeds = FEEDS.map(|name| format!("feed#{name}-{number}"));
             feeds.into_iter().chain([format!("marked#marked-{number}"), format!("steps#steps-{number}")])
         };
-        (1..=self.asked).flat_map(of).chain(self.orders().map(|order| format!("order#{order}"))).collect()
+        let orders = self.orders().flat_map(|order| ["order", PACKING].map(|job| format!("{job}#{order}")));
+        (1..=self.asked).flat_map(of).chain(orders).collect()
     }
 }

@@ -93,20 +93,18 @@ fn main() -> ExitCode {
     refrain::failpoint::arm();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    match words.first().map(String::as_str) {
-        Some(role @ ("work" | "finish")) => match runtime.block_on(worker::work(role == "finish")) {
+    if let Some(role @ ("work" | "finish")) = words.first().map(String::as_str) {
+        return match runtime.block_on(worker::work(role == "finish")) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{role}: {error}");
                 ExitCode::from(75)
             }
-        },
-        _ => match Asked::parse(words.into_iter()) {
-            Some(asked) => runtime.block_on(soak(&asked)),
-            None => {
-                eprintln!("{USAGE}");
-                ExitCode::from(2)
-            }
-        },
+        };
     }
+    let Some(asked) = Asked::parse(words.into_iter()) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    runtime.block_on(soak(&asked))
 }

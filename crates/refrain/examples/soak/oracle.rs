@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::destination::Rows;
 use crate::feeder::Feeder;
 use crate::source::{Change, MARKED};
-use crate::worker::{key_of, opening, told};
+use crate::worker::{PACKING, effect_of, key_of, opening, told};
 
 /// What is not as it must be.
 #[derive(Debug, Default)]
@@ -83,7 +83,8 @@ pub(crate) async fn judge(
         let lost = orders.iter().filter(|order| !is_settled(order, &entries));
         findings.lost.extend(lost.map(|order| format!("order {} is neither applied nor kept", order.id)));
     }
-    runs_are_closed(store, feeder, findings).await;
+    effects_are_what_was_written(store, destination, &items, findings).await;
+    runs_are_closed(store, feeder, is_last, findings).await;
     steps_are_done_once(&told(&arena.own.directory), findings);
     let refrain = opening(&arena.own).await.unwrap().open().await.unwrap();
     let found = refrain.fsck().await.unwrap();
@@ -200,7 +201,31 @@ fn rows_are_as_the_source(changes: &[Change], items: &BTreeMap<Name, Item>, find
     }
 }
 
-async fn runs_are_closed(store: &Rows, feeder: &Feeder, findings: &mut Findings) {
+/// Whatever was written has wished for its effect, and nothing else has; all wishes have arrived.
+async fn effects_are_what_was_written(
+    store: &Rows,
+    destination: &Rows,
+    items: &BTreeMap<Name, Item>,
+    findings: &mut Findings,
+) {
+    let written = items.iter().flat_map(|((source, id), item)| {
+        item.written.iter().map(|seq| effect_of(source, *id, *seq).to_string())
+    });
+    let written: BTreeSet<String> = written.collect();
+    let effects: BTreeSet<String> =
+        store.texts("select key from refrain_effects").await.into_iter().collect();
+    findings.lost.extend(written.difference(&effects).map(|effect| format!("{effect} was never wished for")));
+    let strangers = effects.difference(&written);
+    findings
+        .wrong
+        .extend(strangers.map(|effect| format!("{effect} is about a content that was not written")));
+    for rows in [store, destination] {
+        let left = rows.texts("select name || ' ' || key from refrain_intents").await;
+        findings.lost.extend(left.into_iter().map(|wish| format!("the wish for {wish} was not relayed")));
+    }
+}
+
+async fn runs_are_closed(store: &Rows, feeder: &Feeder, is_last: bool, findings: &mut Findings) {
     let rows = store
         .rows::<3>(
             "select jobs.name || '#' || runs.key || ' ' || coalesce(runs.outcome, '-') || ' '
@@ -223,6 +248,7 @@ async fn runs_are_closed(store: &Rows, feeder: &Feeder, findings: &mut Findings)
             // Contents that are refused, and units that were there when a process was killed, are left for a person.
             Some("partial" | "failed") if run.starts_with("feed#") || run.starts_with("marked#") => {}
             Some("partial") if run.starts_with("order#") => {}
+            None if run.starts_with(PACKING) && !is_last => {}
             other => findings.wrong.push(format!("{run} is {other:?}")),
         }
     }

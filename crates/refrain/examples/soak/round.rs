@@ -25,8 +25,10 @@ use crate::support::children::ChildProcess;
 const SEATS: u64 = 3;
 /// How many let everything finish.
 const LAST: usize = 2;
+const LAST_MAX: usize = 4;
 /// How long a process may take to get to where it is to be killed.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+const TOLD_EVERY: usize = 100;
 /// What nobody prints: to wait for it is to wait for the end.
 const NO_LINE: &str = "\0";
 const LOOK: Duration = Duration::from_millis(10);
@@ -70,17 +72,18 @@ pub(crate) async fn round(kind: Kind, kills: usize, seed: u64) -> Report {
     let (mut feeder, [terminations, crashes]) = (feeding.await.unwrap(), hurting.await.unwrap());
 
     let mut findings = Findings::default();
-    finish(&round.arena, &mut findings).await;
+    finish(&round.arena, &feeder, &mut findings).await;
     judge(&store, &destination, &feeder, &round.arena, false, &mut findings).await;
     std::fs::write(round.arena.own.directory.join("mended"), "").unwrap();
     for rows in [&store, &destination] {
         rows.unpark_all().await;
     }
     feeder.more().await;
-    finish(&round.arena, &mut findings).await;
+    finish(&round.arena, &feeder, &mut findings).await;
     let units = judge(&store, &destination, &feeder, &round.arena, true, &mut findings).await;
 
-    let replies = round.arena.struck().iter().filter(|place| place.ends_with(".reply")).count();
+    let lost = |place: &String| place.rsplit('.').next() == Some("reply");
+    let replies = round.arena.struck().into_iter().filter(lost).count();
     let cuts = round.arena.hurt.as_ref().map_or(0, |hurt| hurt.proxy.cuts());
     Report {
         kind,
@@ -133,7 +136,10 @@ impl Round {
         process.signal(Signal::KILL);
         let is_killed = process.wait().await.signal() == Some(Signal::KILL.as_raw());
         if is_killed {
-            self.kills.fetch_add(1, Ordering::SeqCst);
+            let kills = self.kills.fetch_add(1, Ordering::SeqCst) + 1;
+            if kills.is_multiple_of(TOLD_EVERY) {
+                eprintln!("{}: {kills} kills", self.arena.kind);
+            }
             if is_inside(guarded) {
                 self.inside.fetch_add(1, Ordering::SeqCst);
             }
@@ -193,14 +199,20 @@ async fn hurt(round: Arc<Round>) -> [usize; 2] {
     [terminations, crashes]
 }
 
-/// Faults have stopped: whatever is open is done.
-async fn finish(arena: &Arena, findings: &mut Findings) {
-    let mut last: Vec<ChildProcess> = (0..LAST).map(|_| arena.start("finish", &[])).collect();
-    for process in &mut last {
-        let output = process.finish().await;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            findings.wrong.push(format!("whoever was to finish ended with {}: {said}", output.status));
+/// Faults have stopped: whatever is open is done. The last wishes are relayed when everybody leaves, and are done by
+/// whoever comes then.
+async fn finish(arena: &Arena, feeder: &Feeder, findings: &mut Findings) {
+    for _ in 0..LAST_MAX {
+        let mut last: Vec<ChildProcess> = (0..LAST).map(|_| arena.start("finish", &[])).collect();
+        for process in &mut last {
+            let output = process.finish().await;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                findings.wrong.push(format!("whoever was to finish ended with {}: {said}", output.status));
+            }
+        }
+        if feeder.is_idle().await {
+            return;
         }
     }
 }

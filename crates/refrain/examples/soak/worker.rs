@@ -12,14 +12,14 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use refrain::core::{Backoff, Key, Retry};
 use refrain::{
-    Applying, BatchError, Definition, Fetched, Job, JobError, LedgerError, Opening, Per, Refrain, Run,
-    Settings, Units, key,
+    Applying, BatchError, Definition, Fetched, Intent, Job, JobError, LedgerError, Opening, Per, Refrain,
+    Run, Settings, Units, key,
 };
 use sqlx::{Pool, Postgres, Sqlite};
 
 use crate::Failure;
 use crate::destination::Destination;
-use crate::source::{Change, FEEDS, MARKED, first_since, read};
+use crate::source::{Change, FEEDS, MARKED, ORDERS, first_since, read};
 
 pub(crate) const PROJECT: &str = "soak";
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
@@ -28,6 +28,7 @@ const PAGE: usize = 25;
 const PAGES: usize = 6;
 /// What is read by time is read back so far.
 const OVERLAP: Duration = Duration::from_millis(50);
+pub(crate) const PACKING: &str = "packing";
 const STEPS: [&str; 3] = ["fetch", "sum", "tell"];
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(5), max: Duration::from_millis(50) };
 /// How often a run with contents that are refused is tried, and such a content before it is parked.
@@ -74,6 +75,8 @@ enum What {
     Order,
     /// Does one thing after another.
     Steps,
+    /// Is only there because an order wished for it.
+    Packing,
 }
 
 impl<DB: Destination> Job for Work<DB> {
@@ -86,6 +89,7 @@ impl<DB: Destination> Job for Work<DB> {
             What::Marked => Ok(self.marked(run).await?),
             What::Order => self.order(run).await,
             What::Steps => Ok(self.steps(run).await?),
+            What::Packing => Ok(()),
         }
     }
 }
@@ -108,6 +112,10 @@ impl<DB: Destination> Work<DB> {
                 if went.is_ok() {
                     went = DB::write(batch.tx(), change, &who).await.map_err(BatchError::from);
                 }
+            }
+            let wishes: Vec<Intent> = batch.all().into_iter().flat_map(wishes).collect();
+            if went.is_ok() {
+                went = batch.intend(wishes).await.map_err(BatchError::from);
             }
             batch.settle(went).await?;
         }
@@ -211,7 +219,10 @@ async fn typed<DB: Destination>(surroundings: &Surroundings) -> Result<Opening, 
         .job(job(What::Feed, "feed", &beside, TRIES)?)
         .job(job(What::Marked, "marked", &beside, TRIES)?)
         .job(job(What::Order, "order", &inside, FOR_EVER)?)
-        .job(job(What::Steps, "steps", &beside, FOR_EVER)?);
+        .job(job(What::Steps, "steps", &beside, FOR_EVER)?)
+        .job(job(What::Packing, PACKING, &beside, FOR_EVER)?)
+        .destination(&beside)
+        .destination(&inside);
     Ok(opening)
 }
 
@@ -235,6 +246,18 @@ pub(crate) async fn work(is_last: bool) -> Result<(), Failure> {
 /// The key of an item, as it stands in the ledger.
 pub(crate) fn key_of(source: &str, id: i64) -> Key {
     key!("item", source, id).unwrap()
+}
+
+/// The key of the effect that a content has.
+pub(crate) fn effect_of(source: &str, id: i64, seq: i64) -> Key {
+    key!("told", source, id, seq).unwrap()
+}
+
+/// What a content wishes for, once: that somebody is told of it, and that an order is packed.
+fn wishes(change: &Change) -> Vec<Intent> {
+    let told = Intent::effect("tell", effect_of(&change.source, change.id, change.seq), 1);
+    let packed = (change.source == ORDERS).then(|| Intent::run(PACKING, key!(change.id)?));
+    [told].into_iter().chain(packed).map(Result::unwrap).collect()
 }
 
 /// Where the steps are told of.

@@ -115,8 +115,8 @@ mod tests {
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
     use tempfile::tempdir;
 
-    use super::super::{is_lost, is_weakened, reach, replacement};
-    use super::{LOG, WEAKENED, arm, fs};
+    use super::super::{Guarded, guarded, is_lost, is_weakened, reach, replacement};
+    use super::{GUARDED, LOG, WEAKENED, arm, fs};
 
     const ROLE: &str = "REFRAIN_FAILPOINT_VICTIM";
     const VICTIM: &str = "failpoint::places::tests::a_process_walks_past_its_places";
@@ -132,7 +132,9 @@ mod tests {
         }
         arm();
         arm();
+        let (_outer, _reading) = (guarded(), Guarded::default());
         for _ in 0..3 {
+            drop(guarded());
             reach("step");
             say(&format!("step lost={} weak={}", is_lost("reply"), is_weakened("guard")));
         }
@@ -174,6 +176,16 @@ mod tests {
         let status = story.begin(&[("FAILPOINTS", "step=2*off->return(kill)")]).wait().unwrap();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
         assert_eq!((story.read("said").len(), story.read("log")), (2, vec!["step".to_owned()]));
+    }
+
+    #[test]
+    fn whoever_kills_a_process_reads_whether_that_struck_inside_of_a_guarded_section() {
+        for (failpoints, open) in [("step=1*off->return(kill)", 1), ("", 0)] {
+            let story = Story::new();
+            let path = story.directory.path().join("guarded").display().to_string();
+            story.begin(&[("FAILPOINTS", failpoints), (GUARDED, &path)]).wait().unwrap();
+            assert_eq!(fs::read(path).unwrap(), [open], "{failpoints:?}");
+        }
     }
 
     #[test]

@@ -103,7 +103,7 @@ both_databases! {
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
         let lost = "unit-blame.reply=1*return(lost);unit-apply.reply=1*off->1*return(lost)";
         world.done(&["work"], &[("FAILPOINTS", lost)]).await;
-        assert_eq!(world.struck()[1..], ["unit-blame.reply", "unit-apply.reply"]);
+        assert_eq!(world.struck(), ["unit-apply.before-commit", "unit-blame.reply", "unit-apply.reply"]);
         assert_eq!(world.invoices().await, written_once());
         world.assert_settled(["sync#s0".to_owned()]).await;
     }
