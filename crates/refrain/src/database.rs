@@ -136,6 +136,17 @@ impl Database {
         }
     }
 
+    /// The same for whoever must not wait for a lock on a row for long. A file has one lock for all.
+    pub(crate) async fn write_briefly(&self) -> Result<Transaction> {
+        match self {
+            Database::Sqlite { .. } => self.write().await,
+            Database::Postgres { pool, persistent, begin } => {
+                let begun = begun(pool, &begin.write_briefly).await?;
+                Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
+            }
+        }
+    }
+
     /// A transaction that only reads, beside any writer.
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
@@ -324,7 +335,7 @@ where
 }
 
 /// A step of which one answer was lost, and that could not be asked about since, may have been done.
-fn still_unknown(error: DatabaseError, unknown: Option<String>) -> DatabaseError {
+pub(crate) fn still_unknown(error: DatabaseError, unknown: Option<String>) -> DatabaseError {
     match unknown {
         Some(what) if error.is_transient() => DatabaseError::Unknown(what),
         _ => error,

@@ -35,12 +35,16 @@ pub(super) const HAND_OVER: &str = "set local enable_seqscan to default; set loc
 #[derive(Debug, Clone)]
 pub struct Beginnings {
     pub(super) write: Arc<str>,
+    pub(super) write_briefly: Arc<str>,
     pub(super) read: Arc<str>,
     pub(super) read_at_once: Arc<str>,
 }
 
 /// For statements that go through whole tables, where the planner knows better.
 pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
+
+/// How long to wait for a lock if others are kept waiting by that.
+const BRIEFLY: Duration = Duration::from_millis(50);
 
 /// How long to wait for the server to answer at all.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,9 +80,11 @@ pub(super) async fn open(
 
 impl Beginnings {
     pub(super) fn new(idle: Duration) -> Beginnings {
+        // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
+        let write = begin(" isolation level read committed", idle);
         Beginnings {
-            // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
-            write: begin(" isolation level read committed", idle),
+            write_briefly: format!("{write}; set local lock_timeout = {}", BRIEFLY.as_millis()).into(),
+            write,
             read: begin(" isolation level read committed read only", idle),
             read_at_once: begin(" isolation level repeatable read read only", idle),
         }

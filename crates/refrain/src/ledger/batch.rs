@@ -70,6 +70,10 @@ impl<E: std::error::Error + 'static> From<E> for BatchError {
         while let Some(one) = cause {
             let of_the_driver = one.downcast_ref::<sqlx::Error>().and_then(DatabaseError::beyond_the_rows);
             let of_ours = || one.downcast_ref::<LedgerError>().and_then(LedgerError::transient);
+            if let Some(fault @ (LedgerError::NoRelay | LedgerError::Fenced { .. })) = one.downcast_ref() {
+                let whose = Whose::Database(DatabaseError::Statement(fault.to_string()));
+                return BatchError { message: error.to_string(), whose };
+            }
             if let Some(fault) = of_the_driver.or_else(of_ours) {
                 let whose =
                     if fault.is_worth_a_retry() { Whose::Nobody(fault) } else { Whose::Database(fault) };

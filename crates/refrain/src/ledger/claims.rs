@@ -1,7 +1,8 @@
 //! Single claims, committed together: whoever comes while one transaction is being written goes into the next.
 //!
 //! One member never spoils the rest. A run that was taken over is told so and left out; should a group fail for a reason
-//! that is nobody's in particular, its members go one by one.
+//! that is nobody's in particular, its members go one by one. Whoever wants a key that somebody has in an open transaction
+//! waits for it apart.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::alone::{Claim, PastRow, told};
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::Rows;
-use crate::database::{Database, DatabaseError, Transaction, place};
+use crate::database::{Database, DatabaseError, Transaction, place, still_unknown};
 
 /// The most claims in one transaction.
 const GROUP: usize = 1_000;
 /// How often a group is written again after a lock, a conflict or a lost answer.
 const AGAIN_MAX: u32 = 8;
+/// How often a group is written again because of a lock before its members part.
+const BUSY_MAX: u32 = 2;
 
 /// Which attempt asks.
 #[derive(Debug, Clone)]
@@ -83,16 +86,36 @@ impl Claims {
 }
 
 async fn gather(database: Database, project: ProjectName, mut asked: mpsc::Receiver<Asked>) {
+    let (sender, waiting) = mpsc::channel(GROUP);
+    tokio::spawn(wait(database.clone(), project.clone(), waiting));
     let mut group = Vec::with_capacity(GROUP);
     while asked.recv_many(&mut group, GROUP).await > 0 {
-        let members: Vec<Asked> = std::mem::take(&mut group);
-        settle(&database, &project, members).await;
+        for blocked in settle(&database, &project, std::mem::take(&mut group)).await {
+            drop(sender.send(blocked).await);
+        }
     }
 }
 
-/// Answers every member of a group.
-async fn settle(database: &Database, project: &ProjectName, mut members: Vec<Asked>) {
-    let (mut again, mut unknown) = (0, false);
+/// Those whose key somebody has in an open transaction: in turn, until each of them is told.
+async fn wait(database: Database, project: ProjectName, mut waiting: mpsc::Receiver<Asked>) {
+    let mut blocked = Vec::new();
+    while waiting.recv_many(&mut blocked, GROUP).await > 0 {
+        while !blocked.is_empty() {
+            for asked in std::mem::take(&mut blocked) {
+                if !asked.answer.is_closed() {
+                    blocked.extend(settle(&database, &project, vec![asked]).await);
+                }
+            }
+            while let Ok(asked) = waiting.try_recv() {
+                blocked.push(asked);
+            }
+        }
+    }
+}
+
+/// Answers every member of a group but those whose key somebody has in an open transaction, which it gives back.
+async fn settle(database: &Database, project: &ProjectName, mut members: Vec<Asked>) -> Vec<Asked> {
+    let (mut again, mut unknown) = (0, None);
     let failure = loop {
         match written(database, project, &mut members).await {
             Ok(claims) => {
@@ -100,28 +123,51 @@ async fn settle(database: &Database, project: &ProjectName, mut members: Vec<Ask
                     // Nobody need wait for the answer: the claim stands.
                     let _ = asked.answer.send(claim);
                 }
-                return;
+                return Vec::new();
+            }
+            Err(DatabaseError::Busy(_)) if again >= BUSY_MAX && !database.is_sqlite() => {
+                if members.len() == 1 {
+                    return members;
+                }
+                let half = members.len().div_ceil(2);
+                return parted(database, project, members, half).await;
             }
             Err(error) if error.is_worth_a_retry() && again < AGAIN_MAX => {
-                unknown |= matches!(error, DatabaseError::Unknown(_));
+                if let DatabaseError::Unknown(what) = error {
+                    unknown = Some(what);
+                }
                 again += 1;
             }
-            Err(error) => break error,
+            Err(error) => break still_unknown(error, unknown),
         }
     };
     if members.len() > 1 && !failure.is_transient() {
-        for asked in members {
-            Box::pin(settle(database, project, vec![asked])).await;
-        }
-        return;
+        return parted(database, project, members, 1).await;
     }
-    let text = failure.to_string();
-    let mut failure = Some(failure).filter(|_| !unknown);
+    let is_unknown = matches!(failure, DatabaseError::Unknown(_));
+    let mut failure = Some(failure);
     for asked in members {
-        let text = text.clone();
-        let others = || if unknown { DatabaseError::Unknown(text) } else { DatabaseError::Lost(text) };
-        let _ = asked.answer.send(Err(failure.take().unwrap_or_else(others).into()));
+        let what = || "its group was not written".to_owned();
+        let other = || if is_unknown { DatabaseError::Unknown(what()) } else { DatabaseError::Lost(what()) };
+        let _ = asked.answer.send(Err(failure.take().unwrap_or_else(other).into()));
     }
+    Vec::new()
+}
+
+/// The same in smaller groups.
+async fn parted(
+    database: &Database,
+    project: &ProjectName,
+    mut members: Vec<Asked>,
+    size: usize,
+) -> Vec<Asked> {
+    let mut blocked = Vec::new();
+    while !members.is_empty() {
+        let rest = members.split_off(size.min(members.len()));
+        blocked.extend(Box::pin(settle(database, project, members)).await);
+        members = rest;
+    }
+    blocked
 }
 
 #[derive(sqlx::FromRow)]
@@ -157,7 +203,7 @@ async fn written(
     project: &ProjectName,
     members: &mut [Asked],
 ) -> std::result::Result<Vec<Result<Claim>>, DatabaseError> {
-    let mut transaction = database.write().await?;
+    let mut transaction = database.write_briefly().await?;
     let fences = raise_many(&mut transaction, project, members).await?;
     let sound: Vec<&Asked> = members.iter().filter(|asked| !asked.is_fenced(&fences)).collect();
     let mut fresh = claim_many(&mut transaction, &fences, &sound).await?;
