@@ -248,15 +248,13 @@ impl Transaction {
     /// or a trigger says so, and what follows is committed word by word: then another one can be begun.
     pub(crate) async fn is_sound(&mut self) -> Result<()> {
         match self {
-            Transaction::Sqlite(inner, ..) => match inner.execute(sqlx::raw_sql("begin")).await {
-                Err(_) => Ok(()),
-                Ok(_) => {
-                    inner.execute(sqlx::raw_sql("rollback")).await?;
-                    Err(DatabaseError::Lost(
-                        "the database ended the transaction in the middle of it".to_owned(),
-                    ))
+            Transaction::Sqlite(inner, ..) => {
+                if inner.execute(sqlx::raw_sql("begin")).await.is_err() {
+                    return Ok(());
                 }
-            },
+                inner.execute(sqlx::raw_sql("rollback")).await?;
+                Err(DatabaseError::Lost("the database ended the transaction in the middle of it".to_owned()))
+            }
             Transaction::Postgres(inner, ..) => {
                 inner.execute(sqlx::raw_sql("select 1")).await?;
                 Ok(())

@@ -94,13 +94,12 @@ impl Run {
     pub async fn fence<DB: Backend>(&self, pool: &Pool<DB>) -> Result<Fence<DB>, LedgerError> {
         let Surroundings { store, project, destinations, .. } = &*self.surroundings;
         let identity = DB::identity(pool);
-        let destination = match destinations.find(&identity) {
-            Some(destination) => destination,
-            None => {
-                let destination = attach(DB::database(pool, store.idle()), project, Some(&store.id)).await?;
-                destinations.insert(identity, destination.clone());
-                destination
-            }
+        let destination = if let Some(destination) = destinations.find(&identity) {
+            destination
+        } else {
+            let destination = attach(DB::database(pool, store.idle()), project, Some(&store.id)).await?;
+            destinations.insert(identity, destination.clone());
+            destination
         };
         let id = raise(&destination.database, &self.facts).await?;
         let (facts, tally, store) = (self.facts.clone(), self.tally.clone(), store.clone());

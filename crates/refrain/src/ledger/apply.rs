@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::backend::Backend;
 use super::batch::{Batch, Opened};
 use super::entry;
-use super::judge::{Arrival, Entry, Judgement, Verdict};
+use super::judge::{Arrival, Entry, Judgement, Verdict, later};
 use super::list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
@@ -60,11 +60,15 @@ pub(super) struct Chunk {
     again: u32,
     /// Whether the answer to its commit was lost.
     unknown: bool,
-    /// What was recorded of its only unit before that was parked in advance.
-    pub(super) before: Option<Option<Entry>>,
+    /// What was recorded of its only unit before that was parked in advance, if it was.
+    pub(super) before: Option<Before>,
     /// What its only unit was judged by.
     judged: Option<Entry>,
 }
+
+/// What was recorded of a unit that was then parked in advance.
+#[derive(Debug, Clone)]
+pub(super) struct Before(pub(super) Option<Entry>);
 
 impl Chunk {
     fn of(members: &[usize], unknown: bool) -> Chunk {
@@ -85,10 +89,10 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let opened = loop {
             let Some(chunk) = self.todo.pop_front() else {
                 self.record_failing().await?;
-                match self.todo.is_empty() {
-                    true => return Ok(None),
-                    false => continue,
+                if self.todo.is_empty() {
+                    return Ok(None);
                 }
+                continue;
             };
             if let Some(opened) = self.opened(chunk).await? {
                 break opened;
@@ -151,7 +155,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
         let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
         self.units.expect_new(is_all_new && entries.is_empty());
-        let later = judge.later(&arrivals, &entries, &judgement.verdicts);
+        let later = later(&arrivals, &entries, &judgement.verdicts);
         if !later.is_empty() {
             entry::raise_order(&self.units.fence.raised, self.ledger, &later).await?;
         }
@@ -186,7 +190,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let mut reading = raised.destination.database.read().await?;
         let recorded = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
         reading.rollback().await?;
-        let before = chunk.before.clone().unwrap_or_else(|| recorded.clone());
+        let before = chunk.before.clone().unwrap_or(Before(recorded)).0;
         if before.as_ref().is_some_and(|entry| judge.is_guilty(entry)) {
             entry::convict(raised, self.ledger, arrival).await?;
         }
@@ -200,7 +204,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             if !entry::blame(raised, self.ledger, &judge, arrival, &input).await? {
                 return Ok(None);
             }
-            chunk.before = Some(before);
+            chunk.before = Some(Before(before));
             raised.trust_one_more();
         }
         let mut transaction = raised.write().await?;

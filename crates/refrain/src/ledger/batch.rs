@@ -92,6 +92,7 @@ impl<'b, 'u, DB: Backend, T> Batch<'b, 'u, DB, T> {
 
     /// The connection of the transaction, for your own statements. Everything that is written by it is there together
     /// with the ledger, or not at all.
+    #[expect(clippy::missing_panics_doc, reason = "it cannot")]
     #[expect(clippy::expect_used, reason = "the fence was raised over a pool of this very database type")]
     pub fn tx(&mut self) -> &mut DB::Connection {
         DB::narrowed(&mut self.opened.transaction).expect("a transaction of the fence's own database")
@@ -170,12 +171,10 @@ impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
             Whose::Nobody(fault) => return applying.again(chunk, fault).await,
             Whose::Database(fault) => return Err(fault.into()),
         }
-        match chunk.members.as_slice() {
-            [_] => applying.failed(chunk, error.message),
-            _ => {
-                applying.halve(&chunk);
-                Ok(())
-            }
+        if chunk.members.len() == 1 {
+            return applying.failed(chunk, error.message);
         }
+        applying.halve(&chunk);
+        Ok(())
     }
 }

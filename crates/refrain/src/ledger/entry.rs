@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::apply::Before;
 use super::fence::Raised;
 use super::judge::{Arrival, Entry, Judge, Verdict};
 use super::{LedgerError, Result, catalog};
@@ -97,7 +98,7 @@ pub(super) enum Failed {
 pub(super) struct Failure<'f> {
     pub(super) arrival: &'f Arrival,
     /// What was recorded before it was parked in advance, if it was.
-    pub(super) before: Option<&'f Option<Entry>>,
+    pub(super) before: Option<&'f Before>,
     /// What it was judged by, if it was not.
     pub(super) judged: Option<&'f Entry>,
     pub(super) input: &'f str,
@@ -129,7 +130,7 @@ pub(super) async fn fail(
         if !is_as_judged {
             return Ok(Ok(false));
         }
-        let entry = before.map_or(found.as_ref(), Option::as_ref);
+        let entry = before.map_or(found.as_ref(), |before| before.0.as_ref());
         let recorded = entry.map(|entry| entry.recorded(judge));
         let (_, status) =
             arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.tries);

@@ -147,8 +147,7 @@ impl LedgerError {
     /// Whether the same may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Database(error) => error.is_transient(),
-            Self::Store(StoreError::Database(error)) => error.is_transient(),
+            Self::Database(error) | Self::Store(StoreError::Database(error)) => error.is_transient(),
             Self::Contended | Self::Moved { .. } => true,
             _ => false,
         }

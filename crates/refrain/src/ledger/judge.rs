@@ -147,23 +147,6 @@ impl Judge {
         Ok(judgement)
     }
 
-    /// Units that are done, but were seen again with a higher order than is recorded.
-    pub(crate) fn later<'a>(
-        &self,
-        arrivals: &[&'a Arrival],
-        entries: &[Entry],
-        verdicts: &[Verdict],
-    ) -> Vec<&'a Arrival> {
-        let orders: HashMap<&str, Option<i64>> =
-            entries.iter().map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
-        let is_later = |arrival: &Arrival| {
-            orders.get(arrival.key.as_str()).is_some_and(|known| known.is_some() && *known < arrival.ordinal)
-        };
-        let done = arrivals.iter().zip(verdicts);
-        let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
-        done.map(|(arrival, _)| *arrival).filter(|arrival| is_later(arrival)).collect()
-    }
-
     /// Whether this very attempt has recorded that this content failed.
     pub(crate) fn has_failed(&self, entry: &Entry, arrival: &Arrival) -> bool {
         entry.is_by(self)
@@ -202,4 +185,20 @@ impl Judge {
             UnitDecision::Changed | UnitDecision::Refused(_) => false,
         }
     }
+}
+
+/// Units that are done, but were seen again with a higher order than is recorded.
+pub(super) fn later<'a>(
+    arrivals: &[&'a Arrival],
+    entries: &[Entry],
+    verdicts: &[Verdict],
+) -> Vec<&'a Arrival> {
+    let orders: HashMap<&str, Option<i64>> =
+        entries.iter().map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
+    let is_later = |arrival: &Arrival| {
+        orders.get(arrival.key.as_str()).is_some_and(|known| known.is_some() && *known < arrival.ordinal)
+    };
+    let done = arrivals.iter().zip(verdicts);
+    let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
+    done.map(|(arrival, _)| *arrival).filter(|arrival| is_later(arrival)).collect()
 }
