@@ -1,4 +1,4 @@
-# Sourced by ./test and ./bench: the steps of a command, and a PostgreSQL server of its own for as long as it runs.
+# Sourced by ./test, ./bench and ./soak: the steps of a command, and a PostgreSQL server of its own for as long as it runs.
 #
 # Whatever is started or changed here is ended or restored by `clean_up`, however the command ends.
 

@@ -8,5 +8,7 @@ words! {
     AlarmKind, "alarm kind" {
         /// A job deduplicates far more than it did the day before.
         DedupeSpike = "dedupe-spike",
+        /// A transaction that was left open keeps a source from being read any further.
+        HorizonPinned = "horizon-pinned",
     }
 }

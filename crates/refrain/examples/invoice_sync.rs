@@ -3,7 +3,7 @@
 //! `invoice_sync STORE SHOP SOURCE`: the store of runs and the shop's database (two SQLite files), and a file of JSON lines
 //! that plays the billing system, read a page at a time in the order of changes. Run it again and nothing is written; change
 //! a line, `updated` with it, and that one is written over; add lines and only those are read. A line whose total is below
-//! zero is against the rules of the table: it alone fails, is kept, and is tried again the next time.
+//! zero is against the rules of the table: it alone fails, is kept, and waits until it is mended.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
 use std::time::Duration;

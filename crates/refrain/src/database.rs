@@ -31,7 +31,7 @@ pub use error::DatabaseError;
 use refrain_core::random::{SystemRandom, duration_up_to};
 use statement::Bound;
 
-use crate::failpoint;
+use crate::failpoint::{self, Guarded};
 
 type Result<T> = std::result::Result<T, DatabaseError>;
 
@@ -63,9 +63,9 @@ pub enum Database {
 /// A transaction; dropped without [`commit`](Self::commit), nothing happened.
 pub enum Transaction {
     /// In a file.
-    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Sqlite(sqlx::Transaction<'static, Sqlite>, Guarded),
     /// On a server, and whether statements stay prepared there.
-    Postgres(sqlx::Transaction<'static, Postgres>, bool),
+    Postgres(sqlx::Transaction<'static, Postgres>, bool, Guarded),
 }
 
 /// A commit by name, for tests that kill the process before or after it, or lose its answer.
@@ -111,6 +111,14 @@ impl Database {
         }
     }
 
+    /// The same, and a server ends a transaction in which nothing was said for `idle`.
+    pub(crate) fn with_idle(self, idle: Duration) -> Database {
+        match self {
+            Database::Postgres { pool, .. } => Database::of_postgres(pool, idle),
+            file @ Database::Sqlite { .. } => file,
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Database::Sqlite { .. })
     }
@@ -120,11 +128,10 @@ impl Database {
     pub(crate) async fn write(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { writer, .. } => {
-                Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
+                Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begin = AssertSqlSafe(Arc::clone(&begin.write));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+                Ok(Transaction::Postgres(begun(pool, &begin.write).await?, *persistent, failpoint::guarded()))
             }
         }
     }
@@ -134,8 +141,8 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.write().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begin = AssertSqlSafe(Arc::clone(&begin.write_briefly));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+                let begun = begun(pool, &begin.write_briefly).await?;
+                Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
     }
@@ -143,10 +150,11 @@ impl Database {
     /// A transaction that only reads, beside any writer.
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
-            Database::Sqlite { readers, .. } => Ok(Transaction::Sqlite(readers.begin().await?)),
+            Database::Sqlite { readers, .. } => {
+                Ok(Transaction::Sqlite(readers.begin().await?, Guarded::default()))
+            }
             Database::Postgres { pool, persistent, begin } => {
-                let begin = AssertSqlSafe(Arc::clone(&begin.read));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
+                Ok(Transaction::Postgres(begun(pool, &begin.read).await?, *persistent, Guarded::default()))
             }
         }
     }
@@ -155,10 +163,11 @@ impl Database {
     pub(crate) async fn read_at_once(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
-            Database::Postgres { pool, persistent, begin } => {
-                let begin = AssertSqlSafe(Arc::clone(&begin.read_at_once));
-                Ok(Transaction::Postgres(pool.begin_with(begin).await?, *persistent))
-            }
+            Database::Postgres { pool, persistent, begin } => Ok(Transaction::Postgres(
+                begun(pool, &begin.read_at_once).await?,
+                *persistent,
+                Guarded::default(),
+            )),
         }
     }
 
@@ -167,7 +176,8 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, .. } => {
-                Ok(Transaction::Postgres(pool.begin_with(postgres::BEGIN_SNAPSHOT).await?, *persistent))
+                let begun = pool.begin_with(postgres::BEGIN_SNAPSHOT).await?;
+                Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
     }
@@ -191,12 +201,21 @@ impl Database {
     }
 }
 
+/// Begins a transaction, and sees that through whatever becomes of whoever asked: one that is dropped before the server has
+/// answered would go back to the pool with a transaction open that nobody knows of, and swallow what the next one writes.
+async fn begun(pool: &PgPool, how: &Arc<str>) -> Result<sqlx::Transaction<'static, Postgres>> {
+    let (pool, how) = (pool.clone(), AssertSqlSafe(Arc::clone(how)));
+    let begun = tokio::spawn(async move { pool.begin_with(how).await }).await;
+    let gone = |error: tokio::task::JoinError| DatabaseError::Lost(error.to_string());
+    Ok(begun.map_err(gone)??)
+}
+
 impl Transaction {
     /// Its connection, for statements.
     pub(crate) fn connection(&mut self) -> Connection<'_> {
         match self {
-            Transaction::Sqlite(inner) => Connection::Sqlite(&mut **inner),
-            Transaction::Postgres(inner, persistent) => Connection::Postgres(&mut **inner, *persistent),
+            Transaction::Sqlite(inner, _) => Connection::Sqlite(inner),
+            Transaction::Postgres(inner, persistent, _) => Connection::Postgres(inner, *persistent),
         }
     }
 
@@ -218,29 +237,44 @@ impl Transaction {
     /// Runs a text of several statements that takes no arguments: a migration.
     pub(crate) async fn script(&mut self, text: &'static str) -> Result<()> {
         match self {
-            Transaction::Sqlite(inner) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
-            Transaction::Postgres(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
+            Transaction::Sqlite(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
+            Transaction::Postgres(inner, ..) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
         }
         Ok(())
     }
 
     /// Whether it can still be committed. To commit one in which a statement failed is no error to PostgreSQL: it rolls
-    /// back and says so in a word that the driver does not read.
+    /// back and says so in a word that the driver does not read. SQLite ends a transaction by itself when a disk is full
+    /// or a trigger says so, and what follows is committed word by word: then another one can be begun.
     pub(crate) async fn is_sound(&mut self) -> Result<()> {
         match self {
-            Transaction::Sqlite(_) => Ok(()),
-            Transaction::Postgres(inner, _) => {
+            Transaction::Sqlite(inner, ..) => {
+                if inner.execute(sqlx::raw_sql("begin")).await.is_err() {
+                    return Ok(());
+                }
+                inner.execute(sqlx::raw_sql("rollback")).await?;
+                Err(DatabaseError::Lost("the database ended the transaction in the middle of it".to_owned()))
+            }
+            Transaction::Postgres(inner, ..) => {
                 inner.execute(sqlx::raw_sql("select 1")).await?;
                 Ok(())
             }
         }
     }
 
+    /// Whether the database has ended it by itself, on SQLite; what was written since stands alone.
+    pub(crate) async fn is_ended(&mut self) -> Option<DatabaseError> {
+        match self {
+            Transaction::Sqlite(..) => self.is_sound().await.err(),
+            Transaction::Postgres(..) => None,
+        }
+    }
+
     /// Before somebody else's statements: the planner need not believe any more that there is an index for everything.
     pub(crate) async fn hand_over(&mut self) -> Result<()> {
         match self {
-            Transaction::Sqlite(_) => Ok(()),
-            Transaction::Postgres(inner, _) => {
+            Transaction::Sqlite(..) => Ok(()),
+            Transaction::Postgres(inner, ..) => {
                 inner.execute(sqlx::raw_sql(postgres::HAND_OVER)).await?;
                 Ok(())
             }
@@ -250,8 +284,8 @@ impl Transaction {
     /// Lets go of everything it held, before this returns.
     pub(crate) async fn rollback(self) -> Result<()> {
         match self {
-            Transaction::Sqlite(inner) => inner.rollback().await?,
-            Transaction::Postgres(inner, _) => inner.rollback().await?,
+            Transaction::Sqlite(inner, _guarded) => inner.rollback().await?,
+            Transaction::Postgres(inner, _, _guarded) => inner.rollback().await?,
         }
         Ok(())
     }
@@ -260,8 +294,8 @@ impl Transaction {
     pub(crate) async fn commit(self, place: Place) -> Result<()> {
         failpoint::reach(place.before);
         let made = match self {
-            Transaction::Sqlite(inner) => inner.commit().await,
-            Transaction::Postgres(inner, _) => inner.commit().await,
+            Transaction::Sqlite(inner, _guarded) => inner.commit().await,
+            Transaction::Postgres(inner, _, _guarded) => inner.commit().await,
         };
         made.map_err(|error| DatabaseError::from(error).of_commit())?;
         failpoint::reach(place.after);

@@ -10,6 +10,7 @@ mod fronts;
 mod heartbeat;
 mod isolation;
 pub(crate) mod pruner;
+pub(crate) mod relay;
 pub(crate) mod rescuer;
 pub(crate) mod scheduler;
 pub(crate) mod service;
@@ -19,22 +20,31 @@ mod watcher;
 pub(crate) mod worker;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_core::ProjectName;
 
 use bell::Hints;
 use finisher::Counts;
 use pruner::Pruner;
+use relay::Relay;
 use rescuer::Rescuer;
 use scheduler::{Now, Scheduler};
-use service::{Next, Service, Stop, Wake, run};
+use service::{Next, Phase, Service, Stop, Wake, run};
 use settings::Settings;
 use watcher::Watcher;
 use worker::Worker;
 
 use crate::job::Registry;
+use crate::ledger::LedgerError;
 use crate::ledger::destination::Destinations;
 use crate::store::{Result, Store, StoreError};
+
+/// How often runs may wish for runs within one call, before the rest waits for the next one.
+const ROUNDS_MAX: u32 = 1_000;
+
+/// How long to look for intents before leaving.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// What every loop of an engine needs.
 #[derive(Clone)]
@@ -74,6 +84,15 @@ impl Engine {
         }
     }
 
+    pub(crate) fn relay(&self) -> Relay {
+        Relay::new(self, self.destinations.relayed())
+    }
+
+    /// A relay for each database: one that does not answer keeps nobody waiting.
+    fn relays(&self) -> impl Iterator<Item = Relay> {
+        self.destinations.relayed().iter().map(|one| Relay::new(self, std::slice::from_ref(one)))
+    }
+
     /// Runs everything until told to stop; then lets what is under way end, and gives back what does not.
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
         let poll = self.settings.poll;
@@ -97,10 +116,12 @@ impl Engine {
         });
         let pruner =
             run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet.clone(), poll);
+        let relays = self.relays().map(|one| tokio::spawn(run(one, stop.clone(), quiet.clone(), poll)));
+        let relays: Vec<_> = relays.collect();
         let others = [
             rescuer,
             tokio::spawn(pruner),
-            tokio::spawn(run(self.watcher(), stop.clone(), quiet, poll)),
+            tokio::spawn(run(self.watcher(), stop.clone(), quiet.clone(), poll)),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
         let worker = self.claim_until(worker, &stop).await;
@@ -108,8 +129,22 @@ impl Engine {
         for other in others {
             drop(other.await);
         }
+        // They may be cut off anywhere; a database that does not answer keeps nobody from leaving.
+        relays.iter().for_each(tokio::task::JoinHandle::abort);
+        self.relay_last(&stop).await;
         let opened = scheduler.await.unwrap_or_default();
         counts.map(|counts| counts.with(opened))
+    }
+
+    /// Copies what the last runs have wished for.
+    async fn relay_last(&self, stop: &Stop) {
+        let mut relay = self.relay();
+        tokio::select! {
+            biased;
+            () = stop.stopping() => {}
+            _ = relay.all_or_later() => {}
+            () = tokio::time::sleep(LAST_LOOK) => {}
+        }
     }
 
     /// Claims until told to stop.
@@ -120,12 +155,15 @@ impl Engine {
     }
 
     /// Claims and runs all that may begin, until nothing is left or the engine is told to stop. What a worker that died
-    /// has left comes first: where nobody serves, nobody else would take it over.
-    pub(crate) async fn run_all(&self, stop: &Stop) -> Result<Counts> {
+    /// has left comes first: where nobody serves, nobody else would take it over. What runs wish for is done as well.
+    pub(crate) async fn run_all(&self, stop: &Stop) -> std::result::Result<Counts, LedgerError> {
         self.rescuer().rescue_all().await?;
+        let mut relay = self.relay();
+        let mut relayed = relay.all_or_later().await;
         let mut worker = self.worker().await?;
         let mut failed = None;
-        while stop.phase() < service::Phase::Draining {
+        let mut rounds = 0;
+        while stop.phase() < Phase::Draining {
             let woken = self.wake.woken();
             // Asked before the look: what ends during it may let something begin that the look did not see.
             let was_busy = worker.is_busy();
@@ -138,6 +176,11 @@ impl Engine {
                 }
             }
             if !was_busy {
+                relayed = relay.all_or_later().await;
+                rounds += 1;
+                if relayed.runs > 0 && rounds < ROUNDS_MAX {
+                    continue;
+                }
                 break;
             }
             tokio::select! {
@@ -147,7 +190,8 @@ impl Engine {
             }
         }
         let counts = worker.finish(stop).await;
-        failed.map_or(counts, Err)
+        let counts = failed.map_or(counts, Err)?;
+        relayed.failed.map_or(Ok(counts), Err)
     }
 }
 

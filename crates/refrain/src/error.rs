@@ -3,6 +3,7 @@
 use refrain_core::{JobName, ParseError};
 
 use crate::database::DatabaseError;
+use crate::ledger::LedgerError;
 use crate::store::StoreError;
 
 /// Why something could not be done.
@@ -14,6 +15,9 @@ pub enum Error {
     /// The store said no.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The ledger in a destination said no.
+    #[error(transparent)]
+    Ledger(LedgerError),
     /// There is no such job here.
     #[error("there is no job `{name}`{}", listed(.known))]
     UnknownJob {
@@ -67,34 +71,37 @@ pub enum Error {
 impl Error {
     /// Whether the same may succeed a moment later: the store is busy, away or full.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Store(StoreError::Database(error)) if error.is_transient())
+        match self {
+            Self::Store(StoreError::Database(error)) => error.is_transient(),
+            Self::Ledger(error) => error.is_transient(),
+            _ => false,
+        }
     }
 
     /// Whether the person who asked must change something: a name, an address, a right.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Parse(_)
-            | Self::UnknownJob { .. }
-            | Self::NoWindows(_)
-            | Self::NoKeys(_)
-            | Self::NotOver { .. }
-            | Self::NoRun(_)
-            | Self::NoScope(_)
-            | Self::Forgotten(_)
-            | Self::Payload { .. } => true,
-            Self::Refused(_) => false,
-            Self::Store(error) => match error {
-                StoreError::Database(error) => matches!(
+            Self::Store(StoreError::Database(error)) | Self::Ledger(LedgerError::Database(error)) => {
+                matches!(
                     error,
                     DatabaseError::Refused(_)
                         | DatabaseError::ReadOnly(_)
                         | DatabaseError::File(_)
                         | DatabaseError::Replica
                         | DatabaseError::Pooler(_)
-                ),
-                StoreError::Broken(_) => false,
-                _ => true,
-            },
+                )
+            }
+            Self::Refused(_) | Self::Store(StoreError::Broken(_)) => false,
+            _ => true,
+        }
+    }
+}
+
+impl From<LedgerError> for Error {
+    fn from(error: LedgerError) -> Error {
+        match error {
+            LedgerError::Store(error) => Error::Store(error),
+            error => Error::Ledger(error),
         }
     }
 }

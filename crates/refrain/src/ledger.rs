@@ -7,6 +7,7 @@
 //! - **A unit is judged by its key, version and content**, and by nothing else; the judgement is a value, and what it was
 //!   based on is compared again when it is written.
 //! - **A checkpoint passes only what is settled**: applied, or failed with its input kept.
+//! - **What is wished for is a row among the rows**: an intent. A relay copies it onto a key that exists once.
 //! - **Locks are taken in one order**: fence, then keys ascending.
 
 mod alone;
@@ -22,7 +23,9 @@ mod entry;
 mod error;
 pub(crate) mod fence;
 mod horizon;
+mod intents;
 mod judge;
+pub(crate) mod ledgers;
 mod list;
 pub(crate) mod migrate;
 mod page;
@@ -31,6 +34,7 @@ pub(crate) mod tally;
 pub(crate) mod touched;
 mod trace;
 mod units;
+pub(crate) mod waiting;
 mod watermark;
 
 pub use alone::{Claim, Ledger, Past};
@@ -41,6 +45,7 @@ pub use cursor::{Cursor, Fetched};
 pub use error::LedgerError;
 pub use fence::Fence;
 pub use horizon::Horizon;
+pub use intents::Intent;
 pub use page::Page;
 pub use step::Step;
 pub use tally::UnitCounts;

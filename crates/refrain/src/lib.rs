@@ -18,6 +18,7 @@ mod error;
 pub mod failpoint;
 mod job;
 mod ledger;
+mod payload;
 mod process;
 mod refrain;
 mod run;
@@ -33,12 +34,13 @@ pub use engine::settings::Settings;
 pub use error::Error;
 pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
 pub use ledger::{
-    Applying, Backend, Batch, BatchError, Claim, Cursor, Fence, Fetched, Horizon, Ledger, LedgerError, Page,
-    Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
+    Applying, Backend, Batch, BatchError, Claim, Cursor, Fence, Fetched, Horizon, Intent, Ledger,
+    LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
+pub use payload::PAYLOAD_BYTES_MAX;
 pub use refrain::{
-    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, Enqueued, Opening,
-    PAYLOAD_BYTES_MAX, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord, Enqueued,
+    Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

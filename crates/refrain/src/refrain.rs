@@ -2,6 +2,7 @@
 
 mod alarms;
 mod control;
+mod effects;
 mod enqueue;
 mod jobs;
 mod record;
@@ -17,7 +18,8 @@ use refrain_core::{JobName, ProjectName};
 
 pub use alarms::AlarmRecord;
 pub use control::Cancelling;
-pub use enqueue::{Enqueued, PAYLOAD_BYTES_MAX};
+pub use effects::EffectRecord;
+pub use enqueue::Enqueued;
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
@@ -30,7 +32,8 @@ use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Registry};
-use crate::ledger::destination::Destinations;
+use crate::ledger::destination::{Destinations, attach};
+use crate::ledger::{Backend, LedgerError};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
 use crate::store::{Reality, Store, migrate};
@@ -80,6 +83,7 @@ pub struct Opening {
     settings: Settings,
     connections: u32,
     jobs: Vec<Definition>,
+    destinations: Vec<Database>,
     simulated: Option<Timestamp>,
 }
 
@@ -95,6 +99,7 @@ impl Refrain {
             settings: Settings::default(),
             connections: CONNECTIONS,
             jobs: Vec::new(),
+            destinations: Vec::new(),
             simulated: None,
         })
     }
@@ -154,6 +159,27 @@ impl Opening {
         self
     }
 
+    /// Names a database beside the store that jobs write to: what is intended there is relayed to the store. It is looked
+    /// at when the store is opened; on PostgreSQL the tables of the ledger must be there
+    /// ([`Ledger::migrate`](crate::Ledger::migrate)). The store's own database need not be named.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let store = format!("sqlite:{}", directory.path().join("refrain.db").display());
+    /// # let file = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("shop.db"));
+    /// let shop = sqlx::SqlitePool::connect_with(file.create_if_missing(true)).await?;
+    /// let refrain = refrain::Refrain::at(&store, "shop")?.destination(&shop).open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>) -> Opening {
+        self.destinations.push(DB::database(pool, self.settings.idle()));
+        self
+    }
+
     /// How the engine behaves.
     #[must_use]
     pub fn settings(self, settings: Settings) -> Opening {
@@ -195,6 +221,7 @@ impl Opening {
             None => store.now().await?,
         };
         Box::pin(jobs::register(&store, &mut registry, self.jobs, now)).await?;
+        let destinations = Box::pin(attached(&store, &self.project, self.destinations)).await?;
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
             store: store.clone(),
@@ -203,7 +230,7 @@ impl Opening {
             settings: self.settings,
             wake: wake.clone(),
             hints: hints.clone(),
-            destinations: Destinations::default(),
+            destinations,
         };
         Ok(Refrain {
             engine,
@@ -212,4 +239,17 @@ impl Opening {
             simulated: self.simulated,
         })
     }
+}
+
+/// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.
+async fn attached(
+    store: &Store,
+    project: &ProjectName,
+    named: Vec<Database>,
+) -> Result<Destinations, LedgerError> {
+    let mut attached = vec![attach(store.database.clone(), project, Some(&store.id)).await?];
+    for database in named {
+        attached.push(attach(database.with_idle(store.idle()), project, Some(&store.id)).await?);
+    }
+    Ok(Destinations::relaying(attached))
 }

@@ -7,9 +7,10 @@ use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
 
 use crate::ledger::apply::BATCH;
-use crate::ledger::claims::{Claims, Ledgers};
+use crate::ledger::claims::Claims;
 use crate::ledger::destination::{Destinations, attach};
 use crate::ledger::fence::{Facts, Raised, raise};
+use crate::ledger::ledgers::Ledgers;
 use crate::ledger::tally::Tally;
 use crate::ledger::touched::Touched;
 use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};
@@ -93,18 +94,18 @@ impl Run {
     pub async fn fence<DB: Backend>(&self, pool: &Pool<DB>) -> Result<Fence<DB>, LedgerError> {
         let Surroundings { store, project, destinations, .. } = &*self.surroundings;
         let identity = DB::identity(pool);
-        let destination = match destinations.find(identity) {
-            Some(destination) => destination,
-            None => {
-                let destination = attach(DB::database(pool, store.idle()), project, Some(&store.id)).await?;
-                destinations.insert(identity, destination.clone());
-                destination
-            }
+        let destination = if let Some(destination) = destinations.find(&identity) {
+            destination
+        } else {
+            let destination = attach(DB::database(pool, store.idle()), project, Some(&store.id)).await?;
+            destinations.insert(identity, destination.clone());
+            destination
         };
         let id = raise(&destination.database, &self.facts).await?;
         let (facts, tally, store) = (self.facts.clone(), self.tally.clone(), store.clone());
         let touched = self.touched.clone();
         let caution = AtomicUsize::new(if facts.suspicion > 0 { BATCH } else { 0 });
-        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, relayed: false }))
+        let relayed = destinations.is_relayed(&destination);
+        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, relayed }))
     }
 }

@@ -13,12 +13,14 @@
 //! - **Time is the database's**: leases and delays are counted by its clock, for machines disagree.
 
 pub(crate) mod alarms;
+pub(crate) mod arrive;
 pub(crate) mod cancel;
 pub(crate) mod catalog;
 pub(crate) mod claim;
 pub(crate) mod counts;
 pub(crate) mod dedupes;
 pub(crate) mod delayed;
+pub(crate) mod effects;
 pub(crate) mod enqueue;
 pub(crate) mod expand;
 pub(crate) mod finish;

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Executor, Row, SqlStr};
 use support::TestDatabase;
 
 /// Tables that grow with the work; the others have a row per job, worker or wish of a person.
-const LARGE: [&str; 17] = [
+const LARGE: [&str; 19] = [
     "runs",
     "queue",
     "delayed",
@@ -31,18 +31,23 @@ const LARGE: [&str; 17] = [
     "fences",
     "units",
     "checkpoints",
+    "effect_dedupes",
+    "arrivals",
     "intents",
 ];
 
 /// Statements that read all of a large table, or its beginning, and may.
-const MAY_SCAN: [(&str, &str); 3] = [
+const MAY_SCAN: [(&str, &str); 6] = [
     ("sql/fsck/", "a person asked for all of it"),
     ("sql/queue/count.sql", "a person asked for all of it"),
     ("sql/dedupe/prune.sql", "the oldest, no more than its limit"),
+    ("sql/effect_dedupe/prune.sql", "the oldest, no more than its limit"),
+    ("sql/arrival/prune.sql", "the oldest, no more than its limit"),
+    ("sql/effect/list.sql", "the newest, no more than its limit"),
 ];
 
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
-const FILLED: [&str; 18] = [
+const FILLED: [&str; 20] = [
     "insert into refrain_jobs (name) values ('one'), ('two'), ('three')",
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
      insert into refrain_runs (job, attempt, opened_at, open, key, outcome)
@@ -72,6 +77,8 @@ const FILLED: [&str; 18] = [
      select id % 20, key, id, 0, 1, 1, 0, true, case when id % 50 = 0 then 'failed' else 'applied' end from refrain_runs",
     "insert into refrain_checkpoints (ledger, name, position, at) select id, 'billing', '', 0 from refrain_runs",
     "insert into refrain_intents (project, kind, name, key) select 'shop', 'run', 'mail', key from refrain_runs",
+    "insert into refrain_effect_dedupes (effect, version, at, asked) select id, 1, 0, 'intent' from refrain_runs",
+    "insert into refrain_arrivals (destination, intent, at) select 'there', id, 0 from refrain_runs",
 ];
 
 async fn migrated(database: &TestDatabase) {

@@ -50,7 +50,11 @@ async fn tables_are_made_on_a_server_only_when_asked() {
     for command in ["fsck", "run noop#1", "tick", "serve"] {
         desk.refrain(command).refuses(2, &["there is no store in this database yet", "refrain migrate"]);
     }
-    desk.refrain("migrate").succeeds(&["took the step 0001_initial", "1 step taken"]);
+    desk.refrain("migrate").succeeds(&[
+        "took the step 0001_initial",
+        "took the step 0001_ledger",
+        "2 steps taken",
+    ]);
     desk.refrain("migrate").succeeds(&["is up to date, 0 steps taken"]);
     desk.refrain("run noop#1").succeeds(&["noop#1: done (attempt 1)"]);
     desk.refrain("run noop#1").succeeds(&["noop#1: done already"]);

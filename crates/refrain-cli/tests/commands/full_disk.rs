@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::support::{Desk, PROGRAM, said};
 
-const MOUNT: &str = "mount -t tmpfs -o size=400k tmpfs /mnt && cd /mnt";
+const MOUNT: &str = "mount -t tmpfs -o size=1m tmpfs /mnt && cd /mnt";
 
 /// Each command's code, in the order of the script.
 const STORY: &str = r#"

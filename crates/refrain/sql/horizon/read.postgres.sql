@@ -1,7 +1,8 @@
--- The horizon of this database: every transaction with a lower number has ended. And since when the oldest transaction
--- that writes has been going on, which is what keeps the horizon where it is: anywhere on the server, for its databases
--- draw their numbers together, and also one that was only prepared.
+-- The horizon of this server: every transaction with a lower number has ended. And since when the oldest transaction that
+-- writes has been going on, which is what keeps the horizon where it is; numbers are those of all databases together.
 select cast(cast(pg_snapshot_xmin(pg_current_snapshot()) as text) as bigint) as below,
-    (select cast(extract(epoch from clock_timestamp() - min(since)) * 1000000 as bigint)
-     from (select xact_start as since from pg_stat_activity where backend_xid is not null
-           union all select prepared from pg_prepared_xacts) as writers) as pinned_for
+    cast(extract(epoch from least(
+        (select min(xact_start) from pg_stat_activity where backend_xid is not null),
+        (select min(prepared) from pg_prepared_xacts)
+    )) * 1000000 as bigint) as pinned_since,
+    cast(extract(epoch from clock_timestamp()) * 1000000 as bigint) as now

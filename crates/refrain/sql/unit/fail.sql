@@ -1,5 +1,4 @@
--- Records that a unit failed, and keeps what it was given; rows of other content that are there stay known. No row: the
--- same content was applied meanwhile, or newer, or a newer version was here.
+-- Records that a unit failed, and keeps what it was given; rows of other content that are there stay known. No row: the same content was applied meanwhile, or newer.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
 -- $11 message; by the primary key
 insert into refrain_units
@@ -11,4 +10,5 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message
 where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
         or refrain_units.fingerprint is distinct from excluded.fingerprint)
-    and refrain_units.version <= excluded.version and coalesce(refrain_units.ordinal <= excluded.ordinal, true)
+    and refrain_units.version <= excluded.version
+    and coalesce(refrain_units.ordinal <= excluded.ordinal, true)

@@ -51,6 +51,11 @@ pub enum DatabaseError {
         "prepared statements get lost on the way to the server: {0}\n  a pooler is in between; add `?statement-cache-capacity=0` to the address"
     )]
     Pooler(String),
+    /// A statement of the caller cannot be done at all, whatever it is about.
+    #[error(
+        "a statement cannot be done: {0}\n  check the tables and columns it names, and the rights to them"
+    )]
+    Statement(String),
     /// Something else; our fault, or the schema is not what it should be.
     #[error("the database says: {0}")]
     Other(#[source] sqlx::Error),
@@ -70,17 +75,33 @@ impl DatabaseError {
         matches!(self, Self::Busy(_) | Self::Lost(_) | Self::Unknown(_))
     }
 
-    /// What an error of the driver is, if the same step may succeed when it is done again.
-    pub(crate) fn transient(error: &sqlx::Error) -> Option<DatabaseError> {
+    /// What an error of the driver is, if it says nothing about the rows that were to be written: another one may have been
+    /// in the way, the connection may be gone, a table, a right or room may be missing.
+    pub(crate) fn beyond_the_rows(error: &sqlx::Error) -> Option<DatabaseError> {
         match error {
-            sqlx::Error::Database(fault) => match fault.code().as_deref().map(sorted) {
-                Some(Sort::Busy) => Some(Self::Busy(fault.message().to_owned())),
-                Some(Sort::Lost | Sort::Unknown) => Some(Self::Lost(fault.message().to_owned())),
-                _ => None,
-            },
+            sqlx::Error::Database(fault) => {
+                let (code, text) = (fault.code(), fault.message().to_owned());
+                let code = code.as_deref()?;
+                match sorted(code) {
+                    Sort::Busy => Some(Self::Busy(text)),
+                    Sort::Lost | Sort::Unknown => Some(Self::Lost(text)),
+                    Sort::Full => Some(Self::Full(text)),
+                    Sort::Unreachable => Some(Self::Unreachable(text)),
+                    Sort::Refused => Some(Self::Refused(text)),
+                    Sort::ReadOnly => Some(Self::ReadOnly(text)),
+                    Sort::Corrupt => Some(Self::Corrupt(text)),
+                    Sort::Pooler => Some(Self::Pooler(text)),
+                    // A statement that cannot be understood, or that somebody ended; 1 is SQLite's word for it.
+                    Sort::Other if code == "1" || code == "57014" || code.starts_with("42") => {
+                        Some(Self::Statement(text))
+                    }
+                    Sort::Other => None,
+                }
+            }
             sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
                 Some(Self::Lost(error.to_string()))
             }
+            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => Some(Self::Unreachable(error.to_string())),
             _ => None,
         }
     }

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
-use std::sync::{Once, OnceLock};
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, Once, OnceLock};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 const LOG: &str = "REFRAIN_FAILPOINT_LOG";
 const WEAKENED: &str = "REFRAIN_WEAKENED";
+const GUARDED: &str = "REFRAIN_GUARDED";
 
 pub(super) fn arm() {
     static ONCE: Once = Once::new();
@@ -69,6 +71,25 @@ fn record(place: &str) {
     }
 }
 
+/// Writes down how many guarded sections are open. What is written stays, whatever kills the process.
+#[expect(
+    clippy::expect_used,
+    reason = "a kill that is counted in the wrong place would prove the wrong thing"
+)]
+pub(super) fn count(step: i8) {
+    static OPEN: OnceLock<Option<Mutex<(fs::File, u8)>>> = OnceLock::new();
+    let file = |path| fs::OpenOptions::new().write(true).create(true).truncate(true).open(path);
+    let open = OPEN.get_or_init(|| {
+        let path = std::env::var_os(GUARDED)?;
+        Some(Mutex::new((file(path).expect(GUARDED), 0)))
+    });
+    if let Some(open) = open {
+        let mut open = open.lock().expect(GUARDED);
+        open.1 = open.1.saturating_add_signed(step);
+        open.0.write_all_at(&[open.1], 0).expect(GUARDED);
+    }
+}
+
 fn replacements() -> &'static HashMap<String, &'static str> {
     static REPLACEMENTS: OnceLock<HashMap<String, &'static str>> = OnceLock::new();
     REPLACEMENTS.get_or_init(|| std::env::var(WEAKENED).map(|list| read_all(&list)).unwrap_or_default())
@@ -94,8 +115,8 @@ mod tests {
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
     use tempfile::tempdir;
 
-    use super::super::{is_lost, is_weakened, reach, replacement};
-    use super::{LOG, WEAKENED, arm, fs};
+    use super::super::{Guarded, guarded, is_lost, is_weakened, reach, replacement};
+    use super::{GUARDED, LOG, WEAKENED, arm, fs};
 
     const ROLE: &str = "REFRAIN_FAILPOINT_VICTIM";
     const VICTIM: &str = "failpoint::places::tests::a_process_walks_past_its_places";
@@ -111,7 +132,9 @@ mod tests {
         }
         arm();
         arm();
+        let (_outer, _reading) = (guarded(), Guarded::default());
         for _ in 0..3 {
+            drop(guarded());
             reach("step");
             say(&format!("step lost={} weak={}", is_lost("reply"), is_weakened("guard")));
         }
@@ -153,6 +176,16 @@ mod tests {
         let status = story.begin(&[("FAILPOINTS", "step=2*off->return(kill)")]).wait().unwrap();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
         assert_eq!((story.read("said").len(), story.read("log")), (2, vec!["step".to_owned()]));
+    }
+
+    #[test]
+    fn whoever_kills_a_process_reads_whether_that_struck_inside_of_a_guarded_section() {
+        for (failpoints, open) in [("step=1*off->return(kill)", 1), ("", 0)] {
+            let story = Story::new();
+            let path = story.directory.path().join("guarded").display().to_string();
+            story.begin(&[("FAILPOINTS", failpoints), (GUARDED, &path)]).wait().unwrap();
+            assert_eq!(fs::read(path).unwrap(), [open], "{failpoints:?}");
+        }
     }
 
     #[test]

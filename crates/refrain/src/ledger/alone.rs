@@ -12,7 +12,7 @@ use sqlx::Pool;
 use super::backend::Backend;
 use super::claims::{Claims, Wish};
 use super::destination::{Destination, attach};
-use super::fence::open;
+use super::ledgers::Book;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::store::instant;
 
@@ -109,6 +109,7 @@ impl<DB: Backend> std::fmt::Debug for Ledger<DB> {
 pub(super) struct PastRow {
     pub(super) at: i64,
     pub(super) fingerprint: Option<i64>,
+    pub(super) status: String,
     pub(super) run: Option<String>,
 }
 
@@ -116,6 +117,9 @@ pub(super) struct PastRow {
 pub(super) fn told(key: &Key, fingerprint: Option<i64>, past: &PastRow) -> Result<Claim> {
     if fingerprint.is_some() && past.fingerprint.is_some() && fingerprint != past.fingerprint {
         return Err(LedgerError::Refused { key: key.to_string(), reason: RefusedUnit::OtherContent });
+    }
+    if past.status != "applied" {
+        return Err(LedgerError::NotApplied { key: key.to_string() });
     }
     Ok(Claim::Done(Past { at: instant(past.at)?, run: past.run.clone() }))
 }
@@ -125,7 +129,9 @@ impl<DB: Backend> Ledger<DB> {
     pub async fn open(pool: &Pool<DB>, project: &str, name: &str) -> Result<Ledger<DB>> {
         let (project, name) = (ProjectName::parse(project)?, JobName::parse(name)?);
         let destination = attach(DB::database(pool, IDLE), &project, None).await?;
-        let id = open(&destination.database, &project, &name, &Scope::default(), "").await?;
+        let (scope, window) = (Scope::default(), String::new());
+        let book = Book { project: project.clone(), job: name.clone(), scope, window };
+        let id = destination.ledgers.find(&destination.database, book).await?;
         let claims = Claims::new(destination.database.clone(), project.clone());
         Ok(Ledger { destination, project, name, id, claims, database: PhantomData })
     }

@@ -18,18 +18,19 @@ use serde::Serialize;
 use super::backend::Backend;
 use super::batch::{Batch, Opened};
 use super::entry;
-use super::judge::{Arrival, Entry, Judgement, Verdict};
+use super::judge::{Arrival, Entry, Judgement, Verdict, later};
 use super::list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
-use crate::database::DatabaseError;
+use crate::database::{DatabaseError, Transaction, place};
+use crate::failpoint;
 
 /// The most units in one transaction.
 pub(crate) const BATCH: usize = 1_000;
 /// How often a batch is begun again because of locks, conflicts and lost connections.
 const AGAIN_MAX: u32 = 8;
 /// So many units that fail one after another are not to blame: something else is wrong.
-const IN_A_ROW_MAX: u32 = 20;
+const IN_A_ROW_MAX: usize = 20;
 
 /// A work list of units: give me the next batch, say how it went.
 ///
@@ -41,7 +42,9 @@ pub struct Applying<'u, DB: Backend, T> {
     pub(super) items: &'u [T],
     pub(super) arrivals: Vec<Arrival>,
     todo: VecDeque<Chunk>,
-    in_a_row: u32,
+    /// Units that failed since the last batch that went well, each alone. Whether it was theirs or everybody's fault
+    /// is known when another one goes well.
+    failing: Vec<(Chunk, String)>,
 }
 
 impl<DB: Backend, T> std::fmt::Debug for Applying<'_, DB, T> {
@@ -57,13 +60,19 @@ pub(super) struct Chunk {
     again: u32,
     /// Whether the answer to its commit was lost.
     unknown: bool,
-    /// What was recorded of its only unit before that was parked in advance.
-    pub(super) before: Option<Option<Entry>>,
+    /// What was recorded of its only unit before that was parked in advance, if it was.
+    pub(super) before: Option<Before>,
+    /// What its only unit was judged by.
+    judged: Option<Entry>,
 }
+
+/// What was recorded of a unit that was then parked in advance.
+#[derive(Debug, Clone)]
+pub(super) struct Before(pub(super) Option<Entry>);
 
 impl Chunk {
     fn of(members: &[usize], unknown: bool) -> Chunk {
-        Chunk { members: members.to_vec(), again: 0, unknown, before: None }
+        Chunk { members: members.to_vec(), again: 0, unknown, before: None, judged: None }
     }
 }
 
@@ -71,14 +80,20 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], list: List) -> Self {
         list.tally(&units.fence.raised.tally);
         let todo = list.counting.chunks(BATCH).map(|members| Chunk::of(members, false));
-        Applying { units, ledger, items, todo: todo.collect(), arrivals: list.arrivals, in_a_row: 0 }
+        Applying { units, ledger, items, todo: todo.collect(), arrivals: list.arrivals, failing: Vec::new() }
     }
 
     /// The next batch that has something to apply, in a transaction that holds the fence and has written the ledger.
     /// None: all units are settled.
     pub async fn next(&mut self) -> Result<Option<Batch<'_, 'u, DB, T>>> {
         let opened = loop {
-            let Some(chunk) = self.todo.pop_front() else { return Ok(None) };
+            let Some(chunk) = self.todo.pop_front() else {
+                self.record_failing().await?;
+                if self.todo.is_empty() {
+                    return Ok(None);
+                }
+                continue;
+            };
             if let Some(opened) = self.opened(chunk).await? {
                 break opened;
             }
@@ -125,9 +140,9 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             transaction.rollback().await?;
             return Ok(None);
         }
-        transaction.hand_over().await?;
+        let transaction = self.handed_over(transaction).await?;
         let verdicts = vec![Verdict::Fresh; arrivals.len()];
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts })))
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts, suspects: Vec::new() })))
     }
 
     /// Judged by what is recorded, then written as it was judged. None: somebody was faster; again.
@@ -140,23 +155,29 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
         let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
         self.units.expect_new(is_all_new && entries.is_empty());
-        let raised = &self.units.fence.raised;
-        entry::renew(raised, self.ledger, &arrivals, &entries, &judgement.verdicts).await?;
+        let later = later(&arrivals, &entries, &judgement.verdicts);
+        if !later.is_empty() {
+            entry::raise_order(&self.units.fence.raised, self.ledger, &later).await?;
+        }
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
-            self.suspect(chunk, &judgement);
+            self.suspect(chunk, &judgement.suspects);
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));
         }
-        let mut transaction = raised.write().await?;
+        let mut transaction = self.units.fence.raised.write().await?;
         if !entry::record(&mut transaction, self.ledger, &judge, &arrivals, &entries, &judgement.verdicts)
             .await?
         {
             transaction.rollback().await?;
             return Ok(None);
         }
-        transaction.hand_over().await?;
-        self.suspect(chunk, &judgement);
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
+        let transaction = self.handed_over(transaction).await?;
+        let mut chunk = chunk.clone();
+        if let [_] = chunk.members.as_slice() {
+            chunk.judged = entries.into_iter().next();
+        }
+        let Judgement { verdicts, suspects } = judgement;
+        Ok(Some(Some(Opened { transaction, chunk, verdicts, suspects })))
     }
 
     /// One unit, parked before it is tried. None: somebody was faster; again.
@@ -169,14 +190,11 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let mut reading = raised.destination.database.read().await?;
         let recorded = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
         reading.rollback().await?;
-        // Once it is applied, by this attempt whose answer was lost or by somebody else, what was there before is over.
-        let is_applied = recorded.as_ref().is_some_and(|entry| entry.status == "applied");
-        let before = chunk.before.clone().filter(|_| !is_applied).unwrap_or(recorded);
+        let before = chunk.before.clone().unwrap_or(Before(recorded)).0;
         if before.as_ref().is_some_and(|entry| judge.is_guilty(entry)) {
             entry::convict(raised, self.ledger, arrival).await?;
         }
         let judgement = judge.judge(&[arrival], before.as_slice(), chunk.unknown)?;
-        entry::renew(raised, self.ledger, &[arrival], before.as_slice(), &judgement.verdicts).await?;
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));
@@ -186,27 +204,41 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             if !entry::blame(raised, self.ledger, &judge, arrival, &input).await? {
                 return Ok(None);
             }
-            chunk.before = Some(before);
+            chunk.before = Some(Before(before));
             raised.trust_one_more();
         }
         let mut transaction = raised.write().await?;
         let blamed = entry::find(&mut transaction, self.ledger, &[arrival]).await?;
-        if !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
-            .await?
+        // What was judged is what was there before the blame; it counts only while the blame is all that came since.
+        if !blamed.iter().any(|entry| judge.is_on_trial(entry))
+            || !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
+                .await?
         {
             transaction.rollback().await?;
+            chunk.before = None;
             return Ok(None);
         }
+        let transaction = self.handed_over(transaction).await?;
+        let Judgement { verdicts, suspects } = judgement;
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts, suspects })))
+    }
+
+    /// A transaction in which the ledger is written, for whatever the caller writes.
+    async fn handed_over(&self, mut transaction: Transaction) -> Result<Transaction> {
+        if failpoint::is_weakened("unit.apart") {
+            transaction.commit(place!("unit-weakened")).await?;
+            transaction = self.units.fence.raised.write().await?;
+        }
         transaction.hand_over().await?;
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts: judgement.verdicts })))
+        Ok(transaction)
     }
 
     fn arrivals_of(&self, chunk: &Chunk) -> Vec<&Arrival> {
         chunk.members.iter().filter_map(|member| self.arrivals.get(*member)).collect()
     }
 
-    fn suspect(&self, chunk: &Chunk, judgement: &Judgement) {
-        for index in &judgement.suspects {
+    fn suspect(&self, chunk: &Chunk, suspects: &[usize]) {
+        for index in suspects {
             if let Some(member) = chunk.members.get(*index) {
                 self.units.fence.raised.tally.suspected(key_of(&self.arrivals, *member));
             }
@@ -227,11 +259,17 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     }
 
     /// A batch is committed.
-    pub(super) fn committed(&mut self, chunk: &Chunk, verdicts: &[Verdict]) {
-        self.in_a_row = 0;
+    pub(super) async fn committed(
+        &mut self,
+        chunk: &Chunk,
+        verdicts: &[Verdict],
+        suspects: &[usize],
+    ) -> Result<()> {
+        self.suspect(chunk, suspects);
         let applied = verdicts.iter().filter(|verdict| verdict.is_applied()).count();
         self.units.fence.raised.tally.processed(applied);
         self.tally(chunk, verdicts);
+        self.record_failing().await
     }
 
     /// A batch has to begin again: something came between that is nobody's fault.
@@ -254,28 +292,37 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
     }
 
-    /// A unit failed, alone: it is recorded with what it was given.
-    pub(super) async fn failed(&mut self, member: usize, chunk: &Chunk, message: &str) -> Result<()> {
-        let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
+    /// A unit failed, alone.
+    pub(super) fn failed(&mut self, chunk: Chunk, message: String) -> Result<()> {
+        self.failing.push((chunk, message));
+        if self.failing.len() < IN_A_ROW_MAX || self.todo.is_empty() {
             return Ok(());
-        };
-        let raised = &self.units.fence.raised;
-        let input = serde_json::to_string(item)?;
-        let failure = entry::Failure { arrival, before: chunk.before.as_ref(), input: &input, message };
-        let recorded = entry::fail(raised, self.ledger, &self.units.judge(), &failure).await?;
-        let key = arrival.key.as_str();
-        match recorded {
-            entry::Failed::Recorded => {
-                tracing::warn!(job = %raised.facts.job, key, error = message, "a unit failed");
-                raised.tally.failed(key, message);
-            }
-            entry::Failed::AppliedMeanwhile => {
-                raised.tally.deduplicated(super::tally::Reason::AlreadyApplied, key);
-            }
         }
-        self.in_a_row += 1;
-        if self.in_a_row >= IN_A_ROW_MAX && !self.todo.is_empty() {
-            return Err(LedgerError::AllFail { count: self.in_a_row, message: message.to_owned() });
+        let failing = std::mem::take(&mut self.failing);
+        let message = failing.into_iter().next_back().map(|(_, message)| message).unwrap_or_default();
+        Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message })
+    }
+
+    /// Those that failed are recorded, with what they were given.
+    async fn record_failing(&mut self) -> Result<()> {
+        for (chunk, message) in std::mem::take(&mut self.failing) {
+            let Some(member) = chunk.members.first() else { continue };
+            let (Some(arrival), Some(item)) = (self.arrivals.get(*member), self.items.get(*member)) else {
+                continue;
+            };
+            let raised = &self.units.fence.raised;
+            let (before, judged) = (chunk.before.as_ref(), chunk.judged.as_ref());
+            let input = serde_json::to_string(item)?;
+            let failure = entry::Failure { arrival, before, judged, input: &input, message: &message };
+            let key = arrival.key.as_str();
+            match entry::fail(raised, self.ledger, &self.units.judge(), &failure).await? {
+                entry::Failed::Recorded => {
+                    tracing::warn!(job = %raised.facts.job, key, error = message, "a unit failed");
+                    raised.tally.failed(key, &message);
+                }
+                // Somebody else was there meanwhile: it is judged anew.
+                entry::Failed::Moved => self.todo.push_back(Chunk::of(&[*member], false)),
+            }
         }
         Ok(())
     }

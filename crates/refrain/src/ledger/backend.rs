@@ -1,5 +1,6 @@
 //! The two databases by their sqlx types: what a program's own pool and transaction are made of.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,15 +17,31 @@ pub trait Backend: Sealed {}
 impl Backend for Sqlite {}
 impl Backend for Postgres {}
 
+/// Clones of a pool share how they connect, and nobody else does.
+#[derive(Clone)]
+pub struct Identity(Arc<dyn Any + Send + Sync>);
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
 /// What the ledger needs of a database.
 pub trait Sealed: sqlx::Database {
     /// A caller's pool as one of our databases.
     #[doc(hidden)]
     fn database(pool: &Pool<Self>, idle: Duration) -> Database;
 
-    /// Tells pools apart.
+    /// Tells pools apart, as long as it is kept.
     #[doc(hidden)]
-    fn identity(pool: &Pool<Self>) -> usize;
+    fn identity(pool: &Pool<Self>) -> Identity;
 
     /// The connection of a transaction that was begun on such a database.
     #[doc(hidden)]
@@ -40,13 +57,13 @@ impl Sealed for Sqlite {
         Database::Sqlite { writer: pool.clone(), readers: pool.clone() }
     }
 
-    fn identity(pool: &Pool<Sqlite>) -> usize {
-        Arc::as_ptr(&pool.connect_options()).addr()
+    fn identity(pool: &Pool<Sqlite>) -> Identity {
+        Identity(pool.connect_options())
     }
 
     fn narrowed(transaction: &mut Transaction) -> Option<&mut Self::Connection> {
         match transaction {
-            Transaction::Sqlite(inner) => Some(&mut **inner),
+            Transaction::Sqlite(inner, _) => Some(&mut **inner),
             Transaction::Postgres(..) => None,
         }
     }
@@ -61,14 +78,14 @@ impl Sealed for Postgres {
         Database::of_postgres(pool.clone(), idle)
     }
 
-    fn identity(pool: &Pool<Postgres>) -> usize {
-        Arc::as_ptr(&pool.connect_options()).addr()
+    fn identity(pool: &Pool<Postgres>) -> Identity {
+        Identity(pool.connect_options())
     }
 
     fn narrowed(transaction: &mut Transaction) -> Option<&mut Self::Connection> {
         match transaction {
-            Transaction::Postgres(inner, _) => Some(&mut **inner),
-            Transaction::Sqlite(_) => None,
+            Transaction::Postgres(inner, ..) => Some(&mut **inner),
+            Transaction::Sqlite(..) => None,
         }
     }
 

@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Result;
 use super::apply::{Applying, Chunk};
 use super::backend::Backend;
 use super::judge::Verdict;
+use super::{LedgerError, Result};
 use crate::database::{DatabaseError, Transaction, place};
 
 /// A batch that was opened.
@@ -16,6 +16,8 @@ pub(super) struct Opened {
     pub(super) transaction: Transaction,
     pub(super) chunk: Chunk,
     pub(super) verdicts: Vec<Verdict>,
+    /// Those whose key stood for other content in this very attempt.
+    pub(super) suspects: Vec<usize>,
 }
 
 /// Units to be applied, in a transaction of their own. It comes from [`Applying::next`].
@@ -24,8 +26,8 @@ pub(super) struct Opened {
 /// word, nothing happened.
 #[must_use = "say how it went: `settle`"]
 pub struct Batch<'b, 'u, DB: Backend, T> {
-    applying: &'b mut Applying<'u, DB, T>,
-    opened: Opened,
+    pub(super) applying: &'b mut Applying<'u, DB, T>,
+    pub(super) opened: Opened,
 }
 
 impl<DB: Backend, T> fmt::Debug for Batch<'_, '_, DB, T> {
@@ -41,13 +43,24 @@ impl<DB: Backend, T> fmt::Debug for Batch<'_, '_, DB, T> {
 #[derive(Debug)]
 pub struct BatchError {
     message: String,
-    transient: Option<DatabaseError>,
+    whose: Whose,
+}
+
+/// Whose fault it is that a batch was not written.
+#[derive(Debug)]
+enum Whose {
+    /// A unit's, most likely.
+    Unit,
+    /// Nobody's: a lock, a conflict, a lost connection.
+    Nobody(DatabaseError),
+    /// That of the database, or of the statement: a table is missing, a right, room on the disk.
+    Database(DatabaseError),
 }
 
 impl BatchError {
     /// A fault of the units in the batch.
     pub fn new(message: impl Into<String>) -> BatchError {
-        BatchError { message: message.into(), transient: None }
+        BatchError { message: message.into(), whose: Whose::Unit }
     }
 }
 
@@ -55,8 +68,16 @@ impl<E: std::error::Error + 'static> From<E> for BatchError {
     fn from(error: E) -> BatchError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(one) = cause {
-            if let Some(transient) = one.downcast_ref::<sqlx::Error>().and_then(DatabaseError::transient) {
-                return BatchError { message: error.to_string(), transient: Some(transient) };
+            let of_the_driver = one.downcast_ref::<sqlx::Error>().and_then(DatabaseError::beyond_the_rows);
+            let of_ours = || one.downcast_ref::<LedgerError>().and_then(LedgerError::transient);
+            if let Some(fault @ (LedgerError::NoRelay | LedgerError::Fenced { .. })) = one.downcast_ref() {
+                let whose = Whose::Database(DatabaseError::Statement(fault.to_string()));
+                return BatchError { message: error.to_string(), whose };
+            }
+            if let Some(fault) = of_the_driver.or_else(of_ours) {
+                let whose =
+                    if fault.is_worth_a_retry() { Whose::Nobody(fault) } else { Whose::Database(fault) };
+                return BatchError { message: error.to_string(), whose };
             }
             cause = one.source();
         }
@@ -71,6 +92,7 @@ impl<'b, 'u, DB: Backend, T> Batch<'b, 'u, DB, T> {
 
     /// The connection of the transaction, for your own statements. Everything that is written by it is there together
     /// with the ledger, or not at all.
+    #[expect(clippy::missing_panics_doc, reason = "it cannot")]
     #[expect(clippy::expect_used, reason = "the fence was raised over a pool of this very database type")]
     pub fn tx(&mut self) -> &mut DB::Connection {
         DB::narrowed(&mut self.opened.transaction).expect("a transaction of the fence's own database")
@@ -124,31 +146,35 @@ impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
     /// # }
     /// ```
     pub async fn settle<R, E: Into<BatchError>>(self, went: std::result::Result<R, E>) -> Result<()> {
-        let Batch { applying, opened: Opened { transaction, chunk, verdicts } } = self;
+        let Batch { applying, opened: Opened { mut transaction, chunk, verdicts, suspects } } = self;
         let error = match went {
             Ok(_) => match commit(transaction).await {
                 Ok(()) => {
-                    applying.committed(&chunk, &verdicts);
+                    applying.committed(&chunk, &verdicts, &suspects).await?;
                     return Ok(());
                 }
                 Err(error) if error.is_transient() => return applying.again(chunk, error).await,
                 Err(error) => BatchError::new(error.to_string()),
             },
             Err(error) => {
+                let ended = transaction.is_ended().await;
                 // Whatever became of the connection, the transaction is not going to be committed.
                 drop(transaction.rollback().await);
+                if let Some(ended) = ended {
+                    return Err(ended.into());
+                }
                 error.into()
             }
         };
-        if let Some(transient) = error.transient {
-            return applying.again(chunk, transient).await;
+        match error.whose {
+            Whose::Unit => {}
+            Whose::Nobody(fault) => return applying.again(chunk, fault).await,
+            Whose::Database(fault) => return Err(fault.into()),
         }
-        match chunk.members.as_slice() {
-            [member] => applying.failed(*member, &chunk, &error.message).await,
-            _ => {
-                applying.halve(&chunk);
-                Ok(())
-            }
+        if chunk.members.len() == 1 {
+            return applying.failed(chunk, error.message);
         }
+        applying.halve(&chunk);
+        Ok(())
     }
 }

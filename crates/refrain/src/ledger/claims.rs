@@ -5,14 +5,12 @@
 //! waits for it apart.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use refrain_core::{JobName, Key, ProjectName, Scope};
+use refrain_core::{JobName, Key, ProjectName};
 use tokio::sync::{mpsc, oneshot};
 
 use super::alone::{Claim, PastRow, told};
-use super::fence::{Facts, open};
-use super::units::Per;
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::Rows;
 use crate::database::{Database, DatabaseError, Transaction, place, still_unknown};
@@ -55,7 +53,7 @@ struct Asked {
 pub(crate) struct Claims {
     database: Database,
     project: ProjectName,
-    sender: Arc<OnceLock<mpsc::Sender<Asked>>>,
+    sender: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
 }
 
 impl Claims {
@@ -66,38 +64,24 @@ impl Claims {
     /// Claims a key, and says so when it is committed.
     pub(crate) async fn claim(&self, wish: Wish) -> Result<Claim> {
         let (answer, answered) = oneshot::channel();
-        let sender = self.sender.get_or_init(|| {
-            let (sender, receiver) = mpsc::channel(GROUP);
-            tokio::spawn(gather(self.database.clone(), self.project.clone(), receiver));
-            sender
-        });
-        let gone = || LedgerError::Database(DatabaseError::Lost("the writer of claims has gone".to_owned()));
-        sender.send(Asked { wish, recorded_at: None, answer }).await.map_err(|_| gone())?;
+        // What was asked may have been written, should the writer go before it answers.
+        let gone =
+            || LedgerError::Database(DatabaseError::Unknown("the writer of claims has gone".to_owned()));
+        self.sender().send(Asked { wish, recorded_at: None, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
-}
 
-/// Where ledgers of the store's own database are, so that nobody has to ask twice.
-#[derive(Debug, Default)]
-pub(crate) struct Ledgers(Mutex<HashMap<(JobName, Scope, String), i64>>);
-
-/// How many are remembered.
-const LEDGERS_MAX: usize = 10_000;
-
-impl Ledgers {
-    pub(crate) async fn of(&self, database: &Database, facts: &Facts, per: Per) -> Result<i64> {
-        let name = (facts.job.clone(), facts.scope.clone(), facts.window_of(per));
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).copied();
-        if let Some(id) = known {
-            return Ok(id);
+    /// To the writer; it ends with the runtime it was started in, and is started again in the next.
+    fn sender(&self) -> mpsc::Sender<Asked> {
+        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*sender {
+            Some(sender) if !sender.is_closed() => sender.clone(),
+            _ => {
+                let (fresh, receiver) = mpsc::channel(GROUP);
+                tokio::spawn(gather(self.database.clone(), self.project.clone(), receiver));
+                sender.insert(fresh).clone()
+            }
         }
-        let id = open(database, &facts.project, &facts.job, &facts.scope, &name.2).await?;
-        let mut ledgers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if ledgers.len() >= LEDGERS_MAX {
-            ledgers.clear();
-        }
-        ledgers.insert(name, id);
-        Ok(id)
     }
 }
 
@@ -194,12 +178,22 @@ struct Known {
     fingerprint: Option<i64>,
     attempt: Option<i32>,
     fence: Option<i64>,
+    status: String,
     run: Option<String>,
 }
 
 impl Known {
     fn told(&self, key: &Key, fingerprint: Option<i64>) -> Result<Claim> {
-        told(key, fingerprint, &PastRow { at: self.at, fingerprint: self.fingerprint, run: self.run.clone() })
+        told(
+            key,
+            fingerprint,
+            &PastRow {
+                at: self.at,
+                fingerprint: self.fingerprint,
+                status: self.status.clone(),
+                run: self.run.clone(),
+            },
+        )
     }
 }
 
@@ -287,11 +281,25 @@ async fn raise_many(
             .texts(highest.keys().map(|(job, _)| job.clone()))
             .texts(highest.keys().map(|(_, run)| run.clone()))
     };
-    let heights = named().integers(highest.values().map(|attempt| i64::from(*attempt)));
-    transaction.execute(catalog::FENCE_RAISE_MANY.bind(project.as_str()).bind(heights)).await?;
-    let find = catalog::FENCE_FIND_MANY.bind(project.as_str()).bind(named());
-    let found: Vec<(i64, String, String, i32)> = transaction.fetch_all(find).await?;
-    Ok(found.into_iter().map(|(id, job, run, attempt)| ((job, run), (id, attempt))).collect())
+    let find = || catalog::FENCE_FIND_MANY.bind(project.as_str()).bind(named());
+    let mut found = fences(transaction.fetch_all(find()).await?);
+    // Whoever is as high as it should be is held by the look alone, together with batches of the same attempt.
+    let is_lower =
+        |name: &(String, String), attempt: i32| found.get(name).is_none_or(|(_, height)| *height < attempt);
+    let lower: Vec<_> = highest.iter().filter(|(name, attempt)| is_lower(name, **attempt)).collect();
+    if !lower.is_empty() {
+        let heights = Rows::default()
+            .texts(lower.iter().map(|((job, _), _)| job.clone()))
+            .texts(lower.iter().map(|((_, run), _)| run.clone()))
+            .integers(lower.iter().map(|(_, attempt)| i64::from(**attempt)));
+        transaction.execute(catalog::FENCE_RAISE_MANY.bind(project.as_str()).bind(heights)).await?;
+        found = fences(transaction.fetch_all(find()).await?);
+    }
+    Ok(found)
+}
+
+fn fences(found: Vec<(i64, String, String, i32)>) -> Fences {
+    found.into_iter().map(|(id, job, run, attempt)| ((job, run), (id, attempt))).collect()
 }
 
 /// Claims keys that nobody has. Gives when each was recorded.

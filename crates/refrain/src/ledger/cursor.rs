@@ -58,19 +58,23 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     ///         while let Some(page) = pages.next(|at| self.api.page(at)).await? {
     ///             let mut batches = page.apply();
     ///             while let Some(mut batch) = batches.next().await? {
-    ///                 let mut went = Ok(());
-    ///                 for invoice in batch.all() {
-    ///                     let upsert = "insert into invoices (id, total) values ($1, $2)
-    ///                         on conflict (id) do update set total = excluded.total";
-    ///                     let upsert = sqlx::query(upsert).bind(invoice.id).bind(invoice.total);
-    ///                     went = went.and(upsert.execute(batch.tx()).await.map(|_| ()));
-    ///                 }
+    ///                 let (tx, invoices) = batch.parts();
+    ///                 let went = upsert(tx, &invoices).await;
     ///                 batch.settle(went).await?;
     ///             }
     ///             page.done().await?;
     ///         }
     ///         Ok(())
     ///     }
+    /// }
+    ///
+    /// async fn upsert(tx: &mut sqlx::SqliteConnection, invoices: &[&Invoice]) -> Result<(), sqlx::Error> {
+    ///     for invoice in invoices {
+    ///         let upsert = "insert into invoices (id, total) values ($1, $2)
+    ///             on conflict (id) do update set total = excluded.total";
+    ///         sqlx::query(upsert).bind(invoice.id).bind(invoice.total).execute(&mut *tx).await?;
+    ///     }
+    ///     Ok(()) // and stop at the first error
     /// }
     /// ```
     pub async fn cursor<'u>(&'u self, name: &str) -> Result<Cursor<'u, DB, T>> {

@@ -3,13 +3,19 @@
 //! The first to come writes down the project and its store. A store that is not the one written down is new, restored or
 //! a copy; it would take old work for undone and do it again, so it does nothing here until a person has looked.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
 
+use super::backend::Identity;
+use super::ledgers::Ledgers;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::database::{Database, DatabaseError, place, retried};
+
+/// How many pools are remembered.
+const POOLS_MAX: usize = 32;
 
 /// A database with a ledger of this project.
 #[derive(Debug, Clone)]
@@ -17,29 +23,52 @@ pub(crate) struct Destination {
     pub(crate) database: Database,
     /// What it is called: the same for everyone who opens it, and another one for every database.
     pub(crate) id: Arc<str>,
+    pub(crate) ledgers: Ledgers,
 }
 
-/// The databases that this process has met, by their pools.
+/// The databases that this process has met, by their pools, and those whose intents it relays, by their names: one database
+/// may be met by several pools.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Destinations(Arc<Mutex<Vec<(usize, Destination)>>>);
+pub(crate) struct Destinations {
+    met: Arc<Mutex<VecDeque<(Identity, Destination)>>>,
+    relayed: Arc<[Destination]>,
+}
 
 impl Destinations {
-    pub(crate) fn find(&self, identity: usize) -> Option<Destination> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find(|(one, _)| *one == identity).map(|(_, destination)| destination.clone())
-    }
-
-    /// A pool that is kept here is never dropped, so its identity is nobody else's.
-    pub(crate) fn insert(&self, identity: usize, destination: Destination) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.iter().all(|(one, _)| *one != identity) {
-            known.push((identity, destination));
+    /// Nothing is met yet; intents of these are relayed.
+    pub(crate) fn relaying(destinations: impl IntoIterator<Item = Destination>) -> Destinations {
+        let mut relayed: Vec<Destination> = Vec::new();
+        for destination in destinations {
+            if relayed.iter().all(|one| one.id != destination.id) {
+                relayed.push(destination);
+            }
         }
+        Destinations { met: Arc::default(), relayed: relayed.into() }
     }
 
-    pub(crate) fn all(&self) -> Vec<Destination> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().map(|(_, destination)| destination.clone()).collect()
+    pub(crate) fn relayed(&self) -> &[Destination] {
+        &self.relayed
+    }
+
+    pub(crate) fn is_relayed(&self, destination: &Destination) -> bool {
+        self.relayed.iter().any(|one| one.id == destination.id)
+    }
+
+    pub(crate) fn find(&self, identity: &Identity) -> Option<Destination> {
+        let known = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|(one, _)| one == identity).map(|(_, destination)| destination.clone())
+    }
+
+    /// Remembers a pool. The oldest is forgotten when there are many: a job that connects anew in each run would keep all of
+    /// its connections.
+    pub(crate) fn insert(&self, identity: Identity, destination: Destination) {
+        let mut known = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.iter().all(|(one, _)| *one != identity) {
+            known.push_back((identity, destination));
+        }
+        if known.len() > POOLS_MAX {
+            known.pop_front();
+        }
     }
 }
 
@@ -68,7 +97,7 @@ pub(crate) async fn attach(
         (Some(theirs), Some(ours)) if theirs != ours => {
             Err(LedgerError::OtherStore { project: project.to_string() })
         }
-        _ => Ok(Destination { database, id: owner.destination.into() }),
+        _ => Ok(Destination { database, id: owner.destination.into(), ledgers: Ledgers::default() }),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use super::apply::Before;
 use super::fence::Raised;
 use super::judge::{Arrival, Entry, Judge, Verdict};
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::{Bound, Rows};
 use crate::database::{DatabaseError, Transaction, place, retried};
 use refrain_core::content::CONTENT_BYTES_MAX;
-use refrain_core::state::{UnitDecision, UnitStatus};
+use refrain_core::state::UnitStatus;
 
 /// The longest text that is kept of an error.
 const MESSAGE_BYTES_MAX: usize = 4_096;
@@ -86,44 +87,20 @@ async fn update(
     transaction.execute(update.bind(judge.attempt).bind(rows)).await
 }
 
-/// Moves units on in their order whose content is there already. Without it content that came back would keep its first
-/// place, and what was in between would pass for newer.
-pub(super) async fn renew(
-    raised: &Raised,
-    ledger: i64,
-    arrivals: &[&Arrival],
-    entries: &[Entry],
-    verdicts: &[Verdict],
-) -> Result<()> {
-    let places: HashMap<&str, Option<i64>> =
-        entries.iter().map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
-    let known = arrivals.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_known());
-    let later = known.filter(|(arrival, _)| places.get(arrival.key.as_str()) < Some(&arrival.ordinal));
-    let later: Vec<&Arrival> = later.map(|(arrival, _)| *arrival).collect();
-    if later.is_empty() {
-        return Ok(());
-    }
-    let mut transaction = raised.write().await?;
-    let rows = Rows::default()
-        .texts(later.iter().map(|arrival| arrival.key.to_string()))
-        .integers(later.iter().map(|arrival| arrival.fingerprint))
-        .integers(later.iter().map(|arrival| arrival.ordinal));
-    transaction.execute(catalog::UNIT_RENEW.bind(ledger).bind(rows)).await?;
-    Ok(transaction.commit(place!("unit-apply")).await?)
-}
-
 /// What became of the record of a failure.
 pub(super) enum Failed {
     Recorded,
-    /// Somebody else has applied the same content, or newer, in the meantime.
-    AppliedMeanwhile,
+    /// What is recorded is not what the unit was judged by.
+    Moved,
 }
 
 /// A unit that failed.
 pub(super) struct Failure<'f> {
     pub(super) arrival: &'f Arrival,
     /// What was recorded before it was parked in advance, if it was.
-    pub(super) before: Option<&'f Option<Entry>>,
+    pub(super) before: Option<&'f Before>,
+    /// What it was judged by, if it was not.
+    pub(super) judged: Option<&'f Entry>,
     pub(super) input: &'f str,
     pub(super) message: &'f str,
 }
@@ -135,43 +112,57 @@ pub(super) async fn fail(
     judge: &Judge,
     failure: &Failure<'_>,
 ) -> Result<Failed> {
-    let Failure { arrival, before, input, message } = failure;
-    // Read before the step that may be done again: a failure whose answer was lost is one failure.
-    let found = match before {
-        Some(entry) => entry.as_ref().cloned(),
-        None => look_up(raised, ledger, arrival).await?,
-    };
-    let recorded = found.map(|entry| entry.recorded(judge));
-    let arriving = arrival.arriving(judge.version);
-    if let UnitDecision::Deduplicated(_) = arriving.decide(recorded.as_ref(), judge.on_change) {
-        return Ok(Failed::AppliedMeanwhile);
-    }
-    let (word, failures) = match arriving.after_failure(recorded.as_ref(), raised.facts.tries).1 {
-        UnitStatus::Failed(failures) => ("failed", failures),
-        UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
-    };
+    let Failure { arrival, before, judged, input, message } = failure;
     let recorded = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
         };
+        let found = find(&mut transaction, ledger, &[arrival]).await?.pop();
+        // Said twice, because the first answer was lost, it is counted once.
+        if found.as_ref().is_some_and(|found| judge.has_failed(found, arrival)) {
+            return Ok(Ok(true));
+        }
+        let is_as_judged = match before {
+            Some(_) => found.as_ref().is_some_and(|found| judge.is_on_trial(found)),
+            None => found.as_ref() == *judged,
+        };
+        if !is_as_judged {
+            return Ok(Ok(false));
+        }
+        let entry = before.map_or(found.as_ref(), |before| before.0.as_ref());
+        let recorded = entry.map(|entry| entry.recorded(judge));
+        let (_, status) =
+            arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.tries);
+        let (word, failures) = match status {
+            UnitStatus::Failed(failures) => ("failed", failures),
+            UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
+        };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
         let rows = transaction.execute(fail.bind(kept(input)).bind(shortened(message))).await?;
         transaction.commit(place!("unit-fail")).await?;
-        Ok(Ok(rows))
+        Ok(Ok(rows == 1))
     });
-    match recorded.await?? {
-        0 => Ok(Failed::AppliedMeanwhile),
-        _ => Ok(Failed::Recorded),
-    }
+    Ok(if recorded.await?? { Failed::Recorded } else { Failed::Moved })
 }
 
-async fn look_up(raised: &Raised, ledger: i64, arrival: &Arrival) -> Result<Option<Entry>> {
-    let found = retried(|| async {
-        let mut transaction = raised.destination.database.read().await?;
-        find(&mut transaction, ledger, &[arrival]).await
+/// Raises the order of units whose content is recorded, with a lower one: a slower reader with other content comes after
+/// them, not before.
+pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]) -> Result<()> {
+    let done = retried(|| async {
+        let mut transaction = match fenced(raised).await? {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Err(error)),
+        };
+        let rows = Rows::default()
+            .texts(later.iter().map(|arrival| arrival.key.to_string()))
+            .integers(later.iter().map(|arrival| arrival.fingerprint))
+            .integers(later.iter().map(|arrival| arrival.ordinal));
+        transaction.execute(catalog::UNIT_RAISE_ORDER.bind(ledger).bind(rows)).await?;
+        transaction.commit(place!("unit-apply")).await?;
+        Ok(Ok(()))
     });
-    Ok(found.await?.pop())
+    done.await?
 }
 
 /// Parks a unit before it is tried. False: it was applied meanwhile.

@@ -55,6 +55,12 @@ pub enum LedgerError {
         /// Why not.
         reason: RefusedUnit,
     },
+    /// A claim met a unit that failed: it is neither free nor done.
+    #[error("`{key}` is a unit that failed and is not applied; it is for its job to try it again")]
+    NotApplied {
+        /// Which key.
+        key: String,
+    },
     /// A checkpoint would pass units that are neither applied nor kept.
     #[error(
         "{count} of the units before this position are neither applied nor kept as failed, `{first}` among them\n  a checkpoint passes only what is settled: apply them first"
@@ -64,6 +70,14 @@ pub enum LedgerError {
         count: usize,
         /// One of them.
         first: String,
+    },
+    /// Units that are remembered by windows, in a run that has none.
+    #[error(
+        "the run `{run}` has no window, so its units cannot be remembered for one\n  use Per::Ever, or give the job a timetable"
+    )]
+    NoWindow {
+        /// The key of the run.
+        run: String,
     },
     /// A page was dropped, and nobody may go on without it.
     #[error(
@@ -91,11 +105,11 @@ pub enum LedgerError {
     },
     /// One unit after another fails: it is not the units.
     #[error(
-        "{count} units in a row failed, the last one with: {message}\n  that is not about the units; they are tried again with the next attempt"
+        "{count} units in a row failed, the last one with: {message}\n  that is not about the units; nothing is recorded against them"
     )]
     AllFail {
         /// How many.
-        count: u32,
+        count: usize,
         /// What the last one said.
         message: String,
     },
@@ -107,6 +121,14 @@ pub enum LedgerError {
         "no relay looks after this database, so an intent would stay in it\n  name it when the store is opened: Refrain::at(…)?.destination(&pool)"
     )]
     NoRelay,
+    /// What goes with an intent is no JSON, or too much of it.
+    #[error("the payload of `{key}` cannot be taken: {reason}")]
+    Payload {
+        /// Whose payload.
+        key: String,
+        /// Why not.
+        reason: String,
+    },
     /// There is no key.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -125,10 +147,18 @@ impl LedgerError {
     /// Whether the same may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Database(error) => error.is_transient(),
-            Self::Store(StoreError::Database(error)) => error.is_transient(),
+            Self::Database(error) | Self::Store(StoreError::Database(error)) => error.is_transient(),
             Self::Contended | Self::Moved { .. } => true,
             _ => false,
+        }
+    }
+
+    /// The fault of the database behind it, if the same transaction may succeed when it is done again.
+    pub(super) fn transient(&self) -> Option<DatabaseError> {
+        match self {
+            Self::Database(DatabaseError::Busy(what)) => Some(DatabaseError::Busy(what.clone())),
+            Self::Database(DatabaseError::Lost(what)) => Some(DatabaseError::Lost(what.clone())),
+            _ => None,
         }
     }
 }

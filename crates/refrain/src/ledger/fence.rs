@@ -12,12 +12,12 @@ use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
 
 use super::backend::Backend;
 use super::destination::Destination;
+use super::ledgers::Book;
 use super::tally::Tally;
 use super::touched::Touched;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
 use crate::database::{Database, DatabaseError, Transaction, place, retried};
-use crate::failpoint;
 use crate::store::Store;
 
 /// What the ledger must know of an attempt.
@@ -80,14 +80,22 @@ struct Standing {
 
 /// Raises the fence of a run to the number of this attempt, and commits that.
 pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
+    let find = || {
+        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.job.as_str());
+        find.bind(facts.run.as_str())
+    };
+    // Raised before, in this very attempt: to write it again would wait for an open batch of its own.
+    let mut reading = database.read().await?;
+    let standing: Option<Standing> = reading.fetch_optional(find()).await?;
+    reading.rollback().await?;
+    if let Some(standing) = standing.filter(|standing| standing.attempt == facts.attempt) {
+        return Ok(standing.id);
+    }
     let raised: Option<Standing> = retried(|| async {
         let mut transaction = database.write().await?;
         let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.job.as_str());
-        if !failpoint::is_weakened("fence.not-raised") {
-            transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
-        }
-        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.job.as_str());
-        let standing = transaction.fetch_optional(find.bind(facts.run.as_str())).await?;
+        transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
+        let standing = transaction.fetch_optional(find()).await?;
         transaction.commit(place!("fence-raise")).await?;
         Ok::<_, DatabaseError>(standing)
     })
@@ -99,12 +107,14 @@ pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
 }
 
 impl Facts {
-    /// Which window a ledger is for; none for one that is for ever.
-    pub(crate) fn window_of(&self, per: Per) -> String {
-        match (per, self.window) {
+    /// The ledger of this job and scope, for ever or for this window.
+    pub(crate) fn book(&self, per: Per) -> Result<Book> {
+        let window = match (per, self.window) {
+            (Per::Ever, _) => String::new(),
             (Per::Window, Some(window)) => window.start().timestamp().to_string(),
-            _ => String::new(),
-        }
+            (Per::Window, None) => return Err(LedgerError::NoWindow { run: self.run.clone() }),
+        };
+        Ok(Book { project: self.project.clone(), job: self.job.clone(), scope: self.scope.clone(), window })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -143,9 +153,8 @@ impl Raised {
 
     /// Where the ledger of this job and scope is, for ever or for this window.
     pub(crate) async fn ledger(&self, per: Per) -> Result<i64> {
-        let Facts { project, job, scope, .. } = &self.facts;
-        let window = self.facts.window_of(per);
-        let ledger = open(&self.destination.database, project, job, scope, &window).await?;
+        let Destination { database, ledgers, .. } = &self.destination;
+        let ledger = ledgers.find(database, self.facts.book(per)?).await?;
         self.touched.note(&self.destination, self.id, ledger);
         Ok(ledger)
     }
@@ -155,34 +164,6 @@ impl Raised {
         let mut transaction = self.store.database.read().await?;
         Ok(crate::store::now(&mut transaction).await?)
     }
-}
-
-/// Where a ledger is; made, if it is new.
-pub(crate) async fn open(
-    database: &Database,
-    project: &ProjectName,
-    job: &JobName,
-    scope: &Scope,
-    window: &str,
-) -> Result<i64> {
-    let named = |statement: &'static crate::database::statement::Statement| {
-        statement.bind(project.as_str()).bind(job.as_str()).bind(scope.as_str()).bind(window.to_owned())
-    };
-    let found: Option<(i64,)> =
-        retried(|| async { database.read().await?.fetch_optional(named(&catalog::LEDGER_FIND)).await })
-            .await?;
-    if let Some((id,)) = found {
-        return Ok(id);
-    }
-    let opened: Option<(i64,)> = retried(|| async {
-        let mut transaction = database.write().await?;
-        transaction.execute(named(&catalog::LEDGER_OPEN)).await?;
-        let found = transaction.fetch_optional(named(&catalog::LEDGER_FIND)).await?;
-        transaction.commit(place!("ledger-open")).await?;
-        Ok::<_, DatabaseError>(found)
-    })
-    .await?;
-    opened.map(|(id,)| id).ok_or(LedgerError::Contended)
 }
 
 impl<DB: Backend> Fence<DB> {

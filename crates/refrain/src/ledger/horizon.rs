@@ -11,16 +11,25 @@
 
 use std::time::Duration;
 
+use refrain_core::AlarmKind;
 use sqlx::postgres::PgPool;
 
-use super::{LedgerError, Result};
+use super::Result;
 use crate::database::DatabaseError;
 use crate::run::Run;
+use crate::store::alarms::{Alarm, raise};
 
 /// A writer that is older than this pins the horizon.
 const PINNED: Duration = Duration::from_mins(5);
 
 const READ: &str = include_str!("../../sql/horizon/read.postgres.sql");
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    below: i64,
+    pinned_since: Option<i64>,
+    now: i64,
+}
 
 /// Up to where a PostgreSQL source is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,24 +53,27 @@ impl Horizon {
 impl Run {
     /// Reads the horizon of a source. Do it before the rows are read.
     ///
-    /// A transaction that was left open by whoever writes there keeps everything after it from being read; that is said
-    /// aloud when it has lasted for five minutes.
+    /// A transaction that was left open by whoever writes there keeps everything after it from being read; when it has
+    /// lasted for five minutes an alarm is raised. Sessions of other users are seen only with the role `pg_read_all_stats`.
     pub async fn horizon(&self, source: &PgPool) -> Result<Horizon> {
-        let row = read(source).await.map_err(|error| LedgerError::Database(DatabaseError::from(error)))?;
-        let pinned_for = Duration::from_micros(row.1.unwrap_or_default().unsigned_abs());
-        if pinned_for >= PINNED {
-            tracing::warn!(
-                job = %self.job(),
-                minutes = pinned_for.as_secs() / 60,
-                "a transaction that was left open keeps the source from being read any further"
+        let Row { below, pinned_since, now } = read(source).await.map_err(DatabaseError::from)?;
+        let pinned_for =
+            Duration::from_micros(now.saturating_sub(pinned_since.unwrap_or(now)).unsigned_abs());
+        if let Some(at) = pinned_since.filter(|_| pinned_for >= PINNED) {
+            let minutes = pinned_for.as_secs() / 60;
+            let message = format!(
+                "a transaction that has been open for {minutes} minutes keeps its source from being read any further"
             );
+            tracing::warn!(job = %self.job(), message);
+            let (kind, subject) = (AlarmKind::HorizonPinned, self.job().to_string());
+            raise(&self.surroundings.store, &Alarm { kind, job: None, at, subject, message }).await?;
         }
-        Ok(Horizon { below: row.0, pinned_for })
+        Ok(Horizon { below, pinned_for })
     }
 }
 
 /// In a transaction: behind a pooler two messages outside of one may reach two connections.
-async fn read(source: &PgPool) -> std::result::Result<(i64, Option<i64>), sqlx::Error> {
+async fn read(source: &PgPool) -> std::result::Result<Row, sqlx::Error> {
     let mut transaction = source.begin().await?;
     let row = sqlx::query_as(READ).persistent(false).fetch_one(&mut *transaction).await?;
     transaction.rollback().await?;

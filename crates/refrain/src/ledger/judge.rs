@@ -17,7 +17,7 @@ pub(crate) struct Arrival {
 }
 
 /// The ledger's row of a unit.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) fingerprint: Option<i64>,
@@ -62,11 +62,6 @@ pub(crate) enum Verdict {
 impl Verdict {
     pub(crate) fn is_applied(self) -> bool {
         matches!(self, Verdict::Fresh | Verdict::Changed)
-    }
-
-    /// Whether this very content is there.
-    pub(crate) fn is_known(self) -> bool {
-        matches!(self, Verdict::Landed | Verdict::Deduplicated(Reason::AlreadyApplied))
     }
 }
 
@@ -152,10 +147,28 @@ impl Judge {
         Ok(judgement)
     }
 
-    /// Whether a unit was being applied, alone, when a worker died. What it was parked with in advance says how many had
-    /// died until then.
+    /// Whether this very attempt has recorded that this content failed.
+    pub(crate) fn has_failed(&self, entry: &Entry, arrival: &Arrival) -> bool {
+        entry.is_by(self)
+            && entry.status != "applied"
+            && entry.failures >= 0
+            && entry.fingerprint == arrival.fingerprint
+            && entry.version == i32::try_from(self.version).unwrap_or(i32::MAX)
+    }
+
+    /// Whether a unit was being applied by this run, alone, when a worker died. What it was parked with in advance says how
+    /// many had died with the run in hand until then; it is to blame only if every attempt since has ended so, for one that
+    /// was merely stopped leaves the same traces.
     pub(crate) fn is_guilty(&self, entry: &Entry) -> bool {
-        entry.status == "parked" && entry.failures < 0 && self.suspicion > entry.failures.unsigned_abs()
+        let since = entry.attempt.map(|attempt| i64::from(self.attempt) - i64::from(attempt));
+        let deaths = i64::from(self.suspicion) + i64::from(entry.failures);
+        let is_blamed = entry.status == "parked" && entry.failures < 0 && entry.fence == Some(self.fence);
+        is_blamed && deaths > 0 && since == Some(deaths)
+    }
+
+    /// Whether this very attempt has parked a unit in advance, and nothing has become of it since.
+    pub(crate) fn is_on_trial(&self, entry: &Entry) -> bool {
+        entry.status == "parked" && entry.failures < 0 && entry.is_by(self)
     }
 
     /// Whether a unit need not be read again: it is applied, or failed with its input kept.
@@ -172,4 +185,20 @@ impl Judge {
             UnitDecision::Changed | UnitDecision::Refused(_) => false,
         }
     }
+}
+
+/// Units that are done, but were seen again with a higher order than is recorded.
+pub(super) fn later<'a>(
+    arrivals: &[&'a Arrival],
+    entries: &[Entry],
+    verdicts: &[Verdict],
+) -> Vec<&'a Arrival> {
+    let orders: HashMap<&str, Option<i64>> =
+        entries.iter().map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
+    let is_later = |arrival: &Arrival| {
+        orders.get(arrival.key.as_str()).is_some_and(|known| known.is_some() && *known < arrival.ordinal)
+    };
+    let done = arrivals.iter().zip(verdicts);
+    let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
+    done.map(|(arrival, _)| *arrival).filter(|arrival| is_later(arrival)).collect()
 }

@@ -43,8 +43,8 @@ impl Run {
     /// ```
     pub async fn step(&self, name: &str) -> Result<Option<Step<'_>>> {
         let Surroundings { store, ledgers, .. } = &*self.surroundings;
-        let ledger = ledgers.of(&store.database, &self.facts, Per::Ever).await?;
-        let key = key!("step", self.id.to_string(), name)?;
+        let ledger = ledgers.find(&store.database, self.facts.book(Per::Ever)?).await?;
+        let key = key!("step", self.id.to_string(), self.facts.version, name)?;
         self.tally.discovered(1);
         // Numbers are never given again, so nothing can have been recorded before the first.
         if self.facts.attempt > 1 {

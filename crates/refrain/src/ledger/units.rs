@@ -158,11 +158,22 @@ impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
     /// have passed them and the source need not show them again. Parked ones are not among them.
     pub async fn failed(&self) -> Result<Vec<T>> {
         let ledger = self.ledger().await?;
-        let rows: Vec<(String,)> = retried(|| async {
+        let rows: Vec<(String, String)> = retried(|| async {
             let mut transaction = self.fence.raised.destination.database.read().await?;
             transaction.fetch_all(catalog::UNIT_FAILED.bind(ledger).bind(FAILED_MAX)).await
         })
         .await?;
-        rows.iter().map(|(input,)| Ok(serde_json::from_str(input)?)).collect()
+        let units = rows.iter().filter_map(|(key, input)| {
+            let unit: T = match serde_json::from_str(input) {
+                Ok(unit) => unit,
+                Err(error) => {
+                    tracing::warn!(job = %self.fence.raised.facts.job, key, %error, "a failed unit cannot be read back");
+                    return None;
+                }
+            };
+            // A job may have units of several kinds; those of another one have another key.
+            (self.key)(&unit).is_ok_and(|own| own.as_str() == key).then_some(unit)
+        });
+        Ok(units.collect())
     }
 }

@@ -59,7 +59,12 @@ impl Plan {
             (Some(mark), Some((start, end))) if end <= mark => {
                 Plan { mark: Some(mark), from: Some(back(start)), cap: None }
             }
-            (mark, _) => Plan { mark, from: mark.map(back), cap: Some(now) },
+            (mark, window) => {
+                // All of its window, too: an attempt that does it again must see it whole.
+                let start = window.map(|(start, _)| start);
+                let from = mark.map(|mark| start.map_or(mark, |start| start.min(mark)));
+                Plan { mark, from: from.map(back), cap: Some(now) }
+            }
         }
     }
 

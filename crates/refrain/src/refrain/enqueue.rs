@@ -4,11 +4,9 @@ use refrain_core::{Key, RunKey};
 
 use super::Refrain;
 use crate::error::Error;
+use crate::payload::fault;
 use crate::store::enqueue::{Offer, enqueue};
 use crate::store::line::{Line, Priority};
-
-/// The longest payload.
-pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
 /// What became of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,21 +53,9 @@ impl Refrain {
 }
 
 fn offer(key: &str, payload: Option<&str>) -> Result<Offer, Error> {
-    if let Some(payload) = payload {
-        check(key, payload)?;
+    if let Some(reason) = payload.and_then(fault) {
+        return Err(Error::Payload { key: key.to_owned(), reason });
     }
     let key = Key::parse(key)?;
     Ok(Offer { key: RunKey::queued(key), payload: payload.map(str::to_owned) })
-}
-
-fn check(key: &str, payload: &str) -> Result<(), Error> {
-    let refused = |reason: String| Err(Error::Payload { key: key.to_owned(), reason });
-    if payload.len() > PAYLOAD_BYTES_MAX {
-        return refused(format!("it has {} bytes; {PAYLOAD_BYTES_MAX} is the most", payload.len()));
-    }
-    match serde_json::from_str::<serde::de::IgnoredAny>(payload) {
-        Ok(_) if payload.contains('\0') => refused("it contains a NUL".to_owned()),
-        Ok(_) => Ok(()),
-        Err(error) => refused(format!("it is no JSON: {error}")),
-    }
 }

@@ -76,6 +76,8 @@ impl Refrain {
     /// with the run as it is then.
     pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
         let wanted = self.wanted(run).await?;
+        let mut relay = self.engine.relay();
+        relay.all_or_later().await;
         let missing = || Error::NoRun(run.to_owned());
         let known = if failpoint::is_weakened("run.no-look-up") {
             None
@@ -108,6 +110,7 @@ impl Refrain {
             record = self.record(id).await?.ok_or_else(missing)?;
         }
         let (did, attempt) = self.see_through(id, record.attempt, &wanted).await?;
+        relay.all_or_later().await;
         let run = self.record(id).await?.ok_or_else(missing)?;
         Ok(RunReport { did, attempt, run })
     }

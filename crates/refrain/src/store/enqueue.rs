@@ -10,7 +10,7 @@ use refrain_core::RunKey;
 use super::line::{JobNumber, Line};
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
-use crate::database::{DatabaseError, place, retried};
+use crate::database::{DatabaseError, Transaction, place, retried};
 
 /// The most offers that go into one transaction.
 pub(crate) const OFFERS_MAX: usize = 5_000;
@@ -57,6 +57,24 @@ async fn offered(
     again: bool,
 ) -> std::result::Result<Vec<bool>, DatabaseError> {
     let mut transaction = store.database.write().await?;
+    let is_new = open(&mut transaction, job, line, offers).await?;
+    // After a lost answer these may be our own, and nobody else asked.
+    if !again {
+        let duplicates = offers.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
+        let duplicates: Vec<&Offer> = duplicates.map(|(offer, _)| offer).collect();
+        record_dedupes(&mut transaction, job, asked, &duplicates).await?;
+    }
+    transaction.commit(place!("enqueue")).await?;
+    Ok(is_new)
+}
+
+/// Opens and queues a run for each key that has none. Gives for each offer whether it was new.
+pub(crate) async fn open(
+    transaction: &mut Transaction,
+    job: JobNumber,
+    line: Line,
+    offers: &[Offer],
+) -> std::result::Result<Vec<bool>, DatabaseError> {
     let rows = Rows::default()
         .texts(offers.iter().map(|offer| offer.key.to_string()))
         .texts(offers.iter().map(|offer| offer.payload.clone()));
@@ -66,18 +84,24 @@ async fn offered(
         transaction.execute(catalog::QUEUE_ENQUEUE.bind(line.0).bind(rows)).await?;
     }
     let mut news: HashSet<String> = opened.into_iter().map(|new| new.key).collect();
-    let is_new: Vec<bool> = offers.iter().map(|offer| news.remove(offer.key.as_key().as_str())).collect();
-    let duplicates = offers.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
-    let duplicates: Vec<&Offer> = duplicates.map(|(offer, _)| offer).collect();
-    // After a lost answer these may be our own, and nobody else asked.
-    if !duplicates.is_empty() && !again {
-        let rows = Rows::default()
-            .texts(duplicates.iter().map(|offer| offer.key.to_string()))
-            .texts(duplicates.iter().map(|offer| offer.payload.clone()));
-        transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
+    Ok(offers.iter().map(|offer| news.remove(offer.key.as_key().as_str())).collect())
+}
+
+/// Records that somebody asked for runs that were there.
+pub(crate) async fn record_dedupes(
+    transaction: &mut Transaction,
+    job: JobNumber,
+    asked: &str,
+    duplicates: &[&Offer],
+) -> std::result::Result<(), DatabaseError> {
+    if duplicates.is_empty() {
+        return Ok(());
     }
-    transaction.commit(place!("enqueue")).await?;
-    Ok(is_new)
+    let rows = Rows::default()
+        .texts(duplicates.iter().map(|offer| offer.key.to_string()))
+        .texts(duplicates.iter().map(|offer| offer.payload.clone()));
+    transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
+    Ok(())
 }
 
 /// Where each of these keys is stored.

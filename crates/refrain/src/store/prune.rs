@@ -9,6 +9,9 @@ use crate::database::{place, retried};
 /// The most rows that one step looks at.
 pub(crate) const STRETCH: i64 = 1_000;
 
+/// How long it is remembered that an intent has arrived. A relay that has read it is done with it, or dead, long before.
+const ARRIVALS: Duration = Duration::from_hours(1);
+
 /// How far pruning has come: the last run that was looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pruned {
@@ -18,10 +21,12 @@ pub(crate) struct Pruned {
     pub(crate) done: bool,
 }
 
-/// Prunes one stretch of runs after `after`, and the oldest dedupes and alarms.
+/// Prunes one stretch of runs after `after`, and the oldest dedupes, alarms and arrivals.
 pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<Pruned> {
     let mut reading = store.database.read().await?;
-    let before = now(&mut reading).await?.as_microsecond().saturating_sub(microseconds(keep));
+    let now = now(&mut reading).await?.as_microsecond();
+    let before = now.saturating_sub(microseconds(keep));
+    let arrived_before = now.saturating_sub(microseconds(ARRIVALS));
     let last: Option<(i64,)> = reading.fetch_optional(catalog::RUN_LAST.bound()).await?;
     drop(reading);
     let last = last.map_or(0, |(last,)| last);
@@ -30,6 +35,8 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
         let mut transaction = store.database.write().await?;
         let dedupes = transaction.execute(catalog::DEDUPE_PRUNE.bind(before).bind(STRETCH)).await?;
         let alarms = transaction.execute(catalog::ALARM_PRUNE.bind(before).bind(STRETCH)).await?;
+        let effects = transaction.execute(catalog::EFFECT_DEDUPE_PRUNE.bind(before).bind(STRETCH)).await?;
+        let arrivals = transaction.execute(catalog::ARRIVAL_PRUNE.bind(arrived_before).bind(STRETCH)).await?;
         let stretch = (after.saturating_add(1), through);
         let attempts = catalog::ATTEMPT_PRUNE.bind(before).bind(stretch.0).bind(stretch.1);
         let attempts = transaction.execute(attempts).await?;
@@ -38,9 +45,9 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
         let runs =
             transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
         transaction.commit(place!("prune")).await?;
-        Ok((dedupes.max(alarms), dedupes + alarms + attempts + late + runs))
+        Ok(([dedupes, alarms, effects, arrivals], attempts + late + runs))
     });
-    let (oldest, rows) = rows.await?;
-    let has_more = i64::try_from(oldest).is_ok_and(|oldest| oldest >= STRETCH);
-    Ok(Pruned { through, rows, done: through >= last && !has_more })
+    let (oldest, others) = rows.await?;
+    let has_more = oldest.iter().any(|rows| i64::try_from(*rows).is_ok_and(|rows| rows >= STRETCH));
+    Ok(Pruned { through, rows: oldest.iter().sum::<u64>() + others, done: through >= last && !has_more })
 }

@@ -45,7 +45,9 @@ every_store! {
         for migration in migrations.collect::<Vec<_>>() {
             taken.push(migration.await.unwrap());
         }
-        assert_eq!(taken.iter().filter(|steps| !steps.is_empty()).count(), 1, "{taken:?}");
+        let mut steps = taken.concat();
+        steps.sort_unstable();
+        assert_eq!(steps, ["0001_initial", "0001_ledger"], "each step was taken once");
         assert_eq!(Refrain::migrate(&url).await.unwrap(), [""; 0]);
     }
 }

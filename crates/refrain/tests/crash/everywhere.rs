@@ -12,16 +12,18 @@ use tokio::task::JoinSet;
 
 use crate::both_databases;
 use crate::support::TestDatabase;
-use crate::world::{World, numbered};
+use crate::world::{World, numbered, written_once};
 
 /// How many stories are told at once: each of them waits for a lease to run out, most of the time.
 const AT_ONCE: usize = 8;
 
+const AT_A_UNIT: &str = "unit-apply.before-commit=return(kill)";
+
 /// How a probe gets to a place.
 struct Story {
     place: String,
-    /// Failpoints of a probe that goes before, and dies.
-    before: Option<&'static str>,
+    /// Failpoints of probes that go before, and die.
+    before: &'static [&'static str],
     /// Failpoints that lead there.
     way: &'static str,
 }
@@ -49,19 +51,25 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
 
 /// A story for each commit that a day's work comes by. Left out are those that have a story of their own.
 fn stories() -> Vec<Story> {
-    let own = ["alarm", "finish-alone", "simulate", "tick-weakened"];
+    let own = ["alarm", "finish-alone", "simulate", "tick-weakened", "unit-weakened"];
     let places = places().into_iter().filter(|place| !own.contains(&place.as_str()));
     places.map(|place| story(&place)).collect()
 }
 
 fn story(place: &str) -> Story {
-    let (before, way) = match place {
-        "beat" | "cancel" | "claim" | "enqueue" | "expand" | "finish" | "found" | "migrate" | "open"
-        | "pause" | "prune" | "pull" | "register" | "register-worker" | "reopen" | "retire" | "schedule"
-        | "tick" | "wake" => (None, ""),
+    let (before, way): (&[&str], &str) = match place {
+        "attach" | "beat" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
+        | "fence-raise" | "finish" | "found" | "ledger-open" | "migrate" | "migrate-ledger" | "open"
+        | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy" | "relay-forget"
+        | "reopen" | "retire" | "schedule" | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => {
+            (&[], "")
+        }
         // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
-        "finish-leases" => (None, "finish.reply=1*return(lost);"),
-        "take-over" => (Some("claim.after-commit=return(kill)"), ""),
+        "finish-leases" => (&[], "finish.reply=1*return(lost);"),
+        "take-over" => (&["claim.after-commit=return(kill)"], ""),
+        // A unit is on trial when a worker has died at it, and guilty when another one has.
+        "unit-blame" => (&[AT_A_UNIT], ""),
+        "unit-convict" => (&[AT_A_UNIT, AT_A_UNIT], ""),
         unknown => panic!("the commit {unknown:?} has no story: say how a probe gets there"),
     };
     Story { place: place.to_owned(), before, way }
@@ -71,7 +79,7 @@ fn story(place: &str) -> Story {
 async fn expected(world: &World) -> BTreeSet<String> {
     let mut expected: BTreeSet<String> = numbered("noop#n", 6).collect();
     expected.extend(numbered("flaky#f", 2).chain(numbered("limited#l", 4)));
-    expected.extend(["again#a0", "flaky#pulled"].map(str::to_owned));
+    expected.extend(["again#a0", "flaky#pulled", "noop#wished0", "sync#s0"].map(str::to_owned));
     // Windows of jobs by the hour; another one may end while this is being told.
     let windows = world.runs().await.into_iter().map(|run| run.run);
     let windows: BTreeSet<String> =
@@ -86,6 +94,7 @@ async fn finish_and_judge(world: World, place: &str) {
     world.done(&["day"], &[("PROBE_START", start)]).await;
     let called_off = world.runs().await.into_iter().find(|run| run.run == "called-off#c0").unwrap();
     assert_eq!((called_off.outcome.as_str(), called_off.is_open), ("cancelled", false), "{place}");
+    assert_eq!(world.invoices().await, written_once(), "{place}");
     let faults = world.verdict(&expected(&world).await).await;
     assert!(faults.is_empty(), "{place}: {} faults\n{}\n{}", faults.len(), faults.join("\n"), world.told());
     // Dropping a database takes a moment, in which the other stories go on.
@@ -107,7 +116,7 @@ async fn all(tales: Vec<Tale>) {
 }
 
 async fn go_before(world: &World, story: &Story) {
-    if let Some(failpoints) = story.before {
+    for failpoints in story.before {
         let variables = [("PROBE_START", world.start()), ("FAILPOINTS", failpoints)];
         let status = world.probe(&["day"], &variables).wait().await;
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{}", story.place);
@@ -145,11 +154,7 @@ async fn killed_when_ending_alone(world: World, when: &str) {
     for _ in 0..6 {
         victim.wait_for_line("begun slow#s").await;
     }
-    let taken_over = "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
-            select run, (select now from refrain_clock) + 2000000, line, 2, 0, 0, lane from refrain_queue
-            where run = (select id from refrain_runs where key = 's1');
-        delete from refrain_queue where run = (select id from refrain_runs where key = 's1')";
-    world.execute(taken_over).await.unwrap();
+    world.take_over("s1", 2).await;
     // While the ending of the first cannot be written, those of the others come together. A run says that it ended
     // before its ending is handed on: the last ones may come too late, those before them not.
     let hold = world.hold().await;

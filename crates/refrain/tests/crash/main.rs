@@ -1,6 +1,6 @@
 //! Killed anywhere, stopped anywhere, asked by fifty at once: the world looks as if it had run once.
 //!
-//! One file per subject, each story on both databases, with probes (`examples/probe.rs`) as processes that can be
+//! One file per subject, each story on both databases, with probes (`examples/probe`) as processes that can be
 //! killed. `weakened.rs` takes away one guard at a time and shows that these stories notice.
 #![expect(
     clippy::unwrap_used,
@@ -18,6 +18,7 @@ mod lanes;
 mod poison;
 mod server;
 mod stopping;
+mod units;
 mod weakened;
 mod windows;
 mod world;

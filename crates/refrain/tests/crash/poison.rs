@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::both_databases;
 use crate::support::TestDatabase;
-use crate::world::{World, numbered};
+use crate::world::{World, numbered, written_once};
 
 const INNOCENT: usize = 20;
 /// More restarts than it can take: each crash makes every suspect one step more so, or costs the culprit a try.
@@ -38,6 +38,25 @@ both_databases! {
             .filter(|past| past.ends_with("errored") || past.ends_with("crashed-alone"))
             .collect();
         assert!(paid.is_empty(), "{paid:?}");
+    }
+
+    async fn f38_a_unit_that_kills_its_worker_is_parked_after_it_was_alone_and_its_neighbours_are_written(database) {
+        let world = World::of(database);
+        world.touch("mended");
+        world.done(&["enqueue", "sync", "poison-", "1"], &[]).await;
+        let mut crashes = 0;
+        while !world.probe(&["work"], &[]).wait().await.success() {
+            crashes += 1;
+            assert!(crashes < RESTARTS_MAX, "it is not found out: {:?}", world.history().await);
+        }
+        assert_eq!(crashes, 2, "once among others, once alone");
+        let neighbours: Vec<String> =
+            written_once().into_iter().filter(|invoice| !invoice.starts_with("5 ")).collect();
+        assert_eq!(world.invoices().await, neighbours);
+        let run = world.runs().await.pop().unwrap();
+        assert_eq!((run.outcome.as_str(), run.is_open), ("partial", false));
+        let kept = "select key || ' ' || status || ' ' || input from refrain_units where status <> 'applied'";
+        assert_eq!(world.texts(kept).await, [r#"invoice:5 parked {"id":5,"total":50}"#]);
     }
 
     async fn a_run_that_was_there_at_many_crashes_runs_with_nothing_beside_it(database) {

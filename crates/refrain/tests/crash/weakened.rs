@@ -9,7 +9,8 @@ use rustix::process::Signal;
 use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::world::{World, numbered};
+use crate::units::written_late;
+use crate::world::{World, numbered, written_once};
 use crate::zombies::stopped_past_its_lease;
 
 const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
@@ -97,6 +98,21 @@ async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<S
     world.verdict(&numbered("slow#s", 4).collect()).await
 }
 
+/// Three runs are wished for, and a relay dies on its way; then another one comes by.
+async fn wished_and_relayed_by_one_that_dies(world: &World, failpoints: &str) -> Vec<String> {
+    world.done(&["wish", "noop", "w", "3"], &[]).await;
+    let status = world.probe(&["tick", FIRST_MINUTE], &[("FAILPOINTS", failpoints)]).wait().await;
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{failpoints}");
+    world.done(&["tick", FIRST_MINUTE], &[]).await;
+    let mut faults = world.verdict(&numbered("noop#w", 3).collect()).await;
+    let left = world.texts("select key from refrain_intents").await;
+    faults.extend(left.into_iter().map(|key| format!("{key} is still to be relayed")));
+    if world.dedupes().await > 0 {
+        faults.push("a copy passes for somebody who asks again".to_owned());
+    }
+    faults
+}
+
 /// One worker has claimed all that it can; another one looks for work.
 async fn claimed_in_turn(world: &World, weakened: &str) -> Vec<String> {
     let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "10000")];
@@ -127,7 +143,55 @@ async fn ticked_by_a_scheduler_that_dies(world: &World, failpoints: &str) -> Vec
     if opened == 10 { Vec::new() } else { vec![format!("{opened} of 10 windows were opened")] }
 }
 
+/// A sync of which the first attempt says that a page is done which it has left out.
+async fn careless(world: &World, failpoints: &str) -> Vec<String> {
+    world.touch("mended");
+    world.done(&["enqueue", "sync", "careless-", "1"], &[]).await;
+    world.done(&["work"], &[("FAILPOINTS", failpoints)]).await;
+    world.invoices().await
+}
+
+/// A sync that is killed in the middle of a batch, and done again.
+async fn killed_in_a_batch(world: &World, failpoints: &str) -> Vec<String> {
+    world.touch("mended");
+    world.done(&["enqueue", "sync", "s", "1"], &[]).await;
+    let failpoints = format!("{failpoints}unit-apply.before-commit=return(kill)");
+    let status = world.probe(&["work"], &[("FAILPOINTS", &failpoints)]).wait().await;
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "it did not die");
+    world.done(&["work"], &[]).await;
+    world.invoices().await
+}
+
 both_databases! {
+    async fn without_a_fence_that_is_compared_what_is_old_lands(database) {
+        let weak = weak(&[("sql/fence/hold.sql", "fence_hold.sql")]);
+        let faults = written_late(&World::of(database), &[("REFRAIN_WEAKENED", &weak)], &[]).await;
+        assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
+    }
+
+    async fn without_a_fence_that_is_raised_what_is_old_lands(database) {
+        let lower = ("sql/fence/hold.sql", "fence_hold_or_lower.sql");
+        let guarded = weak(&[lower]);
+        let faults = written_late(&World::like(&database).await, &[], &[("REFRAIN_WEAKENED", &guarded)]).await;
+        assert_eq!(faults, Vec::<String>::new());
+        let weak =
+            weak(&[lower, ("sql/fence/raise.sql", "fence_raise.sql"), ("sql/fence/find.sql", "fence_find.sql")]);
+        let faults = written_late(&World::of(database), &[], &[("REFRAIN_WEAKENED", &weak)]).await;
+        assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
+    }
+
+    async fn without_a_proof_a_checkpoint_passes_what_is_not_there(database) {
+        assert_eq!(careless(&World::like(&database).await, "").await, written_once());
+        let invoices = careless(&World::of(database), "checkpoint.unproven=return(weak)").await;
+        assert_eq!(invoices, written_once().split_off(4));
+    }
+
+    async fn without_one_transaction_for_both_a_unit_is_recorded_and_not_written(database) {
+        assert_eq!(killed_in_a_batch(&World::like(&database).await, "").await, written_once());
+        let invoices = killed_in_a_batch(&World::of(database), "unit.apart=return(weak);").await;
+        assert_eq!(invoices, written_once().split_off(4));
+    }
+
     async fn without_the_unique_constraint_a_run_exists_twice(database) {
         let guarded = World::like(&database).await;
         let start = ("PROBE_START", guarded.start());
@@ -166,6 +230,18 @@ both_databases! {
         }
         let weak = "tick.advance-first=return(weak);tick-weakened.after-commit=return(kill)";
         assert_ne!(ticked_by_a_scheduler_that_dies(&guarded, weak).await, Vec::<String>::new());
+    }
+
+    async fn a_relay_that_forgets_before_it_copies_loses_what_was_wished_for(database) {
+        for place in ["relay-copy.before", "relay-copy.after", "relay-forget.before", "relay-forget.after"] {
+            let world = World::like(&database).await;
+            let failpoints = format!("{place}-commit=return(kill)");
+            let faults = wished_and_relayed_by_one_that_dies(&world, &failpoints).await;
+            assert_eq!(faults, Vec::<String>::new(), "{place}");
+        }
+        let weak = "relay.forget-first=return(weak);relay-forget.after-commit=return(kill)";
+        let faults = wished_and_relayed_by_one_that_dies(&World::of(database), weak).await;
+        assert!(faults.contains(&"noop#w0 is missing".to_owned()), "{faults:?}");
     }
 
     async fn without_its_compare_and_set_a_run_is_queued_twice(database) {

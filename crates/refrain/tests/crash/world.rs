@@ -177,6 +177,26 @@ impl World {
         }
     }
 
+    /// Takes a run over from its worker, which is alive and hears nothing of it; its next attempt begins after a while.
+    pub(crate) async fn take_over(&self, key: &str, seconds: u32) {
+        let taken_over = format!(
+            "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+                select run, (select now from refrain_clock) + {seconds}000000, line, 2, 0, 0, lane from refrain_queue
+                where run = (select id from refrain_runs where key = '{key}');
+            delete from refrain_queue where run = (select id from refrain_runs where key = '{key}')"
+        );
+        self.execute(&taken_over).await.unwrap();
+    }
+
+    /// The rows that syncs have written, as `id total writes`.
+    pub(crate) async fn invoices(&self) -> Vec<String> {
+        self.texts(
+            "select cast(id as text) || ' ' || cast(total as text) || ' ' || cast(writes as text)
+             from invoices order by id",
+        )
+        .await
+    }
+
     /// Keeps everybody from ending a run, until it is released.
     pub(crate) async fn hold(&self) -> Hold {
         match &self.pool {
@@ -298,6 +318,11 @@ fn begun_twice(effects: &[Effect]) -> Vec<String> {
     twice
         .map(|((run, attempt), times)| format!("attempt {attempt} of {run} was begun {times} times"))
         .collect()
+}
+
+/// All rows of a sync, each written once.
+pub(crate) fn written_once() -> Vec<String> {
+    (1..=12).map(|id| format!("{id} {} 1", id * 10)).collect()
 }
 
 /// `prefix0`, `prefix1` and so on.

@@ -43,6 +43,7 @@ mod destinations;
 mod failures;
 mod fences;
 mod horizon;
+mod intents;
 mod lost;
 mod many;
 mod units;

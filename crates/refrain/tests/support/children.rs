@@ -79,18 +79,19 @@ impl ChildProcess {
 
     /// The next line of its output, of either stream, that contains the text.
     pub(crate) async fn wait_for_line(&mut self, text: &str) -> String {
-        let next = async {
-            loop {
-                match self.lines.recv().await {
-                    Some(line) if line.contains(text) => return Some(line),
-                    Some(_) => {}
-                    None => return None,
-                }
-            }
-        };
-        let line = timeout(DEADLINE, next).await.unwrap_or(None);
+        let line = timeout(DEADLINE, self.line_with(text)).await.unwrap_or(None);
         assert!(line.is_some(), "no line with {text:?} came from {}", self.told());
         line.unwrap()
+    }
+
+    /// The same for one that may end before; none if it does.
+    pub(crate) async fn line_with(&mut self, text: &str) -> Option<String> {
+        loop {
+            match self.lines.recv().await {
+                Some(line) if !line.contains(text) => {}
+                line => return line,
+            }
+        }
     }
 
     /// How it ended.
@@ -186,6 +187,7 @@ super::used_or_not!(
     ChildProcess::signal,
     ChildProcess::signal_group,
     ChildProcess::wait_for_line,
+    ChildProcess::line_with,
     ChildProcess::wait,
     ChildProcess::finish,
     ChildProcess::end,

@@ -55,6 +55,11 @@ impl Proxy {
         *self.cuts.pattern.lock().unwrap() = Some(pattern.to_owned());
     }
 
+    /// Takes back a cut that has not struck yet.
+    pub(crate) fn cut_no_more(&self) {
+        *self.cuts.pattern.lock().unwrap() = None;
+    }
+
     /// Cuts every connection that is open; later ones pass.
     pub(crate) async fn cut_all(&self) {
         let mut open = std::mem::take(&mut *self.connections.lock().unwrap());
@@ -148,4 +153,11 @@ fn is_whole(answer: &[u8]) -> bool {
     matches!(answer, [.., b'Z', 0, 0, 0, 5, b'I' | b'T' | b'E'])
 }
 
-super::used_or_not!(Proxy::in_front_of, Proxy::url, Proxy::cut_after_forwarding, Proxy::cut_all, Proxy::cuts,);
+super::used_or_not!(
+    Proxy::in_front_of,
+    Proxy::url,
+    Proxy::cut_after_forwarding,
+    Proxy::cut_no_more,
+    Proxy::cut_all,
+    Proxy::cuts,
+);

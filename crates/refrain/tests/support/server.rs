@@ -91,13 +91,12 @@ impl PrivateServer {
         name
     }
 
-    /// Ends every connection to a database, from the server's side; how many there were.
+    /// Ends every connection to a database, from the server's side; how many that were. One may have gone by itself.
     pub(crate) async fn terminate_backends(&self, database: &str) -> usize {
         let statement = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = $1";
         let ended: Vec<bool> =
             sqlx::query_scalar(statement).bind(database).fetch_all(&mut self.connect().await).await.unwrap();
-        assert!(!ended.contains(&false), "a backend of {database} did not end");
-        ended.len()
+        ended.into_iter().filter(|has_ended| *has_ended).count()
     }
 
     pub(crate) fn directory(&self) -> &Path {

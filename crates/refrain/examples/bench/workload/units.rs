@@ -292,7 +292,7 @@ where
             unit: Unit::Times,
             values: vec![after / before],
             target: Target::AtMost(1.3),
-            context: format!("{:.0} MiB, {:.0} MiB", after / 1048576.0, before / 1048576.0),
+            context: format!("{:.0} MiB, {:.0} MiB", after / 1_048_576.0, before / 1_048_576.0),
         },
     );
     Ok(())

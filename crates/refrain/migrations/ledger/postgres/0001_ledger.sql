@@ -76,3 +76,4 @@ create table refrain.intents (
     attempt integer,
     payload text collate "C"
 );
+create index intents_project on refrain.intents (project, id);

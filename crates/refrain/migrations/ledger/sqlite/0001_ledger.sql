@@ -76,3 +76,4 @@ create table refrain_intents (
     attempt integer,
     payload text
 ) strict;
+create index refrain_intents_project on refrain_intents (project, id);

@@ -167,6 +167,25 @@ create table refrain.effects (
     constraint effects_are_unique unique (key, version)
 );
 
+create table refrain.effect_dedupes (
+    id      bigint generated always as identity primary key,
+    effect  bigint not null,
+    version integer not null,
+    at      bigint not null,
+    asked   text collate "C" not null
+);
+create index effect_dedupes_effect on refrain.effect_dedupes (effect, id);
+
+-- Which intents of which database have been copied. Copying one again does no harm, for what it wishes for exists once; but
+-- it must not look as if somebody had asked again.
+create table refrain.arrivals (
+    id          bigint generated always as identity primary key,
+    destination text collate "C" not null,
+    intent      bigint not null,
+    at          bigint not null,
+    constraint arrivals_are_unique unique (destination, intent)
+);
+
 create table refrain.counts (
     run          bigint not null,
     attempt      integer not null,

@@ -167,6 +167,25 @@ create table refrain_effects (
     constraint effects_are_unique unique (key, version)
 ) strict;
 
+create table refrain_effect_dedupes (
+    id      integer primary key autoincrement,
+    effect  integer not null,
+    version integer not null,
+    at      integer not null,
+    asked   text not null
+) strict;
+create index refrain_effect_dedupes_effect on refrain_effect_dedupes (effect, id);
+
+-- Which intents of which database have been copied. Copying one again does no harm, for what it wishes for exists once; but
+-- it must not look as if somebody had asked again.
+create table refrain_arrivals (
+    id          integer primary key autoincrement,
+    destination text not null,
+    intent      integer not null,
+    at          integer not null,
+    constraint arrivals_are_unique unique (destination, intent)
+) strict;
+
 create table refrain_counts (
     run          integer not null,
     attempt      integer not null,

@@ -13,15 +13,18 @@
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 
+mod sync;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use refrain::core::{Backoff, Dst, Grid, Retry, Schedule, Scope, Timetable, Zone, window_name};
+use refrain::core::{Backoff, Dst, Grid, Key, Retry, Schedule, Scope, Timetable, Zone, window_name};
 use refrain::{
-    Ask, CatchUp, Definition, Error, Job, JobError, Opening, Refrain, Run, Settings, StopHandle, WhileRunning,
+    Ask, Backend, CatchUp, Definition, Error, Job, JobError, Ledger, Opening, Refrain, Run, Settings,
+    StopHandle, WhileRunning,
 };
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -120,7 +123,7 @@ fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
     }
 }
 
-fn opening() -> Opening {
+async fn opening() -> Opening {
     let settings = Settings {
         slots: usize::try_from(number("PROBE_SLOTS", 8)).unwrap(),
         lease: Duration::from_millis(number("PROBE_LEASE", 1_000)),
@@ -141,7 +144,7 @@ fn opening() -> Opening {
     ];
     let store = variable("PROBE_STORE").unwrap();
     let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
-    let mut opening = queued.into_iter().fold(opening, Opening::job);
+    let mut opening = queued.into_iter().fold(opening, Opening::job).job(sync::job().await);
     if let Some(start) = variable("PROBE_START") {
         let hourly = timetable("0 * * * *", "hour", &start);
         let regions = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
@@ -174,6 +177,26 @@ async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Resu
         refrain.enqueue(job, &format!("{prefix}{at}"), None).await?;
     }
     Ok(())
+}
+
+/// Wishes for runs beside rows of its own, in a transaction in the store's database.
+async fn wish(job: &str, prefix: &str, count: usize) {
+    let store = variable("PROBE_STORE").unwrap();
+    if store.starts_with("sqlite:") {
+        wish_over(&sqlx::SqlitePool::connect(&store).await.unwrap(), job, prefix, count).await;
+    } else {
+        wish_over(&sqlx::PgPool::connect(&store).await.unwrap(), job, prefix, count).await;
+    }
+}
+
+async fn wish_over<DB: Backend>(pool: &sqlx::Pool<DB>, job: &str, prefix: &str, count: usize) {
+    let ledger = Ledger::open(pool, "crash", "probe").await.unwrap();
+    let mut tx = pool.begin().await.unwrap();
+    for at in 0..count {
+        let key = Key::parse(&format!("{prefix}{at}")).unwrap();
+        ledger.enqueue(&mut tx, job, key, &()).await.unwrap();
+    }
+    tx.commit().await.unwrap();
 }
 
 /// Serves until nothing is open.
@@ -215,6 +238,12 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
     println!("asking");
     let report = refrain.run(name, ask).await?;
     println!("did {:?} {}", report.did, report.run.attempt);
+    Ok(())
+}
+
+/// All attempts of a run that it has, one after another.
+async fn run_to_its_end(refrain: &Refrain, name: &str) -> Result<(), Error> {
+    while refrain.run(name, Ask::Once).await?.run.standing.is_open() {}
     Ok(())
 }
 
@@ -263,16 +292,30 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     run(refrain, "again#a0", Ask::Again).await?;
     run(refrain, "flaky#pulled", Ask::Once).await?;
     run(refrain, "flaky#pulled", Ask::Once).await?;
+    // Something fails until it is mended, and is parked meanwhile; somebody has it tried again.
+    let mended = directory().join("mended");
+    if !mended.exists() {
+        run_to_its_end(refrain, "sync#s0").await?;
+        fs::write(mended, "").unwrap();
+    }
+    sync::unpark().await.unwrap();
+    run_to_its_end(refrain, "sync#s0").await?;
+    wish("noop", "wished", 1).await;
+    run(refrain, "noop#wished0", Ask::Once).await?;
     work(refrain).await
 }
 
 async fn act(arguments: &[&str]) -> Result<(), Error> {
     let store = variable("PROBE_STORE").unwrap();
     Refrain::migrate(&store).await?;
-    let refrain = opening().open().await?;
+    let refrain = opening().await.open().await?;
     match *arguments {
         ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
         ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,
+        ["wish", job, prefix, count] => {
+            wish(job, prefix, count.parse().unwrap()).await;
+            Ok(())
+        }
         ["work"] => work(&refrain).await,
         ["serve"] => serve_until_told(&refrain).await,
         ["run", name] => run(&refrain, name, Ask::Once).await,
@@ -285,7 +328,7 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
         ["day"] => day(&refrain).await,
         _ => {
             eprintln!(
-                "unknown: {arguments:?}; known are enqueue, offer, work, serve, run, tick, schedule, day"
+                "unknown: {arguments:?}; known are enqueue, offer, wish, work, serve, run, tick, schedule, day"
             );
             std::process::exit(2);
         }

@@ -1,0 +1,95 @@
+//! Whoever feeds the round: changes in the sources, and runs that are to bring them over. It is never hurt itself, and
+//! remembers everything that it asked for.
+
+use std::time::Duration;
+
+use refrain::Refrain;
+use refrain::core::random::SeededRandom;
+
+use crate::Failure;
+use crate::arena::Arena;
+use crate::source::{FEEDS, MARKED, Source};
+use crate::worker::{self, PACKING};
+
+/// There are always so many runs that wait.
+const ENOUGH: u64 = 12;
+const BEAT: Duration = Duration::from_millis(30);
+
+pub(crate) struct Feeder {
+    refrain: Refrain,
+    /// Those with a cursor, then the one with a watermark.
+    pub(crate) sources: Vec<Source>,
+    /// How often more was asked for; also the number of the last order.
+    pub(crate) asked: i64,
+}
+
+impl Feeder {
+    pub(crate) async fn new(arena: &Arena, seed: u64) -> Result<Feeder, Failure> {
+        let refrain = worker::opening(&arena.own).await?.open().await?;
+        let names = FEEDS.into_iter().chain([MARKED]).enumerate();
+        let source = |(nth, name)| {
+            Source::create(&arena.own.directory, name, SeededRandom::of_member(seed, 1_000 + nth as u64))
+        };
+        Ok(Feeder { refrain, sources: names.map(source).collect(), asked: 0 })
+    }
+
+    /// Goes on until it is told that it is enough.
+    pub(crate) async fn feed(mut self, is_over: impl Fn() -> bool) -> Feeder {
+        let mut beat = tokio::time::interval(BEAT);
+        while !is_over() {
+            beat.tick().await;
+            if matches!(self.refrain.open_runs().await, Ok(0..ENOUGH)) {
+                self.more().await;
+            }
+        }
+        self
+    }
+
+    /// Something new of everything.
+    pub(crate) async fn more(&mut self) {
+        self.asked += 1;
+        for source in &mut self.sources {
+            source.grow(40);
+        }
+        let number = self.asked;
+        let feeds = FEEDS.map(|name| ("feed", format!("{name}-{number}")));
+        let others = [
+            ("marked", format!("marked-{number}")),
+            ("order", (number * 2 - 1).to_string()),
+            ("order", (number * 2).to_string()),
+            ("steps", format!("steps-{number}")),
+        ];
+        for (job, key) in feeds.into_iter().chain(others) {
+            // A store that is being hurt does not answer; the same key again does no harm.
+            while let Err(error) = self.refrain.enqueue(job, &key, None).await {
+                assert!(error.is_transient(), "{error}");
+                tokio::time::sleep(BEAT).await;
+            }
+        }
+    }
+
+    /// Whether nobody has anything to do.
+    pub(crate) async fn is_idle(&self) -> bool {
+        loop {
+            match self.refrain.open_runs().await {
+                Ok(open) => return open == 0,
+                Err(error) => assert!(error.is_transient(), "{error}"),
+            }
+        }
+    }
+
+    /// The numbers of all orders.
+    pub(crate) fn orders(&self) -> std::ops::RangeInclusive<i64> {
+        1..=self.asked * 2
+    }
+
+    /// The names of all runs.
+    pub(crate) fn runs(&self) -> Vec<String> {
+        let of = |number: i64| {
+            let feeds = FEEDS.map(|name| format!("feed#{name}-{number}"));
+            feeds.into_iter().chain([format!("marked#marked-{number}"), format!("steps#steps-{number}")])
+        };
+        let orders = self.orders().flat_map(|order| ["order", PACKING].map(|job| format!("{job}#{order}")));
+        (1..=self.asked).flat_map(of).chain(orders).collect()
+    }
+}

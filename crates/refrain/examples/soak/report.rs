@@ -1,0 +1,115 @@
+//! What a round came to, as a line of a table.
+
+use crate::arena::Kind;
+use crate::oracle::Findings;
+
+/// So many of a hundred kills must strike inside of a guarded section: one that hits idle time proves nothing.
+const INSIDE_MIN: usize = 30;
+/// With fewer kills than this, chance decides how many do.
+const ENOUGH: usize = 100;
+/// So many findings of a kind are told.
+const TOLD: usize = 20;
+
+pub(crate) struct Report {
+    pub(crate) kind: Kind,
+    pub(crate) seed: u64,
+    pub(crate) kills: usize,
+    pub(crate) inside: usize,
+    pub(crate) zombies: usize,
+    pub(crate) terminations: usize,
+    pub(crate) crashes: usize,
+    pub(crate) replies: usize,
+    pub(crate) units: usize,
+    pub(crate) findings: Findings,
+    pub(crate) seconds: u64,
+}
+
+impl Report {
+    fn share(&self) -> usize {
+        self.inside * 100 / self.kills.max(1)
+    }
+
+    fn has_struck(&self) -> bool {
+        self.kills < ENOUGH || self.share() >= INSIDE_MIN
+    }
+
+    pub(crate) fn is_sound(&self) -> bool {
+        self.findings.is_empty() && self.has_struck()
+    }
+
+    /// Says what was found.
+    pub(crate) fn tell(&self) {
+        let Findings { duplicates, lost, wrong } = &self.findings;
+        for (word, found) in [("duplicate", duplicates), ("lost", lost), ("wrong", wrong)] {
+            for finding in found.iter().take(TOLD) {
+                eprintln!("{}: {word}: {finding}", self.kind);
+            }
+        }
+        if !self.has_struck() {
+            eprintln!(
+                "{}: only {} % of the kills struck inside of a guarded section",
+                self.kind,
+                self.share()
+            );
+        }
+    }
+
+    fn cells(&self) -> [String; 13] {
+        let Findings { duplicates, lost, wrong } = &self.findings;
+        let share = format!("{} ({} %)", self.inside, self.share());
+        let seed = self.seed.to_string();
+        let [kills, zombies, terminations, crashes, replies, units, duplicates, lost, wrong] = [
+            self.kills,
+            self.zombies,
+            self.terminations,
+            self.crashes,
+            self.replies,
+            self.units,
+            duplicates.len(),
+            lost.len(),
+            wrong.len(),
+        ]
+        .map(|number| number.to_string());
+        let (kind, seconds) = (self.kind.to_string(), self.seconds.to_string());
+        [
+            kind,
+            seed,
+            kills,
+            share,
+            zombies,
+            terminations,
+            crashes,
+            replies,
+            units,
+            duplicates,
+            lost,
+            wrong,
+            seconds,
+        ]
+    }
+}
+
+const HEAD: [&str; 13] = [
+    "database",
+    "seed",
+    "kills",
+    "inside guarded sections",
+    "zombies",
+    "connections ended",
+    "server crashes",
+    "lost replies",
+    "units",
+    "duplicates",
+    "lost",
+    "wrong",
+    "seconds",
+];
+
+/// The table of all rounds.
+pub(crate) fn print(reports: &[Report]) {
+    println!("| {} |", HEAD.join(" | "));
+    println!("|{}", "---|".repeat(HEAD.len()));
+    for report in reports {
+        println!("| {} |", report.cells().join(" | "));
+    }
+}

@@ -1,0 +1,233 @@
+//! One round on one database: processes are started, hurt and killed until there were enough kills; then everything is let
+//! finish, and judged; then what was refused is mended, let finish, and judged again.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use refrain::Refrain;
+use refrain::core::random::{Random, SeededRandom};
+use rustix::process::Signal;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::arena::{Arena, Hurt, Kind};
+use crate::destination::Rows;
+use crate::fault::Fault;
+use crate::feeder::Feeder;
+use crate::oracle::{Findings, judge};
+use crate::report::Report;
+use crate::support::children::ChildProcess;
+
+/// How many processes work at once.
+const SEATS: u64 = 3;
+/// How many let everything finish.
+const LAST: usize = 2;
+const LAST_MAX: usize = 4;
+/// How long a process may take to get to where it is to be killed.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+const TOLD_EVERY: usize = 100;
+/// What nobody prints: to wait for it is to wait for the end.
+const NO_LINE: &str = "\0";
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What happened so far.
+struct Round {
+    arena: Arena,
+    seed: u64,
+    /// Kills that are still to come.
+    left: AtomicUsize,
+    kills: AtomicUsize,
+    inside: AtomicUsize,
+    zombies: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+pub(crate) async fn round(kind: Kind, kills: usize, seed: u64) -> Report {
+    let begun = Instant::now();
+    let arena = Arena::make(kind).await;
+    Refrain::migrate(&arena.own.store).await.unwrap();
+    let [store, destination] = [arena.store().await, arena.destination().await];
+    for rows in [&store, &destination] {
+        rows.prepare().await;
+    }
+    let mut feeder = Feeder::new(&arena, seed).await.unwrap();
+    feeder.more().await;
+
+    let count = AtomicUsize::default;
+    let (left, is_over) = (AtomicUsize::new(kills), AtomicBool::default());
+    let round = Round { arena, seed, left, kills: count(), inside: count(), zombies: count(), is_over };
+    let round = Arc::new(round);
+    let mut seats = JoinSet::new();
+    for number in 0..SEATS {
+        seats.spawn(seat(Arc::clone(&round), number));
+    }
+    let over = Arc::clone(&round);
+    let feeding = tokio::spawn(feeder.feed(move || over.is_over.load(Ordering::SeqCst)));
+    let hurting = tokio::spawn(hurt(Arc::clone(&round)));
+    seats.join_all().await;
+    round.is_over.store(true, Ordering::SeqCst);
+    let (mut feeder, [terminations, crashes]) = (feeding.await.unwrap(), hurting.await.unwrap());
+
+    let mut findings = Findings::default();
+    finish(&round.arena, &feeder, &mut findings).await;
+    judge(&store, &destination, &feeder, &round.arena, false, &mut findings).await;
+    std::fs::write(round.arena.own.directory.join("mended"), "").unwrap();
+    for rows in [&store, &destination] {
+        rows.unpark_all().await;
+    }
+    feeder.more().await;
+    finish(&round.arena, &feeder, &mut findings).await;
+    let units = judge(&store, &destination, &feeder, &round.arena, true, &mut findings).await;
+
+    let lost = |place: &String| place.rsplit('.').next() == Some("reply");
+    let replies = round.arena.struck().into_iter().filter(lost).count();
+    let cuts = round.arena.hurt.as_ref().map_or(0, |hurt| hurt.proxy.cuts());
+    Report {
+        kind,
+        seed,
+        kills: round.kills.load(Ordering::SeqCst),
+        inside: round.inside.load(Ordering::SeqCst),
+        zombies: round.zombies.load(Ordering::SeqCst),
+        terminations,
+        crashes,
+        replies: replies + cuts,
+        units,
+        findings,
+        seconds: begun.elapsed().as_secs(),
+    }
+}
+
+/// One process after another, each until it is killed.
+async fn seat(round: Arc<Round>, number: u64) {
+    let mut random = SeededRandom::of_member(round.seed, number);
+    let guarded = round.arena.own.directory.join(format!("guarded-{number}"));
+    let take = |left: usize| left.checked_sub(1);
+    while round.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok() {
+        let fault = Fault::draw(&mut random);
+        // A store that is down lets nobody in; the next process may meet it running.
+        while !round.is_killed_by(&fault, &guarded).await {
+            sleep(LOOK).await;
+        }
+    }
+}
+
+impl Round {
+    /// Starts a process and does this to it. False: it ended by itself.
+    async fn is_killed_by(&self, fault: &Fault, guarded: &PathBuf) -> bool {
+        let path = guarded.display().to_string();
+        std::fs::write(guarded, [0]).unwrap();
+        let variables = [("FAILPOINTS", fault.failpoints()), ("REFRAIN_GUARDED", path.as_str())];
+        let mut process = self.arena.start("work", &variables);
+        let begun = timeout(PATIENCE, process.line_with("begun")).await;
+        if matches!(begun, Ok(Some(_))) {
+            match fault {
+                Fault::Kill { after } | Fault::Lose { after, .. } => sleep(*after).await,
+                Fault::KillAt { .. } => drop(timeout(PATIENCE, process.line_with(NO_LINE)).await),
+                Fault::Stop { after, length } => {
+                    sleep(*after).await;
+                    self.stop(&process, *length, guarded).await;
+                    sleep(*after * 2).await;
+                }
+            }
+        }
+        process.signal(Signal::KILL);
+        let is_killed = process.wait().await.signal() == Some(Signal::KILL.as_raw());
+        if is_killed {
+            let kills = self.kills.fetch_add(1, Ordering::SeqCst) + 1;
+            if kills.is_multiple_of(TOLD_EVERY) {
+                eprintln!("{}: {kills} kills", self.arena.kind);
+            }
+            if is_inside(guarded) {
+                self.inside.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        is_killed
+    }
+
+    /// Stops a process past its lease, and lets it go on. One that holds a SQLite file is ended by whoever takes over; so
+    /// the others are made to look as if they were on another machine, where nobody can end them.
+    async fn stop(&self, process: &ChildProcess, length: Duration, guarded: &Path) {
+        process.signal(Signal::STOP);
+        if self.arena.kind == Kind::Sqlite && !is_inside(guarded) {
+            let elsewhere = format!(
+                "update refrain_workers set process = 'elsewhere/1/1/1' where process like '%/{}/%'",
+                process.id()
+            );
+            let _ = self.arena.store().await.execute(&elsewhere).await;
+        }
+        sleep(length).await;
+        process.signal(Signal::CONT);
+        self.zombies.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether a process was inside of a guarded section when it was last heard of.
+fn is_inside(guarded: &Path) -> bool {
+    std::fs::read(guarded).unwrap().first().is_some_and(|open| *open > 0)
+}
+
+/// Hurts the server and the network before it, every few kills. Gives how many connections were ended, and how often the
+/// server crashed.
+async fn hurt(round: Arc<Round>) -> [usize; 2] {
+    let Some(Hurt { server, proxy, databases }) = &round.arena.hurt else { return [0, 0] };
+    let mut random = SeededRandom::of_member(round.seed, SEATS);
+    let (mut terminations, mut crashes, mut next) = (0, 0, 0);
+    while !round.is_over.load(Ordering::SeqCst) {
+        sleep(LOOK).await;
+        if round.kills.load(Ordering::SeqCst) < next {
+            continue;
+        }
+        next += usize::try_from(1 + random.next_u64() % 6).unwrap();
+        match random.next_u64() % 20 {
+            0..11 => proxy.cut_after_forwarding(b"COMMIT"),
+            11..17 => {
+                let server = server.lock().await;
+                for database in databases {
+                    terminations += server.terminate_backends(database).await;
+                }
+            }
+            _ => {
+                server.lock().await.restart().await;
+                crashes += 1;
+            }
+        }
+    }
+    proxy.cut_no_more();
+    [terminations, crashes]
+}
+
+/// Faults have stopped: whatever is open is done. The last wishes are relayed when everybody leaves, and are done by
+/// whoever comes then.
+async fn finish(arena: &Arena, feeder: &Feeder, findings: &mut Findings) {
+    for _ in 0..LAST_MAX {
+        let mut last: Vec<ChildProcess> = (0..LAST).map(|_| arena.start("finish", &[])).collect();
+        for process in &mut last {
+            let output = process.finish().await;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                findings.wrong.push(format!("whoever was to finish ended with {}: {said}", output.status));
+            }
+        }
+        if feeder.is_idle().await {
+            return;
+        }
+    }
+}
+
+impl Rows {
+    /// Gives every unit that is parked its tries again.
+    async fn unpark_all(&self) {
+        let parked = self
+            .rows::<2>(
+                "select ledgers.job || ' ' || units.key from refrain_units as units
+                 join refrain_ledgers as ledgers on ledgers.id = units.ledger where units.status = 'parked'",
+            )
+            .await;
+        for [job, key] in parked {
+            assert_eq!(self.unpark(&job, &key).await, 1, "{job} {key}");
+        }
+    }
+}

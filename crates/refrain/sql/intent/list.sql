@@ -1,0 +1,9 @@
+-- Intents of a project that are there, with the runs that wrote them. A payload that is too long is not brought along.
+-- $1 project, $2 the last one of the page before, $3 limit, $4 the longest payload; by intents_project
+select intents.id, intents.kind, intents.name, intents.key, intents.version, intents.store,
+    cast(octet_length(intents.payload) as bigint) as bytes,
+    case when octet_length(intents.payload) <= $4 then intents.payload end as payload, fences.job, fences.run
+from refrain_intents as intents left join refrain_fences as fences on fences.id = intents.fence
+where intents.project = $1 and intents.id > $2
+order by intents.id
+limit $3

@@ -1,0 +1,68 @@
+//! Where ledgers are in a database: found or made once, and remembered, so that a thousand runs that begin together do not
+//! all make the same one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use refrain_core::{JobName, ProjectName, Scope};
+use tokio::sync::OnceCell;
+
+use super::{LedgerError, Result, catalog};
+use crate::database::statement::{Bound, Statement};
+use crate::database::{Database, DatabaseError, place, retried};
+
+/// How many are remembered.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// What tells ledgers apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Book {
+    pub(crate) project: ProjectName,
+    pub(crate) job: JobName,
+    pub(crate) scope: Scope,
+    /// The start of the window it is for; empty if it is for ever.
+    pub(crate) window: String,
+}
+
+/// The ledgers of one database that this process knows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledgers(Arc<Mutex<HashMap<Book, Arc<OnceCell<i64>>>>>);
+
+impl Ledgers {
+    /// Where a ledger is; made, if it is new.
+    pub(crate) async fn find(&self, database: &Database, book: Book) -> Result<i64> {
+        let cell = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= REMEMBERED_MAX {
+                known.clear();
+            }
+            Arc::clone(known.entry(book.clone()).or_default())
+        };
+        cell.get_or_try_init(|| open(database, &book)).await.copied()
+    }
+}
+
+impl Book {
+    fn bind(&self, statement: &'static Statement) -> Bound<'_> {
+        let named = statement.bind(self.project.as_str()).bind(self.job.as_str());
+        named.bind(self.scope.as_str()).bind(self.window.as_str())
+    }
+}
+
+async fn open(database: &Database, book: &Book) -> Result<i64> {
+    let mut transaction = database.read().await?;
+    let found: Option<(i64,)> = transaction.fetch_optional(book.bind(&catalog::LEDGER_FIND)).await?;
+    drop(transaction);
+    if let Some((id,)) = found {
+        return Ok(id);
+    }
+    let opened: Option<(i64,)> = retried(|| async {
+        let mut transaction = database.write().await?;
+        transaction.execute(book.bind(&catalog::LEDGER_OPEN)).await?;
+        let found = transaction.fetch_optional(book.bind(&catalog::LEDGER_FIND)).await?;
+        transaction.commit(place!("ledger-open")).await?;
+        Ok::<_, DatabaseError>(found)
+    })
+    .await?;
+    opened.map(|(id,)| id).ok_or(LedgerError::Contended)
+}
