@@ -3,9 +3,7 @@
 use refrain::core::state::OnChange;
 use refrain::{Per, key};
 
-use crate::shop::{
-    Invoice, Source, counts, dedupes, invoice, invoices, key_of, ran, sync, traced, work, write_all,
-};
+use crate::shop::{Invoice, Source, counts, dedupes, invoice, invoices, ran, sync, traced, work, write_all};
 use crate::support::work::{open, shown};
 
 /// An invoice as it was at a time.
