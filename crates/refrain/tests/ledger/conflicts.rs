@@ -93,10 +93,13 @@ both_shops! {
             } else {
                 "update refrain.units set version = 2, fingerprint = 12"
             };
-            batch.settle(Err::<(), _>(After::this(&pool, newer))).await
+            batch.settle(Err::<(), _>(After::this(&pool, newer))).await?;
+            batches.next().await.map(|_| ())
         });
         let older = open(&shop.store, [failing]).await;
-        ran(&older, "sync#tuesday").await;
+        assert_eq!(ran(&older, "sync#tuesday").await, "tuesday due 2");
+        let said = older.attempts(&shown(&older, "sync#tuesday").await).await.unwrap()[0].message.clone().unwrap();
+        assert!(said.contains("this worker has version 1"), "{said}");
         let record = traced(&shop, key!("invoice", 1).unwrap()).await;
         assert_eq!((record.status, record.version, record.run.as_deref()), (UnitStatus::Applied, 2, Some("monday")));
     }

@@ -2,7 +2,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use refrain::core::random::{Random, SeededRandom};
@@ -85,26 +85,25 @@ impl Reader {
         Ok(Fetched { units, next })
     }
 
-    /// Reads until there will be no more.
-    fn job(self, shop: &Shop<Postgres>, name: &str, is_over: &Arc<AtomicBool>) -> Definition {
-        let is_over = is_over.clone();
+    /// Reads until there will be no more: until the last writer, whose number is told when it is known, has gone by. Others
+    /// on the same server keep the horizon back too.
+    fn job(self, shop: &Shop<Postgres>, name: &str, last: &Arc<AtomicI64>) -> Definition {
+        let last = last.clone();
         work(shop, name, move |run, pool| {
-            let is_over = is_over.clone();
+            let last = last.clone();
             async move {
                 let units = run.fence(&pool).await?.units(Per::Ever, |event: &Event| key!("event", event.id));
                 loop {
-                    let was_over = is_over.load(Ordering::SeqCst);
+                    let is_over = run.horizon(&pool).await?.below() > last.load(Ordering::SeqCst);
                     let mut pages = units.cursor("events").await?;
-                    let mut read = 0;
                     while let Some(page) = pages.next(|at| self.read(&run, &pool, at)).await? {
-                        read += page.units().len();
                         let mut batches = page.apply();
                         while let Some(batch) = batches.next().await? {
                             batch.settle(Ok::<_, LedgerError>(())).await?;
                         }
                         page.done().await?;
                     }
-                    if was_over && read == 0 {
+                    if is_over {
                         return Ok(());
                     }
                 }
@@ -119,16 +118,16 @@ async fn missed(seed: u64) -> [i64; 2] {
     shop.pool.execute(TABLE).await.unwrap();
     let options = (*shop.pool.connect_options()).clone();
     let writers = PgPoolOptions::new().max_connections(64).connect_with(options).await.unwrap();
-    let is_over = Arc::new(AtomicBool::new(false));
-    let jobs =
-        [Reader::ByHorizon.job(&shop, "by-horizon", &is_over), Reader::ById.job(&shop, "by-id", &is_over)];
+    let last = Arc::new(AtomicI64::new(i64::MAX));
+    let jobs = [Reader::ByHorizon.job(&shop, "by-horizon", &last), Reader::ById.job(&shop, "by-id", &last)];
     let refrain = open(&shop.store, jobs).await;
     let readers = ["by-horizon#all", "by-id#all"].map(|run| {
         let refrain = refrain.clone();
         tokio::spawn(async move { ran(&refrain, run).await })
     });
     write_events(&writers, seed).await;
-    is_over.store(true, Ordering::SeqCst);
+    let highest = "select cast(max(cast(cast(changed_in as text) as bigint)) as bigint) from events";
+    last.store(shop.numbers(highest).await[0], Ordering::SeqCst);
     for reader in readers {
         assert_eq!(reader.await.unwrap(), "all done 1");
     }
