@@ -32,7 +32,11 @@ impl InvoiceSync {
     /// from the last invoice and not counted, so that an invoice that comes in between shifts nothing.
     async fn page(&self, after: Option<String>) -> Result<Fetched<Invoice>, JobError> {
         let place = |invoice: &Invoice| format!("{:020} {:020}", invoice.updated, invoice.id);
-        let lines = std::fs::read_to_string(&self.source)?;
+        let lines = tokio::task::spawn_blocking({
+            let source = self.source.clone();
+            move || std::fs::read_to_string(source)
+        });
+        let lines = lines.await??;
         let invoices: Result<Vec<Invoice>, _> = lines.lines().map(serde_json::from_str).collect();
         let mut units = invoices?;
         units.retain(|invoice| after.as_ref().is_none_or(|after| place(invoice) > *after));

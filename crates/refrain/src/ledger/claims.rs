@@ -283,8 +283,8 @@ async fn raise_many(
             .integers(fences.iter().map(|(_, attempt)| i64::from(**attempt)))
     };
     let all: Vec<_> = highest.iter().collect();
-    let hold = catalog::FENCE_HOLD_MANY.bind(project.as_str()).bind(named(&all));
-    let held: Vec<(String, String, Option<i64>)> = transaction.fetch_all(hold).await?;
+    let holding = catalog::FENCE_HOLD_MANY.bind(project.as_str()).bind(named(&all));
+    let held: Vec<(String, String, Option<i64>)> = transaction.fetch_all(holding).await?;
     let mut fences: HashMap<(String, String), i64> =
         held.into_iter().filter_map(|(job, run, id)| Some(((job, run), id?))).collect();
     let lower: Vec<_> = highest.iter().filter(|(name, _)| !fences.contains_key(name)).collect();

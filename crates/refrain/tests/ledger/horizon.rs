@@ -224,7 +224,7 @@ async fn f44_the_horizon_is_read_behind_a_pooler_too() {
         asking.spawn(async move {
             for _ in 0..100 {
                 let mut transaction = pool.begin().await.unwrap();
-                let query = sqlx::query("select pg_sleep(0.001)").persistent(false);
+                let query = sqlx::query("select count(*) from generate_series(1, 20000)").persistent(false);
                 query.execute(&mut *transaction).await.unwrap();
                 transaction.commit().await.unwrap();
             }
