@@ -55,7 +55,10 @@ macro_rules! shop {
             fn open($url: &str) -> Answer<'_, Pool<Self>> {
                 Box::pin(async move {
                     let pool = $pool.await?;
-                    sqlx::query(TABLE).execute(&pool).await?;
+                    // Of two who make it at once, one may hear that it is there.
+                    if sqlx::query(TABLE).execute(&pool).await.is_err() {
+                        sqlx::query(TABLE).execute(&pool).await?;
+                    }
                     Ok(pool)
                 })
             }

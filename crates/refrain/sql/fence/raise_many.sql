@@ -1,5 +1,4 @@
--- Raises the fences of runs to the numbers of their attempts, never lowers one, and holds them all until the transaction
--- ends: a row that is not changed is locked just the same.
+-- Raises the fences of runs to the numbers of their attempts, and never lowers one. What does not come back is higher.
 -- $1 project, $2… rows; by fences_are_unique
 insert into refrain_fences (project, job, run, attempt)
 select $1, r.job, r.run, r.attempt from rows(2: job text, run text, attempt integer) as r
@@ -7,3 +6,4 @@ where true
 order by r.job, r.run
 on conflict (project, job, run) do update set attempt = excluded.attempt
 where refrain_fences.attempt < excluded.attempt
+returning job, run, id

@@ -276,30 +276,28 @@ async fn raise_many(
     if highest.is_empty() {
         return Ok(Fences::new());
     }
-    let named = || {
+    let named = |fences: &[(&(String, String), &i32)]| {
         Rows::default()
-            .texts(highest.keys().map(|(job, _)| job.clone()))
-            .texts(highest.keys().map(|(_, run)| run.clone()))
+            .texts(fences.iter().map(|((job, _), _)| job.clone()))
+            .texts(fences.iter().map(|((_, run), _)| run.clone()))
+            .integers(fences.iter().map(|(_, attempt)| i64::from(**attempt)))
     };
-    let find = || catalog::FENCE_FIND_MANY.bind(project.as_str()).bind(named());
-    let mut found = fences(transaction.fetch_all(find()).await?);
-    // Whoever is as high as it should be is held by the look alone, together with batches of the same attempt.
-    let is_lower =
-        |name: &(String, String), attempt: i32| found.get(name).is_none_or(|(_, height)| *height < attempt);
-    let lower: Vec<_> = highest.iter().filter(|(name, attempt)| is_lower(name, **attempt)).collect();
+    let all: Vec<_> = highest.iter().collect();
+    let hold = catalog::FENCE_HOLD_MANY.bind(project.as_str()).bind(named(&all));
+    let held: Vec<(String, String, Option<i64>)> = transaction.fetch_all(hold).await?;
+    let mut fences: HashMap<(String, String), i64> =
+        held.into_iter().filter_map(|(job, run, id)| Some(((job, run), id?))).collect();
+    let lower: Vec<_> = highest.iter().filter(|(name, _)| !fences.contains_key(name)).collect();
     if !lower.is_empty() {
-        let heights = Rows::default()
-            .texts(lower.iter().map(|((job, _), _)| job.clone()))
-            .texts(lower.iter().map(|((_, run), _)| run.clone()))
-            .integers(lower.iter().map(|(_, attempt)| i64::from(**attempt)));
-        transaction.execute(catalog::FENCE_RAISE_MANY.bind(project.as_str()).bind(heights)).await?;
-        found = fences(transaction.fetch_all(find()).await?);
+        let raise = catalog::FENCE_RAISE_MANY.bind(project.as_str()).bind(named(&lower));
+        let raised: Vec<(String, String, i64)> = transaction.fetch_all(raise).await?;
+        fences.extend(raised.into_iter().map(|(job, run, id)| ((job, run), id)));
     }
-    Ok(found)
-}
-
-fn fences(found: Vec<(i64, String, String, i32)>) -> Fences {
-    found.into_iter().map(|(id, job, run, attempt)| ((job, run), (id, attempt))).collect()
+    let numbered = fences.into_iter().filter_map(|(name, id)| {
+        let attempt = highest.get(&name).copied()?;
+        Some((name, (id, attempt)))
+    });
+    Ok(numbered.collect())
 }
 
 /// Claims keys that nobody has. Gives when each was recorded.
