@@ -120,7 +120,7 @@ both_shops! {
         let mut told = seen.all();
         told.sort();
         let mut expected: Vec<String> = (0..12).map(|number| format!("{number:02} 1 done")).collect();
-        expected[7] = "07 1 fenced".to_owned();
+        expected[7] = String::from("07 1 fenced");
         expected.insert(8, "07 2 done".to_owned());
         assert_eq!(told, expected);
     }

@@ -30,7 +30,7 @@ fn paging<DB: Backend>(shop: &Shop<DB>, source: &Source, seen: &Seen, stumbles: 
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut pages = units.cursor("billing").await?;
             while let Some(page) =
-                pages.next(|at| ready(Ok::<_, LedgerError>(seen_at(&seen, &source, at)))).await?
+                pages.next(|at| ready(Ok::<_, LedgerError>(seen_at(&seen, &source, at.as_deref())))).await?
             {
                 write_all(page.apply()).await?;
                 let first = page.units()[0].id;
@@ -55,9 +55,9 @@ enum Stumble {
     After(i64),
 }
 
-fn seen_at(seen: &Seen, source: &Source, at: Option<String>) -> Fetched<Invoice> {
-    seen.push(at.clone().unwrap_or_default());
-    read(source, at.as_deref())
+fn seen_at(seen: &Seen, source: &Source, at: Option<&str>) -> Fetched<Invoice> {
+    seen.push(at.unwrap_or_default());
+    read(source, at)
 }
 
 async fn position<DB: Backend>(shop: &Shop<DB>) -> Vec<String> {

@@ -88,8 +88,8 @@ both_shops! {
         assert_eq!(shop.numbers("select count(*) from invoices where writes = 1").await, [units]);
         assert_eq!(shop.numbers("select count(*) from invoices").await, [units]);
         assert_eq!(shop.standing("applied").await, units);
-        let processed = "select cast(sum(processed) as bigint) from refrain_counts";
-        assert_eq!(shop.store.store_numbers(processed).await, [units], "each is counted by the one that wrote it");
+        let counted = "select cast(sum(processed) as bigint) from refrain_counts";
+        assert_eq!(shop.store.store_numbers(counted).await, [units], "each is counted by the one that wrote it");
         is_sound(&refrain).await;
     }
 }

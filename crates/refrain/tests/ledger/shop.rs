@@ -55,7 +55,7 @@ pub(crate) trait Backend: refrain::Backend {
         number: i64,
     ) -> Answer<'a, u64>;
     /// More connections to the same database, for many who come at once.
-    fn crowd<'a>(pool: &'a Pool<Self>) -> Answer<'a, Pool<Self>>;
+    fn crowd(pool: &Pool<Self>) -> Answer<'_, Pool<Self>>;
     /// Does this on a connection of its own, while the caller stands still.
     fn meanwhile(pool: &Pool<Self>, statement: &'static str);
 }
@@ -92,7 +92,7 @@ macro_rules! shops {
                 })
             }
 
-            fn crowd<'a>(pool: &'a Pool<Self>) -> Answer<'a, Pool<Self>> {
+            fn crowd(pool: &Pool<Self>) -> Answer<'_, Pool<Self>> {
                 Box::pin(async {
                     let options = (*pool.connect_options()).clone();
                     PoolOptions::new().max_connections(16).connect_with(options).await

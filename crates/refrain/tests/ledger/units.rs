@@ -78,8 +78,8 @@ both_shops! {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             write_all(units.apply(&invoices(2)).await?).await
         });
-        let scopes = |_| async { Ok(["acme", "umbrella"].map(|name| Scope::parse(name).unwrap()).to_vec()) };
-        let scoped = scoped.timetable(daily()).catch_up(CatchUp::All).scopes(scopes);
+        let found = |_| async { Ok(["acme", "umbrella"].map(|name| Scope::parse(name).unwrap()).to_vec()) };
+        let scoped = scoped.timetable(daily()).catch_up(CatchUp::All).scopes(found);
         let other = sync(&shop, &Source::of(invoices(2)), Per::Ever, |units| units).named("other").unwrap();
         let refrain = open(&shop.store, [scoped, other]).await;
         ran(&refrain, "sync@2020-06-01").await;
