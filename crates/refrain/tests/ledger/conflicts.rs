@@ -210,12 +210,15 @@ async fn f47_a_batch_that_the_server_could_not_serialize_is_done_again() {
     assert_eq!((shop.writes().await, counts(&refrain, "sync#monday").await), (vec![1; 3], [3, 0, 0, 0]));
 }
 
+/// Only the total counts, and what was updated later is newer.
+fn rules(units: refrain::Units<sqlx::Postgres, Invoice>) -> refrain::Units<sqlx::Postgres, Invoice> {
+    units.order(|one| one.updated).fields(["total"])
+}
+
 /// Between the look at what is recorded and the write, content went and came back: it is not what was looked at.
 #[tokio::test]
 async fn content_that_came_back_while_a_batch_was_judged_is_newer_than_the_batch() {
     let shop = Shop::on_a_server().await;
-    let rules =
-        |units: refrain::Units<sqlx::Postgres, Invoice>| units.order(|one| one.updated).fields(["total"]);
     let at = |updated, total| vec![Invoice { updated, ..invoice(1, total) }];
     let source = Source::of(at(5, 10));
     let job = |source: &Source| sync(&shop, source, Per::Ever, rules);

@@ -242,8 +242,8 @@ both_shops! {
             let counted: u64 = counts(&refrain, &run).await.iter().sum();
             assert_eq!(counted, u64::try_from(60 + kept).unwrap(), "round {round}: {:?}", dedupes(&refrain, &run).await);
         }
-        let rows = i64::try_from(shop.writes().await.len()).unwrap();
-        assert_eq!(rows, shop.standing("applied").await + overwritten(&shop).await);
+        let written = i64::try_from(shop.writes().await.len()).unwrap();
+        assert_eq!(written, shop.standing("applied").await + overwritten(&shop).await);
     }
 
     async fn m24_an_attempt_that_was_stopped_is_counted_apart_from_the_one_that_goes_on(shop) {

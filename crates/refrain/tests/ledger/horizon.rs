@@ -34,16 +34,17 @@ const TABLE: &str = "create table events (
     );
     create index on events (changed_in, id)";
 
-/// Every writer inserts one row after another, and commits each of them when it has waited for a moment.
+/// Every writer inserts one row after another, and before it commits each of them it has something else to do, now more
+/// and now less.
 async fn write_events(pool: &PgPool, seed: u64) {
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
         let (pool, mut random) = (pool.clone(), SeededRandom::new(seed * WRITERS + writer));
         writers.spawn(async move {
             for _ in 0..EVENTS {
-                let wait = random.next_u64() % 40;
+                let rows = random.next_u64() % 40_000;
                 let write = format!(
-                    "begin; insert into events (writer) values ({writer}); select pg_sleep(0.{wait:03}); commit"
+                    "begin; insert into events (writer) values ({writer}); select count(*) from generate_series(1, {rows}); commit"
                 );
                 pool.execute(AssertSqlSafe(write)).await.unwrap();
             }
