@@ -236,3 +236,15 @@ async fn f44_the_horizon_is_read_behind_a_pooler_too() {
     assert_eq!((horizons.len(), asking.join_all().await.len()), (300, 4));
     pool.close().await;
 }
+
+/// What the guide tells people to do with their table works.
+#[tokio::test]
+async fn the_statements_of_the_guide_make_a_table_ready() {
+    let shop = Shop::on_a_server().await;
+    let guide = include_str!("../../../../docs/LEDGER.md");
+    let (_, after) = guide.split_once("```sql\n").unwrap();
+    let (statements, _) = after.split_once("```").unwrap();
+    shop.pool.execute(AssertSqlSafe(statements)).await.unwrap();
+    shop.execute("insert into invoices (id, total, writes) values (1, 10, 1)").await;
+    assert_eq!(shop.numbers("select id from invoices where changed_in <= pg_current_xact_id()").await, [1]);
+}
