@@ -51,7 +51,8 @@ async fn a_second_signal_gives_back_what_is_under_way() {
     let ended = serve.finish().await;
     let told = String::from_utf8(ended.stdout).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{told}");
-    assert!(told.contains("1 to be tried again"), "{told}");
+    // On a slow machine the window that was just opened is under way too.
+    assert!(told.contains(" to be tried again") && !told.contains("0 to be tried again"), "{told}");
     desk.refrain("fsck").succeeds(&["0 findings"]);
     let_it_end(&desk);
     desk.refrain("tick").succeeds(&["0 failed"]);
