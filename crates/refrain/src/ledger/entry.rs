@@ -24,8 +24,10 @@ pub(super) async fn find(
     ledger: i64,
     arrivals: &[&Arrival],
 ) -> Answer<Vec<Entry>> {
-    let rows = Rows::default().texts(arrivals.iter().map(|arrival| arrival.key.to_string()));
-    transaction.fetch_all(catalog::UNIT_FIND.bind(ledger).bind(rows)).await
+    let rows = Rows::default()
+        .integers(arrivals.iter().map(|_| ledger))
+        .texts(arrivals.iter().map(|arrival| arrival.key.to_string()));
+    transaction.fetch_all(catalog::UNIT_FIND.bind(rows)).await
 }
 
 /// Records units as applied of which nothing is recorded. Gives how many that was true for.
@@ -75,6 +77,7 @@ async fn update(
     present: &[(&Arrival, &Entry)],
 ) -> Answer<u64> {
     let rows = Rows::default()
+        .integers(present.iter().map(|_| ledger))
         .texts(present.iter().map(|(arrival, _)| arrival.key.to_string()))
         .integers(present.iter().map(|(arrival, _)| arrival.fingerprint))
         .integers(present.iter().map(|(arrival, _)| arrival.ordinal))
@@ -83,7 +86,7 @@ async fn update(
         .integers(present.iter().map(|(_, entry)| entry.ordinal))
         .texts(present.iter().map(|(_, entry)| entry.status.clone()))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)));
-    let update = catalog::UNIT_UPDATE.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
+    let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
     transaction.execute(update.bind(judge.attempt).bind(rows)).await
 }
 
@@ -155,10 +158,11 @@ pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]
             Err(error) => return Ok(Err(error)),
         };
         let rows = Rows::default()
+            .integers(later.iter().map(|_| ledger))
             .texts(later.iter().map(|arrival| arrival.key.to_string()))
             .integers(later.iter().map(|arrival| arrival.fingerprint))
             .integers(later.iter().map(|arrival| arrival.ordinal));
-        transaction.execute(catalog::UNIT_RAISE_ORDER.bind(ledger).bind(rows)).await?;
+        transaction.execute(catalog::UNIT_RAISE_ORDER.bind(rows)).await?;
         transaction.commit(place!("unit-apply")).await?;
         Ok(Ok(()))
     });
