@@ -6,11 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use refrain::{Ask, Per, Refrain};
+use tokio::time::timeout;
 
 use crate::fences::PATIENT;
 use crate::shop::{Backend, Shop, Source, invoices, ran, sync};
 use crate::support::children::ChildProcess;
-use crate::support::eventually::eventually;
 use crate::support::work::{is_sound, open_with};
 
 const CHILD: &str = "many::a_process_applies_what_its_source_shows";
@@ -75,12 +75,9 @@ both_shops! {
                 ChildProcess::spawn(child.env("MANY_UNITS", units.to_string()))
             })
             .collect();
-        let ended = "select count(*) from refrain_runs where outcome = 'done'";
-        eventually("all runs are done", PATIENCE, async || {
-            shop.store.store_numbers(ended).await == [i64::try_from(processes).unwrap()]
-        })
-        .await;
         for child in &mut children {
+            let last = timeout(PATIENCE, child.line_with("test result")).await;
+            assert!(last.is_ok(), "within {PATIENCE:?} there was no end");
             let output = child.finish().await;
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{}: {said}", output.status);
