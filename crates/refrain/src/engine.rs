@@ -19,7 +19,6 @@ mod under_way;
 mod watcher;
 pub(crate) mod worker;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_core::ProjectName;
@@ -35,7 +34,7 @@ use settings::Settings;
 use watcher::Watcher;
 use worker::Worker;
 
-use crate::job::Registry;
+use crate::job::Jobs;
 use crate::ledger::LedgerError;
 use crate::ledger::destination::Destinations;
 use crate::store::{Result, Store, StoreError};
@@ -51,7 +50,7 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 pub(crate) struct Engine {
     pub(crate) store: Store,
     pub(crate) project: ProjectName,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) jobs: Jobs,
     pub(crate) settings: Settings,
     pub(crate) wake: Wake,
     pub(crate) hints: Hints,
@@ -68,8 +67,8 @@ impl Engine {
     }
 
     pub(crate) fn rescuer(&self) -> Rescuer {
-        let registry = Arc::clone(&self.registry);
-        Rescuer::new(self.store.clone(), registry, self.settings.beat(), self.wake.clone())
+        let jobs = self.jobs.clone();
+        Rescuer::new(self.store.clone(), jobs, self.settings.beat(), self.wake.clone())
     }
 
     fn watcher(&self) -> Watcher {

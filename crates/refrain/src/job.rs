@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use refrain_core::{CatchUp, JobName, ParseError, Retry, Scope, Timetable, Window};
@@ -250,7 +250,34 @@ impl fmt::Debug for Definition {
     }
 }
 
-/// The jobs that this process knows, by name and by number.
+/// The jobs that an engine knows. They may be replaced while it serves: whoever asks gets those of this moment, and an
+/// attempt that is under way keeps the definition it began with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Jobs(Arc<RwLock<Arc<Registry>>>);
+
+impl Jobs {
+    pub(crate) fn of(registry: Registry) -> Jobs {
+        Jobs(Arc::new(RwLock::new(Arc::new(registry))))
+    }
+
+    pub(crate) fn now(&self) -> Arc<Registry> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn replace(&self, registry: Registry) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
+    }
+
+    pub(crate) fn get(&self, number: JobNumber) -> Option<Arc<Definition>> {
+        self.now().get(number).cloned()
+    }
+
+    pub(crate) fn find(&self, name: &JobName) -> Option<(JobNumber, Arc<Definition>)> {
+        self.now().find(name).map(|(number, definition)| (number, Arc::clone(definition)))
+    }
+}
+
+/// The jobs that are known at one moment, by name and by number.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     by_number: HashMap<JobNumber, Arc<Definition>>,

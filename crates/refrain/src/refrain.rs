@@ -31,7 +31,7 @@ use crate::engine::bell::{Bell, Hints};
 use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
-use crate::job::{Definition, Registry};
+use crate::job::{Definition, Jobs};
 use crate::ledger::destination::{Destinations, attach};
 use crate::ledger::{Backend, LedgerError};
 use crate::store::fsck::{self, Finding};
@@ -125,7 +125,7 @@ impl Refrain {
 
     /// The names of the jobs that this process knows.
     pub fn jobs(&self) -> Vec<JobName> {
-        let mut names: Vec<JobName> = self.engine.registry.names().cloned().collect();
+        let mut names: Vec<JobName> = self.engine.jobs.now().names().cloned().collect();
         names.sort();
         names
     }
@@ -141,9 +141,9 @@ impl Refrain {
         self.engine.store.database.close().await;
     }
 
-    fn job(&self, name: &str) -> Result<(JobNumber, &Arc<Definition>), Error> {
+    fn job(&self, name: &str) -> Result<(JobNumber, Arc<Definition>), Error> {
         let name = JobName::parse(name)?;
-        self.engine.registry.find(&name).ok_or_else(|| Error::UnknownJob { name, known: self.jobs() })
+        self.engine.jobs.find(&name).ok_or_else(|| Error::UnknownJob { name, known: self.jobs() })
     }
 
     fn store(&self) -> &Store {
@@ -215,18 +215,17 @@ impl Opening {
         let reality = if self.simulated.is_some() { Reality::Simulated } else { Reality::Real };
         let store =
             Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
-        let mut registry = Registry::default();
         let now = match self.simulated {
             Some(now) => now,
             None => store.now().await?,
         };
-        Box::pin(jobs::register(&store, &mut registry, self.jobs, now)).await?;
+        let registry = Box::pin(jobs::register(&store, self.jobs, now)).await?;
         let destinations = Box::pin(attached(&store, &self.project, self.destinations)).await?;
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
             store: store.clone(),
             project: self.project,
-            registry: Arc::new(registry),
+            jobs: Jobs::of(registry),
             settings: self.settings,
             wake: wake.clone(),
             hints: hints.clone(),

@@ -5,7 +5,6 @@
 //! here, no JSON) is left where it is and said once; whatever is behind it goes on.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use refrain_core::{JobName, Key, ParseError, ProjectName, RunKey};
 
@@ -13,7 +12,7 @@ use super::Engine;
 use super::bell::Bell;
 use super::service::{Next, Service};
 use crate::failpoint;
-use crate::job::Registry;
+use crate::job::Jobs;
 use crate::ledger::LedgerError;
 use crate::ledger::destination::Destination;
 use crate::ledger::waiting::{PAGE, Waiting, forget, look};
@@ -33,7 +32,7 @@ type Result<T> = std::result::Result<T, LedgerError>;
 pub(crate) struct Relay {
     store: Store,
     project: ProjectName,
-    registry: Arc<Registry>,
+    jobs: Jobs,
     bell: Bell,
     sources: Vec<Source>,
 }
@@ -94,7 +93,7 @@ impl Relay {
         Relay {
             store: engine.store.clone(),
             project: engine.project.clone(),
-            registry: Arc::clone(&engine.registry),
+            jobs: engine.jobs.clone(),
             bell: Bell::new(engine.store.clone(), engine.wake.clone(), engine.hints.clone()),
             sources: sources.collect(),
         }
@@ -196,7 +195,7 @@ impl Relay {
                 payload: intent.payload.clone(),
             })),
             "run" => {
-                let (number, definition) = self.registry.find(&name).ok_or(Refusal::UnknownJob)?;
+                let (number, definition) = self.jobs.find(&name).ok_or(Refusal::UnknownJob)?;
                 if definition.timetable.is_some() {
                     return Err(Refusal::NoKeys);
                 }

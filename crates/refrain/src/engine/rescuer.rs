@@ -6,11 +6,10 @@
 //! the file locked for all.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::service::{Next, Service, Wake};
-use crate::job::Registry;
+use crate::job::Jobs;
 use crate::process::{Process, Standing};
 use crate::store::take_over::{TakenOver, take_over};
 use crate::store::workers::{Silent, is_heard_of, silent};
@@ -21,15 +20,15 @@ const WORKERS: i64 = 100;
 
 pub(crate) struct Rescuer {
     store: Store,
-    registry: Arc<Registry>,
+    jobs: Jobs,
     beat: Duration,
     seen: HashMap<i64, Instant>,
     workers: Wake,
 }
 
 impl Rescuer {
-    pub(crate) fn new(store: Store, registry: Arc<Registry>, beat: Duration, workers: Wake) -> Rescuer {
-        Rescuer { store, registry, beat, seen: HashMap::new(), workers }
+    pub(crate) fn new(store: Store, jobs: Jobs, beat: Duration, workers: Wake) -> Rescuer {
+        Rescuer { store, jobs, beat, seen: HashMap::new(), workers }
     }
 
     /// Takes over from everybody who is silent now, and returns.
@@ -47,7 +46,7 @@ impl Rescuer {
         if self.store.database.is_sqlite() && !self.end_holder(worker).await? {
             return Ok(None);
         }
-        take_over(&self.store, worker.id, &|job| self.registry.retry_of(job)).await
+        take_over(&self.store, worker.id, &|job| self.jobs.now().retry_of(job)).await
     }
 
     /// Whoever still runs under a lease that has expired must not go on. A process that is heard of under another

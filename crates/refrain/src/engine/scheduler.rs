@@ -4,7 +4,6 @@
 //! two of them open all the same exists once. The time is the database's, so that machines need not agree; one that
 //! jumps far ahead is not believed at once.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -12,7 +11,7 @@ use refrain_core::clock_watch::{ClockWatch, Reading};
 
 use super::Engine;
 use super::service::{Next, Service, Wake};
-use crate::job::Registry;
+use crate::job::Jobs;
 use crate::store::delayed::{next as next_delayed, wake};
 use crate::store::schedules::{Due, PAGE, due, next as next_due};
 use crate::store::tick::{Scheduled, Ticked, tick};
@@ -32,7 +31,7 @@ pub(crate) enum Now {
 
 pub(crate) struct Scheduler {
     store: Store,
-    registry: Arc<Registry>,
+    jobs: Jobs,
     now: Now,
     watch: Option<ClockWatch>,
     since: Instant,
@@ -47,7 +46,7 @@ impl Scheduler {
     pub(crate) fn new(engine: &Engine, now: Now) -> Scheduler {
         Scheduler {
             store: engine.store.clone(),
-            registry: Arc::clone(&engine.registry),
+            jobs: engine.jobs.clone(),
             now,
             watch: None,
             since: Instant::now(),
@@ -118,7 +117,7 @@ impl Scheduler {
 
     async fn schedule(&self, schedule: Due, now: Timestamp) -> Result<Ticked> {
         let mut total = Ticked::default();
-        let Some(definition) = self.registry.get(schedule.job) else { return Ok(total) };
+        let Some(definition) = self.jobs.get(schedule.job) else { return Ok(total) };
         let scheduled = Scheduled {
             job: schedule.job,
             catch_up: definition.catch_up,

@@ -20,7 +20,7 @@ use super::isolation::may_begin;
 use super::service::{Next, Stop, Wake};
 use super::settings::Settings;
 use super::under_way::UnderWay;
-use crate::job::{Definition, Registry};
+use crate::job::{Definition, Jobs};
 use crate::run::Surroundings;
 use crate::store::claim::{Claimed, Wish, claim, due, recover};
 use crate::store::finish::{End, Ending, Held};
@@ -38,7 +38,7 @@ const LAST_WORD: Duration = Duration::from_secs(10);
 pub(crate) struct Worker {
     store: Store,
     surroundings: Arc<Surroundings>,
-    registry: Arc<Registry>,
+    jobs: Jobs,
     settings: Settings,
     heartbeat: Heartbeat,
     batch: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
-        let Engine { store, project, registry, settings, wake, hints, destinations } = engine;
+        let Engine { store, project, jobs, settings, wake, hints, destinations } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
         let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
         let under_way = UnderWay::default();
@@ -69,7 +69,7 @@ impl Worker {
         Ok(Worker {
             store,
             surroundings,
-            registry,
+            jobs,
             settings,
             batch: 0,
             turn: 0,
@@ -127,8 +127,8 @@ impl Worker {
     fn in_turn(&mut self, lines: Vec<Line>) -> Vec<(Line, Arc<Definition>, usize)> {
         self.turn = self.turn.wrapping_add(1);
         let known = lines.into_iter().filter_map(|line| {
-            let definition = self.registry.get(line.job().ok()?)?;
-            Some((line.priority().ok()?, line, Arc::clone(definition)))
+            let definition = self.jobs.get(line.job().ok()?)?;
+            Some((line.priority().ok()?, line, definition))
         });
         let mut known: Vec<(Priority, Line, Arc<Definition>)> = known.collect();
         let mut shared = Vec::with_capacity(known.len());
@@ -171,7 +171,7 @@ impl Worker {
         let Some(wish) = self.unresolved else { return Ok(()) };
         let runs = recover(&self.store, wish).await?;
         self.unresolved = None;
-        if let Some(definition) = self.registry.get(wish.line.job()?).cloned() {
+        if let Some(definition) = self.jobs.get(wish.line.job()?) {
             self.begin(wish, &definition, runs).await?;
         }
         Ok(())
@@ -247,7 +247,7 @@ impl Worker {
 
     /// Does one run, here and now, if it may begin. False if somebody else has it.
     pub(crate) async fn one(&mut self, line: Line, run: i64) -> Result<bool> {
-        let Some(definition) = self.registry.get(line.job()?).cloned() else { return Ok(false) };
+        let Some(definition) = self.jobs.get(line.job()?) else { return Ok(false) };
         let wish = self.wish(line, &definition, 1, Some(run));
         let runs = self.claimed(wish).await?;
         self.leases.insert(wish.lease, runs.len());

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::Refrain;
 use crate::error::Error;
 use crate::job::{Definition, Registry};
 use crate::store::schedules;
@@ -13,12 +14,12 @@ use crate::store::{Store, jobs};
 
 pub(super) async fn register(
     store: &Store,
-    registry: &mut Registry,
     definitions: Vec<Definition>,
     now: Timestamp,
-) -> Result<(), Error> {
+) -> Result<Registry, Error> {
+    let mut registry = Registry::default();
     if definitions.is_empty() {
-        return Ok(());
+        return Ok(registry);
     }
     let numbers = jobs::all(store).await?;
     let timetables = schedules::in_force(store).await?;
@@ -39,5 +40,17 @@ pub(super) async fn register(
         }
         registry.insert(number, definition);
     }
-    Ok(())
+    Ok(registry)
+}
+
+impl Refrain {
+    /// Puts other jobs in place of those that this process knows, and their timetables in force, while it goes on serving.
+    /// An attempt that is under way ends as it began. If anything is refused, all stays as it was here.
+    pub async fn replace_jobs(&self, definitions: Vec<Definition>) -> Result<(), Error> {
+        let now = self.store().now().await?;
+        let registry = Box::pin(register(self.store(), definitions, now)).await?;
+        self.engine.jobs.replace(registry);
+        self.bell.ring();
+        Ok(())
+    }
 }

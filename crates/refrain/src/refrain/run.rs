@@ -205,7 +205,7 @@ impl Refrain {
     /// What a run's name means. A window that is not over is refused: run now, it would count as done without the rest.
     async fn wanted(&self, run: &str) -> Result<Wanted, Error> {
         let (number, window, key) = self.named(run).await?;
-        let Some(definition) = self.engine.registry.get(number).cloned() else {
+        let Some(definition) = self.engine.jobs.get(number) else {
             return Err(Error::NoRun(run.to_owned()));
         };
         if let Some(window) = window {
