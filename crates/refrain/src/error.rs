@@ -63,6 +63,19 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The copy cannot be written.
+    #[error("the backup {} cannot be written: {source}\n  name a file that does not exist, in a directory that does", .path.display())]
+    Backup {
+        /// Where it was to be.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A server is not copied by us.
+    #[error(
+        "a PostgreSQL store is backed up by the tools of its server\n  for example: pg_dump --schema=refrain --file=refrain.sql DATABASE"
+    )]
+    NoBackup,
     /// The run cannot do that where it stands.
     #[error(transparent)]
     Refused(#[from] refrain_core::state::Refusal),

@@ -39,8 +39,8 @@ pub use ledger::{
 };
 pub use payload::PAYLOAD_BYTES_MAX;
 pub use refrain::{
-    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord, Enqueued,
-    Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord,
+    Enqueued, Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -1,11 +1,14 @@
 //! The facade: everything that a program, a command or a page does with Refrain, one method each.
 
 mod alarms;
+mod backup;
 mod control;
 mod effects;
 mod enqueue;
 mod jobs;
+mod prune;
 mod record;
+mod recover;
 mod run;
 mod serve;
 mod tick;
@@ -21,6 +24,7 @@ pub use control::Cancelling;
 pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
+pub use recover::Adopted;
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
 pub use units::{AttemptUnits, UnitDedupes};

@@ -55,6 +55,7 @@ catalog! {
     JOB_LOCK = "sql/job/lock.sql",
     JOB_PAUSE = "sql/job/pause.sql",
     JOB_REGISTER = "sql/job/register.sql",
+    JOB_RENAME = "sql/job/rename.sql",
     JOB_RESUME = "sql/job/resume.sql",
     LANE_ENTER = "sql/lane/enter.sql",
     LANE_FIND = "sql/lane/find.sql",

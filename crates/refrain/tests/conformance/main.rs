@@ -48,6 +48,7 @@ mod lanes;
 mod opening;
 mod pausing;
 mod refusals;
+mod renaming;
 mod retries;
 mod scopes;
 mod upkeep;
