@@ -42,6 +42,9 @@ pub enum Error {
         /// When it ends.
         end: jiff::Timestamp,
     },
+    /// The job speaks to a database that is not named in the project.
+    #[error("`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]")]
+    NoDatabase(JobName),
     /// There is no such run.
     #[error("there is no run `{0}` yet")]
     NoRun(String),

@@ -11,7 +11,7 @@ use refrain_core::{CatchUp, JobName, ParseError, Retry, Scope, Timetable, Window
 
 use crate::run::Run;
 use crate::store::line::JobNumber;
-pub use crate::store::tick::WhileRunning;
+pub use refrain_core::WhileRunning;
 
 /// How long a run may take unless its job says otherwise.
 pub const TIMEOUT: Duration = Duration::from_hours(1);

@@ -97,24 +97,24 @@ const CONNECTIONS: u32 = 8;
 impl Refrain {
     /// Names a store: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`, and the project whose it is.
     pub fn at(address: &str, project: &str) -> Result<Opening, Error> {
-        Ok(Opening {
-            address: Address::parse(address)?,
-            project: ProjectName::parse(project)?,
+        Ok(Refrain::at_address(Address::parse(address)?, ProjectName::parse(project)?))
+    }
+
+    pub(crate) fn at_address(address: Address, project: ProjectName) -> Opening {
+        Opening {
+            address,
+            project,
             settings: Settings::default(),
             connections: CONNECTIONS,
             jobs: Vec::new(),
             destinations: Vec::new(),
             simulated: None,
-        })
+        }
     }
 
     /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
     pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
-        let database =
-            Box::pin(Database::open(&Address::parse(address)?, 1, Settings::default().idle())).await?;
-        let taken = Box::pin(migrate::migrate(&database)).await?;
-        database.close().await;
-        Ok(taken)
+        migrated(&Address::parse(address)?).await
     }
 
     /// What [`migrate`](Self::migrate) does on PostgreSQL, as a script.
@@ -203,6 +203,11 @@ impl Opening {
         Opening { simulated: Some(now), ..self }
     }
 
+    /// Makes the tables of the store, or brings them up to date, as [`Refrain::migrate`] does.
+    pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
+        migrated(&self.address).await
+    }
+
     /// The address for people, without the password.
     pub fn address(&self) -> String {
         self.address.to_string()
@@ -242,6 +247,13 @@ impl Opening {
             simulated: self.simulated,
         })
     }
+}
+
+async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
+    let database = Box::pin(Database::open(address, 1, Settings::default().idle())).await?;
+    let taken = Box::pin(migrate::migrate(&database)).await?;
+    database.close().await;
+    Ok(taken)
 }
 
 /// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.
