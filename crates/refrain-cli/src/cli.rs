@@ -1,26 +1,30 @@
-//! The command line: what can be typed, and what `--help` says of it.
+//! The command line: what can be typed, and what `--help` says of it. What a command takes stands with the command.
+
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use jiff::Timestamp;
+
+use crate::commands::{
+    backup, cancel, check, completions, enqueue, init, man, migrate, next, pause, prune, recover, run, serve, tick,
+};
 
 const EXAMPLES: &str = "\
 Examples:
-  refrain run noop#42                               do it, once
-  refrain run noop-hourly@2026-06-09T14:00          the window that begins then
-  refrain --store sqlite:trial.db fsck              another store
-  REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve
+  refrain init shop && cd shop                      a project with a first job
+  refrain run hello                                 its latest window, once
+  refrain run export@2026-06-09 --again             one more attempt of the same run
+  refrain serve                                     open windows when they are due, and run them
 
-Two jobs are built in, and do nothing: `noop`, whose runs are keys, and `noop-hourly`, whose runs are the hours of UTC.
+Exit codes: 0 done, also when it was done before; 1 failed or partial; 2 wrong usage, or a file, a right or an address is
+wrong; 4 somebody must decide; 75 the store is busy, full or cannot be reached: the same command may work later; 124 it
+took too long; 130 interrupted.";
 
-Exit codes: 0 done, also when it was done before; 1 failed; 2 wrong usage, or a file, a right or an address is wrong;
-75 the store is busy, full or cannot be reached: the same command may work later; 130 interrupted.";
-
-const STORE: &str = "Where runs are recorded: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE";
+const STORE: &str = "Another store than the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE";
 const STORE_AT_LENGTH: &str = "\
-Where runs are recorded: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE.
+Another store than the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE.
 
-Without it, sqlite:.refrain/refrain.db. Others can read a password in the list of processes: put such an address into the
-environment instead.";
+Without it, what refrain.toml says under [store], or sqlite:.refrain/refrain.db in the project. Others can read a password in
+the list of processes: put such an address into the environment instead.";
 
 /// Run it again. Nothing happens twice.
 ///
@@ -37,6 +41,9 @@ pub(crate) struct Arguments {
 /// What every command takes.
 #[derive(Args)]
 pub(crate) struct Options {
+    /// The folder of the project, or one inside it; the current directory unless said.
+    #[arg(short = 'C', long = "folder", global = true, value_name = "DIR", env = "REFRAIN_PROJECT")]
+    pub(crate) folder: Option<PathBuf>,
     #[arg(
         long,
         global = true,
@@ -47,82 +54,79 @@ pub(crate) struct Options {
         long_help = STORE_AT_LENGTH
     )]
     pub(crate) store: Option<String>,
-    /// Whose store it is; a store belongs to one project.
-    #[arg(long, global = true, value_name = "NAME", default_value = "refrain")]
-    pub(crate) project: String,
-    /// Print one JSON object instead of text.
+    /// Print JSON instead of text: one object, or one a line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Say nothing on stderr but errors.
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
+    /// Answer every question with yes.
+    #[arg(long, global = true)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make the tables of the store, or bring them up to date.
-    ///
-    /// A SQLite store is kept up to date by every command. On PostgreSQL that is your decision, and this is how to say it.
-    #[command(after_help = "Examples:\n  refrain migrate\n  refrain migrate --print > refrain.sql")]
-    Migrate(Migrate),
-    /// Look for what must not be in the store; exit code 1 if something is found.
-    #[command(after_help = "Examples:\n  refrain fsck\n  refrain --store sqlite:trial.db --json fsck")]
-    Fsck,
+    /// Make a project: refrain.toml, and a first job.
+    Init(init::Arguments),
+    /// Read the files of the project, and say everything that is wrong with them.
+    Check(check::Arguments),
+    /// The coming windows of a job, in its zone; around a change of the clocks, what it does to them.
+    Next(next::Arguments),
     /// Do one run now, here, and wait for it. Done already, it says when, and does nothing.
-    #[command(after_help = "Examples:\n  refrain run noop#42\n  refrain run noop#42 --again\n  \
-        refrain run noop-hourly@2026-06-09T14:00")]
-    Run(Run),
+    Run(run::Arguments),
     /// Open what is due, run all of it, and return: for cron and CI.
-    #[command(after_help = "Examples:\n  refrain tick\n  \
-        refrain --store sqlite:trial.db tick --now 2026-06-09T14:00:00Z")]
-    Tick(Tick),
+    Tick(tick::Arguments),
     /// Open windows when they are due and run them, until told to stop.
-    ///
-    /// The first SIGTERM or Ctrl-C lets what is under way end; the second gives it back to the queue and exits with 130.
-    #[command(
-        after_help = "Examples:\n  refrain serve\n  REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve"
-    )]
-    Serve,
+    Serve(serve::Arguments),
+    /// Queue a run by its key, once.
+    Enqueue(enqueue::Arguments),
+    /// Call a run off.
+    Cancel(cancel::Arguments),
+    /// Stop a job: nothing of it begins, and its windows are skipped with that reason.
+    Pause(pause::Arguments),
+    /// Allow a job again.
+    Resume(pause::Arguments),
+    /// Make the tables of the store and of the ledgers, or bring them up to date.
+    Migrate(migrate::Arguments),
+    /// Copy the store as it is at this moment into a new file.
+    Backup(backup::Arguments),
+    /// Let a new or restored store go on where another one was.
+    Recover(recover::Arguments),
+    /// Look for what must not be in the store; exit code 1 if something is found.
+    Fsck,
+    /// Forget the bodies of old runs: payloads, messages, output. Their keys stay for ever.
+    Prune(prune::Arguments),
+    /// The JSON Schema of the files, for editors.
+    Schema,
+    /// Completions for a shell.
+    Completions(completions::Arguments),
+    /// The manual pages.
+    Man(man::Arguments),
 }
 
 impl Command {
     /// What it is called.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Migrate(_) => "migrate",
-            Self::Fsck => "fsck",
+            Self::Init(_) => "init",
+            Self::Check(_) => "check",
+            Self::Next(_) => "next",
             Self::Run(_) => "run",
             Self::Tick(_) => "tick",
-            Self::Serve => "serve",
+            Self::Serve(_) => "serve",
+            Self::Enqueue(_) => "enqueue",
+            Self::Cancel(_) => "cancel",
+            Self::Pause(_) => "pause",
+            Self::Resume(_) => "resume",
+            Self::Migrate(_) => "migrate",
+            Self::Backup(_) => "backup",
+            Self::Recover(_) => "recover",
+            Self::Fsck => "fsck",
+            Self::Prune(_) => "prune",
+            Self::Schema => "schema",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
         }
     }
-}
-
-#[derive(Args)]
-pub(crate) struct Migrate {
-    /// Print what would be done on PostgreSQL, as a script, and do nothing.
-    #[arg(long)]
-    pub(crate) print: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct Run {
-    /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
-    pub(crate) run: String,
-    /// Make another attempt, even if it is done.
-    #[arg(long)]
-    pub(crate) again: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct Tick {
-    /// The time that schedules read, as in 2026-06-09T14:00:00Z.
-    ///
-    /// It makes a new store simulated, for good. A store that has real runs refuses it, and `serve` refuses a simulated store.
-    #[arg(long, value_name = "T", value_parser = instant)]
-    pub(crate) now: Option<Timestamp>,
-}
-
-fn instant(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "write an instant, as in 2026-06-09T14:00:00Z".to_owned())
 }

@@ -1,7 +1,19 @@
-//! One file per command, each a skin over the facade.
+//! One file per command: what it takes, what it asks of the library, what it prints.
 
+pub(crate) mod backup;
+pub(crate) mod cancel;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod enqueue;
 pub(crate) mod fsck;
+pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod migrate;
+pub(crate) mod next;
+pub(crate) mod pause;
+pub(crate) mod prune;
+pub(crate) mod recover;
 pub(crate) mod run;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod tick;

@@ -4,6 +4,11 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use refrain::{Problems, ProjectError};
+
+use crate::output::ProblemLine;
+use crate::problems::draw;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -13,8 +18,12 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The person who asked must change something.
     Usage = 2,
+    /// Somebody must decide.
+    Waits = 4,
     /// The store is busy, full or away; the same may succeed later.
     Unavailable = 75,
+    /// It took too long.
+    TimedOut = 124,
     /// A signal ended it.
     Interrupted = 130,
 }
@@ -37,6 +46,20 @@ pub(crate) enum Fault {
     /// The library said no.
     #[error(transparent)]
     Refrain(#[from] refrain::Error),
+    /// The project cannot be read.
+    #[error(transparent)]
+    Project(#[from] refrain::ProjectError),
+    /// A file cannot be written.
+    #[error("{} cannot be written: {source}", .path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What was asked for cannot be; the text says what to do.
+    #[error("{0}")]
+    Refused(String),
     /// The directory of the store cannot be made.
     #[error("the directory {path} cannot be made: {source}\n  make it, or name another store with --store", path = .path.display())]
     Directory {
@@ -61,11 +84,44 @@ pub(crate) enum Fault {
 impl Fault {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Refrain(error) if error.is_transient() => Exit::Unavailable,
-            Self::Refrain(error) if error.is_usage() => Exit::Usage,
-            Self::Refrain(_) | Self::Output(_) | Self::Signals(_) => Exit::Failed,
-            Self::Directory { .. } | Self::NoStore(_) => Exit::Usage,
+            Self::Refrain(error) | Self::Project(ProjectError::Refused(error)) => of_error(error),
+            Self::Output(_) | Self::Signals(_) => Exit::Failed,
+            Self::Project(_)
+            | Self::Write { .. }
+            | Self::Refused(_)
+            | Self::Directory { .. }
+            | Self::NoStore(_) => Exit::Usage,
         }
+    }
+
+    /// What is wrong with files, drawn in them.
+    pub(crate) fn drawn(&self) -> Option<String> {
+        match self {
+            Self::Project(ProjectError::Problems(problems)) => Some(draw(problems)),
+            _ => None,
+        }
+    }
+
+    /// The same for programs.
+    pub(crate) fn problems(&self) -> Vec<ProblemLine<'_>> {
+        let Self::Project(ProjectError::Problems(Problems { problems, sources })) = self else {
+            return Vec::new();
+        };
+        let lines = problems.iter().map(|problem| {
+            let source = sources.iter().find(|source| source.path == problem.path);
+            let (line, column) = source.map_or((1, 1), |source| source.position(problem.span.start));
+            let (path, message) = (problem.path.as_str(), problem.message.as_str());
+            ProblemLine { path, line, column, message, help: problem.help.as_deref() }
+        });
+        lines.collect()
+    }
+}
+
+fn of_error(error: &refrain::Error) -> Exit {
+    match error {
+        error if error.is_transient() => Exit::Unavailable,
+        error if error.is_usage() => Exit::Usage,
+        _ => Exit::Failed,
     }
 }
 

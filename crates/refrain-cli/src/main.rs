@@ -1,38 +1,35 @@
 //! The `refrain` command: parse, act, and turn the outcome into an exit code.
 #![forbid(unsafe_code)]
 
-mod built_in;
 mod cli;
 mod commands;
 mod exit;
+mod health;
+mod log;
 mod output;
+mod place;
+mod problems;
+mod progress;
+mod reload;
 mod signals;
-mod store;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use cli::{Arguments, Command};
+use exit::{Exit, Fault};
 use output::Output;
-use store::Named;
+use place::Place;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let Arguments { options, command } = Arguments::parse();
-    log(options.quiet);
-    let output = Output { name: command.name(), json: options.json, quiet: options.quiet };
-    let named = Named { store: options.store, project: options.project, output };
-    let done = match command {
-        Command::Migrate(arguments) => commands::migrate::migrate(&named, &arguments).await,
-        Command::Fsck => commands::fsck::fsck(&named).await,
-        Command::Run(arguments) => commands::run::run(&named, &arguments).await,
-        Command::Tick(arguments) => commands::tick::tick(&named, &arguments).await,
-        Command::Serve => commands::serve::serve(&named).await,
+    let output = Output { name: command.name(), json: options.json, quiet: options.quiet, yes: options.yes };
+    log::begin(&command, options.quiet);
+    let place = Place { folder: options.folder, store: options.store, output };
+    let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(act(&place, command)),
+        Err(error) => Err(Fault::Signals(error)),
     };
     let exit = done.unwrap_or_else(|fault| {
         let exit = fault.exit();
@@ -42,10 +39,25 @@ async fn main() -> ExitCode {
     exit.into()
 }
 
-/// What the library has to say, on stderr. Nobody else is heard: the database driver would print statements, and what
-/// was bound to them.
-fn log(is_quiet: bool) {
-    let level = if is_quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
-    tracing_subscriber::registry().with(lines).with(Targets::new().with_target("refrain", level)).init();
+async fn act(place: &Place, command: Command) -> Result<Exit, Fault> {
+    match command {
+        Command::Init(arguments) => commands::init::init(place, &arguments),
+        Command::Check(arguments) => commands::check::check(place, &arguments),
+        Command::Next(arguments) => commands::next::next(place, &arguments),
+        Command::Run(arguments) => commands::run::run(place, &arguments).await,
+        Command::Tick(arguments) => commands::tick::tick(place, &arguments).await,
+        Command::Serve(arguments) => commands::serve::serve(place, &arguments).await,
+        Command::Enqueue(arguments) => commands::enqueue::enqueue(place, &arguments).await,
+        Command::Cancel(arguments) => commands::cancel::cancel(place, &arguments).await,
+        Command::Pause(arguments) => commands::pause::pause(place, &arguments).await,
+        Command::Resume(arguments) => commands::pause::resume(place, &arguments).await,
+        Command::Migrate(arguments) => commands::migrate::migrate(place, &arguments).await,
+        Command::Backup(arguments) => commands::backup::backup(place, &arguments).await,
+        Command::Recover(arguments) => commands::recover::recover(place, &arguments).await,
+        Command::Fsck => commands::fsck::fsck(place).await,
+        Command::Prune(arguments) => commands::prune::prune(place, &arguments).await,
+        Command::Schema => commands::schema::schema(place),
+        Command::Completions(arguments) => commands::completions::completions(place, &arguments),
+        Command::Man(arguments) => commands::man::man(place, &arguments),
+    }
 }

@@ -1,16 +1,21 @@
-//! What a command prints: its result on stdout, as text or as one JSON object, and talk on stderr.
+//! What a command prints: its result on stdout, as text or as JSON, and talk on stderr.
 //!
-//! The object is stable: names are added and never change their meaning, or `schema_version` grows.
+//! An object is stable: names are added and never change their meaning, or `schema_version` grows. A list is one object a
+//! line, so that a long one is never held in memory. Secrets of the project are hidden in all of it.
 
 use std::fmt::{self, Display};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::{OnceLock, RwLock};
 
 use refrain::Counts;
+use refrain::core::redact::Redactor;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
 
 const SCHEMA_VERSION: u32 = 1;
+
+static HIDDEN: RwLock<Option<Redactor>> = RwLock::new(None);
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +24,8 @@ pub(crate) struct Output {
     pub(crate) name: &'static str,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    /// Whether questions are answered with yes.
+    pub(crate) yes: bool,
 }
 
 #[derive(Serialize)]
@@ -30,20 +37,38 @@ struct Envelope<'r, R> {
 }
 
 #[derive(Serialize)]
-struct Failure {
+struct Failure<'f> {
     error: String,
     exit_code: u8,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    problems: &'f [ProblemLine<'f>],
+}
+
+/// What is wrong with a file, for programs.
+#[derive(Serialize)]
+pub(crate) struct ProblemLine<'p> {
+    pub(crate) path: &'p str,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) message: &'p str,
+    pub(crate) help: Option<&'p str>,
 }
 
 impl Output {
     /// Prints the result.
     pub(crate) fn result(self, result: &(impl Serialize + Display)) -> Result<(), Fault> {
         let text = if self.json { self.object(result) } else { result.to_string() };
-        match writeln!(io::stdout().lock(), "{}", text.trim_end()) {
-            // Whoever read it has read enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(Fault::Output),
-        }
+        print(text.trim_end()).map(drop)
+    }
+
+    /// Prints one of many: an object, or a line. False: nobody reads any more.
+    pub(crate) fn line(self, line: &(impl Serialize + Display)) -> Result<bool, Fault> {
+        if self.json { print(&self.object(line)) } else { print(&line.to_string()) }
+    }
+
+    /// Prints text as it is; for people only.
+    pub(crate) fn text(self, text: impl Display) -> Result<bool, Fault> {
+        print(text.to_string().trim_end_matches('\n'))
     }
 
     /// Says something beside the result: what was written, what to type next.
@@ -53,11 +78,44 @@ impl Output {
         }
     }
 
+    /// Whether somebody sits before it who can be asked.
+    pub(crate) fn can_ask() -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a person; without one, or a `--yes`, the answer is no.
+    pub(crate) fn ask(self, question: impl Display) -> bool {
+        if self.yes {
+            return true;
+        }
+        if !Output::can_ask() {
+            return false;
+        }
+        drop(write!(io::stderr().lock(), "{question} [y/N] "));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    }
+
+    /// From now on this is hidden in all that is printed.
+    pub(crate) fn hide(self, redactor: Redactor) {
+        if let Ok(mut hidden) = HIDDEN.write() {
+            *hidden = Some(redactor);
+        }
+    }
+
     /// Says what went wrong.
     pub(crate) fn fault(self, fault: &Fault, exit: Exit) {
         if self.json {
-            let text = self.object(&Failure { error: fault.to_string(), exit_code: exit.code() });
-            drop(writeln!(io::stdout().lock(), "{text}"));
+            let problems = fault.problems();
+            let text = self.object(&Failure {
+                error: fault.to_string(),
+                exit_code: exit.code(),
+                problems: &problems,
+            });
+            drop(print(&text));
+        }
+        if let Some(drawn) = fault.drawn() {
+            tell(drawn);
         }
         tell(format_args!("error: {fault}"));
     }
@@ -68,9 +126,31 @@ impl Output {
     }
 }
 
+fn print(text: &str) -> Result<bool, Fault> {
+    match writeln!(anstream::stdout().lock(), "{}", hidden(text)) {
+        // Whoever read it has read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).map_err(Fault::Output),
+    }
+}
+
 /// Nobody may be listening on stderr any more, and that changes nothing.
 fn tell(words: impl Display) {
-    drop(writeln!(io::stderr().lock(), "{words}"));
+    drop(writeln!(anstream::stderr().lock(), "{}", hidden(&words.to_string())));
+}
+
+/// The text without the secrets of the project.
+pub(crate) fn hidden(text: &str) -> String {
+    let redactor = HIDDEN.read().ok().and_then(|hidden| hidden.clone());
+    redactor.map_or_else(|| text.to_owned(), |redactor| redactor.redact(text).into_owned())
+}
+
+/// Whether stderr takes colours, as `NO_COLOR` and the terminal say.
+pub(crate) fn is_colourful() -> bool {
+    static COLOURFUL: OnceLock<bool> = OnceLock::new();
+    *COLOURFUL.get_or_init(|| {
+        anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
+    })
 }
 
 /// The four counts that end every command that runs something.

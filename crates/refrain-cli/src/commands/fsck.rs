@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
-use crate::store::Named;
+use crate::place::Place;
 
 #[derive(Serialize)]
 struct Findings {
@@ -37,25 +37,21 @@ impl fmt::Display for Findings {
     }
 }
 
-pub(crate) async fn fsck(named: &Named) -> Result<Exit, Fault> {
-    let opening = named.opening()?;
-    let store = opening.address();
-    if opening.is_new() {
-        return Err(Fault::NoStore(store));
-    }
-    let refrain = opening.open().await?;
-    let findings = refrain.fsck().await?;
-    refrain.close().await;
+pub(crate) async fn fsck(place: &Place) -> Result<Exit, Fault> {
+    let opened = place.look().await?;
+    let store = opened.refrain.address();
+    let findings = opened.refrain.fsck().await?;
+    opened.close().await;
     let findings: Vec<Finding> = findings
         .into_iter()
         .map(|one| Finding { what: one.what, row: one.row, detail: one.detail })
         .collect();
     let is_clean = findings.is_empty();
-    named.output.result(&Findings { store, findings })?;
+    place.output.result(&Findings { store, findings })?;
     if is_clean {
         return Ok(Exit::Done);
     }
-    named
+    place
         .output
         .say("nothing was changed; stop what uses this store, and restore a backup or repair these rows");
     Ok(Exit::Failed)

@@ -1,30 +1,51 @@
-//! `refrain migrate`: the tables of a store.
+//! `refrain migrate`: the tables of a store, and those of the ledgers in the databases that jobs write to.
 
 use std::fmt;
 
-use refrain::Refrain;
+use clap::Args;
+use refrain::{Ledger, Refrain};
 use serde::Serialize;
 
-use crate::cli::Migrate;
 use crate::exit::{Exit, Fault};
-use crate::store::Named;
+use crate::place::Place;
+
+/// Make the tables of the store and of the ledgers, or bring them up to date.
+///
+/// SQLite files are kept up to date by every command. On PostgreSQL that is your decision, and this is how to say it.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain migrate\n  refrain migrate --print > refrain.sql")]
+pub(crate) struct Arguments {
+    /// Print what would be done on PostgreSQL, as a script, and do nothing.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+#[derive(Serialize)]
+struct Migrated {
+    databases: Vec<Steps>,
+}
 
 #[derive(Serialize)]
 struct Steps {
-    store: String,
+    database: String,
     steps: Vec<&'static str>,
 }
 
-impl fmt::Display for Steps {
+impl fmt::Display for Migrated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in &self.steps {
-            writeln!(f, "took the step {step}")?;
+        for (at, Steps { database, steps }) in self.databases.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            for step in steps {
+                writeln!(f, "took the step {step}")?;
+            }
+            match steps.len() {
+                1 => write!(f, "{database} is up to date, 1 step taken")?,
+                count => write!(f, "{database} is up to date, {count} steps taken")?,
+            }
         }
-        match self.steps.len() {
-            0 => write!(f, "{} is up to date, 0 steps taken", self.store),
-            1 => write!(f, "{} is up to date, 1 step taken", self.store),
-            steps => write!(f, "{} is up to date, {steps} steps taken", self.store),
-        }
+        Ok(())
     }
 }
 
@@ -39,16 +60,26 @@ impl fmt::Display for Script {
     }
 }
 
-pub(crate) async fn migrate(named: &Named, arguments: &Migrate) -> Result<Exit, Fault> {
-    let output = named.output;
+pub(crate) async fn migrate(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = place.output;
     if arguments.print {
-        output.result(&Script { script: Refrain::migration_script() })?;
+        let script = format!(
+            "-- The store.\n{}\n-- The ledger, in each database that jobs write to.\n{}",
+            Refrain::migration_script(),
+            Ledger::<sqlx::Postgres>::migration_script()
+        );
+        output.result(&Script { script })?;
         output.say("nothing was changed; run this on PostgreSQL as the user who is to own the tables");
         return Ok(Exit::Done);
     }
-    let store = named.prepared()?.address();
-    let steps = Refrain::migrate(named.address()).await?;
-    output.result(&Steps { store, steps })?;
-    output.say("next: refrain run noop#1");
+    let project = place.project()?;
+    let opening = place.prepared(&project).await?;
+    let mut databases = vec![Steps { database: opening.address(), steps: opening.migrate().await? }];
+    for (database, steps) in project.migrate().await? {
+        databases.push(Steps { database, steps });
+    }
+    project.close().await;
+    output.result(&Migrated { databases })?;
+    output.say("next: refrain check, or refrain serve");
     Ok(Exit::Done)
 }

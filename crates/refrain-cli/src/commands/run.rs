@@ -2,17 +2,38 @@
 
 use std::fmt;
 
+use clap::Args;
 use jiff::Timestamp;
-use refrain::core::RunName;
 use refrain::core::state::RunOutcome;
-use refrain::{Ask, Did, Place, Refrain, RunRecord, RunReport};
+use refrain::{Ask, Did, Place as Standing, Refrain, RunRecord, RunReport};
 use serde::Serialize;
 
-use crate::cli::Run;
 use crate::exit::{Exit, Fault};
 use crate::output::{Four, harmless};
+use crate::place::{Opened, Place};
 use crate::signals::{Ended, Signals, Step};
-use crate::store::Named;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain run export                              the latest whole window\n  \
+    refrain run export@2026-06-09\n  refrain run export --window 2026-06-09 --again\n  \
+    refrain run digest@2026-06-09T14:00/acme        one scope of it\n  refrain run welcome#42")]
+pub(crate) struct Arguments {
+    /// JOB, JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// The window, by its start: 2026-06-09, 2026-06-09T14:00, 2026-06-09T12:00:00Z.
+    #[arg(long, value_name = "W", conflicts_with = "key")]
+    pub(crate) window: Option<String>,
+    /// The scope, for a job that has scopes.
+    #[arg(long, value_name = "S", conflicts_with = "key")]
+    pub(crate) scope: Option<String>,
+    /// The key, for a job that is queued.
+    #[arg(long, value_name = "K")]
+    pub(crate) key: Option<String>,
+    /// Make another attempt, even if it is done.
+    #[arg(long)]
+    pub(crate) again: bool,
+}
 
 #[derive(Serialize)]
 struct Report {
@@ -28,13 +49,13 @@ struct Report {
 }
 
 impl Report {
-    fn of(name: &RunName, RunReport { did, run, .. }: &RunReport, message: Option<String>) -> Report {
+    fn of(name: &str, RunReport { did, run, .. }: &RunReport, message: Option<String>, units: Four) -> Report {
         let again_at = match run.place {
-            Some(Place::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
+            Some(Standing::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
             _ => None,
         };
         Report {
-            run: name.to_string(),
+            run: name.to_owned(),
             did: match did {
                 Did::Ran => "ran",
                 Did::Followed => "followed",
@@ -46,7 +67,7 @@ impl Report {
             ended_at: run.ended_at,
             again_at,
             message,
-            counts: counts(*did, run.standing.outcome, run.standing.is_open()),
+            counts: units,
         }
     }
 }
@@ -81,26 +102,65 @@ impl fmt::Display for Report {
     }
 }
 
-pub(crate) async fn run(named: &Named, arguments: &Run) -> Result<Exit, Fault> {
-    let output = named.output;
-    let name: RunName = arguments.run.parse()?;
+/// The run as it was typed, in one piece.
+fn typed(arguments: &Arguments) -> Result<String, Fault> {
+    let Arguments { run, window, scope, key, .. } = arguments;
+    let is_whole = run.contains(['@', '#']);
+    if is_whole && (window.is_some() || scope.is_some() || key.is_some()) {
+        let said = format!("`{run}` names a run already\n  leave out --window, --scope and --key");
+        return Err(Fault::Refused(said));
+    }
+    Ok(match (window, scope, key) {
+        (Some(window), Some(scope), _) => format!("{run}@{window}/{scope}"),
+        (Some(window), None, _) => format!("{run}@{window}"),
+        (None, _, Some(key)) => format!("{run}#{key}"),
+        (None, Some(_), None) => {
+            return Err(Fault::Refused("a scope is of a window\n  add --window W".to_owned()));
+        }
+        (None, None, None) => run.clone(),
+    })
+}
+
+pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = place.output;
+    let mut name = typed(arguments)?;
     let signals = Signals::listen()?;
-    let refrain = named.prepared()?.open().await?;
+    let opened = place.open().await?;
+    let refrain = &opened.refrain;
+    if !name.contains(['@', '#']) {
+        name = refrain.latest_window(&name).await?;
+    }
     let ask = if arguments.again { Ask::Again } else { Ask::Once };
     let stop = refrain.stop_handle();
-    let work = Box::pin(refrain.run(&arguments.run, ask));
+    let work = Box::pin(refrain.run(&name, ask));
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    let message = said_last(&refrain, &report.run).await?;
-    refrain.close().await;
-    output.result(&Report::of(&name, &report, message))?;
+    told(place, opened, &name, &report, is_interrupted).await
+}
+
+/// Says what became of a run, and what to type next.
+pub(super) async fn told(
+    place: &Place,
+    opened: Opened,
+    name: &str,
+    report: &RunReport,
+    is_interrupted: bool,
+) -> Result<Exit, Fault> {
+    let output = place.output;
+    let message = said_last(&opened.refrain, &report.run).await?;
+    let counted = counted(&opened.refrain, report).await?;
+    opened.close().await;
+    let is_late = message.as_deref().is_some_and(|message| message.starts_with("timed out"));
+    output.result(&Report::of(name, report, message, counted))?;
     Ok(match () {
         () if report.did == Did::Deduplicated => {
             output.say("nothing was done; add --again for another attempt");
             Exit::Done
         }
         () if report.is_done() => {
-            output.say("recorded; the same command finds it done from now on");
+            output.say(format_args!(
+                "recorded; the same command finds it done from now on. What it printed: refrain logs {name}"
+            ));
             Exit::Done
         }
         () if is_interrupted => {
@@ -111,12 +171,27 @@ pub(crate) async fn run(named: &Named, arguments: &Run) -> Result<Exit, Fault> {
             output.say(
                 "it is tried again by `refrain serve` or `refrain tick`, or by the same command at once",
             );
-            Exit::Failed
+            if is_late { Exit::TimedOut } else { Exit::Failed }
         }
         () => {
-            output.say("the same command tries it again");
-            Exit::Failed
+            output.say(format_args!("look: refrain logs {name}; the same command tries it again"));
+            if is_late { Exit::TimedOut } else { Exit::Failed }
         }
+    })
+}
+
+/// The units of the attempt if it had any, else the run itself.
+async fn counted(refrain: &Refrain, report: &RunReport) -> Result<Four, Fault> {
+    let RunReport { did, attempt, run } = report;
+    let units = refrain.units(run).await?.into_iter().find(|units| units.attempt == *attempt);
+    Ok(match units {
+        Some(units) if *did != Did::Deduplicated => Four {
+            processed: units.counts.processed,
+            skipped: units.counts.skipped,
+            deduplicated: units.counts.deduplicated,
+            failed: units.counts.failed,
+        },
+        _ => counts(*did, run.standing.outcome, run.standing.is_open()),
     })
 }
 

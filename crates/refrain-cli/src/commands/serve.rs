@@ -1,24 +1,75 @@
 //! `refrain serve`: schedules and workers, until a signal.
 
 use std::future::IntoFuture;
+use std::net::SocketAddr;
+
+use clap::{Args, ValueEnum};
 
 use super::tick::Report;
 use crate::exit::{Exit, Fault};
+use crate::health;
+use crate::place::Place;
+use crate::reload;
 use crate::signals::{Ended, Signals, Step};
-use crate::store::Named;
 
-pub(crate) async fn serve(named: &Named) -> Result<Exit, Fault> {
-    let output = named.output;
+/// Where health is answered unless said otherwise.
+const LISTEN: &str = "127.0.0.1:7717";
+
+/// Open windows when they are due and run them, until told to stop.
+///
+/// The first SIGTERM or Ctrl-C lets what is under way end; the second gives it back to the queue and exits with 130. SIGHUP, or a
+/// changed file, reads the files of the project again; what cannot be read changes nothing.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain serve\n  refrain serve --log json\n  \
+    REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve --listen none")]
+pub(crate) struct Arguments {
+    /// Where /healthz and /readyz are answered, on this machine only; `none` for nowhere.
+    #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
+    pub(crate) listen: String,
+    /// How lines are logged.
+    #[arg(long, value_enum, default_value_t = Log::Text)]
+    pub(crate) log: Log,
+}
+
+/// How lines are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Log {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = place.output;
     let signals = Signals::listen()?;
-    let refrain = named.prepared()?.open().await?;
+    let listener = match arguments.listen.as_str() {
+        "none" => None,
+        address => Some(health::listen(parsed(address)?).await?),
+    };
+    let opened = place.open().await?;
+    let refrain = opened.refrain.clone();
+    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        output.say(format_args!("health is answered at http://{address}/healthz and /readyz"));
+    }
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let steps = [Step::Drain, Step::StopNow];
+    let beside = tokio::spawn(reload::watch(opened.project.root().to_owned(), refrain.clone(), output));
+    let health = listener.map(|listener| tokio::spawn(health::answer(listener, refrain.clone())));
     let Ended { result, is_interrupted } =
         signals.see_through(serving.into_future(), &stop, &steps, output).await;
+    beside.abort();
+    health.iter().for_each(tokio::task::JoinHandle::abort);
     let Some(counts) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    refrain.close().await;
+    opened.close().await;
     output.result(&Report::of(None, counts))?;
     output.say("stopped; what is open goes on with the next `refrain serve` or `refrain tick`");
     Ok(if is_interrupted { Exit::Interrupted } else { Exit::Done })
+}
+
+fn parsed(address: &str) -> Result<SocketAddr, Fault> {
+    address.parse().map_err(|_| {
+        Fault::Refused(format!("`{address}` is no address to listen on\n  write one as in {LISTEN}, or none"))
+    })
 }

@@ -2,15 +2,30 @@
 
 use std::fmt;
 
+use clap::Args;
 use jiff::Timestamp;
 use refrain::Counts;
 use serde::Serialize;
 
-use crate::cli::Tick;
 use crate::exit::{Exit, Fault};
 use crate::output::Four;
 use crate::signals::{Ended, Signals, Step};
-use crate::store::Named;
+use crate::place::{Opened, Place};
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain tick\n  * * * * * refrain -C /srv/shop tick            as a line of a crontab\n  \
+    refrain --store sqlite:trial.db tick --now 2026-06-09T14:00:00Z")]
+pub(crate) struct Arguments {
+    /// The time that schedules read, as in 2026-06-09T14:00:00Z.
+    ///
+    /// It makes a new store simulated, for good. A store that has real runs refuses it, and `serve` refuses a simulated store.
+    #[arg(long, value_name = "T", value_parser = instant)]
+    pub(crate) now: Option<Timestamp>,
+}
+
+fn instant(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "write an instant, as in 2026-06-09T14:00:00Z".to_owned())
+}
 
 /// What was opened, what came of it, and the four counts.
 #[derive(Serialize)]
@@ -45,10 +60,11 @@ impl fmt::Display for Report {
     }
 }
 
-pub(crate) async fn tick(named: &Named, arguments: &Tick) -> Result<Exit, Fault> {
-    let output = named.output;
+pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = place.output;
     let signals = Signals::listen()?;
-    let opening = named.prepared()?;
+    let project = place.project()?;
+    let opening = place.prepared(&project).await?;
     let refrain = match arguments.now {
         Some(now) => opening.simulated(now).open().await?,
         None => opening.open().await?,
@@ -57,7 +73,7 @@ pub(crate) async fn tick(named: &Named, arguments: &Tick) -> Result<Exit, Fault>
     let Ended { result, is_interrupted } =
         signals.see_through(Box::pin(refrain.tick()), &stop, &[Step::StopNow], output).await;
     let Some(counts) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    refrain.close().await;
+    Opened { refrain, project }.close().await;
     output.result(&Report::of(arguments.now, counts))?;
     Ok(match counts {
         _ if is_interrupted => {
@@ -65,7 +81,7 @@ pub(crate) async fn tick(named: &Named, arguments: &Tick) -> Result<Exit, Fault>
             Exit::Interrupted
         }
         Counts { failed: 1.., .. } => {
-            output.say("do one again by its name: refrain run JOB@WINDOW or JOB#KEY");
+            output.say("which, and why: refrain runs --state failed; one again: refrain retry RUN");
             Exit::Failed
         }
         _ => {

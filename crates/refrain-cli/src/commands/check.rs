@@ -1,0 +1,74 @@
+//! `refrain check`: reads the files, and says everything that is wrong with them, or what they mean.
+
+use std::fmt;
+
+use clap::Args;
+use refrain::core::project::{Action, JobFile};
+use refrain::core::schedule::describe;
+use serde::Serialize;
+
+use crate::exit::{Exit, Fault};
+use crate::output::harmless;
+use crate::place::Place;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain check\n  refrain check --json\n\nIt opens no database and runs nothing.")]
+pub(crate) struct Arguments {}
+
+#[derive(Serialize)]
+struct Checked {
+    project: String,
+    jobs: Vec<Job>,
+}
+
+#[derive(Serialize)]
+struct Job {
+    name: String,
+    file: String,
+    when: String,
+    does: String,
+}
+
+impl Job {
+    fn of(job: &JobFile) -> Job {
+        let when = match &job.timetable {
+            Some(timetable) => describe(timetable),
+            None => "when it is enqueued".to_owned(),
+        };
+        let does = match &job.action {
+            Action::Command(arguments) => {
+                let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+                format!("runs {}", words.join(" "))
+            }
+            Action::Sql(statements) => match statements.len() {
+                1 => "executes 1 statement".to_owned(),
+                count => format!("executes {count} statements"),
+            },
+        };
+        Job { name: job.name.to_string(), file: job.path.clone(), when, does: harmless(&does) }
+    }
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Job { name, when, does, .. } in &self.jobs {
+            writeln!(f, "{name}\n  {when}\n  {does}")?;
+        }
+        match self.jobs.len() {
+            1 => write!(f, "{}: 1 job, nothing wrong", self.project),
+            jobs => write!(f, "{}: {jobs} jobs, nothing wrong", self.project),
+        }
+    }
+}
+
+pub(crate) fn check(place: &Place, _: &Arguments) -> Result<Exit, Fault> {
+    let project = place.project()?;
+    let jobs: Vec<Job> = project.jobs().iter().map(Job::of).collect();
+    let first = jobs.first().map(|job| job.name.clone());
+    place.output.result(&Checked { project: project.name().to_string(), jobs })?;
+    match first {
+        Some(job) => place.output.say(format_args!("next: refrain run {job}, or refrain next {job}")),
+        None => place.output.say("next: write a job, as in jobs/hello.toml of `refrain init`"),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,133 @@
+//! `refrain next`: the coming windows of a job, and what a change of the clocks does to them.
+
+use std::fmt;
+
+use clap::Args;
+use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
+use refrain::core::schedule::{Preview, describe};
+use refrain::core::{Revisions, Timetable, window_name};
+use serde::Serialize;
+
+use crate::exit::{Exit, Fault};
+use crate::place::Place;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain next export\n  refrain next export --around 2026-10-25\n  refrain next export --count 3 --json")]
+pub(crate) struct Arguments {
+    /// The job.
+    pub(crate) job: String,
+    /// Show the ticks around this date instead, with what a change of the clocks does to them.
+    #[arg(long, value_name = "DATE")]
+    pub(crate) around: Option<Date>,
+    /// How many windows.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) count: u16,
+    /// From when, as in 2026-06-09T14:00:00Z; now unless said.
+    #[arg(long, value_name = "T")]
+    pub(crate) from: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+struct Windows {
+    job: String,
+    when: String,
+    windows: Vec<Coming>,
+}
+
+#[derive(Serialize)]
+struct Coming {
+    window: String,
+    start: Timestamp,
+    end: Timestamp,
+    opens_at: Timestamp,
+    opens_local: String,
+}
+
+impl fmt::Display for Windows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.job, self.when)?;
+        for Coming { window, opens_local, .. } in &self.windows {
+            write!(f, "\n  {}@{window}  opens {opens_local}", self.job)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct Around {
+    job: String,
+    zone: String,
+    ticks: Vec<Tick>,
+    #[serde(skip)]
+    preview: Preview,
+}
+
+#[derive(Serialize)]
+struct Tick {
+    at: Timestamp,
+    wall: String,
+    note: Option<String>,
+}
+
+impl fmt::Display for Around {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.preview)
+    }
+}
+
+pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let project = place.project()?;
+    let job = project.jobs().iter().find(|job| job.name.as_str() == arguments.job).ok_or_else(|| {
+        let names: Vec<&str> = project.jobs().iter().map(|job| job.name.as_str()).collect();
+        Fault::Refused(format!("there is no job `{}`\n  known are: {}", arguments.job, names.join(", ")))
+    })?;
+    let Some(timetable) = &job.timetable else {
+        return Err(Fault::Refused(format!(
+            "`{0}` has no schedule: its runs are enqueued\n  refrain enqueue {0} --key KEY",
+            job.name
+        )));
+    };
+    let from = arguments.from.unwrap_or_else(Timestamp::now);
+    let revisions = Revisions::first(timetable.clone(), from).map_err(|error| Fault::Refused(error.to_string()))?;
+    if let Some(date) = arguments.around {
+        let preview = Preview::around(revisions.current(), date);
+        let ticks = preview.lines.iter().map(|line| Tick {
+            at: line.tick,
+            wall: line.wall.to_string(),
+            note: line.note.clone(),
+        });
+        let (job, zone) = (job.name.to_string(), preview.zone.clone());
+        place.output.result(&Around { job, zone, ticks: ticks.collect(), preview })?;
+        return Ok(Exit::Done);
+    }
+    let openings = revisions.current().openings(covered(&revisions, from));
+    let openings = openings.filter(|opening| opening.tick > from);
+    let windows = openings.take(arguments.count.into()).map(|opening| {
+        let window = opening.window;
+        Coming {
+            window: window_name::write(window.start(), timetable.grid, &timetable.zone),
+            start: window.start().timestamp(),
+            end: window.end().timestamp(),
+            opens_at: opening.tick,
+            opens_local: local(opening.tick, timetable),
+        }
+    });
+    let (name, when) = (job.name.to_string(), describe(timetable));
+    place.output.result(&Windows { job: name, when, windows: windows.collect() })?;
+    place.output.say("what a change of the clocks does: add --around DATE");
+    Ok(Exit::Done)
+}
+
+/// Where the windows before an instant end. A short stretch is looked at first, for some windows are minutes.
+fn covered(revisions: &Revisions, from: Timestamp) -> Option<Timestamp> {
+    [2_i64, 40, 800].into_iter().find_map(|days| {
+        let after = from.checked_sub(SignedDuration::from_hours(24 * days)).ok()?;
+        let last = revisions.windows(after, from).map(|(window, _)| window.end().timestamp());
+        last.filter(|end| *end <= from).last()
+    })
+}
+
+fn local(at: Timestamp, timetable: &Timetable) -> String {
+    format!("{} {}", timetable.zone.wall(at).strftime("%Y-%m-%d %H:%M:%S"), timetable.zone.name())
+}

@@ -1,0 +1,52 @@
+//! `refrain pause` and `refrain resume`: a job stops, and goes on.
+
+use std::fmt;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::exit::{Exit, Fault};
+use crate::place::Place;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain pause export\n  refrain resume export\n\nWindows that come while a job is paused get \
+    a row that says so.")]
+pub(crate) struct Arguments {
+    /// The job.
+    pub(crate) job: String,
+}
+
+#[derive(Serialize)]
+struct Set {
+    job: String,
+    is_paused: bool,
+    is_new: bool,
+}
+
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.is_paused { "paused" } else { "allowed" };
+        let already = if self.is_new { "" } else { " already" };
+        write!(f, "{}: {word}{already}", self.job)
+    }
+}
+
+pub(crate) async fn pause(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let job = &arguments.job;
+    let opened = place.open().await?;
+    let is_new = opened.refrain.pause(job).await?;
+    opened.close().await;
+    place.output.result(&Set { job: job.clone(), is_paused: true, is_new })?;
+    place.output.say(format_args!("what is under way ends; go on with: refrain resume {job}"));
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn resume(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let job = &arguments.job;
+    let opened = place.open().await?;
+    let is_new = opened.refrain.resume(job).await?;
+    opened.close().await;
+    place.output.result(&Set { job: job.clone(), is_paused: false, is_new })?;
+    place.output.say(format_args!("windows that were skipped meanwhile: refrain status {job}; one of them: refrain run {job}@WINDOW"));
+    Ok(Exit::Done)
+}

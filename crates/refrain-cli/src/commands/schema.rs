@@ -1,0 +1,24 @@
+//! `refrain schema`: what may stand in the files, for editors.
+
+use std::fmt;
+
+use refrain::core::project;
+use serde_json::Value;
+
+use crate::exit::{Exit, Fault};
+use crate::place::Place;
+
+/// Printed as it is, also with `--json`: it is a schema, not a result that has one.
+struct Schema(Value);
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+pub(crate) fn schema(place: &Place) -> Result<Exit, Fault> {
+    place.output.text(Schema(project::schema()))?;
+    place.output.say("write it beside the project, and begin a file with `#:schema ../refrain.schema.json`");
+    Ok(Exit::Done)
+}

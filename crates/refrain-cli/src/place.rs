@@ -1,0 +1,102 @@
+//! Where a command works: which project, which store, and how they are opened.
+//!
+//! A project is found upwards from the current directory, or named with `-C` or `REFRAIN_PROJECT`. A command that only keeps
+//! a store well also works without one, on a store that is named.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use refrain::{Opening, Project, ProjectError, Refrain};
+
+use crate::exit::Fault;
+use crate::output::Output;
+
+/// The folder of the store that nobody has named.
+const FOLDER: &str = ".refrain";
+
+/// What was typed of it.
+pub(crate) struct Place {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) store: Option<String>,
+    pub(crate) output: Output,
+}
+
+/// A store that is open, and the project whose it is.
+pub(crate) struct Opened {
+    pub(crate) refrain: Refrain,
+    pub(crate) project: Project,
+}
+
+impl Opened {
+    /// Lets go of everything.
+    pub(crate) async fn close(self) {
+        self.refrain.close().await;
+        self.project.close().await;
+    }
+}
+
+impl Place {
+    /// The folder of the project.
+    pub(crate) fn root(&self) -> Result<PathBuf, Fault> {
+        let here = PathBuf::from(".");
+        let from = self.folder.as_ref().unwrap_or(&here);
+        let unreadable = |source| ProjectError::Unreadable { path: from.clone(), source };
+        let from = std::path::absolute(from).map_err(unreadable)?;
+        Ok(Project::find(&from)?)
+    }
+
+    /// The project; what it hides is hidden in all that is printed from now on.
+    pub(crate) fn project(&self) -> Result<Project, Fault> {
+        let project = Project::load(&self.root()?)?;
+        self.output.hide(project.redactor());
+        Ok(project)
+    }
+
+    /// Its store, not yet opened, with its jobs.
+    pub(crate) async fn opening(&self, project: &Project) -> Result<Opening, Fault> {
+        Ok(project.opening(self.store.as_deref()).await?)
+    }
+
+    /// Its store, which is made if need be and said so.
+    pub(crate) async fn prepared(&self, project: &Project) -> Result<Opening, Fault> {
+        let opening = self.opening(project).await?;
+        if self.store.is_none() && opening.is_new() {
+            self.make_folder(project.root())?;
+        }
+        if opening.is_new() {
+            self.output.say(format_args!("making a new store at {}", opening.address()));
+        }
+        Ok(opening)
+    }
+
+    /// Opens the store for work.
+    pub(crate) async fn open(&self) -> Result<Opened, Fault> {
+        let project = self.project()?;
+        let refrain = self.prepared(&project).await?.open().await?;
+        Ok(Opened { refrain, project })
+    }
+
+    /// Opens a store to look at: one that is not there is not made.
+    pub(crate) async fn look(&self) -> Result<Opened, Fault> {
+        let project = self.project()?;
+        let opening = self.opening(&project).await?;
+        if opening.is_new() {
+            return Err(Fault::NoStore(opening.address()));
+        }
+        let refrain = opening.open().await?;
+        Ok(Opened { refrain, project })
+    }
+
+    /// Only the one that nobody has named: a mistyped path would make a second, empty store.
+    fn make_folder(&self, root: &Path) -> Result<(), Fault> {
+        let path = root.join(FOLDER);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => self.output.say(format_args!("made the directory {}", path.display())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(Fault::Directory { path, source }),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! A line that says how far something long has come; only on a terminal.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use crate::output::Output;
+
+/// How often the line is written anew.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The line. Dropped, it is gone.
+pub(crate) struct Progress {
+    is_shown: bool,
+    last: Option<Instant>,
+}
+
+impl Progress {
+    pub(crate) fn begin(output: Output) -> Progress {
+        Progress { is_shown: !output.quiet && io::stderr().is_terminal(), last: None }
+    }
+
+    /// Says how far it has come.
+    pub(crate) fn show(&mut self, words: impl Display) {
+        let is_time = self.last.is_none_or(|last| last.elapsed() >= EVERY);
+        if self.is_shown && is_time {
+            self.last = Some(Instant::now());
+            drop(write!(io::stderr().lock(), "\r\x1b[K{words}"));
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn end(self) {}
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.last.is_some() {
+            drop(write!(io::stderr().lock(), "\r\x1b[K"));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Other files, while a process serves: read again on SIGHUP and when one of them has changed.
+//!
+//! A project that cannot be read changes nothing: the jobs go on as they were, and what is wrong is said. Files are looked at
+//! and not watched: what tells of changes differs between systems and is silent on network disks.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use refrain::{FILE, JOBS, Project, Refrain};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Fault;
+use crate::output::Output;
+
+/// How often to look at the files.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What there was of each file: when it was written, and how long it was.
+type Seen = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
+
+/// Reads the project anew whenever there is reason to, until it is dropped.
+pub(crate) async fn watch(root: PathBuf, refrain: Refrain, output: Output) -> Result<(), Fault> {
+    let mut hangup = signal(SignalKind::hangup()).map_err(Fault::Signals)?;
+    let mut seen = look(&root);
+    loop {
+        let is_asked = tokio::select! {
+            asked = hangup.recv() => asked.is_some(),
+            () = tokio::time::sleep(LOOK) => false,
+        };
+        let now = look(&root);
+        if is_asked || now != seen {
+            // Before it is read: what is written meanwhile is seen the next time.
+            seen = now;
+            reload(&root, &refrain, output).await;
+        }
+    }
+}
+
+async fn reload(root: &Path, refrain: &Refrain, output: Output) {
+    let project = match Project::load(root) {
+        Ok(project) => project,
+        Err(error) => {
+            let fault = Fault::from(error);
+            if let Some(drawn) = fault.drawn() {
+                output.say(drawn);
+            }
+            tracing::error!(error = fault.to_string(), "the files cannot be read; the jobs stay as they were");
+            return;
+        }
+    };
+    output.hide(project.redactor());
+    let replaced = match project.definitions() {
+        Ok(definitions) => refrain.replace_jobs(definitions).await,
+        Err(error) => Err(error),
+    };
+    match replaced {
+        Ok(()) => tracing::info!(jobs = refrain.jobs().len(), "the files were read again"),
+        Err(error) => tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were"),
+    }
+}
+
+fn look(root: &Path) -> Seen {
+    let mut paths = vec![root.join(FILE)];
+    if let Ok(entries) = std::fs::read_dir(root.join(JOBS)) {
+        paths.extend(entries.flatten().map(|entry| entry.path()));
+    }
+    let seen = paths.into_iter().filter_map(|path| {
+        let metadata = std::fs::metadata(&path).ok()?;
+        Some((path, (metadata.modified().ok(), metadata.len())))
+    });
+    seen.collect()
+}
