@@ -179,7 +179,7 @@ impl Revisions {
     }
 
     /// The window of a revision, or before it, that an instant lies in.
-    fn around(&self, revision: &Revision, at: Timestamp) -> Option<Window> {
+    pub(crate) fn around(&self, revision: &Revision, at: Timestamp) -> Option<Window> {
         let own = revision.windows(at, Timestamp::MAX).next();
         let left_out = || {
             let before = self.iter().take_while(|one| one.number < revision.number).last();

@@ -149,6 +149,7 @@ pub struct Definition {
     pub(crate) retry: Retry,
     pub(crate) timeout: Duration,
     pub(crate) version: u32,
+    pub(crate) grace: Option<Duration>,
     scopes: Option<Arc<Scopes>>,
 }
 
@@ -165,6 +166,7 @@ impl Definition {
             retry: Retry::default(),
             timeout: TIMEOUT,
             version: 1,
+            grace: None,
             scopes: None,
         })
     }
@@ -214,6 +216,12 @@ impl Definition {
     #[must_use]
     pub fn version(self, version: u32) -> Definition {
         Definition { version, ..self }
+    }
+
+    /// How long after its tick a window must be done; one that is not is late, and somebody hears of it.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Definition {
+        Definition { grace: Some(grace), ..self }
     }
 
     /// One run per window *and scope*: the window's own run evaluates this and freezes what it finds.

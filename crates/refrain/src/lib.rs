@@ -40,7 +40,8 @@ pub use ledger::{
 pub use payload::PAYLOAD_BYTES_MAX;
 pub use refrain::{
     AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord, Enqueued,
-    Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    JobRecord, JobView, Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -30,10 +30,27 @@ pub(crate) async fn all(store: &Store) -> Result<HashMap<String, JobNumber>> {
     Ok(rows.into_iter().map(|(id, name)| (name, id)).collect())
 }
 
-async fn find(store: &Store, name: &JobName) -> Result<Option<JobNumber>> {
+/// The number of a job, if it was ever registered.
+pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobNumber>> {
     let mut transaction = store.database.read().await?;
     let row: Option<(JobNumber,)> = transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?;
     Ok(row.map(|(id,)| id))
+}
+
+/// A job that was ever registered.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct JobRow {
+    pub(crate) id: JobNumber,
+    pub(crate) name: String,
+    pub(crate) paused_at: Option<i64>,
+    pub(crate) next_at: Option<i64>,
+    pub(crate) revisions: i64,
+}
+
+/// All jobs by name, and when each has something to open.
+pub(crate) async fn standing(store: &Store) -> Result<Vec<JobRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::JOB_STANDING.bound()).await?)
 }
 
 /// Stops claims of a job, or allows them again. Gives whether that changed anything.

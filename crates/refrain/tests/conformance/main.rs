@@ -50,4 +50,5 @@ mod pausing;
 mod refusals;
 mod retries;
 mod scopes;
+mod status;
 mod upkeep;
