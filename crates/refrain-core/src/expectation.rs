@@ -70,6 +70,21 @@ impl Revisions {
         Expectation::Opens { revision: revision.number, tick: revision.tick_of(window) }
     }
 
+    /// The windows that must exist and open at a tick after `after` and not after `until`, in order, with that tick.
+    pub fn opening(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Timestamp)> {
+        self.iter().flat_map(move |revision| {
+            let ticks = revision.timetable.ticks();
+            let is_its_first = ticks.after(revision.ticks_after).is_none_or(|first| after < first);
+            // What an edit found uncovered opens at its first tick, long after its end.
+            let ended_after = if is_its_first { None } else { ticks.at_or_before(after) };
+            revision
+                .windows(ended_after.unwrap_or(Timestamp::MIN), until)
+                .filter_map(move |(window, _)| Some((window, revision.tick_of(window)?)))
+                .skip_while(move |(_, tick)| *tick <= after)
+                .take_while(move |(_, tick)| *tick <= until)
+        })
+    }
+
     /// What a window is called: by the calendar and clock of the revision in force for it, if that name leads back to
     /// it, else as an instant.
     pub fn name_of(&self, window: Window) -> String {
@@ -154,6 +169,28 @@ mod tests {
         assert!(openings.len() == 50);
         for opening in openings {
             assert_eq!(revisions.expectation(opening.window).tick(), Some(opening.tick), "{opening:?}");
+        }
+    }
+
+    #[test]
+    fn the_windows_that_open_in_a_stretch_of_time_are_those_of_its_ticks() {
+        let revisions = moved();
+        let ends =
+            ["2026-06-01T00:00:00Z", "2026-06-02T00:00:00Z", "2026-06-10T00:00:00Z", "2026-06-10T12:05:00Z"];
+        let ends =
+            ends.into_iter().chain(["2026-06-10T13:05:00Z", "2026-06-10T13:06:00Z", "2026-06-12T00:00:00Z"]);
+        let ends: Vec<Timestamp> = ends.map(at).collect();
+        let all: Vec<_> = revisions
+            .windows(at("2026-05-31T22:00:00Z"), at("2026-06-13T00:00:00Z"))
+            .filter_map(|(window, _)| Some((window, revisions.expectation(window).tick()?)))
+            .collect();
+        for after in &ends {
+            for until in &ends {
+                let opening: Vec<_> = revisions.opening(*after, *until).collect();
+                let expected: Vec<_> =
+                    all.iter().copied().filter(|(_, tick)| after < tick && tick <= until).collect();
+                assert_eq!(opening, expected, "{after} {until}");
+            }
         }
     }
 

@@ -307,6 +307,10 @@ impl Registry {
         Some((number, self.by_number.get(&number)?))
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (JobNumber, &Arc<Definition>)> {
+        self.by_number.iter().map(|(number, definition)| (*number, definition))
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &JobName> {
         self.by_name.keys()
     }

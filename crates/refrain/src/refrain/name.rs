@@ -71,8 +71,7 @@ impl RunRecord {
 
     /// Whether somebody may wait for it: it is not done, and nobody has called it off.
     pub(crate) fn is_awaited(&self) -> bool {
-        let is_off = matches!(self.standing.outcome, Some(RunOutcome::Skipped | RunOutcome::Cancelled));
-        !self.standing.is_done() && (self.standing.is_open() || !is_off)
+        matches!(self.standing.outcome, None | Some(RunOutcome::Partial | RunOutcome::Failed))
     }
 }
 

@@ -88,6 +88,7 @@ catalog! {
     REVISION_FORGET = "sql/revision/forget.sql",
     REVISION_INSERT = "sql/revision/insert.sql",
     REVISION_LIST = "sql/revision/list.sql",
+    RUN_AWAITED = "sql/run/awaited.sql",
     RUN_CANCEL = "sql/run/cancel.sql",
     RUN_CLOSE = "sql/run/close.sql",
     RUN_ENQUEUE = "sql/run/enqueue.sql",

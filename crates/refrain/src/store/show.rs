@@ -123,6 +123,19 @@ pub(crate) async fn recent(store: &Store, before: Option<i64>, limit: i64) -> Re
     Ok(transaction.fetch_all(catalog::RUN_RECENT.bind(before.unwrap_or(i64::MAX)).bind(limit)).await?)
 }
 
+/// Runs of a job from one key up to another that are not done, nor passed over or called off.
+pub(crate) async fn awaited(
+    store: &Store,
+    job: JobNumber,
+    first: &str,
+    above: &str,
+    limit: i64,
+) -> Result<Vec<RunRow>> {
+    let mut transaction = store.database.read().await?;
+    let awaited = catalog::RUN_AWAITED.bind(job).bind(first).bind(above);
+    Ok(transaction.fetch_all(awaited.bind(limit)).await?)
+}
+
 /// Every attempt but the last.
 pub(crate) async fn attempts(store: &Store, run: i64) -> Result<Vec<PastAttempt>> {
     let mut transaction = store.database.read().await?;

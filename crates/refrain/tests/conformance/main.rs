@@ -45,6 +45,7 @@ mod concurrency;
 mod edits;
 mod fsck;
 mod lanes;
+mod late;
 mod opening;
 mod pausing;
 mod refusals;
