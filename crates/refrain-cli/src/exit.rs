@@ -48,7 +48,7 @@ pub(crate) enum Fault {
     Refrain(#[from] refrain::Error),
     /// The project cannot be read.
     #[error(transparent)]
-    Project(#[from] refrain::ProjectError),
+    Project(#[from] ProjectError),
     /// A file cannot be written.
     #[error("{} cannot be written: {source}", .path.display())]
     Write {

@@ -10,5 +10,7 @@ words! {
         DedupeSpike = "dedupe-spike",
         /// A transaction that was left open keeps a source from being read any further.
         HorizonPinned = "horizon-pinned",
+        /// A window should have been done by now, and is not.
+        RunLate = "run-late",
     }
 }

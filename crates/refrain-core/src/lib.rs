@@ -8,8 +8,8 @@
 //!
 //! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`content`], [`run_name`]
 //! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
-//! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`retry`],
-//!   [`while_running`]
+//! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`],
+//!   [`retry`], [`while_running`]
 //! - What may follow what: [`state`]
 //! - What a person should hear of: [`alarm`], [`spike`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
@@ -27,6 +27,7 @@ pub mod clock_watch;
 pub mod content;
 pub mod duration;
 pub mod encoding;
+pub mod expectation;
 pub mod grid;
 pub mod id;
 pub mod key;
@@ -55,6 +56,7 @@ pub use alarm::AlarmKind;
 pub use catch_up::{CatchUp, SkipReason, Verdict};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use content::{ContentError, Fingerprint};
+pub use expectation::Expectation;
 pub use grid::Grid;
 pub use id::{IdempotencyKey, RunId, SurrogateKey};
 pub use key::template::KeyTemplate;

@@ -1,6 +1,6 @@
 //! All revisions of one job's timetable, and what they say together.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::revision::{EditError, Revision};
 use crate::tick::Shape;
@@ -178,8 +178,16 @@ impl Revisions {
         }
     }
 
+    /// The latest window that is over, whether it must exist or not.
+    pub fn latest(&self, now: Timestamp) -> Option<Window> {
+        let containing = self.around(&self.current, now);
+        let end = containing.map_or(now, |window| window.start().timestamp());
+        let inside = end.checked_sub(SignedDuration::from_micros(1)).ok()?;
+        self.iter().collect::<Vec<_>>().into_iter().rev().find_map(|revision| self.around(revision, inside))
+    }
+
     /// The window of a revision, or before it, that an instant lies in.
-    fn around(&self, revision: &Revision, at: Timestamp) -> Option<Window> {
+    pub(crate) fn around(&self, revision: &Revision, at: Timestamp) -> Option<Window> {
         let own = revision.windows(at, Timestamp::MAX).next();
         let left_out = || {
             let before = self.iter().take_while(|one| one.number < revision.number).last();

@@ -52,17 +52,21 @@ impl Revision {
     /// The windows that follow `covered`, each with the tick that opens it, until another revision takes over. `covered` is the end of
     /// the last window that was opened; none if none was.
     pub fn openings(&self, covered: Option<Timestamp>) -> impl Iterator<Item = Opening> {
-        let ticks = self.timetable.ticks();
         let mut tick = None;
         let position = covered.map_or(self.from, |covered| covered.max(self.from));
         self.windows_from(position).map_while(move |(window, shape)| {
             let end = window.end().timestamp();
             if tick.is_none_or(|tick| tick < end) {
-                tick = ticks.after(second_before(end).max(self.ticks_after));
+                tick = self.tick_of(window);
             }
             let is_its_own = self.until.is_none_or(|until| end <= until);
             is_its_own.then_some(Opening { window, shape, tick: tick? })
         })
+    }
+
+    /// The tick that opens a window: the first at or after its end that is this revision's own.
+    pub fn tick_of(&self, window: Window) -> Option<Timestamp> {
+        self.timetable.ticks().after(second_before(window.end().timestamp()).max(self.ticks_after))
     }
 
     /// Decides what a scheduler that looks at `now` must write: at most `limit` rows. It is asked of the current

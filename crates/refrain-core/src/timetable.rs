@@ -3,6 +3,8 @@
 //! It is one value because none of its parts means anything alone: the zone reads the schedule and cuts the
 //! grid, the start bounds both. An edit of any part is a new [`Revision`](crate::Revision).
 
+use std::fmt;
+
 use jiff::Timestamp;
 
 use crate::grid::Grid;
@@ -42,5 +44,13 @@ impl Timetable {
             Grid::Tick => self.ticks().at_or_before(at),
             grid => Some(grid.window_at(&self.zone, at)?.start().timestamp()),
         }
+    }
+}
+
+impl fmt::Display for Timetable {
+    /// As a job file says it, without what is usual: `0 2 * * *, Europe/Berlin, window = "day"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Timetable { schedule, zone, grid, .. } = self;
+        write!(f, "{schedule}, {zone}, window = \"{grid}\"")
     }
 }

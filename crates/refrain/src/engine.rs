@@ -9,6 +9,7 @@ pub(crate) mod finisher;
 mod fronts;
 mod heartbeat;
 mod isolation;
+mod lateness;
 pub(crate) mod pruner;
 pub(crate) mod relay;
 pub(crate) mod rescuer;
@@ -21,10 +22,12 @@ pub(crate) mod worker;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use refrain_core::ProjectName;
 
 use bell::Hints;
 use finisher::Counts;
+use lateness::Lateness;
 use pruner::Pruner;
 use relay::Relay;
 use rescuer::Rescuer;
@@ -75,10 +78,15 @@ impl Engine {
         Watcher::new(self.store.clone(), self.settings.keep)
     }
 
-    /// Looks once for what a person should hear of. Work that was done is not spoiled by a look that failed: the next one
-    /// sees the same.
-    pub(crate) async fn watch(&self) {
-        if let Err(error) = self.watcher().look().await {
+    fn lateness(&self) -> Lateness {
+        Lateness::new(self.store.clone(), self.jobs.clone())
+    }
+
+    /// Looks once for what a person should hear of; `now` is the time for schedules. Work that was done is not spoiled by a
+    /// look that failed: the next one sees the same.
+    pub(crate) async fn watch(&self, now: Timestamp) {
+        let watched = self.watcher().look().await;
+        if let Err(error) = watched.and(self.lateness().look_at(now).await) {
             tracing::warn!(%error, "nobody watched for alarms");
         }
     }
@@ -121,6 +129,7 @@ impl Engine {
             rescuer,
             tokio::spawn(pruner),
             tokio::spawn(run(self.watcher(), stop.clone(), quiet.clone(), poll)),
+            tokio::spawn(run(self.lateness(), stop.clone(), quiet.clone(), poll)),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
         let worker = self.claim_until(worker, &stop).await;

@@ -42,6 +42,9 @@ pub enum Error {
         /// When it ends.
         end: jiff::Timestamp,
     },
+    /// No window of the job is over.
+    #[error("no window of `{0}` is over yet\n  see when the first one is: refrain next {0}")]
+    NoWindowYet(JobName),
     /// The job speaks to a database that is not named in the project.
     #[error("`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]")]
     NoDatabase(JobName),

@@ -152,6 +152,7 @@ pub struct Definition {
     pub(crate) retry: Retry,
     pub(crate) timeout: Duration,
     pub(crate) version: u32,
+    pub(crate) grace: Option<Duration>,
     scopes: Option<Arc<Scopes>>,
 }
 
@@ -170,6 +171,7 @@ impl Definition {
             retry: Retry::default(),
             timeout: TIMEOUT,
             version: 1,
+            grace: None,
             scopes: None,
         })
     }
@@ -219,6 +221,12 @@ impl Definition {
     #[must_use]
     pub fn version(self, version: u32) -> Definition {
         Definition { version, ..self }
+    }
+
+    /// How long after its tick a window must be done; one that is not is late, and somebody hears of it.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Definition {
+        Definition { grace: Some(grace), ..self }
     }
 
     /// One run per window *and scope*: the window's own run evaluates this and freezes what it finds.
@@ -313,6 +321,10 @@ impl Registry {
     pub(crate) fn find(&self, name: &JobName) -> Option<(JobNumber, &Arc<Definition>)> {
         let number = *self.by_name.get(name)?;
         Some((number, self.by_number.get(&number)?))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (JobNumber, &Arc<Definition>)> {
+        self.by_number.iter().map(|(number, definition)| (*number, definition))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &JobName> {

@@ -43,7 +43,8 @@ pub use payload::PAYLOAD_BYTES_MAX;
 pub use project::{FILE, JOBS, Problems, Project, ProjectError};
 pub use refrain::{
     Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord,
-    Enqueued, Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    Enqueued, JobRecord, JobView, Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -151,6 +151,12 @@ impl Project {
         Ok(taken)
     }
 
+    /// What migrating does on PostgreSQL, as a script: the store, and the ledger for each database that jobs write to.
+    pub fn migration_script() -> String {
+        let (store, ledger) = (Refrain::migration_script(), crate::Ledger::<sqlx::Postgres>::migration_script());
+        format!("-- The store.\n{store}\n-- The ledger, in each database that jobs write to.\n{ledger}")
+    }
+
     /// Lets go of its databases.
     pub async fn close(&self) {
         for database in self.databases.values() {

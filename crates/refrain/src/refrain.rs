@@ -6,13 +6,16 @@ mod control;
 mod effects;
 mod enqueue;
 mod jobs;
+mod name;
 mod prune;
 mod record;
 mod recover;
 mod run;
 mod serve;
+mod status;
 mod tick;
 mod units;
+mod workers;
 
 use std::sync::Arc;
 
@@ -23,11 +26,14 @@ pub use alarms::AlarmRecord;
 pub use control::Cancelling;
 pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
+pub use name::JobView;
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use recover::Adopted;
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
+pub use status::JobRecord;
 pub use units::{AttemptUnits, UnitDedupes};
+pub use workers::WorkerRecord;
 
 use crate::database::{Address, Database};
 use crate::engine::Engine;
@@ -127,6 +133,11 @@ impl Refrain {
         Ok(fsck::fsck(&self.engine.store).await?)
     }
 
+    /// Where the store is, for people: without the password.
+    pub fn address(&self) -> String {
+        self.store().address()
+    }
+
     /// The names of the jobs that this process knows.
     pub fn jobs(&self) -> Vec<JobName> {
         let mut names: Vec<JobName> = self.engine.jobs.now().names().cloned().collect();
@@ -148,6 +159,17 @@ impl Refrain {
     fn job(&self, name: &str) -> Result<(JobNumber, Arc<Definition>), Error> {
         let name = JobName::parse(name)?;
         self.engine.jobs.find(&name).ok_or_else(|| Error::UnknownJob { name, known: self.jobs() })
+    }
+
+    /// A job that is known here, or at least to the store.
+    async fn recorded_job(&self, name: &str) -> Result<(JobNumber, Option<Arc<Definition>>), Error> {
+        let unknown = match self.job(name) {
+            Ok((number, definition)) => return Ok((number, Some(definition))),
+            Err(error) => error,
+        };
+        let Error::UnknownJob { name, .. } = &unknown else { return Err(unknown) };
+        let recorded = crate::store::jobs::find(&self.engine.store, name).await?;
+        recorded.map(|number| (number, None)).ok_or(unknown)
     }
 
     fn store(&self) -> &Store {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::{Ledger, Refrain};
+use refrain::Project;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
@@ -63,12 +63,7 @@ impl fmt::Display for Script {
 pub(crate) async fn migrate(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
     if arguments.print {
-        let script = format!(
-            "-- The store.\n{}\n-- The ledger, in each database that jobs write to.\n{}",
-            Refrain::migration_script(),
-            Ledger::<sqlx::Postgres>::migration_script()
-        );
-        output.result(&Script { script })?;
+        output.result(&Script { script: Project::migration_script() })?;
         output.say("nothing was changed; run this on PostgreSQL as the user who is to own the tables");
         return Ok(Exit::Done);
     }

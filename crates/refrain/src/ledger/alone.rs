@@ -142,6 +142,11 @@ impl<DB: Backend> Ledger<DB> {
         migrate::migrate(&DB::database(pool, IDLE)).await
     }
 
+    /// What [`migrate`](Self::migrate) does on PostgreSQL, as a script.
+    pub fn migration_script() -> String {
+        migrate::LEDGER.script()
+    }
+
     /// Claims a key inside your own transaction. Commit, and it is done for ever; roll back, and it never was. Somebody who
     /// claims the same key at the same time waits until it is known which.
     ///

@@ -5,12 +5,11 @@ use refrain_core::state::RunStanding;
 use refrain_core::{ParseError, RunName, Window};
 
 use super::Refrain;
+use super::status::PAGE;
 use crate::error::Error;
 use crate::store::show::{self, OpenAttempt, Place, RunRow};
 use crate::store::{StoreError, instant};
 
-/// The most runs in one page.
-const PAGE: i64 = 500;
 /// The most dedupes that are listed of one run.
 const DEDUPES_MAX: i64 = 1_000;
 
@@ -111,13 +110,8 @@ impl Refrain {
 
     /// All runs of a job in the order of their keys, a page after `after`; windows come in the order of time.
     pub async fn runs(&self, job: &str, after: &str) -> Result<Vec<RunRecord>, Error> {
-        let (number, _) = self.job(job)?;
-        let mut records = Vec::new();
-        for row in show::list(self.store(), number, after, PAGE).await? {
-            let record = if row.open { self.record(row.id).await? } else { Some(RunRecord::of(row, None)?) };
-            records.extend(record);
-        }
-        Ok(records)
+        let (number, _) = self.recorded_job(job).await?;
+        self.records(show::list(self.store(), number, after, PAGE).await?).await
     }
 
     /// How many runs are open: queued, under way, or waiting for their time or their lane.

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use refrain_core::state::RunOutcome;
-use refrain_core::{RunKey, RunName, Window};
+use refrain_core::{RunKey, RunName, Scope, Window, Zone, window_name};
 
 use super::Refrain;
 use super::record::{RunRecord, parsed};
@@ -115,6 +116,17 @@ impl Refrain {
         Ok(RunReport { did, attempt, run })
     }
 
+    /// The name of a job's latest window that is over: what a person means who names only the job.
+    pub async fn latest_window(&self, job: &str) -> Result<String, Error> {
+        let (number, definition) = self.job(job)?;
+        let Some(revisions) = crate::store::schedules::read(self.store(), number).await? else {
+            return Err(Error::NoWindows(definition.name.clone()));
+        };
+        let now = self.store().now().await?;
+        let window = revisions.latest(now).ok_or_else(|| Error::NoWindowYet(definition.name.clone()))?;
+        Ok(format!("{job}@{}", revisions.name_of(window)))
+    }
+
     /// Does the attempt here if it may begin, else follows it until it has ended. One whose worker died or left is followed
     /// by another at once, and that is the one that was asked for; one that failed has had its say.
     async fn see_through(&self, id: i64, mut attempt: u64, wanted: &Wanted) -> Result<(Did, u64), Error> {
@@ -204,10 +216,8 @@ impl Refrain {
 
     /// What a run's name means. A window that is not over is refused: run now, it would count as done without the rest.
     async fn wanted(&self, run: &str) -> Result<Wanted, Error> {
+        let (_, definition) = self.job(parsed(run)?.job().as_str())?;
         let (number, window, key) = self.named(run).await?;
-        let Some(definition) = self.engine.jobs.get(number) else {
-            return Err(Error::NoRun(run.to_owned()));
-        };
         if let Some(window) = window {
             let end = window.end().timestamp();
             let is_known = show::find(self.store(), number, &key.to_string()).await?.is_some();
@@ -224,19 +234,43 @@ impl Refrain {
     /// The job, window and key of a run's name.
     pub(super) async fn named(&self, run: &str) -> Result<(JobNumber, Option<Window>, RunKey), Error> {
         let name = parsed(run)?;
-        let (number, definition) = self.job(name.job().as_str())?;
+        let (number, definition) = self.recorded_job(name.job().as_str()).await?;
         match name {
-            RunName::Queued { key, .. } if definition.timetable.is_none() => {
-                Ok((number, None, RunKey::queued(key)))
+            RunName::Queued { job, key } => {
+                let key = RunKey::queued(key);
+                let has_windows = definition.is_some_and(|definition| definition.timetable.is_some());
+                if has_windows && show::find(self.store(), number, &key.to_string()).await?.is_none() {
+                    return Err(Error::NoKeys(job));
+                }
+                Ok((number, None, key))
             }
-            RunName::Queued { job, .. } => Err(Error::NoKeys(job)),
             RunName::Windowed { job, window, scope } => {
                 let revisions = crate::store::schedules::read(self.store(), number).await?;
                 let Some(revisions) = revisions else { return Err(Error::NoWindows(job)) };
-                let window = revisions.find(&window)?;
+                let window = match revisions.find(&window) {
+                    Ok(window) => window,
+                    Err(error) => self.opened_window(number, &window, &scope).await?.ok_or(error)?,
+                };
                 Ok((number, Some(window), RunKey::windowed(window.start(), &scope)))
             }
         }
+    }
+
+    /// A window that has a row although it is on no grid any more: the rules of its zone have changed since. It is called
+    /// by its instant.
+    async fn opened_window(
+        &self,
+        number: JobNumber,
+        name: &str,
+        scope: &Scope,
+    ) -> Result<Option<Window>, Error> {
+        if name.parse::<Timestamp>().is_err() {
+            return Ok(None);
+        }
+        let Ok(start) = window_name::parse(name, &Zone::utc()) else { return Ok(None) };
+        let key = RunKey::windowed(start, scope).to_string();
+        let Some(id) = show::find(self.store(), number, &key).await? else { return Ok(None) };
+        Ok(self.record(id).await?.and_then(|record| record.window))
     }
 }
 

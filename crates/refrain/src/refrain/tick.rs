@@ -22,7 +22,7 @@ impl Refrain {
         let mut scheduler = self.engine.scheduler(Now::Given(now));
         let opened = scheduler.pass(now).await?;
         let counts = self.engine.run_all(&self.stop).await?;
-        self.engine.watch().await;
+        self.engine.watch(now).await;
         Ok(counts.with(opened))
     }
 

@@ -51,6 +51,29 @@ pub(crate) async fn all(store: &Store) -> Result<HashMap<String, JobRow>> {
     Ok(rows.into_iter().map(|row| (row.name.clone(), row)).collect())
 }
 
+/// The number of a job, if it was ever registered.
+pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobNumber>> {
+    let mut transaction = store.database.read().await?;
+    let row: Option<JobRow> = transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?;
+    Ok(row.map(|row| row.id))
+}
+
+/// A job that was ever registered.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct Standing {
+    pub(crate) id: JobNumber,
+    pub(crate) name: String,
+    pub(crate) paused_at: Option<i64>,
+    pub(crate) next_at: Option<i64>,
+    pub(crate) revisions: i64,
+}
+
+/// All jobs by name, and when each has something to open.
+pub(crate) async fn standing(store: &Store) -> Result<Vec<Standing>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::JOB_STANDING.bound()).await?)
+}
+
 /// Stops claims of a job, or allows them again. Gives whether that changed anything.
 pub(crate) async fn set_paused(store: &Store, job: JobNumber, paused: bool) -> Result<bool> {
     let statement = if paused { &catalog::JOB_PAUSE } else { &catalog::JOB_RESUME };

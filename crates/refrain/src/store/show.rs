@@ -1,5 +1,6 @@
 //! Reads what is recorded of runs.
 
+use refrain_core::key::KEY_BYTES_MAX;
 use refrain_core::state::{Open, RunOutcome, RunStanding};
 
 use super::lanes::Waiting;
@@ -97,6 +98,42 @@ pub(crate) async fn show(store: &Store, run: i64) -> Result<Option<(RunRow, Opti
 pub(crate) async fn list(store: &Store, job: JobNumber, after: &str, limit: i64) -> Result<Vec<RunRow>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::RUN_LIST.bind(job).bind(after).bind(limit)).await?)
+}
+
+/// No key is at or above this: it is longer than any, and of the highest character.
+fn above_all_keys() -> String {
+    char::MAX.to_string().repeat(KEY_BYTES_MAX / char::MAX.len_utf8() + 1)
+}
+
+/// Runs of a job against the order of their keys, before `before`.
+pub(crate) async fn latest(
+    store: &Store,
+    job: JobNumber,
+    before: Option<&str>,
+    limit: i64,
+) -> Result<Vec<RunRow>> {
+    let before = before.map_or_else(above_all_keys, str::to_owned);
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::RUN_LATEST.bind(job).bind(before).bind(limit)).await?)
+}
+
+/// Runs of all jobs, those that were opened last first, before `before`.
+pub(crate) async fn recent(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<RunRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::RUN_RECENT.bind(before.unwrap_or(i64::MAX)).bind(limit)).await?)
+}
+
+/// Runs of a job from one key up to another that are not done, nor passed over or called off.
+pub(crate) async fn awaited(
+    store: &Store,
+    job: JobNumber,
+    first: &str,
+    above: &str,
+    limit: i64,
+) -> Result<Vec<RunRow>> {
+    let mut transaction = store.database.read().await?;
+    let awaited = catalog::RUN_AWAITED.bind(job).bind(first).bind(above);
+    Ok(transaction.fetch_all(awaited.bind(limit)).await?)
 }
 
 /// Every attempt but the last.

@@ -15,6 +15,16 @@ pub(crate) struct Silent {
     pub(crate) process: String,
 }
 
+/// A worker as it is stored, and how many runs it holds.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct WorkerRow {
+    pub(crate) id: i64,
+    pub(crate) process: String,
+    pub(crate) started_at: i64,
+    pub(crate) expires_at: i64,
+    pub(crate) runs: i64,
+}
+
 /// Registers a worker that is alive for `lease`. Gives its number.
 pub(crate) async fn register(store: &Store, process: &str, lease: Duration) -> Result<i64> {
     let registered = retried(|| async {
@@ -38,6 +48,12 @@ pub(crate) async fn beat(
     let beaten = transaction.execute(catalog::WORKER_BEAT.bind(worker).bind(microseconds(lease))).await?;
     transaction.commit(place!("beat")).await?;
     Ok(beaten > 0)
+}
+
+/// All workers that have not left.
+pub(crate) async fn list(store: &Store, limit: i64) -> Result<Vec<WorkerRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::WORKER_LIST.bind(limit)).await?)
 }
 
 /// Workers that have not been heard of.
