@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, cancel, check, completions, enqueue, init, man, migrate, next, pause, prune, recover, run, serve, tick,
+    backup, cancel, check, completions, enqueue, init, man, migrate, next, pause, prune, recover, run, runs,
+    serve, show, status, tick,
 };
 
 const EXAMPLES: &str = "\
@@ -19,7 +20,8 @@ Exit codes: 0 done, also when it was done before; 1 failed or partial; 2 wrong u
 wrong; 4 somebody must decide; 75 the store is busy, full or cannot be reached: the same command may work later; 124 it
 took too long; 130 interrupted.";
 
-const STORE: &str = "Another store than the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE";
+const STORE: &str =
+    "Another store than the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE";
 const STORE_AT_LENGTH: &str = "\
 Another store than the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE.
 
@@ -81,6 +83,12 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     /// Queue a run by its key, once.
     Enqueue(enqueue::Arguments),
+    /// What became of every window: a grid of the newest, job by job.
+    Status(status::Arguments),
+    /// Runs of all jobs, newest first.
+    Runs(runs::Arguments),
+    /// Everything that is recorded of one run.
+    Show(show::Arguments),
     /// Call a run off.
     Cancel(cancel::Arguments),
     /// Stop a job: nothing of it begins, and its windows are skipped with that reason.
@@ -116,6 +124,9 @@ impl Command {
             Self::Tick(_) => "tick",
             Self::Serve(_) => "serve",
             Self::Enqueue(_) => "enqueue",
+            Self::Status(_) => "status",
+            Self::Runs(_) => "runs",
+            Self::Show(_) => "show",
             Self::Cancel(_) => "cancel",
             Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",

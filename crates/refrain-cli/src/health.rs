@@ -19,7 +19,9 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Fault> {
         )));
     }
     TcpListener::bind(address).await.map_err(|error| {
-        Fault::Refused(format!("{address} cannot be listened on: {error}\n  another port: refrain serve --listen 127.0.0.1:7718"))
+        Fault::Refused(format!(
+            "{address} cannot be listened on: {error}\n  another port: refrain serve --listen 127.0.0.1:7718"
+        ))
     })
 }
 

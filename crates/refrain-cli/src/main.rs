@@ -11,6 +11,7 @@ mod place;
 mod problems;
 mod progress;
 mod reload;
+mod run_line;
 mod signals;
 
 use std::process::ExitCode;
@@ -48,6 +49,9 @@ async fn act(place: &Place, command: Command) -> Result<Exit, Fault> {
         Command::Tick(arguments) => commands::tick::tick(place, &arguments).await,
         Command::Serve(arguments) => commands::serve::serve(place, &arguments).await,
         Command::Enqueue(arguments) => commands::enqueue::enqueue(place, &arguments).await,
+        Command::Status(arguments) => commands::status::status(place, &arguments).await,
+        Command::Runs(arguments) => commands::runs::runs(place, &arguments).await,
+        Command::Show(arguments) => commands::show::show(place, &arguments).await,
         Command::Cancel(arguments) => commands::cancel::cancel(place, &arguments).await,
         Command::Pause(arguments) => commands::pause::pause(place, &arguments).await,
         Command::Resume(arguments) => commands::pause::resume(place, &arguments).await,

@@ -148,9 +148,7 @@ pub(crate) fn hidden(text: &str) -> String {
 /// Whether stderr takes colours, as `NO_COLOR` and the terminal say.
 pub(crate) fn is_colourful() -> bool {
     static COLOURFUL: OnceLock<bool> = OnceLock::new();
-    *COLOURFUL.get_or_init(|| {
-        anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
-    })
+    *COLOURFUL.get_or_init(|| anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never)
 }
 
 /// The four counts that end every command that runs something.

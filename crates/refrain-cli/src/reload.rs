@@ -45,7 +45,10 @@ async fn reload(root: &Path, refrain: &Refrain, output: Output) {
             if let Some(drawn) = fault.drawn() {
                 output.say(drawn);
             }
-            tracing::error!(error = fault.to_string(), "the files cannot be read; the jobs stay as they were");
+            tracing::error!(
+                error = fault.to_string(),
+                "the files cannot be read; the jobs stay as they were"
+            );
             return;
         }
     };
@@ -56,7 +59,9 @@ async fn reload(root: &Path, refrain: &Refrain, output: Output) {
     };
     match replaced {
         Ok(()) => tracing::info!(jobs = refrain.jobs().len(), "the files were read again"),
-        Err(error) => tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were"),
+        Err(error) => {
+            tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were")
+        }
     }
 }
 

@@ -46,7 +46,9 @@ pub enum Error {
     #[error("no window of `{0}` is over yet\n  see when the first one is: refrain next {0}")]
     NoWindowYet(JobName),
     /// The job speaks to a database that is not named in the project.
-    #[error("`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]")]
+    #[error(
+        "`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]"
+    )]
     NoDatabase(JobName),
     /// There is no such run.
     #[error("there is no run `{0}` yet")]

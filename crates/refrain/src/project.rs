@@ -153,7 +153,8 @@ impl Project {
 
     /// What migrating does on PostgreSQL, as a script: the store, and the ledger for each database that jobs write to.
     pub fn migration_script() -> String {
-        let (store, ledger) = (Refrain::migration_script(), crate::Ledger::<sqlx::Postgres>::migration_script());
+        let (store, ledger) =
+            (Refrain::migration_script(), crate::Ledger::<sqlx::Postgres>::migration_script());
         format!("-- The store.\n{store}\n-- The ledger, in each database that jobs write to.\n{ledger}")
     }
 
@@ -209,7 +210,10 @@ impl Project {
         Ok(definition)
     }
 
-    fn command_of(&self, job: &JobFile) -> impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static {
+    fn command_of(
+        &self,
+        job: &JobFile,
+    ) -> impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static {
         let (root, timetable, inherit) = (self.root.clone(), job.timetable.clone(), job.environment.clone());
         let templates = match &job.action {
             Action::Command(templates) => templates.clone(),
@@ -238,7 +242,8 @@ fn scoped(definition: Definition, query: Sql, database: Arc<Database>, timetable
     let query = Arc::new(query);
     let timetable = Arc::new(timetable);
     definition.scopes(move |window| {
-        let (query, database, timetable) = (Arc::clone(&query), Arc::clone(&database), Arc::clone(&timetable));
+        let (query, database, timetable) =
+            (Arc::clone(&query), Arc::clone(&database), Arc::clone(&timetable));
         async move {
             match database.connect().await? {
                 Connected::Sqlite(pool) => scopes(&query, pool, &database, window, &timetable).await,
@@ -258,11 +263,11 @@ async fn scopes<DB: Speaks>(
     let values = of_window(window, &timetable.zone);
     let bound =
         binds::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
-    let texts = DB::texts(pool, &bound).await.map_err(|error| JobError::new(format!("the scopes: {error}")))?;
+    let texts =
+        DB::texts(pool, &bound).await.map_err(|error| JobError::new(format!("the scopes: {error}")))?;
     let named = texts.into_iter().map(|text| {
         let text = text.ok_or_else(|| JobError::for_good("a scope is null; leave it out of the query"))?;
         Scope::parse(&text).map_err(|error| JobError::for_good(error.to_string()))
     });
     named.collect()
 }
-

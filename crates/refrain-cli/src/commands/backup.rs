@@ -10,8 +10,10 @@ use crate::exit::{Exit, Fault};
 use crate::place::Place;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain backup refrain-2026-06-09.db\n\nA copy of the file by other means may lack its log. On \
-    PostgreSQL use pg_dump. Restored, a store is let in with `refrain recover`.")]
+#[command(
+    after_help = "Examples:\n  refrain backup refrain-2026-06-09.db\n\nA copy of the file by other means may lack its log. On \
+    PostgreSQL use pg_dump. Restored, a store is let in with `refrain recover`."
+)]
 pub(crate) struct Arguments {
     /// Where to; it must not exist.
     pub(crate) file: PathBuf,

@@ -12,7 +12,9 @@ use crate::output::harmless;
 use crate::place::Place;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain check\n  refrain check --json\n\nIt opens no database and runs nothing.")]
+#[command(
+    after_help = "Examples:\n  refrain check\n  refrain check --json\n\nIt opens no database and runs nothing."
+)]
 pub(crate) struct Arguments {}
 
 #[derive(Serialize)]

@@ -8,8 +8,10 @@ use crate::exit::{Exit, Fault};
 use crate::place::Place;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain completions bash > ~/.local/share/bash-completion/completions/refrain\n  \
-    refrain completions zsh > ~/.zfunc/_refrain")]
+#[command(
+    after_help = "Examples:\n  refrain completions bash > ~/.local/share/bash-completion/completions/refrain\n  \
+    refrain completions zsh > ~/.zfunc/_refrain"
+)]
 pub(crate) struct Arguments {
     /// Which shell.
     pub(crate) shell: Shell,

@@ -10,8 +10,10 @@ use crate::output::Four;
 use crate::place::Place;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain enqueue welcome --key 42 --payload '{\"user_id\": 42}'\n  refrain enqueue welcome --key 42     \
-    the second time it is a dedupe")]
+#[command(
+    after_help = "Examples:\n  refrain enqueue welcome --key 42 --payload '{\"user_id\": 42}'\n  refrain enqueue welcome --key 42     \
+    the second time it is a dedupe"
+)]
 pub(crate) struct Arguments {
     /// The job; its file says `queue = true`.
     pub(crate) job: String,
@@ -49,7 +51,9 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
     let counts = Four { deduplicated: u64::from(!enqueued.is_new()), ..Four::default() };
     place.output.result(&Offered { run: run.clone(), did, counts })?;
     if enqueued.is_new() {
-        place.output.say(format_args!("`refrain serve` or `refrain tick` does it, or at once: refrain run {run}"));
+        place
+            .output
+            .say(format_args!("`refrain serve` or `refrain tick` does it, or at once: refrain run {run}"));
     } else {
         place.output.say(format_args!("what became of it: refrain show {run}"));
     }

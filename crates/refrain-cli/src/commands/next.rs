@@ -13,7 +13,9 @@ use crate::exit::{Exit, Fault};
 use crate::place::Place;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain next export\n  refrain next export --around 2026-10-25\n  refrain next export --count 3 --json")]
+#[command(
+    after_help = "Examples:\n  refrain next export\n  refrain next export --around 2026-10-25\n  refrain next export --count 3 --json"
+)]
 pub(crate) struct Arguments {
     /// The job.
     pub(crate) job: String,
@@ -89,7 +91,8 @@ pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
         )));
     };
     let from = arguments.from.unwrap_or_else(Timestamp::now);
-    let revisions = Revisions::first(timetable.clone(), from).map_err(|error| Fault::Refused(error.to_string()))?;
+    let revisions =
+        Revisions::first(timetable.clone(), from).map_err(|error| Fault::Refused(error.to_string()))?;
     if let Some(date) = arguments.around {
         let preview = Preview::around(revisions.current(), date);
         let ticks = preview.lines.iter().map(|line| Tick {

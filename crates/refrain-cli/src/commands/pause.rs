@@ -9,8 +9,10 @@ use crate::exit::{Exit, Fault};
 use crate::place::Place;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain pause export\n  refrain resume export\n\nWindows that come while a job is paused get \
-    a row that says so.")]
+#[command(
+    after_help = "Examples:\n  refrain pause export\n  refrain resume export\n\nWindows that come while a job is paused get \
+    a row that says so."
+)]
 pub(crate) struct Arguments {
     /// The job.
     pub(crate) job: String,
@@ -47,6 +49,8 @@ pub(crate) async fn resume(place: &Place, arguments: &Arguments) -> Result<Exit,
     let is_new = opened.refrain.resume(job).await?;
     opened.close().await;
     place.output.result(&Set { job: job.clone(), is_paused: false, is_new })?;
-    place.output.say(format_args!("windows that were skipped meanwhile: refrain status {job}; one of them: refrain run {job}@WINDOW"));
+    place.output.say(format_args!(
+        "windows that were skipped meanwhile: refrain status {job}; one of them: refrain run {job}@WINDOW"
+    ));
     Ok(Exit::Done)
 }

@@ -12,8 +12,10 @@ use crate::place::Place;
 use crate::progress::Progress;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain prune\n  refrain prune --older-than 30d\n\nA process that serves does this by itself. That \
-    a run was, and how it ended, is never forgotten.")]
+#[command(
+    after_help = "Examples:\n  refrain prune\n  refrain prune --older-than 30d\n\nA process that serves does this by itself. That \
+    a run was, and how it ended, is never forgotten."
+)]
 pub(crate) struct Arguments {
     /// What ended before that long ago, as in 30d; 90d unless said.
     #[arg(long, value_name = "DURATION", value_parser = long)]

@@ -13,7 +13,9 @@ use crate::place::Place;
 /// A database remembers the store that wrote to it. Another store does nothing there, for it would take old work for undone,
 /// until a person has looked. What was applied in those databases stays applied.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain recover             shows what it would do, and asks\n  refrain recover --yes")]
+#[command(
+    after_help = "Examples:\n  refrain recover             shows what it would do, and asks\n  refrain recover --yes"
+)]
 pub(crate) struct Arguments {}
 
 #[derive(Serialize)]
@@ -40,7 +42,10 @@ impl fmt::Display for Recovered {
             let verb = if self.is_done { "belonged" } else { "belongs" };
             write!(f, "{line}{database}: {verb} to the store {was}, and this one is {now}")?;
             if *stranded > 0 {
-                write!(f, "\n  {stranded} wishes are for the other store, and are never carried out by this one")?;
+                write!(
+                    f,
+                    "\n  {stranded} wishes are for the other store, and are never carried out by this one"
+                )?;
             }
         }
         Ok(())
@@ -66,7 +71,9 @@ pub(crate) async fn recover(place: &Place, _: &Arguments) -> Result<Exit, Fault>
         output.result(&Recovered { is_done: true, databases })?;
         return Ok(Exit::Done);
     }
-    output.say("runs that the other store has done, and this one does not know, are done again; their units are not");
+    output.say(
+        "runs that the other store has done, and this one does not know, are done again; their units are not",
+    );
     let is_done = output.ask("Let this store go on there?");
     if is_done {
         opening.recover(true).await?;

@@ -14,9 +14,11 @@ use crate::place::{Opened, Place};
 use crate::signals::{Ended, Signals, Step};
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain run export                              the latest whole window\n  \
+#[command(
+    after_help = "Examples:\n  refrain run export                              the latest whole window\n  \
     refrain run export@2026-06-09\n  refrain run export --window 2026-06-09 --again\n  \
-    refrain run digest@2026-06-09T14:00/acme        one scope of it\n  refrain run welcome#42")]
+    refrain run digest@2026-06-09T14:00/acme        one scope of it\n  refrain run welcome#42"
+)]
 pub(crate) struct Arguments {
     /// JOB, JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
     #[arg(value_name = "RUN")]
@@ -49,7 +51,12 @@ struct Report {
 }
 
 impl Report {
-    fn of(name: &str, RunReport { did, run, .. }: &RunReport, message: Option<String>, units: Four) -> Report {
+    fn of(
+        name: &str,
+        RunReport { did, run, .. }: &RunReport,
+        message: Option<String>,
+        units: Four,
+    ) -> Report {
         let again_at = match run.place {
             Some(Standing::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
             _ => None,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-
 use serde_json::Value;
 
 use crate::exit::{Exit, Fault};

@@ -9,12 +9,14 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
 use crate::output::Four;
-use crate::signals::{Ended, Signals, Step};
 use crate::place::{Opened, Place};
+use crate::signals::{Ended, Signals, Step};
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain tick\n  * * * * * refrain -C /srv/shop tick            as a line of a crontab\n  \
-    refrain --store sqlite:trial.db tick --now 2026-06-09T14:00:00Z")]
+#[command(
+    after_help = "Examples:\n  refrain tick\n  * * * * * refrain -C /srv/shop tick            as a line of a crontab\n  \
+    refrain --store sqlite:trial.db tick --now 2026-06-09T14:00:00Z"
+)]
 pub(crate) struct Arguments {
     /// The time that schedules read, as in 2026-06-09T14:00:00Z.
     ///

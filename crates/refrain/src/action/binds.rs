@@ -69,11 +69,15 @@ fn argument(
         return of_json(name, value);
     }
     let text = values.text(name).ok_or_else(|| {
-        format!("`:{name}` has no value in this run\n  a queued run has its payload, a scheduled one its window")
+        format!(
+            "`:{name}` has no value in this run\n  a queued run has its payload, a scheduled one its window"
+        )
     })?;
     Ok(match (name, dialect) {
         ("ds", _) => (Argument::Text(text), "date"),
-        ("window_start" | "window_end" | "watermark", Dialect::Postgres) => (Argument::Text(text), "timestamptz"),
+        ("window_start" | "window_end" | "watermark", Dialect::Postgres) => {
+            (Argument::Text(text), "timestamptz")
+        }
         ("window_start" | "window_end" | "watermark", Dialect::Sqlite) => (moment(&text, time)?, "text"),
         ("version", _) => (Argument::Integer(text.parse().unwrap_or_default()), "bigint"),
         ("scope", Dialect::Postgres) => {
@@ -126,7 +130,9 @@ mod tests {
             window_start: Some("2026-06-09T12:00:00Z".to_owned()),
             scope: Some("7".to_owned()),
             version: Some(3),
-            payload: Some(serde_json::json!({"id": 42, "name": "Ada; drop table x", "rate": 0.5, "tags": ["a"], "no": null})),
+            payload: Some(
+                serde_json::json!({"id": 42, "name": "Ada; drop table x", "rate": 0.5, "tags": ["a"], "no": null}),
+            ),
             ..Values::default()
         }
     }
@@ -150,7 +156,9 @@ mod tests {
 
     #[test]
     fn a_scope_has_the_type_of_its_column() {
-        for (theirs, ours) in [(Some("INT8"), "bigint"), (Some("UUID"), "uuid"), (Some("odd"), "text"), (None, "text")] {
+        for (theirs, ours) in
+            [(Some("INT8"), "bigint"), (Some("UUID"), "uuid"), (Some("odd"), "text"), (None, "text")]
+        {
             let bound = of("select :scope", Dialect::Postgres, TimeForm::Text, theirs).unwrap();
             assert_eq!(bound.text, format!("select cast($1 as {ours})"));
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use refrain_core::project::{Sql, TimeForm};
-use refrain_core::{KeyError, Key, Timetable, key};
+use refrain_core::{Key, KeyError, Timetable, key};
 use serde::Serialize;
 use sqlx::Pool;
 

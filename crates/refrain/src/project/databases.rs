@@ -9,7 +9,10 @@ use std::time::Duration;
 use refrain_core::project::{self as files, Dialect, TimeForm};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
-use sqlx::{AssertSqlSafe, Column as _, Executor as _, Pool, Postgres, Sqlite, SqlSafeStr as _, Statement as _, TypeInfo as _};
+use sqlx::{
+    AssertSqlSafe, Column as _, Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite, Statement as _,
+    TypeInfo as _,
+};
 use tokio::sync::OnceCell;
 
 use crate::action::binds::{Argument, Bound};

@@ -1,0 +1,149 @@
+//! `refrain show`: everything that is recorded of one run.
+
+use std::fmt;
+
+use clap::Args;
+use jiff::Timestamp;
+use refrain::{AttemptRecord, AttemptUnits, DedupeRecord};
+use serde::Serialize;
+
+use crate::exit::{Exit, Fault};
+use crate::output::{Four, harmless};
+use crate::place::Place;
+use crate::run_line::RunLine;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain show export@2026-06-09\n  refrain show welcome#42 --json")]
+pub(crate) struct Arguments {
+    /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    run: RunLine,
+    payload: Option<String>,
+    attempts: Vec<Attempt>,
+    units: Vec<Units>,
+    dedupes: Vec<Dedupe>,
+}
+
+#[derive(Serialize)]
+struct Attempt {
+    number: u64,
+    ended: String,
+    started_at: Option<Timestamp>,
+    ended_at: Timestamp,
+    worker: Option<i64>,
+    message: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Units {
+    attempt: u64,
+    counts: Four,
+    dedupes: Vec<UnitDedupe>,
+}
+
+#[derive(Serialize)]
+struct UnitDedupe {
+    reason: String,
+    count: u64,
+    is_suspect: bool,
+    keys: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Dedupe {
+    at: Timestamp,
+    asked: String,
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.run)?;
+        if let (Some(start), Some(end)) = (self.run.window_start, self.run.window_end) {
+            write!(f, "\n  window   {start} to {end}")?;
+        }
+        write!(f, "\n  opened   {:.0}", self.run.opened_at)?;
+        if let (Some(began), Some(ended)) = (self.run.started_at, self.run.ended_at) {
+            let took = ended.duration_since(began);
+            write!(f, "\n  last     {began:.0}, took {:.1} s", took.as_secs_f64())?;
+        }
+        if let Some(payload) = &self.payload {
+            write!(f, "\n  payload  {}", harmless(payload))?;
+        }
+        for Attempt { number, ended, ended_at, message, .. } in &self.attempts {
+            write!(f, "\n  attempt {number}: {ended}, {ended_at:.0}")?;
+            if let Some(message) = message {
+                write!(f, ": {}", harmless(message))?;
+            }
+        }
+        for Units { attempt, counts, dedupes } in &self.units {
+            write!(f, "\n  units of attempt {attempt}: {counts}")?;
+            for UnitDedupe { reason, count, is_suspect, keys } in dedupes {
+                let suspect = if *is_suspect { " (look at the key: it may swallow too much)" } else { "" };
+                let first = keys.first().map(|key| format!(", {} first", harmless(key))).unwrap_or_default();
+                write!(f, "\n    {count} {reason}{first}{suspect}")?;
+            }
+        }
+        match self.dedupes.as_slice() {
+            [] => Ok(()),
+            [.., last] => write!(
+                f,
+                "\n  asked for again {} times, last {:.0} by {}",
+                self.dedupes.len(),
+                last.at,
+                last.asked
+            ),
+        }
+    }
+}
+
+pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = place.look().await?;
+    let refrain = &opened.refrain;
+    let Some(run) = refrain.show(&arguments.run).await? else {
+        let name = &arguments.run;
+        let said =
+            format!("there is no run `{name}`\n  why not: refrain why {name}; do it: refrain run {name}");
+        return Err(Fault::Refused(said));
+    };
+    let (view, now) = (refrain.view(&run.job).await?, refrain.now().await?);
+    let attempts = refrain.attempts(&run).await?.into_iter().map(attempt).collect();
+    let units = refrain.units(&run).await?.into_iter().map(units).collect();
+    let dedupes = refrain.dedupes(&run).await?.into_iter();
+    let dedupes = dedupes.map(|DedupeRecord { at, asked }| Dedupe { at, asked }).collect();
+    let payload = run.payload.clone();
+    let line = RunLine::of(&run, &view, now);
+    opened.close().await;
+    let name = line.run.clone();
+    place.output.result(&Shown { run: line, payload, attempts, units, dedupes })?;
+    place
+        .output
+        .say(format_args!("what it printed: refrain logs {name}; why it stands so: refrain why {name}"));
+    Ok(Exit::Done)
+}
+
+fn attempt(record: AttemptRecord) -> Attempt {
+    let AttemptRecord { number, ended, started_at, ended_at, worker, message } = record;
+    Attempt { number, ended, started_at, ended_at, worker, message }
+}
+
+fn units(record: AttemptUnits) -> Units {
+    let counts = Four {
+        processed: record.counts.processed,
+        skipped: record.counts.skipped,
+        deduplicated: record.counts.deduplicated,
+        failed: record.counts.failed,
+    };
+    let dedupes = record.dedupes.into_iter().map(|one| UnitDedupe {
+        is_suspect: one.is_suspect(),
+        reason: one.reason,
+        count: one.count,
+        keys: one.keys,
+    });
+    Units { attempt: record.attempt, counts, dedupes: dedupes.collect() }
+}
