@@ -9,8 +9,19 @@
 //! Rejected: deriving the reader from Rust types. It stops at the first fault, knows nothing of the table a key
 //! might have been meant for, and its words are a programmer's.
 
+mod across;
+mod document;
+mod environment;
+mod form;
+mod job;
+mod keys;
+mod names;
 mod problem;
+mod schema;
+mod settings;
+mod shape;
 mod sql;
+mod suggest;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +32,11 @@ use crate::redact::Secret;
 use crate::{CatchUp, JobName, ProjectName, Retry, Template, Timetable, WhileRunning};
 
 pub use problem::{Problem, Source};
+pub use schema::schema;
 pub use sql::{Bind, Dialect, Sql};
+
+use document::Document;
+use shape::Shape;
 
 /// Where a project's jobs stand unless it says otherwise.
 pub const STORE: &str = "sqlite:.refrain/refrain.db";
@@ -182,8 +197,91 @@ impl fmt::Debug for Url {
     }
 }
 
-/// Reads a project, or says everything that is wrong with it.
+/// Reads a project, or says everything that is wrong with it, file by file and from top to bottom.
+///
+/// ```
+/// use refrain_core::project::{Action, Files, Source, read};
+///
+/// let project = Source::new("refrain.toml", "[project]\nname = \"shop\"\n");
+/// let export = Source::new("jobs/export.toml", "schedule = \"@daily\"\ncommand = [\"./export.sh\", \"{ds}\"]\n");
+/// let files = Files {
+///     project: &project,
+///     jobs: std::slice::from_ref(&export),
+///     environment: &|_| None,
+///     sibling: &|_| None,
+/// };
+/// let project = read(&files).unwrap();
+/// assert_eq!(project.jobs[0].name.as_str(), "export");
+/// assert!(matches!(&project.jobs[0].action, Action::Command(arguments) if arguments.len() == 2));
+/// ```
 pub fn read(files: &Files<'_>) -> Result<Project, Vec<Problem>> {
-    let _ = files;
-    Err(Vec::new())
+    let mut problems = Vec::new();
+    let document = sound(files.project, &keys::PROJECT, files, &mut problems);
+    let settings = settings::read(&document, files, &mut problems);
+    let documents: Vec<Document<'_>> =
+        files.jobs.iter().map(|source| sound(source, &keys::JOB, files, &mut problems)).collect();
+    let names = across::names(files.jobs, &mut problems);
+    let mut jobs = Vec::new();
+    for (document, name) in documents.iter().zip(&names) {
+        if document.faults.is_empty() {
+            jobs.push((
+                name,
+                job::Reader::new(name, document.root(), &settings, files, &mut problems).read(),
+            ));
+        }
+    }
+    across::check(&jobs, &names, &mut problems);
+    let mut secrets = settings.secrets;
+    secrets.extend(across::passed_on(&jobs, files));
+    let mut jobs: Vec<JobFile> = jobs.into_iter().filter_map(|(_, read)| read.job).collect();
+    jobs.sort_by(|one, other| one.name.cmp(&other.name));
+    secrets.retain(|secret| !secret.expose().is_empty());
+    secrets.sort_unstable();
+    secrets.dedup();
+    match settings.name {
+        Some(name) if problems.is_empty() => {
+            let (store, databases, private_hosts) =
+                (settings.store, settings.databases, settings.private_hosts);
+            Ok(Project { name, store, databases, jobs, private_hosts, secrets })
+        }
+        _ => Err(in_order(problems, files)),
+    }
+}
+
+/// A file, held against its table. Of a file that is no TOML, what stands beside its faults is told too.
+fn sound<'s>(
+    source: &'s Source,
+    table: &'static keys::Table,
+    files: &Files<'_>,
+    problems: &mut Vec<Problem>,
+) -> Document<'s> {
+    let document = Document::read(source);
+    let mut shape = Shape { files, problems: Vec::new() };
+    shape.check(table, &document.root());
+    let line = |problem: &Problem| source.position(problem.span.start).0;
+    let faulty: Vec<usize> = document.faults.iter().map(line).collect();
+    let is_sure = |problem: &Problem| {
+        faulty.is_empty() || (!problem.span.is_empty() && !faulty.contains(&line(problem)))
+    };
+    problems.extend(shape.problems.into_iter().filter(is_sure));
+    problems.extend(document.faults.iter().cloned());
+    document
+}
+
+fn in_order(mut problems: Vec<Problem>, files: &Files<'_>) -> Vec<Problem> {
+    let file = |path: &str| {
+        let jobs = files.jobs.iter().position(|source| source.path == path);
+        if path == files.project.path { 0 } else { jobs.map_or(usize::MAX, |job| job + 1) }
+    };
+    problems.sort_by_cached_key(|problem| {
+        (
+            file(&problem.path),
+            problem.path.clone(),
+            problem.span.start,
+            problem.span.end,
+            problem.message.clone(),
+        )
+    });
+    problems.dedup();
+    problems
 }

@@ -39,6 +39,16 @@ pub(crate) enum Piece {
     Name(String, Range<usize>),
 }
 
+impl Piece {
+    /// The name and where it stands.
+    pub(crate) fn name(&self) -> Option<(&str, Range<usize>)> {
+        match self {
+            Piece::Literal(_) => None,
+            Piece::Name(name, span) => Some((name, span.clone())),
+        }
+    }
+}
+
 /// Why a template cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
@@ -91,10 +101,7 @@ impl Template {
 
     /// The names and where they stand, braces included.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&str, Range<usize>)> {
-        self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Literal(_) => None,
-            Piece::Name(name, span) => Some((name.as_str(), span.clone())),
-        })
+        self.pieces.iter().filter_map(Piece::name)
     }
 
     /// Fills in the names.

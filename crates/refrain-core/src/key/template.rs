@@ -98,10 +98,12 @@ impl KeyTemplate {
 
     /// The names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Literal(_) => None,
-            Piece::Name(name, _) => Some(name.as_str()),
-        })
+        self.places().map(|(name, _)| name)
+    }
+
+    /// The names and where they stand, braces included.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&str, Range<usize>)> {
+        self.pieces.iter().filter_map(Piece::name)
     }
 
     /// Fills in the names. A name without a value, or with an empty one, is an error.

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::parse_error::harmless;
+
 /// One file of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -55,6 +57,20 @@ impl Source {
 }
 
 impl Problem {
+    pub(crate) fn new(
+        path: &str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> Problem {
+        let (message, label) = (harmless(&message.into()), harmless(&label.into()));
+        Problem { path: path.to_owned(), span, message, label, help: None }
+    }
+
+    pub(crate) fn help(self, help: impl Into<String>) -> Problem {
+        Problem { help: Some(harmless(&help.into())), ..self }
+    }
+
     /// The problem as plain lines; `source` is the file it lies in.
     pub fn print(&self, source: &Source) -> String {
         let (line, column) = source.position(self.span.start);

@@ -1,0 +1,103 @@
+//! What only the whole project shows: names that clash, tables that two jobs replace.
+
+use std::collections::HashMap;
+
+use super::Files;
+use super::document::Text;
+use super::job::ReadJob;
+use super::problem::{Problem, Source};
+use super::suggest;
+use crate::JobName;
+use crate::redact::Secret;
+
+/// Variables that tell nothing: a log in which every `/home` is hidden helps nobody.
+const PLAIN_VARIABLES: [&str; 12] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PWD", "TMPDIR", "TERM"];
+
+/// The name of each job, which is that of its file.
+pub(crate) fn names(jobs: &[Source], problems: &mut Vec<Problem>) -> Vec<String> {
+    let mut first: HashMap<String, &str> = HashMap::new();
+    let mut names = Vec::new();
+    for Source { path, .. } in jobs {
+        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let name = file.strip_suffix(".toml").unwrap_or(file);
+        if let Err(error) = JobName::parse(name) {
+            let message = format!("`{file}` cannot be the file of a job, which is called as its file is");
+            let problem = Problem::new(path, 0..0, message, error.reason());
+            let help = error.advice().map(|advice| advice.replace('`', "").replacen("write ", "", 1));
+            let help = help
+                .filter(|name| JobName::parse(name).is_ok())
+                .map(|name| format!("rename it to {name}.toml"));
+            let help = help.or(error.advice().map(str::to_owned));
+            problems.push(Problem { help, ..problem });
+        }
+        if let Some(other) = first.get(&name.to_lowercase()) {
+            let message =
+                format!("`{other}` and `{path}` are one job: their names differ in nothing but case");
+            let problem = Problem::new(path, 0..0, message, "the second of this name");
+            problems.push(problem.help("rename one of them"));
+        } else {
+            first.insert(name.to_lowercase(), path);
+        }
+        names.push(name.to_owned());
+    }
+    names
+}
+
+/// Checks what jobs say of one another.
+pub(crate) fn check(jobs: &[(&String, ReadJob)], names: &[String], problems: &mut Vec<Problem>) {
+    let mut formerly: HashMap<&JobName, &str> = HashMap::new();
+    let mut overwritten: HashMap<(&str, &str), &str> = HashMap::new();
+    for (job, read) in jobs {
+        for (old, text) in &read.formerly {
+            problems.extend(former(job, old, text, names));
+            if let Some(other) = formerly.insert(old, job).filter(|other| other != job) {
+                let message = format!("`{other}` was formerly `{old}` too");
+                problems
+                    .push(text.wrong(message, "two jobs cannot follow one").help("leave it in one of them"));
+            }
+        }
+        for (before, text) in &read.after {
+            problems.extend(earlier(job, before, text, names));
+        }
+        for (database, table, text) in &read.overwrites {
+            if let Some(other) = overwritten.insert((database, table), job).filter(|other| other != job) {
+                let message = format!("`{other}` overwrites `{}` of `{database}` too", text.value);
+                let help = "let one job write the table, or give each a table of its own";
+                problems.push(text.wrong(message, "two jobs would undo one another").help(help));
+            }
+        }
+    }
+}
+
+fn former(job: &str, old: &JobName, text: &Text, names: &[String]) -> Option<Problem> {
+    if old.as_str() == job {
+        return Some(
+            text.wrong("this is its present name", "the same name").help("write the name it had before"),
+        );
+    }
+    let exists = names.iter().any(|name| name == old.as_str());
+    let message = format!("there is a job `{old}`, so this one was not called that");
+    let help = format!("delete the file of `{old}`, or leave `formerly` out");
+    exists.then(|| text.wrong(message, "the name of another job").help(help))
+}
+
+fn earlier(job: &str, before: &JobName, text: &Text, names: &[String]) -> Option<Problem> {
+    if before.as_str() == job {
+        return Some(text.wrong("a job cannot wait for itself", "this job").help("leave it out"));
+    }
+    let exists = names.iter().any(|name| name == before.as_str());
+    let help = match suggest::nearest(before.as_str(), names.iter().map(String::as_str)) {
+        Some(name) => format!("did you mean \"{name}\"?"),
+        None => "a job is called as its file is".to_owned(),
+    };
+    (!exists).then(|| text.wrong(format!("there is no job `{before}`"), "unknown job").help(help))
+}
+
+/// The values of the variables that are passed on to commands: they are passed on because they are secret, most often.
+pub(crate) fn passed_on(jobs: &[(&String, ReadJob)], files: &Files<'_>) -> Vec<Secret> {
+    let names = jobs.iter().filter_map(|(_, read)| read.job.as_ref()).flat_map(|job| &job.environment);
+    let hidden = names.filter(|name| !PLAIN_VARIABLES.contains(&name.as_str()));
+    let values = hidden.filter_map(|name| (files.environment)(name));
+    values.filter(|value| value != "true" && value != "false").map(Secret::new).collect()
+}

@@ -1,0 +1,150 @@
+//! `${NAME}` in addresses and headers: the one way by which a project's files refer to secrets.
+//!
+//! Every value that is put into a text this way is a secret from then on, and so is the password of an address,
+//! also if somebody wrote it into the file.
+
+use std::ops::Range;
+
+use crate::redact::{HIDDEN, Secret};
+use crate::template::is_identifier;
+
+/// A place where the environment is named: `${NAME}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reference {
+    /// The bytes, from `$` to `}`.
+    pub(crate) span: Range<usize>,
+    /// The name, which may be anything.
+    pub(crate) name: String,
+}
+
+impl Reference {
+    /// Whether it can be the name of a variable.
+    pub(crate) fn is_name(&self) -> bool {
+        is_identifier(&self.name)
+    }
+}
+
+/// All places of a text where the environment is named.
+pub(crate) fn references(text: &str) -> Vec<Reference> {
+    let mut references = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find("${")) {
+        let start = at + found;
+        let inner = text.get(start + 2..).unwrap_or_default();
+        let length = inner.find('}').unwrap_or(inner.len());
+        let end = (start + 2 + length + 1).min(text.len());
+        references
+            .push(Reference { span: start..end, name: inner.get(..length).unwrap_or_default().to_owned() });
+        at = end;
+    }
+    references
+}
+
+/// The text with something of the same length where the environment is named.
+pub(crate) fn masked(text: &str) -> String {
+    replaced(text, |reference| "_".repeat(reference.span.len()))
+}
+
+/// The text with the environment put into it, and what was put into it. A variable that is not set gives nothing:
+/// that it is missing has been said.
+pub(crate) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> (String, Vec<Secret>) {
+    let mut secrets = Vec::new();
+    let expanded = replaced(text, |reference| {
+        let value = environment(&reference.name).unwrap_or_default();
+        secrets.push(Secret::new(value.clone()));
+        value
+    });
+    (expanded, secrets)
+}
+
+fn replaced(text: &str, mut replace: impl FnMut(&Reference) -> String) -> String {
+    let mut result = String::new();
+    let mut copied = 0;
+    for reference in references(text) {
+        result.push_str(text.get(copied..reference.span.start).unwrap_or_default());
+        result.push_str(&replace(&reference));
+        copied = reference.span.end;
+    }
+    result.push_str(text.get(copied..).unwrap_or_default());
+    result
+}
+
+/// Where the password of an address stands.
+fn password(url: &str) -> Option<Range<usize>> {
+    let authority = url.find("://")? + 3;
+    let rest = url.get(authority..)?;
+    let host = rest.get(..rest.find(['/', '?', '#']).unwrap_or(rest.len()))?;
+    let user = host.get(..host.rfind('@')?)?;
+    let from = authority + user.find(':')? + 1;
+    Some(from..authority + user.len()).filter(|span| !span.is_empty())
+}
+
+/// The passwords of an address as they may be printed: as it is written, and decoded.
+pub(crate) fn passwords(url: &str) -> Vec<Secret> {
+    let written = password(url).and_then(|span| url.get(span)).unwrap_or_default();
+    let mut passwords: Vec<Secret> = [written.to_owned(), decoded(written)].map(Secret::new).into();
+    passwords.dedup();
+    passwords
+}
+
+/// An address as a person may see it: as it is written, without its password.
+pub(crate) fn shown(written: &str) -> String {
+    let mut shown = written.to_owned();
+    if let Some(span) = password(written)
+        && !written.get(span.clone()).unwrap_or_default().starts_with("${")
+    {
+        shown.replace_range(span, HIDDEN);
+    }
+    shown
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let hex = rest.strip_prefix('%').and_then(|rest| u8::from_str_radix(rest.get(..2)?, 16).ok());
+        match hex {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend(first.to_string().as_bytes()),
+        }
+        rest = rest.get(if hex.is_some() { 3 } else { first.len_utf8() }..).unwrap_or_default();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_of_an_address_is_found_in_both_of_its_forms() {
+        for (url, written, read) in [
+            ("postgres://me:p%40ss@db/shop", "p%40ss", "p@ss"),
+            ("postgres://me:a:b@db:5432/shop?x=y@z", "a:b", "a:b"),
+            ("postgres://me:a@b@db/shop", "a@b", "a@b"),
+        ] {
+            let passwords = passwords(url);
+            assert!(
+                passwords.contains(&Secret::new(written)) && passwords.contains(&Secret::new(read)),
+                "{url}"
+            );
+            assert!(!shown(url).contains(written), "{url}");
+        }
+        for url in
+            ["sqlite:shop.db", "postgres://db/shop", "postgres://me@db/shop", "postgres://me:@db", "x:%zz@é"]
+        {
+            assert_eq!(shown(url), url);
+        }
+        assert_eq!(shown("postgres://me:${PASSWORD}@db/shop"), "postgres://me:${PASSWORD}@db/shop");
+    }
+
+    #[test]
+    fn what_was_put_into_a_text_is_a_secret() {
+        let environment = |name: &str| (name == "HOST").then(|| "db.internal".to_owned());
+        let (text, secrets) = expand("postgres://${HOST}/shop?${GONE}", &environment);
+        assert_eq!(text, "postgres://db.internal/shop?");
+        assert!(secrets.contains(&Secret::new("db.internal")));
+        assert_eq!(masked("a${HOST}b"), "a_______b");
+        assert_eq!(references("${").len(), 1, "a reference that is not closed is one");
+    }
+}

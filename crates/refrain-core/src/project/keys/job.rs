@@ -1,0 +1,162 @@
+//! The keys of a job file, in the order of work: when, what, which units, where it goes, then what.
+
+use super::then::{CURSOR, DIGEST, EFFECT, PUBLISH, STEP, UNIT, WATERMARK};
+use super::{Kind, TEMPLATES, Table, key, of};
+use crate::project::Interrupted;
+use crate::project::form::Form;
+use crate::schedule::{Fold, Gap};
+use crate::while_running::WhileRunning;
+
+/// What can be done where rows are not yet written by `publish`.
+const BY_SQL: &str = "write the rows with `sql`: delete what the window owns, then insert it, both by :ds";
+
+/// `jobs/NAME.toml`.
+pub(crate) static JOB: Table = Table {
+    name: "job-file",
+    doc: "A job: when it runs, what it does, where the result goes.",
+    keys: &[
+        key("schedule", Kind::Text(Form::Schedule), r#""0 2 * * *""#, "When it ticks: a cron pattern, @daily, every 15m."),
+        key("queue", Kind::Flag, "true", "Its runs are enqueued with a key, once per key.").default("false"),
+        key("timezone", Kind::Text(Form::Zone), r#""Europe/Berlin""#, "Whose clock and calendar it follows.")
+            .default(r#""UTC""#),
+        key("window", Kind::Text(Form::Grid), r#""day""#, "How time is cut: hour, day, week, month, 15m, tick.")
+            .default(r#""tick""#),
+        key("start", Kind::Moment, "2026-06-01", "The first window that must exist."),
+        key(
+            "catch-up",
+            Kind::OneOf(&[Kind::Word(catch_up), Kind::Table(&WITHIN)]),
+            r#""all""#,
+            "What becomes of missed windows; it must be written when there is a start.",
+        )
+        .default(r#""latest""#),
+        key(
+            "while-running",
+            Kind::Word(of::<WhileRunning>),
+            r#""queue""#,
+            "What a window does while an earlier one still runs.",
+        )
+        .default(r#""queue""#),
+        key(
+            "dst",
+            Kind::Table(&DST),
+            r#"{ gap = "next", fold = "first" }"#,
+            "What becomes of times that the clock jumps over or shows twice.",
+        ),
+        key("after", Kind::List(&Kind::Text(Form::JobName)), r#"["import"]"#, "Jobs whose window must be done first.")
+            .not_yet("give it a later `schedule`"),
+        key("spread", Kind::Text(Form::Length), r#""10m""#, "Ticks are spread over this time, each job in its place.")
+            .not_yet("write another minute into `schedule`"),
+        key("grace", Kind::Text(Form::Length), r#""45m""#, "A window that is not done so long after its tick is late."),
+        key("scopes", Kind::Text(Form::Sql), r#""select id from orgs""#, "One run per window and row of this query."),
+        key("version", Kind::Number(1), "2", "Bump it when the logic changes: finished windows become outdated.")
+            .default("1"),
+        key(
+            "retry",
+            Kind::Table(&RETRY),
+            r#"{ attempts = 5, backoff = "30s..1h" }"#,
+            "How often, and after what waits, it is tried.",
+        ),
+        key("timeout", Kind::Text(Form::PositiveLength), r#""30m""#, "How long an attempt may take.").default(r#""1h""#),
+        key("concurrency", Kind::Number(1), "4", "How many of its runs may be under way at once, on all machines."),
+        key("interrupted", Kind::Word(of::<Interrupted>), r#""hold""#, "What becomes of a run that a crash cut short.")
+            .default(r#""again""#),
+        key(
+            "formerly",
+            Kind::OneOf(&[Kind::Text(Form::JobName), Kind::List(&Kind::Text(Form::JobName))]),
+            r#""old-name""#,
+            "What it was called before: its windows go with it.",
+        ),
+        key("database", Kind::Text(Form::Plain), r#""shop""#, "The database of its statements, by its name in refrain.toml."),
+        key("command", TEMPLATES, r#"["./export.sh", "--date", "{ds}"]"#, "A program and its arguments; no shell."),
+        key(
+            "env",
+            Kind::List(&Kind::Text(Form::Variable)),
+            r#"["API_TOKEN"]"#,
+            "Environment variables that are passed on to its command.",
+        ),
+        key("output", Kind::Word(output), r#""log""#, "What its command prints.")
+            .default(r#""log""#)
+            .word_not_yet("units", "leave it out; the command writes its rows itself"),
+        key(
+            "sql",
+            Kind::Text(Form::Sql),
+            r#""delete from totals where d = :ds; insert into totals select :ds, count(*) from orders""#,
+            "Statements, in one transaction; or the name of a .sql file beside this one.",
+        ),
+        key("query", Kind::Text(Form::Sql), r#""select :ds as d, sum(amount) from orders""#, "What is published.")
+            .not_yet(BY_SQL),
+        key(
+            "http",
+            Kind::Table(&super::then::HTTP_CALL),
+            r#"{ method = "POST", url = "https://example.org/hook" }"#,
+            "A call, made once per run.",
+        )
+        .not_yet(r#"call it from `command`, as in command = ["curl", "--fail", "https://…"]"#),
+        key("unit", Kind::Table(&UNIT), r#"{ key = "invoice:{id}" }"#, "The smallest piece of work.")
+            .not_yet("leave it out: a run of the command does all of its window"),
+        key("watermark", Kind::Table(&WATERMARK), r#"{ field = "updated_at", overlap = "10m" }"#, "Progress by time.")
+            .not_yet("have the command read from $REFRAIN_WINDOW_START to $REFRAIN_WINDOW_END"),
+        key("cursor", Kind::Table(&CURSOR), r#"{ name = "billing" }"#, "Progress by a token of the source.")
+            .not_yet("have the command read from $REFRAIN_WINDOW_START to $REFRAIN_WINDOW_END"),
+        key(
+            "publish",
+            Kind::Table(&PUBLISH),
+            r#"{ table = "totals", mode = "overwrite", owns = "d = :ds" }"#,
+            "Where the result goes; it becomes visible whole, at one instant.",
+        )
+        .not_yet(BY_SQL),
+        key(
+            "step",
+            Kind::Tables(&STEP),
+            r#"[{ query = "select :ds as d", publish = { table = "t", mode = "overwrite", owns = "d = :ds" } }]"#,
+            "Several results, which commit together.",
+        )
+        .not_yet(BY_SQL),
+        key("digest", Kind::Table(&DIGEST), r#"{ leaves = "select id, body from events" }"#, "A seal on the window's rows.")
+            .not_yet("leave it out"),
+        key(
+            "effect",
+            Kind::Tables(&EFFECT),
+            r#"[{ name = "tell", key = "mail:{ds}", command = ["./mail.sh", "{ds}"] }]"#,
+            "Something outside of the database, done once.",
+        )
+        .not_yet("call it from `command` and hand on $REFRAIN_IDEMPOTENCY_KEY, which stays the same when it runs again"),
+    ],
+};
+
+static WITHIN: Table = Table {
+    name: "within",
+    doc: "Only what was missed within this time.",
+    keys: &[key("within", Kind::Text(Form::Length), r#""3d""#, "How long ago its tick may be.").required()],
+};
+
+static DST: Table = Table {
+    name: "dst",
+    doc: "What becomes of times that the clock jumps over or shows twice.",
+    keys: &[
+        key("gap", Kind::Word(of::<Gap>), r#""skip""#, "When the clock goes forward.").default(r#""next""#),
+        key("fold", Kind::Word(of::<Fold>), r#""both""#, "When the clock goes back.").default(r#""first""#),
+    ],
+};
+
+static RETRY: Table = Table {
+    name: "retry",
+    doc: "How often, and after what waits, it is tried.",
+    keys: &[
+        key("attempts", Kind::Number(1), "5", "How many attempts there are in all.").default("3"),
+        key("backoff", Kind::Text(Form::Backoff), r#""30s..1h""#, "The first wait and the longest one.")
+            .default(r#""30s..1h""#),
+    ],
+};
+
+fn catch_up() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("all", "All of them run, oldest first."),
+        ("latest", "Only the latest window runs."),
+        ("none", "None of them runs."),
+    ]
+}
+
+fn output() -> Vec<(&'static str, &'static str)> {
+    vec![("log", "What it prints is kept."), ("units", "Each line is a unit, as a JSON object.")]
+}

@@ -1,0 +1,246 @@
+//! The tables below a job: which units, where they go, then what.
+
+use super::{Kind, TEMPLATES, TEXTS, Table, key};
+use crate::project::form::Form;
+
+/// One piece of work.
+pub(crate) static UNIT: Table = Table {
+    name: "unit",
+    doc: "The smallest piece of work with a stable key.",
+    keys: &[
+        key("key", Kind::Text(Form::KeyTemplate), r#""invoice:{id}""#, "What tells one unit from another.")
+            .required(),
+        key(
+            "order",
+            Kind::Text(Form::Plain),
+            r#""updated_at""#,
+            "The field by which newer content is told from older.",
+        ),
+        key(
+            "on-change",
+            Kind::Word(on_change),
+            r#""update""#,
+            "What to do when a known unit has other content.",
+        ),
+        key("fields", TEXTS, r#"["id", "amount"]"#, "The fields that count as its content."),
+        key("per", Kind::Word(per), r#""ever""#, "Whether its key is unique for ever, or within its window."),
+        key("command", TEMPLATES, r#"["./apply.sh", "{id}"]"#, "A program that is run for each unit."),
+        key(
+            "http",
+            Kind::Table(&HTTP_CALL),
+            r#"{ url = "https://example.org/{id}" }"#,
+            "A call that is made for each.",
+        ),
+    ],
+};
+
+/// Progress by time.
+pub(crate) static WATERMARK: Table = Table {
+    name: "watermark",
+    doc: "Progress by time, read back with overlap.",
+    keys: &[
+        key("field", Kind::Text(Form::Plain), r#""updated_at""#, "The field of a unit that holds its time.")
+            .required(),
+        key("overlap", Kind::Text(Form::Length), r#""10m""#, "How far to read back."),
+    ],
+};
+
+/// Progress by a token.
+pub(crate) static CURSOR: Table = Table {
+    name: "cursor",
+    doc: "Progress by a token of the source.",
+    keys: &[key("name", Kind::Text(Form::Plain), r#""billing""#, "What the cursor is called.")],
+};
+
+/// Where a result goes.
+pub(crate) static PUBLISH: Table = Table {
+    name: "publish",
+    doc: "Where a result goes.",
+    keys: &[
+        key("database", Kind::Text(Form::Plain), r#""shop""#, "The database, by its name in refrain.toml."),
+        key("table", Kind::Text(Form::Plain), r#""revenue_daily""#, "The table.").required(),
+        key("mode", Kind::Word(mode), r#""overwrite""#, "How rows that are there give way.").required(),
+        key("owns", Kind::Text(Form::Sql), r#""order_date = :ds""#, "The rows that this window owns."),
+        key("key", TEXTS, r#"["source_system", "id"]"#, "The columns that tell one row from another."),
+        key("columns", TEXTS, r#"["qty"]"#, "The columns to which a difference is applied."),
+        key(
+            "surrogate",
+            Kind::Map(&TEXTS),
+            r#"{ revenue_sk = ["order_date", "region"] }"#,
+            "Ids derived from columns.",
+        ),
+        key(
+            "check",
+            Kind::List(&Kind::Text(Form::Sql)),
+            r#"["count(*) > 0"]"#,
+            "What must hold of the staged rows.",
+        ),
+    ],
+};
+
+/// One of several results.
+pub(crate) static STEP: Table = Table {
+    name: "step",
+    doc: "One of several results that commit together.",
+    keys: &[
+        key("query", Kind::Text(Form::Sql), r#""select :ds as d""#, "What is published.").required(),
+        key(
+            "publish",
+            Kind::Table(&PUBLISH),
+            r#"{ table = "t", mode = "overwrite", owns = "d = :ds" }"#,
+            "Where it goes.",
+        )
+        .required(),
+    ],
+};
+
+/// A seal on a window's rows.
+pub(crate) static DIGEST: Table = Table {
+    name: "digest",
+    doc: "A seal on the rows of a window.",
+    keys: &[key(
+        "leaves",
+        Kind::Text(Form::Sql),
+        r#""select id, body from events""#,
+        "The rows that are sealed.",
+    )
+    .required()],
+};
+
+/// Something outside of the database.
+pub(crate) static EFFECT: Table = Table {
+    name: "effect",
+    doc: "Something outside of the database: a mail, a webhook, a charge.",
+    keys: &[
+        key("name", Kind::Text(Form::JobName), r#""tell-warehouse""#, "What it is called.").required(),
+        key("when", Kind::Word(when), r#""inserted""#, "What must have happened to the unit, or to the run."),
+        key(
+            "for-each",
+            Kind::Text(Form::Sql),
+            r#""select id as hook, url from webhooks""#,
+            "One effect per row of this query.",
+        ),
+        key(
+            "key",
+            Kind::Text(Form::KeyTemplate),
+            r#""notify:new-invoice:{id}""#,
+            "The fact that causes it, never the run.",
+        )
+        .required(),
+        key("version", Kind::Number(1), "2", "Bump it to do it again for facts that are known.").default("1"),
+        key(
+            "http",
+            Kind::Table(&HTTP_CALL),
+            r#"{ method = "POST", url = "https://example.org/mail" }"#,
+            "A call.",
+        ),
+        key(
+            "webhook",
+            Kind::Table(&WEBHOOK),
+            r#"{ url = "https://example.org/hook", type = "digest.created" }"#,
+            "A signed call.",
+        ),
+        key("command", TEMPLATES, r#"["./mail.sh", "{ds}"]"#, "A program."),
+        key(
+            "in-doubt",
+            Kind::Word(in_doubt),
+            r#""hold""#,
+            "What to do when nobody knows whether it happened.",
+        ),
+        key(
+            "provider-ttl",
+            Kind::Text(Form::PositiveLength),
+            r#""24h""#,
+            "How long the other side remembers a key.",
+        ),
+        key("first-run-limit", Kind::Number(0), "100", "More than this on the first run waits for a person."),
+        key("keep", Kind::Text(Form::PositiveLength), r#""400d""#, "How long its record is kept whole."),
+    ],
+};
+
+/// A call.
+pub(crate) static HTTP_CALL: Table = Table {
+    name: "http",
+    doc: "A call to another machine.",
+    keys: &[
+        key("method", Kind::Word(method), r#""POST""#, "How to call.").default(r#""POST""#),
+        key(
+            "url",
+            Kind::Text(Form::Link),
+            r#""https://example.org/mail""#,
+            "Whom to call; ${ENV} is expanded.",
+        )
+        .required(),
+        key(
+            "headers",
+            Kind::Map(&Kind::Text(Form::Header)),
+            r#"{ Accept = "application/json" }"#,
+            "${ENV} is expanded.",
+        ),
+        key("json", Kind::Json, r#"{ text = "Revenue for {ds} is in" }"#, "The body."),
+    ],
+};
+
+/// A signed call.
+pub(crate) static WEBHOOK: Table = Table {
+    name: "webhook",
+    doc: "A signed call; its id is the receiver's dedupe key.",
+    keys: &[
+        key(
+            "url",
+            Kind::Text(Form::Link),
+            r#""https://example.org/hook""#,
+            "Whom to call; ${ENV} is expanded.",
+        )
+        .required(),
+        key("secret", Kind::Text(Form::Header), r#""{secret}""#, "What signs it; ${ENV} is expanded."),
+        key("type", Kind::Text(Form::Plain), r#""digest.created""#, "What the receiver knows it by.")
+            .required(),
+        key("json", Kind::Json, r#"{ window = "{window_start}" }"#, "The body."),
+    ],
+};
+
+fn on_change() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("update", "It is applied again."),
+        ("reject", "It is an error, and nothing runs."),
+        ("first", "What came first stays."),
+    ]
+}
+
+fn per() -> Vec<(&'static str, &'static str)> {
+    vec![("ever", "The same unit is done once."), ("window", "The same unit is done once in each window.")]
+}
+
+fn mode() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("overwrite", "The rows that the window owns are replaced."),
+        ("merge", "Rows of the same key are replaced."),
+        ("append-once", "Rows are added, once."),
+        ("apply-delta", "The difference to what this window applied before is applied."),
+        ("land", "Rows are written into a table of their own."),
+    ]
+}
+
+fn when() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("inserted", "The row was not there before."),
+        ("updated", "The row was there, with other content."),
+        ("applied", "The unit was applied."),
+        ("done", "The run is done."),
+    ]
+}
+
+fn in_doubt() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("hold", "It waits for a person."),
+        ("provider-key", "The same request is sent again while the other side remembers its key."),
+        ("probe", "The other side is asked."),
+        ("at-most-once", "It is given up."),
+        ("at-least-once", "It is sent again."),
+    ]
+}
+
+fn method() -> Vec<(&'static str, &'static str)> {
+    vec![("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH"), ("DELETE", "DELETE"), ("GET", "GET")]
+}

@@ -1,0 +1,109 @@
+//! The JSON Schema of a project's files, made of the same table as the reader.
+//!
+//! It is of draft-07, which the editors that know TOML read. An editor finds it by a first line such as
+//! `#:schema ../refrain.schema.json`, or by a rule of its own for `jobs/*.toml`. A schema knows types, keys and
+//! words; what a cron pattern means and what belongs together only the reader knows.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::document::Document;
+use super::keys::{JOB, Key, Kind, PROJECT, Support, Table};
+use super::problem::Source;
+
+/// The schema of both kinds of files: `refrain.toml` and `jobs/NAME.toml`.
+///
+/// ```
+/// let schema = refrain_core::project::schema();
+/// assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+/// assert_eq!(schema["definitions"]["job-file"]["properties"]["queue"]["type"], "boolean");
+/// ```
+pub fn schema() -> Value {
+    let mut definitions = BTreeMap::new();
+    for table in [&PROJECT, &JOB] {
+        define(table, &mut definitions);
+    }
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Refrain",
+        "description": "refrain.toml and jobs/NAME.toml of a Refrain project. Begin a file with \
+                        `#:schema ../refrain.schema.json`, and an editor completes and checks it.",
+        "oneOf": [reference(&PROJECT), reference(&JOB)],
+        "definitions": definitions,
+    })
+}
+
+fn define(table: &'static Table, definitions: &mut BTreeMap<&'static str, Value>) {
+    if definitions.contains_key(table.name) {
+        return;
+    }
+    let properties: Map<String, Value> =
+        table.keys.iter().map(|key| (key.name.to_owned(), property(key))).collect();
+    let required: Vec<&str> = table.keys.iter().filter(|key| key.is_required).map(|key| key.name).collect();
+    let mut definition = json!({
+        "description": table.doc,
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        definition["required"] = json!(required);
+    }
+    definitions.insert(table.name, definition);
+    for below in table.keys.iter().flat_map(|key| key.kind.tables()) {
+        define(below, definitions);
+    }
+}
+
+fn reference(table: &Table) -> Value {
+    json!({ "$ref": format!("#/definitions/{}", table.name) })
+}
+
+fn property(key: &Key) -> Value {
+    let mut property = match of_kind(key.kind) {
+        // Beside a reference nothing else counts.
+        Value::Object(kind) if kind.contains_key("$ref") => json!({ "allOf": [kind] }),
+        kind => kind,
+    };
+    let doc = match key.support {
+        Support::Built => key.doc.to_owned(),
+        Support::NotYet(instead) => format!("{} Not supported yet: {instead}.", key.doc),
+        Support::WordNotYet(word, instead) => {
+            format!("{} \"{word}\" is not supported yet: {instead}.", key.doc)
+        }
+    };
+    property["description"] = json!(doc);
+    property["examples"] = json!([written(key.example)]);
+    if let Some(default) = key.default {
+        property["default"] = written(default);
+    }
+    property
+}
+
+fn of_kind(kind: Kind) -> Value {
+    match kind {
+        Kind::Text(_) => json!({ "type": "string" }),
+        Kind::Word(words) => {
+            let words: Vec<&str> = words().into_iter().map(|(word, _)| word).collect();
+            json!({ "type": "string", "enum": words })
+        }
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Number(least) => json!({ "type": "integer", "minimum": least, "maximum": u32::MAX }),
+        // TOML's dates are texts to a schema.
+        Kind::Moment => json!({ "type": "string" }),
+        Kind::List(inner) => json!({ "type": "array", "items": of_kind(*inner), "minItems": 1 }),
+        Kind::Table(table) => reference(table),
+        Kind::Tables(table) => json!({ "type": "array", "items": reference(table) }),
+        Kind::Map(inner) => json!({ "type": "object", "additionalProperties": of_kind(*inner) }),
+        Kind::Json => json!({}),
+        Kind::OneOf(kinds) => json!({ "oneOf": kinds.iter().map(|kind| of_kind(*kind)).collect::<Vec<_>>() }),
+    }
+}
+
+/// A value as it would be written in a file, in JSON.
+fn written(toml: &str) -> Value {
+    let source = Source::new("", format!("value = {toml}"));
+    let document = Document::read(&source);
+    document.root().get("value").map_or(Value::Null, super::document::Value::json)
+}

@@ -1,0 +1,91 @@
+//! The second pass over `refrain.toml`: addresses, with the environment put into them.
+
+use std::collections::BTreeMap;
+
+use super::document::{Document, Entries, Text, Value};
+use super::environment;
+use super::problem::Problem;
+use super::sql::Dialect;
+use super::{Database, Files, STORE, TimeForm, Url};
+use crate::redact::Secret;
+use crate::{JobName, ProjectName};
+
+/// What `refrain.toml` says.
+pub(crate) struct Settings {
+    pub(crate) name: Option<ProjectName>,
+    pub(crate) store: Url,
+    pub(crate) databases: BTreeMap<String, Database>,
+    /// Also those that could not be read: a job that names one of them is not to blame.
+    pub(crate) database_names: Vec<String>,
+    pub(crate) private_hosts: Vec<String>,
+    pub(crate) secrets: Vec<Secret>,
+}
+
+pub(crate) fn read(document: &Document<'_>, files: &Files<'_>, problems: &mut Vec<Problem>) -> Settings {
+    let root = document.root();
+    let below = |table: &str| root.get(table).and_then(Value::table);
+    let name = below("project").and_then(|project| project.text("name"));
+    let mut reader = Reader { files, problems, secrets: Vec::new() };
+    let store = below("store").and_then(|store| reader.address(&store.text("url")?));
+    let databases = below("databases");
+    let hosts = below("http").and_then(|http| http.get("allow-private")?.list()).unwrap_or_default();
+    Settings {
+        name: name.and_then(|name| ProjectName::parse(&name.value).ok()),
+        store: store.map_or_else(|| Url::plain(STORE), |(url, _)| url),
+        database_names: databases.iter().flat_map(Entries::iter).map(|(name, ..)| name.to_owned()).collect(),
+        databases: databases.map(|databases| reader.databases(&databases)).unwrap_or_default(),
+        private_hosts: hosts.into_iter().filter_map(|host| Some(host.text()?.value)).collect(),
+        secrets: reader.secrets,
+    }
+}
+
+struct Reader<'r> {
+    files: &'r Files<'r>,
+    problems: &'r mut Vec<Problem>,
+    secrets: Vec<Secret>,
+}
+
+impl Reader<'_> {
+    fn databases(&mut self, entries: &Entries<'_>) -> BTreeMap<String, Database> {
+        let mut databases = BTreeMap::new();
+        for (name, span, value) in entries.iter() {
+            if let Err(error) = JobName::parse(name) {
+                let problem = Problem::new(
+                    entries.path(),
+                    span,
+                    "this cannot be the name of a database",
+                    error.reason(),
+                );
+                self.problems.push(Problem { help: error.advice().map(str::to_owned), ..problem });
+            }
+            let table = value.table();
+            let url = table.as_ref().map_or_else(|| value.text(), |table| table.text("url"));
+            let time = table.and_then(|table| table.text("time"));
+            if let Some((url, dialect)) = url.and_then(|url| self.address(&url)) {
+                let time = time.and_then(|time| time.value.parse::<TimeForm>().ok()).unwrap_or_default();
+                databases.insert(name.to_owned(), Database { url, dialect, time });
+            }
+        }
+        databases
+    }
+
+    /// Puts the environment into an address. What it holds is said by nobody: it may be a secret.
+    fn address(&mut self, text: &Text) -> Option<(Url, Dialect)> {
+        let (value, secrets) = environment::expand(&text.value, self.files.environment);
+        let is_whole = environment::references(&text.value)
+            .iter()
+            .all(|reference| (self.files.environment)(&reference.name).is_some());
+        self.secrets.extend(secrets);
+        self.secrets.extend(environment::passwords(&value));
+        let Some(dialect) = Dialect::of_url(&value) else {
+            if is_whole {
+                let label = "it begins neither with `sqlite:` nor with `postgres://`";
+                let problem = text.wrong("this is no address of a database", label);
+                self.problems.push(problem.help("write sqlite:FILE or postgres://USER@HOST/DATABASE"));
+            }
+            return None;
+        };
+        let place = Some((text.path.clone(), text.span.clone()));
+        Some((Url { value, shown: environment::shown(&text.value), place }, dialect))
+    }
+}

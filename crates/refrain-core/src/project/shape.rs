@@ -1,0 +1,261 @@
+//! The first pass: a file held against the table of its keys.
+//!
+//! It finds unknown and missing keys, wrong types, texts that their parser refuses, variables that are not set, and
+//! keys that are not built. What belongs together is the second pass's business; that pass may rely on this one
+//! having said everything about a value that cannot be read, and stays silent about it.
+
+use super::document::{Entries, Text, Value};
+use super::environment::references;
+use super::form::Form;
+use super::keys::{Key, Kind, Support, Table, Words};
+use super::problem::Problem;
+use super::{Files, suggest};
+
+/// Holds one file against a table.
+pub(crate) struct Shape<'f> {
+    pub(crate) files: &'f Files<'f>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Where in a file we are, in a person's words.
+#[derive(Clone, Copy)]
+struct Place<'k> {
+    /// The key as it is called in a sentence.
+    name: &'k str,
+    example: &'k str,
+}
+
+impl Shape<'_> {
+    pub(crate) fn check(&mut self, table: &'static Table, entries: &Entries<'_>) {
+        for (name, span, value) in entries.iter() {
+            match table.key(name) {
+                None => self.problems.push(unknown(table, entries, name).at(span)),
+                Some(key) => {
+                    self.value(key.kind, value, Place { name, example: key.example });
+                    self.problems.extend(unsupported(key, value).map(|problem| problem.at(span)));
+                }
+            }
+        }
+        for key in table.keys.iter().filter(|key| key.is_required && !entries.has(key.name)) {
+            let message = format!("`{}` is missing", key.name);
+            let label = if entries.span().is_empty() { "in this file" } else { "in this table" };
+            let help = format!("add {} = {}", key.name, key.example);
+            self.problems.push(Problem::new(entries.path(), entries.span(), message, label).help(help));
+        }
+    }
+
+    fn value(&mut self, kind: Kind, value: Value<'_>, place: Place<'_>) {
+        if !fits(kind, value) {
+            self.problems.push(wrong_type(kind, value, place));
+            return;
+        }
+        match kind {
+            Kind::OneOf(kinds) => {
+                if let Some(kind) = kinds.iter().find(|kind| fits(**kind, value)) {
+                    self.value(*kind, value, place);
+                }
+            }
+            Kind::Text(form) => self.text(form, value, place),
+            Kind::Word(words) => {
+                self.problems.extend(value.text().and_then(|text| unknown_word(words, &text, place)))
+            }
+            Kind::Number(least) => self.problems.extend(out_of_range(least, value, place)),
+            Kind::List(inner) => self.list(*inner, value, place),
+            Kind::Table(table) => {
+                if let Some(entries) = value.table() {
+                    self.check(table, &entries);
+                }
+            }
+            Kind::Tables(table) => {
+                for entries in value.list().into_iter().flatten().filter_map(Value::table) {
+                    self.check(table, &entries);
+                }
+            }
+            Kind::Map(inner) => {
+                for (name, _, value) in value.table().iter().flat_map(Entries::iter) {
+                    self.value(*inner, value, Place { name, example: example_within(*inner, place) });
+                }
+            }
+            Kind::Json => self.json(value, place),
+            Kind::Flag | Kind::Moment => {}
+        }
+    }
+
+    fn list(&mut self, inner: Kind, value: Value<'_>, place: Place<'_>) {
+        let elements = value.list().unwrap_or_default();
+        if elements.is_empty() {
+            let help = format!("write {} = {}, or leave it out", place.name, place.example);
+            let message = format!("`{}` is an empty list", place.name);
+            self.problems
+                .push(Problem::new(value.path(), value.span(), message, "nothing stands in it").help(help));
+        }
+        for element in elements {
+            self.value(inner, element, place);
+        }
+    }
+
+    fn json(&mut self, value: Value<'_>, place: Place<'_>) {
+        if value.text().is_some() {
+            self.text(Form::Argument, value, place);
+        }
+        let elements = value.list().into_iter().flatten();
+        let fields: Vec<_> =
+            value.table().iter().flat_map(|table| table.iter().map(|(.., value)| value)).collect();
+        elements.chain(fields).for_each(|value| self.json(value, place));
+    }
+
+    fn text(&mut self, form: Form, value: Value<'_>, place: Place<'_>) {
+        let Some(text) = value.text() else { return };
+        let mut is_sound = true;
+        for reference in references(&text.value) {
+            let fault = if !form.is_expanded() {
+                let message = format!("`{}` takes nothing from the environment", place.name);
+                let problem =
+                    text.problem(reference.span.clone(), message, "this would be taken as it is written");
+                Some(problem.help(form.instead_of_environment()))
+            } else if !reference.is_name() {
+                let problem =
+                    text.problem(reference.span.clone(), "this names no environment variable", "not a name");
+                Some(problem.help("write ${NAME}, with letters, digits and `_`"))
+            } else if (self.files.environment)(&reference.name).is_none() {
+                let message = format!("the environment variable {} is not set", reference.name);
+                let help = format!("set it where Refrain runs, as in: export {}=…", reference.name);
+                Some(text.problem(reference.span.clone(), message, "not set").help(help))
+            } else {
+                None
+            };
+            is_sound &= fault.is_none();
+            self.problems.extend(fault);
+        }
+        if let Err(error) = form.check(&text.value)
+            && is_sound
+        {
+            let message = format!("`{}` cannot be read as {}", place.name, form.noun());
+            self.problems.push(text.unreadable(message, &error));
+        }
+    }
+}
+
+/// Whether TOML's own type is right.
+fn fits(kind: Kind, value: Value<'_>) -> bool {
+    match kind {
+        Kind::Text(_) | Kind::Word(_) => value.text().is_some(),
+        Kind::Flag => value.flag().is_some(),
+        Kind::Number(_) => value.is_number(),
+        Kind::Moment => value.moment().is_some(),
+        Kind::List(_) => value.list().is_some(),
+        Kind::Tables(_) => value.list().is_some_and(|list| list.iter().all(|value| value.table().is_some())),
+        Kind::Table(_) | Kind::Map(_) => value.table().is_some(),
+        Kind::Json => true,
+        Kind::OneOf(kinds) => kinds.iter().any(|kind| fits(*kind, value)),
+    }
+}
+
+fn wrong_type(kind: Kind, value: Value<'_>, Place { name, example }: Place<'_>) -> Problem {
+    let message = format!("`{name}` is {} such as {example}, not {}", kind.noun(), value.noun());
+    let label = format!("this is {}", value.noun());
+    let help = match (kind, value.text()) {
+        (Kind::Number(_) | Kind::Flag, Some(text))
+            if text.value.parse::<u32>().is_ok() || is_flag(&text.value) =>
+        {
+            format!("write {name} = {}, without quotes", text.value)
+        }
+        (Kind::List(Kind::Text(Form::Argument)), Some(text)) => {
+            let words: Vec<String> = text.value.split_whitespace().map(|word| format!("{word:?}")).collect();
+            format!("write each argument as an element of its own: {name} = [{}]", words.join(", "))
+        }
+        (Kind::List(Kind::Text(_)), Some(_)) => format!("write {name} = [{}]", value.written()),
+        _ => format!("write {name} = {example}"),
+    };
+    Problem::new(value.path(), value.span(), message, label).help(help)
+}
+
+fn is_flag(text: &str) -> bool {
+    ["true", "false"].contains(&text)
+}
+
+fn unknown_word(words: Words, text: &Text, place: Place<'_>) -> Option<Problem> {
+    let words = words();
+    let known = || words.iter().map(|(word, _)| *word);
+    if known().any(|word| word == text.value) {
+        return None;
+    }
+    let help = match suggest::nearest(&text.value, known()) {
+        Some(word) => format!("did you mean \"{word}\"?"),
+        None => format!("write {}", suggest::list(known(), "\"")),
+    };
+    let message = format!("`{}` cannot be \"{}\"", place.name, text.value);
+    Some(text.wrong(message, "none of the words that may stand here").help(help))
+}
+
+fn out_of_range(least: u32, value: Value<'_>, place: Place<'_>) -> Option<Problem> {
+    let number = value.number();
+    let is_within = number.is_some_and(|number| (i64::from(least)..=i64::from(u32::MAX)).contains(&number));
+    let (bound, label) = match number {
+        Some(number) if number < i64::from(least) => (format!("at least {least}"), "too small"),
+        _ => (format!("at most {}", u32::MAX), "too large"),
+    };
+    let message = format!("`{}` is {bound}", place.name);
+    let help = format!("write {} = {}", place.name, place.example);
+    (!is_within).then(|| Problem::new(value.path(), value.span(), message, label).help(help))
+}
+
+/// What would be written for one entry of a table of the user's own names.
+fn example_within<'k>(kind: Kind, place: Place<'k>) -> &'k str {
+    match kind {
+        Kind::List(_) => r#"["order_date", "region"]"#,
+        Kind::OneOf(_) => r#""sqlite:shop.db""#,
+        Kind::Text(_) => r#""application/json""#,
+        _ => place.example,
+    }
+}
+
+fn unsupported(key: &Key, value: Value<'_>) -> Option<Unplaced> {
+    let (what, instead) = match key.support {
+        Support::Built => return None,
+        Support::NotYet(instead) => (format!("`{}`", key.name), instead),
+        Support::WordNotYet(word, instead) => {
+            value.text().filter(|text| text.value == word)?;
+            (format!("`{} = \"{word}\"`", key.name), instead)
+        }
+    };
+    let path = value.path().to_owned();
+    Some(Unplaced {
+        path,
+        message: format!("{what} is not supported yet"),
+        label: "not supported yet",
+        help: instead.into(),
+    })
+}
+
+/// A problem of a key, which its caller places.
+struct Unplaced {
+    path: String,
+    message: String,
+    label: &'static str,
+    help: String,
+}
+
+impl Unplaced {
+    fn at(self, span: std::ops::Range<usize>) -> Problem {
+        Problem::new(&self.path, span, self.message, self.label).help(self.help)
+    }
+}
+
+fn unknown(table: &'static Table, entries: &Entries<'_>, name: &str) -> Unplaced {
+    let below =
+        || table.keys.iter().flat_map(|key| key.kind.tables().into_iter().map(move |below| (key, below)));
+    let inside = below().find(|(_, below)| below.key(name).is_some()).map(|(key, _)| key.name);
+    let help = match (suggest::nearest(name, table.keys.iter().map(|key| key.name)), inside) {
+        (None, _) if name == "name" && table.name == "job-file" => {
+            "a job is called as its file is: rename the file".to_owned()
+        }
+        (Some(known), _) => format!("did you mean `{known}`?"),
+        (None, Some(table)) => format!("it belongs into `{table}`: write [{table}] above it"),
+        (None, None) => {
+            format!("known here: {}", table.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", "))
+        }
+    };
+    let path = entries.path().to_owned();
+    Unplaced { path, message: format!("`{name}` is no key that is known here"), label: "unknown key", help }
+}

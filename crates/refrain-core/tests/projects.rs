@@ -1,0 +1,104 @@
+//! Broken projects, and what is said about them: one folder each, the words in its `expected.txt`.
+//!
+//! `REFRAIN_BLESS=1` writes what is said now; read it as the person who made the mistake before you keep it.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use refrain_core::project::{Files, Problem, Project, Source, read};
+
+/// The environment of every project here.
+fn environment(name: &str) -> Option<String> {
+    let value = match name {
+        "DATABASE_URL" => "mongodb://admin:hunter2@db",
+        "MAIL_URL" | "SLACK_URL_THAT_IS_SET" => "https://mail.internal/v1",
+        "API_TOKEN" => "token-of-the-test",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+fn folders() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/projects");
+    let mut folders: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders
+}
+
+fn file(folder: &Path, path: &str) -> Source {
+    Source::new(path, fs::read_to_string(folder.join(path)).unwrap())
+}
+
+/// Reads a project as its folder has it, all of its files by path.
+fn project(folder: &Path) -> (BTreeMap<String, Source>, Result<Project, Vec<Problem>>) {
+    let mut names: Vec<String> = fs::read_dir(folder.join("jobs"))
+        .unwrap()
+        .map(|entry| format!("jobs/{}", entry.unwrap().file_name().into_string().unwrap()))
+        .collect();
+    names.sort();
+    let is_job = |source: &&Source| source.path.ends_with(".toml");
+    let sources: Vec<Source> = names.iter().map(|name| file(folder, name)).collect();
+    let jobs: Vec<Source> = sources.iter().filter(is_job).cloned().collect();
+    let settings = file(folder, "refrain.toml");
+    let sibling = |name: &str| fs::read_to_string(folder.join("jobs").join(name)).ok();
+    let files = Files { project: &settings, jobs: &jobs, environment: &environment, sibling: &sibling };
+    let read = read(&files);
+    let all = sources.into_iter().chain([settings]).map(|source| (source.path.clone(), source)).collect();
+    (all, read)
+}
+
+fn said(folder: &Path) -> String {
+    let (sources, read) = project(folder);
+    let problems = read.err().unwrap_or_default();
+    let lines: Vec<String> = problems.iter().map(|problem| problem.print(&sources[&problem.path])).collect();
+    lines.join("\n\n") + "\n"
+}
+
+#[test]
+fn what_is_said_about_broken_projects_is_what_a_person_needs() {
+    let mut differing = Vec::new();
+    for folder in folders() {
+        let (said, expected) = (said(&folder), folder.join("expected.txt"));
+        if std::env::var_os("REFRAIN_BLESS").is_some() {
+            fs::write(&expected, said).unwrap();
+        } else if fs::read_to_string(&expected).ok().as_deref() != Some(&said) {
+            differing.push(format!("{}:\n{said}", folder.display()));
+        }
+    }
+    assert!(differing.is_empty(), "REFRAIN_BLESS=1 keeps what is said now:\n{}", differing.join("\n"));
+    assert!(folders().len() > 25);
+}
+
+#[test]
+fn every_problem_points_into_its_file_and_says_what_to_do() {
+    for folder in folders() {
+        let (sources, read) = project(&folder);
+        for problem in read.err().unwrap_or_default() {
+            let text = &sources[&problem.path].text;
+            assert!(text.get(problem.span.clone()).is_some(), "{problem:?}");
+            assert!(!problem.label.is_empty() && !problem.message.ends_with('.'), "{problem:?}");
+        }
+    }
+}
+
+#[test]
+fn s19_no_problem_tells_what_the_environment_holds() {
+    for folder in folders() {
+        let (_, read) = project(&folder);
+        let told = format!("{read:?}");
+        for secret in ["hunter2", "mongodb", "token-of-the-test"] {
+            assert!(!told.contains(secret), "{}: {secret}", folder.display());
+        }
+    }
+}
+
+#[test]
+fn the_project_that_uses_every_key_lacks_nothing_but_support() {
+    let folder = folders().into_iter().find(|folder| folder.ends_with("every-key")).unwrap();
+    let (_, read) = project(&folder);
+    let wrong: Vec<Problem> =
+        read.unwrap_err().into_iter().filter(|problem| problem.label != "not supported yet").collect();
+    assert_eq!(wrong, []);
+}

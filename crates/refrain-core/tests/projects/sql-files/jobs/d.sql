@@ -1,0 +1,2 @@
+delete from totals where d = :day and s = :scope;
+delete from ${TABLE} where x = 'never closed;
