@@ -21,8 +21,14 @@ use cli::{Arguments, Command};
 use output::Output;
 use store::Named;
 
+fn main() -> ExitCode {
+    // Before all else: a supervisor is started for every command, and needs nothing of what follows.
+    refrain::supervise();
+    commanded()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn commanded() -> ExitCode {
     let Arguments { options, command } = Arguments::parse();
     log(options.quiet);
     let output = Output { name: command.name(), json: options.json, quiet: options.quiet };

@@ -11,12 +11,15 @@
 //! - [`Ledger`]: once per key in a transaction of your own, without any of the above.
 #![forbid(unsafe_code)]
 
+pub mod action;
 mod database;
 mod engine;
 mod error;
 #[doc(hidden)]
 pub mod failpoint;
 mod job;
+mod lease;
+mod leaving;
 mod ledger;
 mod payload;
 mod process;
@@ -27,6 +30,7 @@ mod store;
 #[doc(hidden)]
 pub mod testing;
 
+pub use action::supervisor::supervise;
 pub use database::DatabaseError;
 pub use database::file_system::FileSystemError;
 pub use engine::finisher::Counts;
@@ -40,13 +44,14 @@ pub use ledger::{
 pub use payload::PAYLOAD_BYTES_MAX;
 pub use refrain::{
     AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord, Enqueued,
-    Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
+    Opening, OutputPlace, OutputRecord, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};
 pub use run::Run;
 pub use store::StoreError;
 pub use store::fsck::Finding;
+pub use store::outputs::OutputStream;
 pub use store::show::Place;
 
 /// The examples of the README are tests.

@@ -1,0 +1,85 @@
+//! What a command finds in its environment: what it may, and nothing else that the worker has.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+
+use refrain_core::{IdempotencyKey, Key, Zone};
+
+use crate::run::Run;
+
+/// What every program may need to find its way; names that end in `*` are beginnings.
+pub const PASSED_ON: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR"];
+
+/// What a run says of itself to its command, all of it always set, and empty where there is nothing to say: `REFRAIN_JOB`,
+/// `_RUN`, `_SCOPE`, `_DS`, `_WINDOW_START`, `_WINDOW_END`, `_ATTEMPT`, `_IDEMPOTENCY_KEY`, `_CURSOR`, `_WATERMARK` and
+/// `_PAYLOAD`. The zone is that of the job: a window's day is a day there. Whoever knows a cursor or a watermark says it
+/// after these; the last of two variables of one name counts.
+pub fn environment_of(run: &Run, zone: &Zone) -> Vec<(String, String)> {
+    let window = run.window();
+    let instant =
+        |at: Option<refrain_core::window::LogicalTime>| at.map(|at| at.to_string()).unwrap_or_default();
+    let day = window.map(|window| zone.wall(window.start().timestamp()).date().to_string());
+    let variables = [
+        ("JOB", run.job().to_string()),
+        ("RUN", name_of(run)),
+        ("SCOPE", run.scope().to_string()),
+        ("DS", day.unwrap_or_default()),
+        ("WINDOW_START", instant(window.map(refrain_core::Window::start))),
+        ("WINDOW_END", instant(window.map(refrain_core::Window::end))),
+        ("ATTEMPT", run.attempt().to_string()),
+        ("IDEMPOTENCY_KEY", idempotency_key(run)),
+        ("CURSOR", String::new()),
+        ("WATERMARK", String::new()),
+        ("PAYLOAD", run.payload().unwrap_or_default().to_owned()),
+    ];
+    variables.into_iter().map(|(name, value)| (format!("REFRAIN_{name}"), value)).collect()
+}
+
+/// The run by a name that every command takes.
+pub(super) fn name_of(run: &Run) -> String {
+    let sign = if run.window().is_some() { '@' } else { '#' };
+    format!("{}{sign}{}", run.job(), run.key())
+}
+
+/// The same for every attempt of a run, until its job gets a new version.
+fn idempotency_key(run: &Run) -> String {
+    let fact = Key::parse(&format!("run:{}", run.id()));
+    fact.map(|fact| IdempotencyKey::of(&run.facts.project, &fact, run.facts.version).to_string())
+        .unwrap_or_default()
+}
+
+/// The variables of this process that a command gets: those that everybody gets, and those that are named.
+pub(super) fn inherited(names: &[String]) -> Vec<(OsString, OsString)> {
+    env::vars_os().filter(|(name, _)| is_passed_on(name, names)).collect()
+}
+
+fn is_passed_on(name: &OsStr, names: &[String]) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let is_usual = |usual: &&str| match usual.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == *usual,
+    };
+    PASSED_ON.iter().any(|usual| is_usual(usual)) || names.iter().any(|wanted| wanted == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s20_only_what_is_named_is_passed_on() {
+        let names = ["API_URL".to_owned()];
+        for (name, expected) in [
+            ("PATH", true),
+            ("LC_ALL", true),
+            ("API_URL", true),
+            ("LC", false),
+            ("API_URL_SECRET", false),
+            ("DATABASE_URL", false),
+            ("PATHS", false),
+            ("LD_PRELOAD", false),
+        ] {
+            assert_eq!(is_passed_on(OsStr::new(name), &names), expected, "{name}");
+        }
+    }
+}
