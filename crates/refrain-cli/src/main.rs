@@ -24,6 +24,8 @@ use output::Output;
 use place::Place;
 
 fn main() -> ExitCode {
+    // Before all else: a supervisor is started for every command, and needs nothing of what follows.
+    refrain::supervise();
     let Arguments { options, command } = Arguments::parse();
     let output = Output { name: command.name(), json: options.json, quiet: options.quiet, yes: options.yes };
     log::begin(&command, options.quiet);

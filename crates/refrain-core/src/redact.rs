@@ -113,8 +113,9 @@ impl Stream {
     }
 
     /// Gives what was held back.
-    pub fn finish(self) -> String {
-        self.redactor.redact(&self.held).into_owned()
+    pub fn finish(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        self.redactor.redact(&held).into_owned()
     }
 }
 

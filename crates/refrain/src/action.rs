@@ -1,7 +1,34 @@
-//! What jobs of files do: run a command, execute statements.
+//! What a job does when it is not written in Rust: a command, or statements.
+//!
+//! A command runs under a [supervisor](supervisor), a process of its own that outlives whatever becomes of the worker, and
+//! that lets nothing outlive itself: a retry never meets its predecessor.
 
+mod attendant;
 pub(crate) mod binds;
-pub(crate) mod command;
-pub(crate) mod environment;
+mod capture;
+pub mod command;
+pub mod environment;
+mod outcome;
+mod protocol;
+mod recording;
 pub(crate) mod sql;
+pub mod supervisor;
 pub(crate) mod values;
+
+/// A text as a terminal may get it: no control characters but line ends and tabs, and nothing that turns the direction
+/// of what follows.
+pub fn harmless(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_harmless = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || turns(c));
+    text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_moves_no_cursor() {
+        assert_eq!(harmless("a\tb\n\u{1b}[2Jc\rd\u{9b}e\u{202e}f\u{7}ü"), "a\tb\n�[2Jc�d�e�f�ü");
+    }
+}

@@ -61,17 +61,23 @@ pub struct JobError {
     message: String,
     retryable: bool,
     not_before: Option<Duration>,
+    lost: bool,
 }
 
 impl JobError {
     /// An error that another attempt may mend.
     pub fn new(message: impl Into<String>) -> JobError {
-        JobError { message: message.into(), retryable: true, not_before: None }
+        JobError { message: message.into(), retryable: true, not_before: None, lost: false }
     }
 
     /// An error that would come again.
     pub fn for_good(message: impl Into<String>) -> JobError {
-        JobError { message: message.into(), retryable: false, not_before: None }
+        JobError { message: message.into(), retryable: false, not_before: None, lost: false }
+    }
+
+    /// It was ended because its worker could not say in time that it was alive: nobody's fault.
+    pub(crate) fn lost() -> JobError {
+        JobError { lost: true, ..JobError::new("its lease was not renewed in time") }
     }
 
     /// The other side asked not to be called before this has passed.
@@ -83,6 +89,10 @@ impl JobError {
     /// Whether another attempt may help.
     pub fn is_retryable(&self) -> bool {
         self.retryable
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     pub(crate) fn wish(&self) -> Option<Duration> {

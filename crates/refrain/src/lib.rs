@@ -11,13 +11,15 @@
 //! - [`Ledger`]: once per key in a transaction of your own, without any of the above.
 #![forbid(unsafe_code)]
 
-mod action;
+pub mod action;
 mod database;
 mod engine;
 mod error;
 #[doc(hidden)]
 pub mod failpoint;
 mod job;
+mod lease;
+mod leaving;
 mod ledger;
 mod payload;
 mod process;
@@ -29,6 +31,7 @@ mod store;
 #[doc(hidden)]
 pub mod testing;
 
+pub use action::supervisor::supervise;
 pub use database::DatabaseError;
 pub use database::file_system::FileSystemError;
 pub use engine::finisher::Counts;
@@ -43,14 +46,15 @@ pub use payload::PAYLOAD_BYTES_MAX;
 pub use project::{FILE, JOBS, Problems, Project, ProjectError};
 pub use refrain::{
     Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord,
-    Enqueued, JobRecord, JobView, Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
-    WorkerRecord,
+    Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord, Refrain, RunRecord, RunReport, Serving,
+    StopHandle, UnitDedupes, WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};
 pub use run::Run;
 pub use store::StoreError;
 pub use store::fsck::Finding;
+pub use store::outputs::OutputStream;
 pub use store::show::Place;
 
 /// The examples of the README are tests.

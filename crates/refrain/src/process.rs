@@ -13,6 +13,7 @@ use std::io;
 use std::str::FromStr;
 
 use refrain_core::ParseError;
+use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
 #[path = "process/linux.rs"]
@@ -83,6 +84,22 @@ impl Process {
     fn is_near(&self, other: &Process) -> bool {
         (&self.boot, &self.namespace) == (&other.boot, &other.namespace)
     }
+}
+
+/// From here on, descendants of this process that lose their parent become its children.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    system::adopt_orphans()
+}
+
+/// The children of this process. Until it reaps them, their numbers are theirs.
+pub(crate) fn children() -> Vec<Pid> {
+    system::children()
+}
+
+/// Every process of a session that is alive, and their descendants, whatever session these are in. The session's number must
+/// be held by somebody who has not been reaped, or it may be another's.
+pub(crate) fn descendants(session: u32) -> io::Result<Vec<Process>> {
+    system::descendants(session)
 }
 
 impl fmt::Display for Process {

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use refrain_core::project::{self as core, Action, JobFile, Problem, Source, Sql};
 use refrain_core::redact::Redactor;
-use refrain_core::{ProjectName, Scope, Timetable, Window};
+use refrain_core::{ProjectName, Scope, Timetable, Window, Zone};
 
-use crate::action::command::{self, Command};
+use crate::action::binds;
+use crate::action::command::{Command, CommandJob};
+use crate::action::environment::environment_of;
 use crate::action::sql::Statements;
 use crate::action::values::{of_window, values};
-use crate::action::{binds, environment};
 use crate::database::Address;
 use crate::error::Error;
 use crate::job::{Definition, JobError};
@@ -181,7 +182,7 @@ impl Project {
     fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
         let database = job.database.as_ref().and_then(|name| self.databases.get(name));
         let mut definition = match (&job.action, database) {
-            (Action::Command(_), _) => command::definition(self.command_of(job))?,
+            (Action::Command(_), _) => Definition::of(CommandJob::new(self.command_of(job)))?,
             (Action::Sql(statements), Some(database)) => Definition::of(Statements {
                 database: Arc::clone(database),
                 statements: statements.clone(),
@@ -221,13 +222,14 @@ impl Project {
         };
         let interrupted = job.interrupted;
         let redactor = self.redactor();
+        let zone = timetable.as_ref().map_or_else(Zone::utc, |timetable| timetable.zone.clone());
         move |run| {
             let values = values(run, timetable.as_ref());
             let argv = refrain_core::template::arguments(&templates, &values)
                 .map_err(|error| JobError::for_good(error.to_string()))?;
             Ok(Command {
                 argv,
-                environment: environment::of(run, &values, &root),
+                environment: environment_of(run, &zone),
                 inherit: inherit.clone(),
                 directory: root.clone(),
                 interrupted,

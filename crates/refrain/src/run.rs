@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicUsize;
 use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
 
+use crate::lease::Lease;
+use crate::leaving::Leaving;
 use crate::ledger::apply::BATCH;
 use crate::ledger::claims::Claims;
 use crate::ledger::destination::{Destinations, attach};
@@ -41,11 +43,15 @@ impl Surroundings {
 #[derive(Debug, Clone)]
 pub struct Run {
     pub(crate) id: RunId,
+    /// Its row in the store.
+    pub(crate) row: i64,
     pub(crate) facts: Facts,
     pub(crate) payload: Option<String>,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) tally: Tally,
     pub(crate) touched: Touched,
+    pub(crate) lease: Lease,
+    pub(crate) leaving: Leaving,
 }
 
 impl Run {

@@ -14,6 +14,7 @@
 
 pub(crate) mod alarms;
 pub(crate) mod arrive;
+pub(crate) mod begun;
 pub(crate) mod cancel;
 pub(crate) mod catalog;
 pub(crate) mod claim;
@@ -29,6 +30,7 @@ pub(crate) mod jobs;
 pub(crate) mod lanes;
 pub(crate) mod line;
 pub(crate) mod migrate;
+pub(crate) mod outputs;
 pub(crate) mod prune;
 pub(crate) mod reopen;
 pub(crate) mod revisions;

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Executor, Row, SqlStr};
 use support::TestDatabase;
 
 /// Tables that grow with the work; the others have a row per job, worker or wish of a person.
-const LARGE: [&str; 19] = [
+const LARGE: [&str; 21] = [
     "runs",
     "queue",
     "delayed",
@@ -22,6 +22,8 @@ const LARGE: [&str; 19] = [
     "lane_waits",
     "leases",
     "attempts",
+    "outputs",
+    "begun",
     "dedupes",
     "expansions",
     "effects",
@@ -47,7 +49,7 @@ const MAY_SCAN: [(&str, &str); 6] = [
 ];
 
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
-const FILLED: [&str; 20] = [
+const FILLED: [&str; 22] = [
     "insert into refrain_jobs (name, identity) values ('one', 'one'), ('two', 'two'), ('three', 'three')",
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
      insert into refrain_runs (job, attempt, opened_at, open, key, outcome)
@@ -62,6 +64,9 @@ const FILLED: [&str; 20] = [
     "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
      select id, id % 500, job, id, id, 0 from refrain_runs where id % 2 = 0",
     "insert into refrain_attempts (run, number, ended, ended_at) select id, 0, 'errored', 0 from refrain_runs",
+    "insert into refrain_outputs (run, attempt, number, stream, at, text)
+     select id, 1, 1, 'stdout', 0, 'line' from refrain_runs",
+    "insert into refrain_begun (run, attempt, at) select id, 1, 0 from refrain_runs",
     "insert into refrain_dedupes (run, at, asked) select id, 0, 'enqueue' from refrain_runs",
     "insert into refrain_expansions (run, scopes, hash) select id, 1, '' from refrain_runs where id % 9 = 0",
     "insert into refrain_effects (key, version, name, state, arrived_at)

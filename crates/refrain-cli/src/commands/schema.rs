@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use refrain::core::project;
+
 use serde_json::Value;
 
 use crate::exit::{Exit, Fault};
@@ -17,7 +19,7 @@ impl fmt::Display for Schema {
 }
 
 pub(crate) fn schema(place: &Place) -> Result<Exit, Fault> {
-    place.output.text(Schema(serde_json::json!({})))?;
+    place.output.text(Schema(project::schema()))?;
     place.output.say("write it beside the project, and begin a file with `#:schema ../refrain.schema.json`");
     Ok(Exit::Done)
 }

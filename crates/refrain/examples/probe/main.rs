@@ -13,6 +13,7 @@
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 
+mod script;
 mod sync;
 
 use std::fs;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use refrain::action::command::Interrupted;
 use refrain::core::{Backoff, Dst, Grid, Key, Retry, Schedule, Scope, Timetable, Zone, window_name};
 use refrain::{
     Ask, Backend, CatchUp, Definition, Error, Job, JobError, Ledger, Opening, Refrain, Run, Settings,
@@ -109,7 +111,7 @@ fn note(word: &str, run: &Run) {
     print!("{line}");
 }
 
-fn job(probe: Probe, name: &str) -> Definition {
+fn job(probe: impl Job, name: &str) -> Definition {
     Definition::of(probe).unwrap().named(name).unwrap().retry(Retry { attempts: 2, backoff: BACKOFF })
 }
 
@@ -141,6 +143,9 @@ async fn opening() -> Opening {
         job(Probe::Poison, "poison"),
         job(Probe::Slow, "slow"),
         job(Probe::Hog, "hog"),
+        job(script::script(Interrupted::Again), "script").retry(Retry { attempts: 50, backoff: BACKOFF }),
+        job(script::script(Interrupted::Hold), "held"),
+        job(script::script(Interrupted::Again), "hasty").timeout(Duration::from_secs(1)),
     ];
     let store = variable("PROBE_STORE").unwrap();
     let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
@@ -247,6 +252,12 @@ async fn run_to_its_end(refrain: &Refrain, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// As often as a person asks until it is done.
+async fn run_until_done(refrain: &Refrain, name: &str) -> Result<(), Error> {
+    while !refrain.run(name, Ask::Once).await?.is_done() {}
+    Ok(())
+}
+
 /// Schedulers side by side, each of which sees the clock go on in steps of its own.
 async fn schedule(
     refrain: &Refrain,
@@ -300,6 +311,8 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     }
     sync::unpark().await.unwrap();
     run_to_its_end(refrain, "sync#s0").await?;
+    run_until_done(refrain, "script#c0").await?;
+    run_until_done(refrain, "held#h0").await?;
     wish("noop", "wished", 1).await;
     run(refrain, "noop#wished0", Ask::Once).await?;
     work(refrain).await
@@ -336,6 +349,7 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
 }
 
 fn main() {
+    refrain::supervise();
     refrain::failpoint::arm();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -1,35 +1,201 @@
-//! A placeholder.
-use crate::job::{Definition, Job, JobError};
-use crate::run::Run;
-use refrain_core::ParseError;
-use refrain_core::project::Interrupted;
-use refrain_core::redact::Redactor;
+//! Any program as a job.
+//!
+//! It is executed once for each attempt, under a supervisor. A value reaches it as a whole argument or as a variable of
+//! its environment, never through a shell. It may be executed again after a crash, unless it says
+//! [`Interrupted::Hold`]: then a mark is in the store before it begins, and goes with the record of its end.
+
+use std::fmt;
 use std::path::PathBuf;
-pub(crate) struct Command {
-    pub(crate) argv: Vec<String>,
-    pub(crate) environment: Vec<(String, String)>,
-    pub(crate) inherit: Vec<String>,
-    pub(crate) directory: PathBuf,
-    pub(crate) interrupted: Interrupted,
-    pub(crate) redactor: Redactor,
+use std::sync::Arc;
+use std::time::Duration;
+
+use refrain_core::ParseError;
+pub use refrain_core::project::Interrupted;
+use refrain_core::redact::Redactor;
+use tokio::sync::oneshot;
+
+use super::attendant::Attendant;
+use super::environment::{inherited, name_of};
+use super::outcome;
+use super::protocol::{Answer, End, Orders, Why};
+use super::recording::Recording;
+use super::supervisor::milliseconds;
+use crate::failpoint;
+use crate::job::{Definition, Job, JobError};
+use crate::leaving::Seen;
+use crate::run::Run;
+use crate::store::begun;
+
+/// How long a command has between the wish to end and the end, unless it is said otherwise.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// What is executed in one attempt.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// The program and its arguments, each as it is. A path with a `/` counts from the directory.
+    pub argv: Vec<String>,
+    /// Variables of its environment; the last of two with one name counts. `REFRAIN_PROJECT` is the directory unless it is
+    /// said here.
+    pub environment: Vec<(String, String)>,
+    /// Names of variables that it gets from the worker, beside those of
+    /// [`PASSED_ON`](super::environment::PASSED_ON).
+    pub inherit: Vec<String>,
+    /// Where it is executed.
+    pub directory: PathBuf,
+    /// What becomes of the run if it is cut off.
+    pub interrupted: Interrupted,
+    /// What is taken out of its output.
+    pub redactor: Redactor,
 }
-struct Commands(Box<dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync>);
-impl Job for Commands {
-    const NAME: &'static str = "command";
-    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        let c = (self.0)(run)?;
-        let _ = (c.inherit, c.interrupted, c.redactor);
-        let s = tokio::process::Command::new(&c.argv[0])
-            .args(&c.argv[1..])
-            .envs(c.environment)
-            .current_dir(c.directory)
-            .status()
-            .await?;
-        if s.success() { Ok(()) } else { Err(JobError::new(s.to_string())) }
+
+type Make = dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync;
+
+/// A job that executes a command.
+///
+/// ```
+/// use refrain::action::command::{Command, CommandJob};
+/// use refrain::action::environment::environment_of;
+/// use refrain::core::Zone;
+///
+/// let export = CommandJob::new(|run| {
+///     Ok(Command {
+///         argv: vec!["./export.sh".to_owned(), run.key().to_owned()],
+///         environment: environment_of(run, &Zone::utc()),
+///         directory: "/srv/shop".into(),
+///         ..Command::default()
+///     })
+/// });
+/// let job = export.definition("export")?;
+/// # Ok::<(), refrain::core::ParseError>(())
+/// ```
+#[derive(Clone)]
+pub struct CommandJob {
+    make: Arc<Make>,
+    program: Option<PathBuf>,
+    grace: Duration,
+}
+
+impl CommandJob {
+    /// A job that executes what this makes of each attempt.
+    pub fn new(make: impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static) -> CommandJob {
+        CommandJob { make: Arc::new(make), program: None, grace: GRACE }
+    }
+
+    /// The program that supervises it, a `refrain` for example, instead of this one, whose `main` then need not begin with
+    /// [`supervise`](crate::supervise).
+    #[must_use]
+    pub fn supervisor(self, program: impl Into<PathBuf>) -> CommandJob {
+        CommandJob { program: Some(program.into()), ..self }
+    }
+
+    /// How long it has between the wish to end and the end. When its worker's lease runs out it has less.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> CommandJob {
+        CommandJob { grace, ..self }
+    }
+
+    /// The job under a name of its own, with the usual policies.
+    pub fn definition(self, name: &str) -> Result<Definition, ParseError> {
+        Definition::of(self)?.named(name)
+    }
+
+    /// Everything from the supervisor's start to the last of its output.
+    async fn attend(self, run: Run, command: Command, mut called_off: oneshot::Receiver<()>) -> Seen {
+        let (mut attendant, stdout, stderr) = match Attendant::start(self.program.as_deref()).await {
+            Ok(started) => started,
+            Err(error) => {
+                return Some(Err(JobError::new(format!("no supervisor could be started: {error}"))));
+            }
+        };
+        let (store, attempt) = (&run.surroundings.store, run.facts.attempt);
+        let is_held = command.interrupted == Interrupted::Hold;
+        if is_held
+            && !failpoint::is_weakened("begun.unmarked")
+            && let Err(error) = begun::mark(store, run.row, attempt).await
+        {
+            attendant.leave().await;
+            return Some(Err(error.into()));
+        }
+        let recording = Recording::begin(store, (run.row, attempt), &command.redactor, stdout, stderr);
+        let answer = match recording {
+            Ok(_) if called_off.try_recv().is_ok() => Some(Answer::TooLate),
+            Ok(_) => {
+                let orders = self.orders(&run, &command);
+                attendant.execute(&orders, &run.lease, called_off).await
+            }
+            Err(_) => Some(Answer::TooLate),
+        };
+        match &answer {
+            Some(_) => attendant.leave().await,
+            None => attendant.bury().await,
+        }
+        let last_words = match recording {
+            Ok(recording) => recording.end().await,
+            Err(error) => return Some(Err(JobError::new(format!("its output cannot be read: {error}")))),
+        };
+        let (seen, is_known) = judged(&run, &command, answer, &last_words);
+        if is_held && is_known {
+            run.leaving.settle();
+        }
+        seen
+    }
+
+    fn orders(&self, run: &Run, command: &Command) -> Orders {
+        let project = ("REFRAIN_PROJECT".to_owned(), command.directory.display().to_string());
+        let environment = std::iter::once(project).chain(command.environment.iter().cloned());
+        Orders {
+            argv: command.argv.clone(),
+            inherited: inherited(&command.inherit),
+            environment: environment.collect(),
+            directory: command.directory.clone().into_os_string(),
+            grace: milliseconds(self.grace),
+            until: milliseconds(run.lease.until()),
+        }
     }
 }
-pub(crate) fn definition(
-    make: impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static,
-) -> Result<Definition, ParseError> {
-    Definition::of(Commands(Box::new(make)))
+
+/// What the supervisor's last word means, and whether it is known what became of the command: it is if the command said so
+/// itself, by its exit code, or never began.
+fn judged(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str) -> (Seen, bool) {
+    let is_held = command.interrupted == Interrupted::Hold;
+    let held = |how: &str| Some(Err(outcome::held(&name_of(run), run.facts.attempt.into(), how)));
+    match answer {
+        None if is_held => (held("its supervisor was killed, and it with it,"), false),
+        None => (Some(Err(JobError::new("its supervisor was killed; the command was ended"))), false),
+        Some(Answer::Ended { end, why: Why::Itself }) => {
+            let ended = outcome::ended(end, last_words);
+            match (end, ended) {
+                (End::Signal(_), Err(error)) if is_held => (held(&error.to_string()), false),
+                (_, ended) => (Some(ended), true),
+            }
+        }
+        Some(Answer::Ended { .. }) => (None, false),
+        Some(Answer::NotStarted { fault, errno, said }) => {
+            let program = command.argv.first().map(String::as_str).unwrap_or_default();
+            let directory = command.directory.display().to_string();
+            (Some(Err(outcome::not_started(program, &directory, fault, errno, &said))), true)
+        }
+        Some(Answer::TooLate | Answer::Ready | Answer::Started { .. }) => (None, true),
+    }
+}
+
+impl Job for CommandJob {
+    const NAME: &'static str = "command";
+
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        let command = (self.make)(run)?;
+        if command.interrupted == Interrupted::Hold
+            && let Some(attempt) = begun::find(&run.surroundings.store, run.row, run.facts.attempt).await?
+        {
+            return Err(outcome::held(&name_of(run), attempt.into(), "it was interrupted"));
+        }
+        let (job, attended) = (self.clone(), run.clone());
+        run.leaving.see_through(|called_off| job.attend(attended, command, called_off)).await
+    }
+}
+
+impl fmt::Debug for CommandJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandJob").field("program", &self.program).finish_non_exhaustive()
+    }
 }

@@ -1,42 +1,85 @@
-//! What a command finds in its environment: what its run is about. There is no clock in it.
+//! What a command finds in its environment: what it may, and nothing else that the worker has.
 
-use std::path::Path;
+use std::env;
+use std::ffi::{OsStr, OsString};
 
-use refrain_core::{IdempotencyKey, Values, key};
+use refrain_core::{IdempotencyKey, Key, Zone};
 
 use crate::run::Run;
 
-/// The variables of a run. Those that have no value in it are empty, so that a script under `set -u` can name them.
-pub(crate) fn of(run: &Run, values: &Values, root: &Path) -> Vec<(String, String)> {
-    let text = |name: &str| values.text(name).unwrap_or_default();
-    [
-        ("PROJECT", root.display().to_string()),
+/// What every program may need to find its way; names that end in `*` are beginnings.
+pub const PASSED_ON: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR"];
+
+/// What a run says of itself to its command, all of it always set, and empty where there is nothing to say: `REFRAIN_JOB`,
+/// `_RUN`, `_SCOPE`, `_DS`, `_WINDOW_START`, `_WINDOW_END`, `_ATTEMPT`, `_IDEMPOTENCY_KEY`, `_CURSOR`, `_WATERMARK` and
+/// `_PAYLOAD`. The zone is that of the job: a window's day is a day there. Whoever knows a cursor or a watermark says it
+/// after these; the last of two variables of one name counts.
+pub fn environment_of(run: &Run, zone: &Zone) -> Vec<(String, String)> {
+    let window = run.window();
+    let instant =
+        |at: Option<refrain_core::window::LogicalTime>| at.map(|at| at.to_string()).unwrap_or_default();
+    let day = window.map(|window| zone.wall(window.start().timestamp()).date().to_string());
+    let variables = [
         ("JOB", run.job().to_string()),
-        ("RUN", name(run)),
-        ("SCOPE", text("scope")),
-        ("DS", text("ds")),
-        ("WINDOW_START", text("window_start")),
-        ("WINDOW_END", text("window_end")),
+        ("RUN", name_of(run)),
+        ("SCOPE", run.scope().to_string()),
+        ("DS", day.unwrap_or_default()),
+        ("WINDOW_START", instant(window.map(refrain_core::Window::start))),
+        ("WINDOW_END", instant(window.map(refrain_core::Window::end))),
         ("ATTEMPT", run.attempt().to_string()),
         ("IDEMPOTENCY_KEY", idempotency_key(run)),
-        ("CURSOR", text("cursor")),
-        ("WATERMARK", text("watermark")),
+        ("CURSOR", String::new()),
+        ("WATERMARK", String::new()),
         ("PAYLOAD", run.payload().unwrap_or_default().to_owned()),
-    ]
-    .map(|(name, value)| (format!("REFRAIN_{name}"), value))
-    .to_vec()
+    ];
+    variables.into_iter().map(|(name, value)| (format!("REFRAIN_{name}"), value)).collect()
 }
 
-/// The run as every command takes it, with the start of its window as an instant.
-fn name(run: &Run) -> String {
-    let mark = if run.window().is_some() { '@' } else { '#' };
-    format!("{}{mark}{}", run.job(), run.key())
+/// The run by a name that every command takes.
+pub(super) fn name_of(run: &Run) -> String {
+    let sign = if run.window().is_some() { '@' } else { '#' };
+    format!("{}{sign}{}", run.job(), run.key())
 }
 
-/// What a script may hand to a provider: the same for every attempt and every rerun of this run, and another one for another
-/// version of the job, which is meant to do it anew.
+/// The same for every attempt of a run, until its job gets a new version.
 fn idempotency_key(run: &Run) -> String {
-    let fact = key!("run", run.facts.identity.as_str(), run.key());
+    let fact = Key::parse(&format!("run:{}", run.id()));
     fact.map(|fact| IdempotencyKey::of(&run.facts.project, &fact, run.facts.version).to_string())
-        .unwrap_or_else(|_| run.id().to_string())
+        .unwrap_or_default()
+}
+
+/// The variables of this process that a command gets: those that everybody gets, and those that are named.
+pub(super) fn inherited(names: &[String]) -> Vec<(OsString, OsString)> {
+    env::vars_os().filter(|(name, _)| is_passed_on(name, names)).collect()
+}
+
+fn is_passed_on(name: &OsStr, names: &[String]) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let is_usual = |usual: &&str| match usual.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == *usual,
+    };
+    PASSED_ON.iter().any(|usual| is_usual(usual)) || names.iter().any(|wanted| wanted == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s20_only_what_is_named_is_passed_on() {
+        let names = ["API_URL".to_owned()];
+        for (name, expected) in [
+            ("PATH", true),
+            ("LC_ALL", true),
+            ("API_URL", true),
+            ("LC", false),
+            ("API_URL_SECRET", false),
+            ("DATABASE_URL", false),
+            ("PATHS", false),
+            ("LD_PRELOAD", false),
+        ] {
+            assert_eq!(is_passed_on(OsStr::new(name), &names), expected, "{name}");
+        }
+    }
 }

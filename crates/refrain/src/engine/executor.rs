@@ -15,7 +15,10 @@ use refrain_core::state::{RunEvent, RunOutcome};
 use refrain_core::{Key, RunId, RunKey, Scope, Window};
 
 use super::under_way::InHand;
+use crate::failpoint;
 use crate::job::{Definition, JobError};
+use crate::lease::Lease;
+use crate::leaving::Leaving;
 use crate::ledger::fence::Facts;
 use crate::ledger::tally::{Tally, Told};
 use crate::ledger::touched::{Left, Touched};
@@ -53,6 +56,12 @@ pub(crate) enum Verdict {
     Interrupted(Interruption),
 }
 
+impl From<JobError> for Verdict {
+    fn from(error: JobError) -> Verdict {
+        if error.is_lost() { Verdict::Interrupted(Interruption::Lost) } else { Verdict::Failed(error) }
+    }
+}
+
 /// A run in hand: everything that its attempt needs.
 pub(crate) struct Task {
     pub(crate) surroundings: Arc<Surroundings>,
@@ -60,6 +69,8 @@ pub(crate) struct Task {
     pub(crate) claimed: Claimed,
     pub(crate) line: Line,
     pub(crate) lease: i64,
+    /// How long its worker's word is good.
+    pub(crate) good: Lease,
     pub(crate) in_hand: InHand,
 }
 
@@ -76,8 +87,8 @@ impl Task {
 
     async fn end(&mut self, held: Held) -> Ending {
         let started_at = Some(Timestamp::now().as_microsecond());
-        let tally = Tally::default();
-        let result = match self.load(tally.clone()) {
+        let (tally, leaving) = (Tally::default(), Leaving::default());
+        let result = match self.load(tally.clone(), leaving.clone()) {
             Ok(run) => self.perform(run, &held).await,
             Err(error) => Verdict::Failed(JobError::for_good(error.to_string())),
         };
@@ -90,7 +101,7 @@ impl Task {
         }
         let end = classify(&self.definition, &self.claimed, result);
         let units = (told.discovered > 0).then(|| Box::new(told));
-        Ending { held, started_at, end, units }
+        Ending { held, started_at, end, units, settles: leaving.is_settled() }
     }
 
     pub(crate) fn held(&self) -> Result<Held> {
@@ -105,7 +116,7 @@ impl Task {
         })
     }
 
-    fn load(&self, tally: Tally) -> Result<Run> {
+    fn load(&self, tally: Tally, leaving: Leaving) -> Result<Run> {
         let broken =
             |error: &dyn std::fmt::Display| StoreError::Broken(format!("{}: {error}", self.claimed.key));
         let key = Key::parse(&self.claimed.key).map_err(|error| broken(&error))?;
@@ -130,11 +141,14 @@ impl Task {
         };
         Ok(Run {
             id: RunId::of(&self.surroundings.project, self.definition.identity(), &RunKey::queued(key)),
+            row: self.claimed.run,
             facts,
             payload: self.claimed.payload.clone(),
             surroundings: Arc::clone(&self.surroundings),
             tally,
             touched: Touched::default(),
+            lease: self.good.clone(),
+            leaving,
         })
     }
 
@@ -147,7 +161,7 @@ impl Task {
                 Err(_) => std::future::pending().await,
             }
         };
-        let touched = run.touched.clone();
+        let (touched, leaving) = (run.touched.clone(), run.leaving.clone());
         let work = async {
             if let (Some(window), "") = (run.window(), run.scope().as_str())
                 && let Some(scopes) = self.definition.scopes_of(window)
@@ -158,7 +172,7 @@ impl Task {
             self.definition.attempt(&mut run).await
         };
         let work = tokio::time::timeout(self.definition.timeout, caught(work));
-        tokio::select! {
+        let verdict = tokio::select! {
             biased;
             why = interrupted => Verdict::Interrupted(why),
             ended = work => match ended {
@@ -170,11 +184,21 @@ impl Task {
                     },
                     Err(error) => Verdict::Failed(error.into()),
                 },
-                Ok(Err(error)) => Verdict::Failed(error),
+                Ok(Err(error)) => error.into(),
                 Err(_) => Verdict::Failed(JobError::new(format!(
                     "timed out after {}", refrain_core::duration::format(self.definition.timeout)
                 ))),
             },
+        };
+        if failpoint::is_weakened("leaving.unseen") {
+            tokio::spawn(async move { leaving.leave().await });
+            return verdict;
+        }
+        // What ended by itself in that very moment has ended so, and not for the other reason.
+        match leaving.leave().await {
+            Some(Ok(())) => Verdict::Done,
+            Some(Err(error)) => error.into(),
+            None => verdict,
         }
     }
 

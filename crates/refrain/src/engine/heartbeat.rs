@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::lease::Lease;
 use crate::process::Process;
 use crate::store::{Result, Store, StoreError, workers};
 
@@ -34,6 +35,7 @@ pub(crate) struct Pulse {
 pub(crate) struct Heartbeat {
     pub(crate) worker: i64,
     pub(crate) pulse: watch::Receiver<Pulse>,
+    pub(crate) lease: Lease,
     stop: watch::Sender<bool>,
 }
 
@@ -45,13 +47,16 @@ impl Heartbeat {
         let worker = workers::register(store, &process, lease).await?;
         let (stop, stopped) = watch::channel(false);
         let (pulse, heard) = watch::channel(Pulse::default());
-        let beating = Beating { store: store.clone(), worker, lease, deadline: sent + lease * 9 / 10 };
+        let deadline = sent + lease * 9 / 10;
+        let (renewed, renewals) = watch::channel(deadline);
+        let beating = Beating { store: store.clone(), worker, lease, deadline, renewed };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Broken(format!("no thread to beat: {error}")))?;
+        let good = Lease::new(renewals, runtime.handle().clone());
         let thread = thread::Builder::new().name("refrain-heartbeat".to_owned());
         let spawned = thread.spawn(move || runtime.block_on(beating.beat(&pulse, stopped)));
         spawned.map_err(|error| StoreError::Broken(format!("no thread to beat: {error}")))?;
-        Ok(Heartbeat { worker, pulse: heard, stop })
+        Ok(Heartbeat { worker, pulse: heard, lease: good, stop })
     }
 
     /// Whether the worker may have been taken over.
@@ -77,6 +82,7 @@ struct Beating {
     worker: i64,
     lease: Duration,
     deadline: Instant,
+    renewed: watch::Sender<Instant>,
 }
 
 impl Beating {
@@ -124,6 +130,7 @@ impl Beating {
                     *next = sent + self.lease / 20;
                 }
             }
+            self.renewed.send_if_modified(|good| std::mem::replace(good, self.deadline) != self.deadline);
         }
         self.hear(pulse).await;
     }

@@ -209,6 +209,7 @@ impl Worker {
             in_hand: self.under_way.begin(claimed.run, claimed.attempt, claimed.attempts().suspicion),
             surroundings: Arc::clone(&self.surroundings),
             definition: Arc::clone(definition),
+            good: self.heartbeat.lease.clone(),
             claimed,
             line,
             lease,
@@ -235,7 +236,7 @@ impl Worker {
     }
 
     async fn give_back(&self, held: Held) {
-        let ending = Ending { held, started_at: None, end: End::GivenBack, units: None };
+        let ending = Ending { held, started_at: None, end: End::GivenBack, units: None, settles: false };
         self.unrecorded.add();
         drop(self.endings.send(ending).await);
     }

@@ -3,6 +3,7 @@
 //! A process that may not look into another's `/proc` must not think it absent, so an absence is asked of
 //! `kill` too. A leader can be a zombie while its threads still write: it is gone only when it is the last.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -10,7 +11,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper, test_kill_process,
+};
 
 use super::{Ended, Process, Standing};
 
@@ -30,6 +33,8 @@ enum Look {
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: char,
+    parent: u32,
+    session: u32,
     threads: u64,
     /// In clock ticks since boot.
     started: u64,
@@ -43,6 +48,8 @@ impl Stat {
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         Some(Stat {
             state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
             threads: fields.get(17)?.parse().ok()?,
             started: fields.get(19)?.parse().ok()?,
         })
@@ -127,6 +134,42 @@ pub(super) fn end(process: &Process) -> io::Result<Ended> {
         }
         _ => Ok(Ended::Killed),
     }
+}
+
+pub(super) fn adopt_orphans() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+pub(super) fn children() -> Vec<Pid> {
+    let this = std::process::id();
+    all().into_iter().filter(|(_, stat)| stat.parent == this).filter_map(|(pid, _)| number(pid)).collect()
+}
+
+pub(super) fn descendants(session: u32) -> io::Result<Vec<Process>> {
+    let (all, this) = (all(), this()?);
+    let mut found: HashMap<u32, &Stat> = HashMap::new();
+    loop {
+        let is_one = |stat: &Stat| stat.session == session || found.contains_key(&stat.parent);
+        let others = all.iter().filter(|(pid, _)| *pid != this.pid && !found.contains_key(pid));
+        let more: Vec<_> = others.filter(|(_, stat)| is_one(stat)).map(|(pid, stat)| (*pid, stat)).collect();
+        if more.is_empty() {
+            break;
+        }
+        found.extend(more);
+    }
+    let alive = found.into_iter().filter(|(_, stat)| !stat.is_dead());
+    Ok(alive.map(|(pid, stat)| Process { pid, started: stat.started, ..this.clone() }).collect())
+}
+
+/// Every process that can be seen.
+fn all() -> Vec<(u32, Stat)> {
+    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let pids = names.filter_map(|name| name.to_str()?.parse::<u32>().ok());
+    let seen = pids.filter_map(|pid| match look(pid) {
+        Look::There(stat) => Some((pid, stat)),
+        Look::Absent | Look::Hidden => None,
+    });
+    seen.collect()
 }
 
 #[cfg(test)]
@@ -228,7 +271,7 @@ mod tests {
             Stat::parse(&format!("7 (a b) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4711 0 0"))
                 .unwrap()
         };
-        assert_eq!(stat("S", 2), Stat { state: 'S', threads: 2, started: 4711 });
+        assert_eq!(stat("S", 2), Stat { state: 'S', parent: 1, session: 7, threads: 2, started: 4711 });
         for (state, threads, dead) in
             [("Z", 1, true), ("Z", 2, false), ("X", 1, true), ("T", 1, false), ("D", 1, false)]
         {

@@ -12,7 +12,7 @@ use refrain_core::Word;
 use refrain_core::state::{Attempts, RunEvent, RunOutcome};
 
 use super::line::{JobNumber, Line, Priority};
-use super::{Result, Store, StoreError, catalog, counts, lanes, microseconds, settled};
+use super::{Result, Store, StoreError, begun, catalog, counts, lanes, microseconds, settled};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::failpoint;
@@ -54,6 +54,8 @@ pub(crate) struct Ending {
     pub(crate) end: End,
     /// What became of its units, if it met any.
     pub(crate) units: Option<Box<Told>>,
+    /// Whether the end of what it began is known, so that a later attempt need not be afraid of doing it twice.
+    pub(crate) settles: bool,
 }
 
 /// Whose word an ending is.
@@ -200,6 +202,7 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
         queue_again(transaction, ending).await?;
     }
     counts::record(transaction, &endings).await?;
+    begun::settle(transaction, &endings).await?;
     let returned = give_back(transaction, &back).await?;
     let has_slot = |ending: &&&Ending| ending.held.slot;
     let mut slots: Vec<i64> = leaving.iter().filter(has_slot).map(|ending| ending.held.run).collect();

@@ -1,4 +1,4 @@
-//! Forgets bodies after their time: what runs were given and said, old attempts, old dedupes and alarms. That a run was, and how
+//! Forgets bodies after their time: what runs were given, said and printed, old attempts, old dedupes and alarms. That a run was, and how
 //! it ended, is never forgotten: the key must stay, or a replay would run again.
 
 use std::time::Duration;
@@ -42,10 +42,14 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
         let attempts = transaction.execute(attempts).await?;
         let late = catalog::CANCELLATION_PRUNE.bind(stretch.0).bind(stretch.1);
         let late = transaction.execute(late).await?;
+        let outputs = catalog::OUTPUT_PRUNE.bind(before).bind(stretch.0).bind(stretch.1);
+        let outputs = transaction.execute(outputs).await?;
+        let begun = catalog::BEGUN_PRUNE.bind(before).bind(stretch.0).bind(stretch.1);
+        let begun = transaction.execute(begun).await?;
         let runs =
             transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
         transaction.commit(place!("prune")).await?;
-        Ok(([dedupes, alarms, effects, arrivals], attempts + late + runs))
+        Ok(([dedupes, alarms, effects, arrivals], attempts + late + outputs + begun + runs))
     });
     let (oldest, others) = rows.await?;
     let has_more = oldest.iter().any(|rows| i64::try_from(*rows).is_ok_and(|rows| rows >= STRETCH));

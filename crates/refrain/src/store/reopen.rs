@@ -2,6 +2,8 @@
 //!
 //! The compare-and-set `open: false → true` is the only way. Whoever comes second finds an attempt open already, and
 //! follows that one.
+//!
+//! Whoever asks has looked what became of the last one: a command that was held because it was interrupted may begin.
 
 use super::claim::scope_of;
 use super::finish::RunLook;
@@ -59,6 +61,7 @@ async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
     }
     transaction.execute(catalog::ATTEMPT_KEEP.bind(wish.run)).await?;
     transaction.execute(catalog::CANCELLATION_DONE.bind(Rows::default().integers([wish.run]))).await?;
+    transaction.execute(catalog::BEGUN_CLEAR.bind(wish.run)).await?;
     if may_begin {
         let rows = lanes::queued([(row.id, attempt, wish.in_lane)]);
         transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;

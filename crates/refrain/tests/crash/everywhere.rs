@@ -58,12 +58,11 @@ fn stories() -> Vec<Story> {
 
 fn story(place: &str) -> Story {
     let (before, way): (&[&str], &str) = match place {
-        "attach" | "beat" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
+        "attach" | "beat" | "begun" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
         | "fence-raise" | "finish" | "found" | "ledger-open" | "migrate" | "migrate-ledger" | "open"
-        | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy" | "relay-forget"
-        | "reopen" | "retire" | "schedule" | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => {
-            (&[], "")
-        }
+        | "output" | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy"
+        | "relay-forget" | "reopen" | "retire" | "schedule" | "tick" | "unit-apply" | "unit-fail"
+        | "unpark" | "wake" => (&[], ""),
         // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
         "finish-leases" => (&[], "finish.reply=1*return(lost);"),
         "take-over" => (&["claim.after-commit=return(kill)"], ""),
@@ -79,7 +78,9 @@ fn story(place: &str) -> Story {
 async fn expected(world: &World) -> BTreeSet<String> {
     let mut expected: BTreeSet<String> = numbered("noop#n", 6).collect();
     expected.extend(numbered("flaky#f", 2).chain(numbered("limited#l", 4)));
-    expected.extend(["again#a0", "flaky#pulled", "noop#wished0", "sync#s0"].map(str::to_owned));
+    expected.extend(
+        ["again#a0", "flaky#pulled", "held#h0", "noop#wished0", "script#c0", "sync#s0"].map(str::to_owned),
+    );
     // Windows of jobs by the hour; another one may end while this is being told.
     let windows = world.runs().await.into_iter().map(|run| run.run);
     let windows: BTreeSet<String> =

@@ -188,6 +188,25 @@ create table refrain.arrivals (
     constraint arrivals_are_unique unique (destination, intent)
 );
 
+-- What commands have printed, in pieces of one stream each.
+create table refrain.outputs (
+    run     bigint not null,
+    attempt integer not null,
+    number  integer not null,
+    stream  text collate "C" not null,
+    at      bigint not null,
+    text    text collate "C" not null,
+    primary key (run, attempt, number)
+);
+
+-- Commands that must not be executed twice, and of which it is not known how they ended.
+create table refrain.begun (
+    run     bigint not null,
+    attempt integer not null,
+    at      bigint not null,
+    primary key (run, attempt)
+);
+
 create table refrain.counts (
     run          bigint not null,
     attempt      integer not null,

@@ -188,6 +188,25 @@ create table refrain_arrivals (
     constraint arrivals_are_unique unique (destination, intent)
 ) strict;
 
+-- What commands have printed, in pieces of one stream each.
+create table refrain_outputs (
+    run     integer not null,
+    attempt integer not null,
+    number  integer not null,
+    stream  text not null,
+    at      integer not null,
+    text    text not null,
+    primary key (run, attempt, number)
+) strict;
+
+-- Commands that must not be executed twice, and of which it is not known how they ended.
+create table refrain_begun (
+    run     integer not null,
+    attempt integer not null,
+    at      integer not null,
+    primary key (run, attempt)
+) strict, without rowid;
+
 create table refrain_counts (
     run          integer not null,
     attempt      integer not null,

@@ -1,0 +1,34 @@
+//! Jobs that execute a command: what the payload says, or a few lines of shell that tell what they do as the others do.
+
+use std::time::Duration;
+
+use refrain::action::command::{Command, CommandJob, Interrupted};
+use refrain::action::environment::environment_of;
+use refrain::core::Zone;
+use refrain::{JobError, Run};
+
+use super::directory;
+
+/// Tells outside the store that it began and that it ended, and prints a line to each stream.
+const TOLD: &str = r#"
+echo "begun $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
+echo "to be kept"; echo "and this" >&2
+echo "ended $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
+"#;
+
+/// How long a command has to end.
+const GRACE: Duration = Duration::from_secs(1);
+
+pub(crate) fn script(interrupted: Interrupted) -> CommandJob {
+    let make = move |run: &Run| {
+        let argv = match run.payload() {
+            Some(payload) => {
+                serde_json::from_str(payload).map_err(|error| JobError::for_good(error.to_string()))?
+            }
+            None => ["sh", "-c", TOLD].map(str::to_owned).to_vec(),
+        };
+        let environment = environment_of(run, &Zone::utc());
+        Ok(Command { argv, environment, interrupted, directory: directory(), ..Command::default() })
+    };
+    CommandJob::new(make).grace(GRACE)
+}

@@ -1,0 +1,89 @@
+//! What commands have printed, where every machine can read it.
+//!
+//! It is kept in pieces, numbered within their attempt by the one who captures them: keeping a piece again after a lost
+//! answer finds it there. No fence guards it: what an attempt has printed is a fact, even if it was taken over meanwhile.
+
+use super::{Result, Store, catalog};
+use crate::database::statement::Rows;
+use crate::database::{place, retried};
+
+/// Where a piece of output comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutputStream {
+    /// The command's standard output.
+    Stdout,
+    /// The command's standard error.
+    Stderr,
+    /// What Refrain has to say about the two, such as how much of them was left out.
+    Remark,
+}
+
+impl OutputStream {
+    /// Its name: `stdout`, `stderr` or `remark`.
+    pub fn name(self) -> &'static str {
+        match self {
+            OutputStream::Stdout => "stdout",
+            OutputStream::Stderr => "stderr",
+            OutputStream::Remark => "remark",
+        }
+    }
+
+    pub(crate) fn stored(name: &str) -> OutputStream {
+        match name {
+            "stdout" => OutputStream::Stdout,
+            "stderr" => OutputStream::Stderr,
+            _ => OutputStream::Remark,
+        }
+    }
+}
+
+/// A piece of output: one stream, whole lines as a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) stream: OutputStream,
+    /// In microseconds since 1970.
+    pub(crate) at: i64,
+    pub(crate) text: String,
+}
+
+/// A piece as it is stored.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct OutputRow {
+    pub(crate) attempt: i32,
+    pub(crate) number: i32,
+    pub(crate) stream: String,
+    pub(crate) at: i64,
+    pub(crate) text: String,
+}
+
+/// Keeps pieces of an attempt, the first of which has this number.
+pub(crate) async fn append(
+    store: &Store,
+    run: i64,
+    attempt: i32,
+    first: i64,
+    pieces: &[Piece],
+) -> Result<()> {
+    Ok(retried(|| async {
+        let rows = Rows::default()
+            .integers((first..).take(pieces.len()))
+            .texts(pieces.iter().map(|piece| piece.stream.name().to_owned()))
+            .integers(pieces.iter().map(|piece| piece.at))
+            .texts(pieces.iter().map(|piece| piece.text.clone()));
+        let mut transaction = store.database.write().await?;
+        transaction.execute(catalog::OUTPUT_APPEND.bind(run).bind(attempt).bind(rows)).await?;
+        transaction.commit(place!("output")).await
+    })
+    .await?)
+}
+
+/// Pieces of a run after a place, in their order.
+pub(crate) async fn list(
+    store: &Store,
+    run: i64,
+    (attempt, number): (i64, i64),
+    limit: i64,
+) -> Result<Vec<OutputRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::OUTPUT_LIST.bind(run).bind(attempt).bind(number).bind(limit)).await?)
+}
