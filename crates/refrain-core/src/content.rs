@@ -3,8 +3,9 @@
 //! A program that lists invoices twice may order the fields otherwise, indent, or write `10.0` for `10`;
 //! that is the same unit. Anything else is a change, however small, and must not go unnoticed: so numbers
 //! are compared by their exact value and never pass through a float, which would make
-//! 12345678901234567890123 and …124 equal. For the same reason the unit is read level by level as raw text
-//! instead of into `serde_json::Value`.
+//! 12345678901234567890123 and …124 equal. For the same reason the unit is not read into `serde_json::Value`:
+//! it is checked once, and what is hashed are pieces of its own text, which are copied only where they have
+//! escapes. A list of units is hashed from end to end each time it comes, so this is a hot path.
 //!
 //! # What is hashed
 //!
@@ -19,11 +20,9 @@
 //! an object          →  "object", its size, then each key and its value, by the bytes of the key
 //! ```
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::{fmt, str};
 
-use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::encoding::{Domain, EncodingError, Parts};
@@ -37,6 +36,9 @@ pub const CONTENT_DEPTH_MAX: usize = 128;
 
 /// The largest power of ten in a number: wider than any number that a database column holds.
 pub const EXPONENT_MAX: u64 = 131_072;
+
+/// How much longer the encoding of a unit may well be than its text.
+const ROOM: usize = 4;
 
 /// The hash of what a unit says.
 ///
@@ -104,7 +106,7 @@ pub enum ContentError {
 impl Fingerprint {
     /// The fingerprint of a whole unit.
     pub fn of_json(text: &str) -> Result<Self, ContentError> {
-        let mut parts = Parts::new();
+        let mut parts = Parts::with_room(ROOM * text.len());
         push_value(&mut parts, check(text)?, 0)?;
         Ok(Self(parts.sha256(Domain::Content)?))
     }
@@ -125,22 +127,26 @@ impl Fingerprint {
     /// ```
     pub fn of_fields(text: &str, fields: &[&str]) -> Result<Self, ContentError> {
         let unit = check(text)?;
-        if !unit.get().starts_with('{') {
+        if !unit.starts_with('{') {
             return Err(ContentError::NotAnObject);
         }
         let members = members(unit)?;
-        if !fields.iter().any(|field| members.contains_key(*field)) {
-            let present = members.keys().take(8).map(String::as_str);
+        let find = |field: &str| {
+            let place = members.binary_search_by(|(key, _)| key.as_ref().cmp(field)).ok()?;
+            members.get(place).map(|(_, value)| *value)
+        };
+        if fields.iter().all(|field| find(field).is_none()) {
             return Err(ContentError::NoField {
                 wanted: listed(fields.iter().copied()),
-                present: listed(present),
+                present: listed(members.iter().take(8).map(|(key, _)| key.as_ref())),
             });
         }
-        let chosen = fields
-            .iter()
-            .map(|field| (String::from(*field), members.get(*field).copied().unwrap_or(RawValue::NULL)));
+        let mut fields = fields.to_vec();
+        fields.sort_unstable();
+        fields.dedup();
+        let chosen = fields.iter().map(|field| (Cow::Borrowed(*field), find(field).unwrap_or("null")));
         let mut parts = Parts::new();
-        push_object(&mut parts, &chosen.collect(), 1)?;
+        push_object(&mut parts, &chosen.collect::<Vec<_>>(), 1)?;
         Ok(Self(parts.sha256(Domain::Content)?))
     }
 
@@ -187,29 +193,25 @@ impl str::FromStr for Fingerprint {
 }
 
 /// Whether the text is JSON at all; after this, only escapes are left to fail.
-fn check(text: &str) -> Result<&RawValue, ContentError> {
+fn check(text: &str) -> Result<&str, ContentError> {
     if text.len() > CONTENT_BYTES_MAX {
         return Err(ContentError::TooLarge { bytes: text.len() });
     }
-    serde_json::from_str(text).map_err(|error| ContentError::NotJson(error.to_string()))
+    let unit: &RawValue =
+        serde_json::from_str(text).map_err(|error| ContentError::NotJson(error.to_string()))?;
+    Ok(unit.get())
 }
 
-/// One level of what has been checked.
-fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, ContentError> {
-    serde_json::from_str(value.get()).map_err(|_| ContentError::HalfSurrogate)
-}
-
-fn push_value(parts: &mut Parts, value: &RawValue, depth: usize) -> Result<(), ContentError> {
-    let text = value.get();
-    match text.as_bytes().first() {
-        Some(b'n' | b't' | b'f') => parts.push(Some(text))?,
+fn push_value(parts: &mut Parts, value: &str, depth: usize) -> Result<(), ContentError> {
+    match value.as_bytes().first() {
+        Some(b'n' | b't' | b'f') => parts.push(Some(value))?,
         Some(b'"') => {
             parts.push(Some("string"))?;
-            parts.push(Some(&read::<String>(value)?))?;
+            parts.push(Some(&unescaped(value)?))?;
         }
         Some(b'[' | b'{') if depth == CONTENT_DEPTH_MAX => return Err(ContentError::TooDeep),
         Some(b'[') => {
-            let values: Vec<&RawValue> = read(value)?;
+            let values: Vec<&str> = Values::within(value).collect();
             parts.push(Some("array"))?;
             parts.push(Some(&values.len().to_string()))?;
             for value in values {
@@ -219,17 +221,13 @@ fn push_value(parts: &mut Parts, value: &RawValue, depth: usize) -> Result<(), C
         Some(b'{') => push_object(parts, &members(value)?, depth + 1)?,
         _ => {
             parts.push(Some("number"))?;
-            parts.push(Some(&canonical_number(text)?))?;
+            parts.push(Some(&canonical_number(value)?))?;
         }
     }
     Ok(())
 }
 
-fn push_object(
-    parts: &mut Parts,
-    members: &BTreeMap<String, &RawValue>,
-    depth: usize,
-) -> Result<(), ContentError> {
+fn push_object(parts: &mut Parts, members: &[Member<'_>], depth: usize) -> Result<(), ContentError> {
     parts.push(Some("object"))?;
     parts.push(Some(&members.len().to_string()))?;
     for (key, value) in members {
@@ -239,44 +237,72 @@ fn push_object(
     Ok(())
 }
 
+/// A key without its escapes, and a value as it was written.
+type Member<'t> = (Cow<'t, str>, &'t str);
+
 /// An object's members, in the order of their keys' bytes.
-fn members(object: &RawValue) -> Result<BTreeMap<String, &RawValue>, ContentError> {
-    let Pairs(pairs) = read(object)?;
-    let mut members = BTreeMap::new();
-    for (key, value) in pairs {
-        if members.contains_key(&key) {
-            return Err(ContentError::DuplicateKey { key: shortened(&key) });
-        }
-        members.insert(key, value);
+fn members(object: &str) -> Result<Vec<Member<'_>>, ContentError> {
+    let mut members = Vec::new();
+    let mut values = Values::within(object);
+    while let (Some(key), Some(value)) = (values.next(), values.next()) {
+        members.push((unescaped(key)?, value));
     }
-    Ok(members)
+    members.sort_unstable();
+    let mut pairs = members.iter().zip(members.iter().skip(1));
+    match pairs.find(|((key, _), (next, _))| key == next) {
+        Some(((key, _), _)) => Err(ContentError::DuplicateKey { key: shortened(key) }),
+        None => Ok(members),
+    }
 }
 
-/// An object as it was written: reading into a map would quietly keep one of two equal keys.
-struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+/// The values between the brackets of an array or an object that has been checked, each as it was written; a key is a value,
+/// too. There each ends where the next separator is, outside of quotes and brackets of its own.
+struct Values<'t>(&'t str);
 
-impl<'de> Deserialize<'de> for Pairs<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor;
-
-        impl<'de> Visitor<'de> for PairsVisitor {
-            type Value = Pairs<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-
-        deserializer.deserialize_map(PairsVisitor)
+impl<'t> Values<'t> {
+    fn within(brackets: &'t str) -> Self {
+        Values(inside(brackets))
     }
+}
+
+impl<'t> Iterator for Values<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let start = self.0.bytes().position(|byte| !is_separator(byte))?;
+        let (_, rest) = self.0.split_at_checked(start)?;
+        let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+        let length = rest.bytes().position(|byte| {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'"' => is_quoted = !is_quoted,
+                _ if is_quoted => {}
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => return depth == 0 && is_separator(byte),
+            }
+            false
+        });
+        let (value, rest) = rest.split_at_checked(length.unwrap_or(rest.len()))?;
+        self.0 = rest;
+        Some(value)
+    }
+}
+
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b',' | b':' | b' ' | b'\n' | b'\r' | b'\t')
+}
+
+fn inside(text: &str) -> &str {
+    text.get(1..text.len().saturating_sub(1)).unwrap_or_default()
+}
+
+fn unescaped(string: &str) -> Result<Cow<'_, str>, ContentError> {
+    if string.contains('\\') {
+        return serde_json::from_str(string).map(Cow::Owned).map_err(|_| ContentError::HalfSurrogate);
+    }
+    Ok(Cow::Borrowed(inside(string)))
 }
 
 /// The one text of a number's value: its significant digits and a power of ten.
@@ -284,7 +310,8 @@ fn canonical_number(text: &str) -> Result<String, ContentError> {
     let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |unsigned| ("-", unsigned));
     let (mantissa, power) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
+    let digits =
+        if fraction.is_empty() { Cow::Borrowed(whole) } else { Cow::Owned(format!("{whole}{fraction}")) };
     let trimmed = digits.trim_end_matches('0');
     let significant = trimmed.trim_start_matches('0');
     if significant.is_empty() {
@@ -293,7 +320,7 @@ fn canonical_number(text: &str) -> Result<String, ContentError> {
     let zeros = digits.len() - trimmed.len();
     let exponent = power_of_ten(power, zeros, fraction.len())
         .ok_or_else(|| ContentError::Exponent { number: shortened(text) })?;
-    Ok(format!("{sign}{significant}e{exponent}"))
+    Ok([sign, significant, "e", &exponent.to_string()].concat())
 }
 
 fn power_of_ten(written: &str, zeros: usize, decimals: usize) -> Option<i64> {

@@ -102,6 +102,11 @@ impl Parts {
         Self::default()
     }
 
+    /// No parts yet, but room for them.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self { count: 0, bytes: Vec::with_capacity(bytes) }
+    }
+
     /// All of these; `None` is null.
     pub fn of(parts: &[Option<&str>]) -> Result<Self, EncodingError> {
         let mut all = Self::new();
@@ -131,17 +136,23 @@ impl Parts {
 
     /// The encoding itself.
     pub fn encode(&self, domain: Domain) -> Result<Vec<u8>, EncodingError> {
-        if self.count == 0 {
-            return Err(EncodingError::NoParts);
-        }
-        let name = domain.name();
-        let (length, count) = (four_bytes(name.len())?, four_bytes(self.count)?);
-        Ok([&length, name.as_bytes(), &count, self.bytes.as_slice()].concat())
+        let (length, count) = self.frame(domain)?;
+        Ok([&length, domain.name().as_bytes(), &count, self.bytes.as_slice()].concat())
     }
 
     /// The hash of the encoding.
     pub fn sha256(&self, domain: Domain) -> Result<[u8; 32], EncodingError> {
-        Ok(Sha256::digest(self.encode(domain)?).into())
+        let (length, count) = self.frame(domain)?;
+        let hash = Sha256::new().chain_update(length).chain_update(domain.name()).chain_update(count);
+        Ok(hash.chain_update(&self.bytes).finalize().into())
+    }
+
+    /// The length of the domain, and the number of parts.
+    fn frame(&self, domain: Domain) -> Result<([u8; 4], [u8; 4]), EncodingError> {
+        if self.count == 0 {
+            return Err(EncodingError::NoParts);
+        }
+        Ok((four_bytes(domain.name().len())?, four_bytes(self.count)?))
     }
 }
 

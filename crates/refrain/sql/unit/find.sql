@@ -1,7 +1,9 @@
--- What is recorded of units. Without a lock: what is decided by it is compared again when it is written.
--- The ledger is said with each row: known beforehand, it would tempt both planners to go through all of it first.
--- $1… rows; by the primary key
-select units.key, units.fingerprint, units.ordinal, units.fence, units.version, units.attempt, units.failures,
-    units.written, units.status, units.input is not null as kept
-from rows(1: ledger integer, key text) as r
-join refrain_units as units on units.ledger = r.ledger and units.key = r.key
+-- What is recorded of units, or `absent`. Without a lock: what is decided by it is compared again when it is written.
+-- A left join has the list first, always. Of an inner one, PostgreSQL would remember the plan that it made when the ledger was
+-- empty, which goes through all of it for every list.
+-- $1 ledger, $2… rows; by the primary key
+select r.key, units.fingerprint, units.ordinal, units.fence, coalesce(units.version, 0) as version, units.attempt,
+    coalesce(units.failures, 0) as failures, coalesce(units.written, false) as written,
+    coalesce(units.status, 'absent') as status, units.input is not null as kept
+from rows(2: key text) as r
+left join refrain_units as units on units.ledger = $1 and units.key = r.key

@@ -51,7 +51,7 @@ pub(crate) enum Argument<'a> {
     Integer(Option<i64>),
     Text(Option<Cow<'a, str>>),
     Boolean(bool),
-    Rows(Rows),
+    Rows(Rows<'a>),
 }
 
 /// A statement with its arguments.
@@ -160,30 +160,53 @@ fn with_rows(text: &str, expand: impl Fn(usize, &[(&str, &str)], &str) -> String
 
 /// A list of rows, by columns.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rows {
-    pub(crate) columns: Vec<Column>,
+pub(crate) struct Rows<'a> {
+    pub(crate) columns: Vec<Column<'a>>,
 }
 
 /// The values of one column, in the order of the rows.
 #[derive(Debug, Clone)]
-pub(crate) enum Column {
+pub(crate) enum Column<'a> {
     Integers(Vec<Option<i64>>),
-    Texts(Vec<Option<String>>),
+    Texts(Vec<Option<Cow<'a, str>>>),
     Booleans(Vec<bool>),
 }
 
-impl Rows {
-    pub(crate) fn integers<V: Into<Option<i64>>>(mut self, values: impl IntoIterator<Item = V>) -> Rows {
+/// A text of a row, if there is one: lent or given.
+pub(crate) trait Text<'a> {
+    fn text(self) -> Option<Cow<'a, str>>;
+}
+
+impl<'a> Text<'a> for &'a str {
+    fn text(self) -> Option<Cow<'a, str>> {
+        Some(Cow::Borrowed(self))
+    }
+}
+
+impl<'a> Text<'a> for String {
+    fn text(self) -> Option<Cow<'a, str>> {
+        Some(Cow::Owned(self))
+    }
+}
+
+impl<'a, T: Text<'a>> Text<'a> for Option<T> {
+    fn text(self) -> Option<Cow<'a, str>> {
+        self.and_then(T::text)
+    }
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn integers<V: Into<Option<i64>>>(mut self, values: impl IntoIterator<Item = V>) -> Self {
         self.columns.push(Column::Integers(values.into_iter().map(Into::into).collect()));
         self
     }
 
-    pub(crate) fn texts<V: Into<Option<String>>>(mut self, values: impl IntoIterator<Item = V>) -> Rows {
-        self.columns.push(Column::Texts(values.into_iter().map(Into::into).collect()));
+    pub(crate) fn texts<V: Text<'a>>(mut self, values: impl IntoIterator<Item = V>) -> Self {
+        self.columns.push(Column::Texts(values.into_iter().map(Text::text).collect()));
         self
     }
 
-    pub(crate) fn booleans(mut self, values: impl IntoIterator<Item = bool>) -> Rows {
+    pub(crate) fn booleans(mut self, values: impl IntoIterator<Item = bool>) -> Self {
         self.columns.push(Column::Booleans(values.into_iter().collect()));
         self
     }
@@ -191,22 +214,27 @@ impl Rows {
     /// All rows as one JSON text.
     pub(crate) fn json(&self) -> String {
         let length = self.columns.first().map_or(0, Column::len);
-        let mut text = String::from("[");
+        let mut text = Vec::with_capacity(VALUE_BYTES * self.columns.len() * length);
+        text.push(b'[');
         for row in 0..length {
-            text.push_str(if row == 0 { "[" } else { ",[" });
+            text.extend_from_slice(if row == 0 { b"[" } else { b",[" });
             for (at, column) in self.columns.iter().enumerate() {
                 if at > 0 {
-                    text.push(',');
+                    text.push(b',');
                 }
                 column.write(row, &mut text);
             }
-            text.push(']');
+            text.push(b']');
         }
-        text + "]"
+        text.push(b']');
+        String::from_utf8(text).unwrap_or_default()
     }
 }
 
-impl Column {
+/// How long a value in a row usually is, at most.
+const VALUE_BYTES: usize = 24;
+
+impl Column<'_> {
     fn len(&self) -> usize {
         match self {
             Column::Integers(values) => values.len(),
@@ -215,23 +243,13 @@ impl Column {
         }
     }
 
-    fn write(&self, row: usize, text: &mut String) {
+    fn write(&self, row: usize, text: &mut Vec<u8>) {
         let written = match self {
-            Column::Integers(values) => {
-                values.get(row).copied().flatten().and_then(|value| write!(text, "{value}").ok())
-            }
-            Column::Texts(values) => values
-                .get(row)
-                .and_then(Option::as_deref)
-                .and_then(|value| serde_json::to_string(value).ok())
-                .map(|value| text.push_str(&value)),
-            Column::Booleans(values) => {
-                values.get(row).map(|value| text.push(if *value { '1' } else { '0' }))
-            }
+            Column::Integers(values) => serde_json::to_writer(text, &values.get(row)),
+            Column::Texts(values) => serde_json::to_writer(text, &values.get(row)),
+            Column::Booleans(values) => serde_json::to_writer(text, &values.get(row).copied().map(u8::from)),
         };
-        if written.is_none() {
-            text.push_str("null");
-        }
+        debug_assert!(written.is_ok(), "a text in memory takes everything");
     }
 }
 
@@ -277,8 +295,8 @@ impl From<Option<String>> for Argument<'_> {
     }
 }
 
-impl From<Rows> for Argument<'_> {
-    fn from(rows: Rows) -> Self {
+impl<'a> From<Rows<'a>> for Argument<'a> {
+    fn from(rows: Rows<'a>) -> Self {
         Argument::Rows(rows)
     }
 }
@@ -309,10 +327,8 @@ mod tests {
 
     #[test]
     fn rows_become_json_with_nothing_lost() {
-        let rows = Rows::default()
-            .integers([Some(1), None])
-            .texts([Some("a\"b\n".to_owned()), None])
-            .booleans([true, false]);
+        let rows =
+            Rows::default().integers([Some(1), None]).texts([Some("a\"b\n"), None]).booleans([true, false]);
         assert_eq!(rows.json(), r#"[[1,"a\"b\n",1],[null,null,0]]"#);
         assert_eq!(Rows::default().integers(Vec::<i64>::new()).json(), "[]");
     }

@@ -9,7 +9,7 @@
 //! each parked before it is tried: should the process die again, the unit that was being applied is parked already, and
 //! the next attempt leaves it alone.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use refrain_core::random::{SystemRandom, duration_up_to};
@@ -20,6 +20,7 @@ use super::batch::{Batch, Opened};
 use super::entry;
 use super::judge::{Arrival, Entry, Judgement, Verdict, later};
 use super::list::{List, key_of};
+use super::tally::Reason;
 use super::units::Units;
 use super::{LedgerError, Result};
 use crate::database::{DatabaseError, Transaction, place};
@@ -116,7 +117,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             } else if self.units.expects_new() && !chunk.unknown {
                 self.insert(&chunk).await
             } else {
-                self.look(&chunk).await
+                self.look(&mut chunk).await
             };
             match opened {
                 Ok(Some(opened)) => return Ok(opened),
@@ -146,15 +147,25 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     }
 
     /// Judged by what is recorded, then written as it was judged. None: somebody was faster; again.
-    async fn look(&self, chunk: &Chunk) -> Result<Option<Option<Opened>>> {
-        let arrivals: Vec<&Arrival> = self.arrivals_of(chunk);
+    async fn look(&self, chunk: &mut Chunk) -> Result<Option<Option<Opened>>> {
         let judge = self.units.judge();
         let mut reading = self.units.fence.raised.destination.database.read().await?;
-        let entries = entry::find(&mut reading, self.ledger, &arrivals).await?;
+        let mut arrivals: Vec<&Arrival> = self.arrivals_of(chunk);
+        let seen = arrivals.len();
+        let entries = if chunk.unknown {
+            // What this very attempt has recorded is no dedupe then.
+            entry::find(&mut reading, self.ledger, &arrivals).await?
+        } else {
+            let mut doubtful = entry::doubtful(&mut reading, self.ledger, &judge, &arrivals).await?;
+            self.leave(chunk, &doubtful);
+            arrivals = self.arrivals_of(chunk);
+            doubtful.retain(|entry| entry.present().is_some());
+            doubtful
+        };
         reading.rollback().await?;
         let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
         let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
-        self.units.expect_new(is_all_new && entries.is_empty());
+        self.units.expect_new(is_all_new && entries.is_empty() && arrivals.len() == seen);
         let later = later(&arrivals, &entries, &judgement.verdicts);
         if !later.is_empty() {
             entry::raise_order(&self.units.fence.raised, self.ledger, &later).await?;
@@ -237,6 +248,20 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         chunk.members.iter().filter_map(|member| self.arrivals.get(*member)).collect()
     }
 
+    /// Those that are certainly done leave the chunk, and are counted.
+    fn leave(&self, chunk: &mut Chunk, doubtful: &[Entry]) {
+        if doubtful.len() == chunk.members.len() {
+            return;
+        }
+        let keys: HashSet<&str> = doubtful.iter().map(|entry| entry.key.as_str()).collect();
+        let members = std::mem::take(&mut chunk.members).into_iter();
+        let (staying, done): (Vec<usize>, Vec<usize>) =
+            members.partition(|member| keys.contains(key_of(&self.arrivals, *member)));
+        chunk.members = staying;
+        let done = done.iter().map(|member| key_of(&self.arrivals, *member));
+        self.units.fence.raised.tally.deduplicated(Reason::AlreadyApplied, done);
+    }
+
     fn suspect(&self, chunk: &Chunk, suspects: &[usize]) {
         for index in suspects {
             if let Some(member) = chunk.members.get(*index) {
@@ -252,7 +277,9 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             match verdict {
                 Verdict::Landed => tally.processed(1),
                 Verdict::Parked => tally.skipped(1),
-                Verdict::Deduplicated(reason) => tally.deduplicated(*reason, key_of(&self.arrivals, *member)),
+                Verdict::Deduplicated(reason) => {
+                    tally.deduplicated(*reason, [key_of(&self.arrivals, *member)]);
+                }
                 Verdict::Fresh | Verdict::Changed => {}
             }
         }

@@ -24,6 +24,7 @@ catalog! {
     UNIT_CLAIM = "sql/unit/claim.sql",
     UNIT_CLAIM_MANY = "sql/unit/claim_many.sql",
     UNIT_CONVICT = "sql/unit/convict.sql",
+    UNIT_DOUBTFUL = "sql/unit/doubtful.sql",
     UNIT_FAIL = "sql/unit/fail.sql",
     UNIT_FAILED = "sql/unit/failed.sql",
     UNIT_FIND = "sql/unit/find.sql",

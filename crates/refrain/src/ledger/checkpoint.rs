@@ -1,5 +1,7 @@
 //! Checkpoints: durable progress, moved only under the fence, only from where it was read, and only past what is settled.
 
+use std::collections::HashMap;
+
 use super::entry;
 use super::fence::Raised;
 use super::judge::{Arrival, Entry, Judge};
@@ -98,11 +100,12 @@ impl Proof<'_> {
         }
         let mut unsettled = Vec::new();
         for arrivals in self.arrivals.chunks(LOOK) {
-            let entries = entry::find(transaction, self.ledger, arrivals).await?;
-            let entries: std::collections::HashMap<&str, &Entry> =
-                entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
+            let doubtful = entry::doubtful(transaction, self.ledger, &self.judge, arrivals).await?;
+            let doubtful: HashMap<&str, &Entry> =
+                doubtful.iter().map(|entry| (entry.key.as_str(), entry)).collect();
             let is_open = |arrival: &&&Arrival| {
-                !self.judge.is_settled(arrival, entries.get(arrival.key.as_str()).copied())
+                let entry = doubtful.get(arrival.key.as_str());
+                entry.is_some_and(|entry| !self.judge.is_settled(arrival, entry.present()))
             };
             unsettled.extend(arrivals.iter().filter(is_open).map(|arrival| arrival.key.to_string()));
         }

@@ -24,10 +24,28 @@ pub(super) async fn find(
     ledger: i64,
     arrivals: &[&Arrival],
 ) -> Answer<Vec<Entry>> {
-    let rows = Rows::default()
-        .integers(arrivals.iter().map(|_| ledger))
-        .texts(arrivals.iter().map(|arrival| arrival.key.to_string()));
-    transaction.fetch_all(catalog::UNIT_FIND.bind(rows)).await
+    let rows = Rows::default().texts(arrivals.iter().map(|arrival| arrival.key.as_str()));
+    let mut entries: Vec<Entry> = transaction.fetch_all(catalog::UNIT_FIND.bind(ledger).bind(rows)).await?;
+    entries.retain(|entry| entry.present().is_some());
+    Ok(entries)
+}
+
+/// What is recorded of units that are not certainly done; also that nothing is.
+pub(super) async fn doubtful(
+    transaction: &mut Transaction,
+    ledger: i64,
+    judge: &Judge,
+    arrivals: &[&Arrival],
+) -> Answer<Vec<Entry>> {
+    let doubtful = catalog::UNIT_DOUBTFUL.bind(ledger).bind(i64::from(judge.version));
+    transaction.fetch_all(doubtful.bind(contents(arrivals))).await
+}
+
+fn contents<'a>(arrivals: &[&'a Arrival]) -> Rows<'a> {
+    Rows::default()
+        .texts(arrivals.iter().map(|arrival| arrival.key.as_str()))
+        .integers(arrivals.iter().map(|arrival| arrival.fingerprint))
+        .integers(arrivals.iter().map(|arrival| arrival.ordinal))
 }
 
 /// Records units as applied of which nothing is recorded. Gives how many that was true for.
@@ -37,12 +55,8 @@ pub(super) async fn insert(
     judge: &Judge,
     arrivals: &[&Arrival],
 ) -> Answer<u64> {
-    let rows = Rows::default()
-        .texts(arrivals.iter().map(|arrival| arrival.key.to_string()))
-        .integers(arrivals.iter().map(|arrival| arrival.fingerprint))
-        .integers(arrivals.iter().map(|arrival| arrival.ordinal));
     let insert = catalog::UNIT_INSERT.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(insert.bind(judge.attempt).bind(rows)).await
+    transaction.execute(insert.bind(judge.attempt).bind(contents(arrivals))).await
 }
 
 /// Records as applied what was judged so, if everything is as it was read. False: it is not, and nothing may be
@@ -78,13 +92,13 @@ async fn update(
 ) -> Answer<u64> {
     let rows = Rows::default()
         .integers(present.iter().map(|_| ledger))
-        .texts(present.iter().map(|(arrival, _)| arrival.key.to_string()))
+        .texts(present.iter().map(|(arrival, _)| arrival.key.as_str()))
         .integers(present.iter().map(|(arrival, _)| arrival.fingerprint))
         .integers(present.iter().map(|(arrival, _)| arrival.ordinal))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.version)))
         .integers(present.iter().map(|(_, entry)| entry.fingerprint))
         .integers(present.iter().map(|(_, entry)| entry.ordinal))
-        .texts(present.iter().map(|(_, entry)| entry.status.clone()))
+        .texts(present.iter().map(|(_, entry)| entry.status.as_str()))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)));
     let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
     transaction.execute(update.bind(judge.attempt).bind(rows)).await
@@ -159,7 +173,7 @@ pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]
         };
         let rows = Rows::default()
             .integers(later.iter().map(|_| ledger))
-            .texts(later.iter().map(|arrival| arrival.key.to_string()))
+            .texts(later.iter().map(|arrival| arrival.key.as_str()))
             .integers(later.iter().map(|arrival| arrival.fingerprint))
             .integers(later.iter().map(|arrival| arrival.ordinal));
         transaction.execute(catalog::UNIT_RAISE_ORDER.bind(rows)).await?;

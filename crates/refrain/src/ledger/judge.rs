@@ -1,4 +1,8 @@
 //! What becomes of each unit of a batch, decided by what is recorded: values in, values out.
+//!
+//! Nearly all that a source shows again is done: applied in this content and version, with no other order than is recorded.
+//! The database sees that in its own rows and keeps them to itself (`sql/unit/doubtful.sql`); only what is left comes here.
+//! It never decides otherwise than this judge would, and what a lost answer may have left is judged here in any case.
 
 use std::collections::HashMap;
 
@@ -74,6 +78,9 @@ pub(crate) struct Judgement {
     pub(crate) suspects: Vec<usize>,
 }
 
+/// What is read in place of a status where there is no row.
+const ABSENT: &str = "absent";
+
 /// A status as it is written down.
 pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {
     match word {
@@ -94,6 +101,11 @@ impl Entry {
             order: self.ordinal,
             status: if is_innocent { UnitStatus::Failed(0) } else { status_of(&self.status, self.failures) },
         }
+    }
+
+    /// Itself, if there is such a row.
+    pub(crate) fn present(&self) -> Option<&Entry> {
+        (self.status != ABSENT).then_some(self)
     }
 
     fn is_by(&self, judge: &Judge) -> bool {

@@ -79,7 +79,7 @@ impl List {
     pub(super) fn tally(&self, tally: &Tally) {
         tally.discovered(self.arrivals.len());
         for (member, reason) in &self.twins {
-            tally.deduplicated(*reason, key_of(&self.arrivals, *member));
+            tally.deduplicated(*reason, [key_of(&self.arrivals, *member)]);
         }
         for member in &self.suspects {
             tally.suspected(key_of(&self.arrivals, *member));

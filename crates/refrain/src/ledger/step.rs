@@ -52,7 +52,7 @@ impl Run {
             let mut transaction = store.database.read().await?;
             let past = catalog::UNIT_PAST.bind(ledger).bind(key.as_str());
             if !transaction.fetch_all::<super::alone::PastRow>(past).await?.is_empty() {
-                self.tally.deduplicated(Reason::AlreadyApplied, key.as_str());
+                self.tally.deduplicated(Reason::AlreadyApplied, [key.as_str()]);
                 return Ok(None);
             }
         }
@@ -73,7 +73,7 @@ impl Step<'_> {
         let shown = self.wish.key.to_string();
         match self.run.surroundings.claims.claim(self.wish).await? {
             Claim::Fresh => self.run.tally.processed(1),
-            Claim::Done(_) => self.run.tally.deduplicated(Reason::AlreadyApplied, &shown),
+            Claim::Done(_) => self.run.tally.deduplicated(Reason::AlreadyApplied, [shown.as_str()]),
         }
         Ok(())
     }

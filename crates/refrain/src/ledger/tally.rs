@@ -114,10 +114,12 @@ impl Tally {
         state.failure.get_or_insert_with(|| format!("{key}: {message}"));
     }
 
-    pub(crate) fn deduplicated(&self, reason: Reason, key: &str) {
+    pub(crate) fn deduplicated<'k>(&self, reason: Reason, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
-        state.counts.deduplicated += 1;
-        state.note(reason, key);
+        for key in keys {
+            state.counts.deduplicated += 1;
+            state.note(reason, key);
+        }
     }
 
     /// One key, several contents.

@@ -256,7 +256,7 @@ async fn give_back(transaction: &mut Transaction, back: &[&Ending]) -> Result<Ve
 }
 
 /// By what right each of them ends: its place, lease and number.
-fn rights(endings: &[&Ending]) -> Rows {
+fn rights(endings: &[&Ending]) -> Rows<'static> {
     Rows::default()
         .integers(endings.iter().map(|ending| ending.held.line.0))
         .integers(endings.iter().map(|ending| ending.held.run))

@@ -96,7 +96,7 @@ pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, 
 }
 
 /// First tries for the queue: run, attempt, and whether it holds a lane.
-pub(crate) fn queued(runs: impl IntoIterator<Item = (i64, i32, bool)>) -> Rows {
+pub(crate) fn queued(runs: impl IntoIterator<Item = (i64, i32, bool)>) -> Rows<'static> {
     let runs: Vec<(i64, i32, bool)> = runs.into_iter().collect();
     Rows::default()
         .integers(runs.iter().map(|(run, ..)| *run))

@@ -47,4 +47,5 @@ mod intents;
 mod lost;
 mod many;
 mod units;
+mod verdicts;
 mod watermarks;

@@ -1,13 +1,13 @@
 //! What the ledger costs beside the rows: units in batches with an upsert, again when all of them are known, single claims
 //! from many tasks, and memory as units come by; against the same writes by hand.
 
+mod by_hand;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use refrain::{Ask, Backend, Definition, Job, JobError, Ledger, Per, Refrain, Run, key};
-use serde::Serialize;
-use sqlx::postgres::PgPoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use by_hand::{Kept, Row, Rows, TABLES, by_hand, rows};
+use refrain::{Ask, Definition, Job, JobError, Ledger, Per, Refrain, Run, key};
 use sqlx::{Pool, Postgres, Sqlite};
 
 use crate::report::{Figure, Pairs, Report, Target, Unit};
@@ -15,93 +15,11 @@ use crate::scratch::{Scratch, Server};
 use crate::{Plan, Result};
 
 const UNITS: u32 = 200_000;
-const BATCH: usize = 1_000;
 const TASKS: usize = 64;
 const CLAIMS: u32 = 64_000;
-const CONNECTIONS: u32 = 8;
 /// Units that have come by before memory is looked at, and in all.
 const FEW: u32 = 10_000;
 const MANY: u32 = 10_000_000;
-
-#[derive(Serialize)]
-struct Row {
-    id: String,
-    amount: i64,
-}
-
-fn rows(from: u32, count: u32) -> Vec<Row> {
-    (from..from + count).map(|at| Row { id: format!("{at:010}"), amount: i64::from(at) }).collect()
-}
-
-type Answer<T> = std::result::Result<T, sqlx::Error>;
-
-/// What is written by hand, and what a job writes beside the ledger.
-trait Rows: Backend {
-    const BEGIN: &'static str;
-    async fn pool(address: &str) -> Answer<Pool<Self>>;
-    fn upsert(connection: &mut Self::Connection, rows: &[&Row]) -> impl Future<Output = Answer<()>> + Send;
-    /// Gives the keys that were not there.
-    fn ledger(
-        connection: &mut Self::Connection,
-        keys: &[String],
-    ) -> impl Future<Output = Answer<Vec<String>>> + Send;
-}
-
-const TABLES: [&str; 2] = [
-    "create table by_hand (key text primary key, at bigint not null)",
-    "create table rows_here (id text primary key, amount bigint not null, note text not null)",
-];
-const NOTE: &str = "some payload of a row of ordinary length, eighty bytes or so, nothing more";
-
-impl Rows for Postgres {
-    const BEGIN: &'static str = "begin";
-
-    async fn pool(address: &str) -> Answer<Pool<Postgres>> {
-        PgPoolOptions::new().max_connections(CONNECTIONS).connect(address).await
-    }
-
-    async fn upsert(connection: &mut Self::Connection, rows: &[&Row]) -> Answer<()> {
-        let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
-        let amounts: Vec<i64> = rows.iter().map(|row| row.amount).collect();
-        let upsert = "insert into rows_here (id, amount, note)
-            select r.id, r.amount, $3 from unnest($1::text[], $2::bigint[]) as r (id, amount)
-            on conflict (id) do update set amount = excluded.amount, note = excluded.note";
-        sqlx::query(upsert).bind(ids).bind(amounts).bind(NOTE).execute(connection).await.map(|_| ())
-    }
-
-    async fn ledger(connection: &mut Self::Connection, keys: &[String]) -> Answer<Vec<String>> {
-        let insert = "insert into by_hand (key, at) select k, 0 from unnest($1::text[]) as k
-            on conflict do nothing returning key";
-        sqlx::query_scalar(insert).bind(keys).fetch_all(connection).await
-    }
-}
-
-impl Rows for Sqlite {
-    const BEGIN: &'static str = "begin immediate";
-
-    async fn pool(address: &str) -> Answer<Pool<Sqlite>> {
-        let options: SqliteConnectOptions = address.parse()?;
-        let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-        let options = options.busy_timeout(Duration::from_mins(1)).row_buffer_size(4_000);
-        let options = options.pragma("wal_autocheckpoint", "4000");
-        SqlitePoolOptions::new().max_connections(1).connect_with(options).await
-    }
-
-    async fn upsert(connection: &mut Self::Connection, rows: &[&Row]) -> Answer<()> {
-        let text = serde_json::to_string(&rows.iter().map(|row| (&row.id, row.amount)).collect::<Vec<_>>());
-        let upsert = "insert into rows_here (id, amount, note)
-            select value ->> 0, value ->> 1, $2 from jsonb_each($1) where true
-            on conflict (id) do update set amount = excluded.amount, note = excluded.note";
-        sqlx::query(upsert).bind(text.unwrap_or_default()).bind(NOTE).execute(connection).await.map(|_| ())
-    }
-
-    async fn ledger(connection: &mut Self::Connection, keys: &[String]) -> Answer<Vec<String>> {
-        let text = serde_json::to_string(keys).unwrap_or_default();
-        let insert = "insert into by_hand (key, at) select value, 0 from json_each($1) where true
-            on conflict do nothing returning key";
-        sqlx::query_scalar(insert).bind(text).fetch_all(connection).await
-    }
-}
 
 /// A job that applies rows, and remembers how long that took.
 struct Sync<DB: Rows> {
@@ -166,20 +84,6 @@ impl<DB: Rows> Subject<DB> {
     }
 }
 
-async fn by_hand<DB: Rows>(pool: &Pool<DB>, rows: &[Row]) -> Result<Duration> {
-    let begun = Instant::now();
-    for chunk in rows.chunks(BATCH) {
-        let keys: Vec<String> = chunk.iter().map(|row| row.id.clone()).collect();
-        let mut transaction = pool.begin_with(DB::BEGIN).await?;
-        let fresh = DB::ledger(&mut *transaction, &keys).await?;
-        if !fresh.is_empty() {
-            DB::upsert(&mut *transaction, &chunk.iter().collect::<Vec<_>>()).await?;
-        }
-        transaction.commit().await?;
-    }
-    Ok(begun.elapsed())
-}
-
 pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {
     match server {
         Server::Sqlite(_) => Box::pin(measured::<Sqlite>(plan, server, report)).await,
@@ -194,19 +98,29 @@ where
     let count = plan.scaled(UNITS);
     let each = |took: Duration| f64::from(count) / took.as_secs_f64();
     let (mut first, mut second, mut single) = (Pairs::default(), Pairs::default(), Pairs::default());
+    let (mut first_by_key, mut second_by_key) = (Pairs::default(), Pairs::default());
     for _ in 0..plan.repetitions {
         let scratch = server.database().await?;
         let subject: Subject<DB> = Subject::open(&scratch).await?;
         for table in TABLES {
             sqlx::raw_sql(table).execute(&subject.pool).await?;
         }
-        let hand = rows(0, count);
-        let (one, two) = (by_hand(&subject.pool, &hand).await?, by_hand(&subject.pool, &hand).await?);
-        sqlx::raw_sql("delete from rows_here").execute(&subject.pool).await?;
-        server.settle(&scratch).await?;
-        let ours = subject.apply("first", rows(0, count)).await?;
-        first.push(each(ours), each(one));
-        second.push(each(subject.apply("second", rows(0, count)).await?), each(two));
+        let mut hand = Vec::new();
+        for kept in [Kept::Key, Kept::KeyAndHash] {
+            for _ in 0..2 {
+                hand.push(each(by_hand(&subject.pool, &rows(0, count), kept).await?));
+            }
+            sqlx::raw_sql("delete from rows_here").execute(&subject.pool).await?;
+            server.settle(&scratch).await?;
+        }
+        let ours = each(subject.apply("first", rows(0, count)).await?);
+        let again = each(subject.apply("second", rows(0, count)).await?);
+        if let [keys_once, keys_again, once, twice] = hand.as_slice() {
+            first.push(ours, *once);
+            second.push(again, *twice);
+            first_by_key.push(ours, *keys_once);
+            second_by_key.push(again, *keys_again);
+        }
         let (ours, hand) = Box::pin(claims(&subject.pool, plan.scaled(CLAIMS))).await?;
         single.push(ours, hand);
         subject.close().await;
@@ -217,6 +131,10 @@ where
         first.figure(format!("apply {count} units with an upsert, against by hand"), 0.8),
     );
     report.add(server.name(), second.figure(format!("{count} units that are known, against by hand"), 0.8));
+    for (pairs, what) in [(first_by_key, "the first"), (second_by_key, "the second")] {
+        let what = format!("{what}, against keys only by hand: changes go unnoticed");
+        report.add(server.name(), Figure { target: Target::Open, ..pairs.figure(what, 0.0) });
+    }
     report.add(
         server.name(),
         single.figure(format!("single claims from {TASKS} tasks, against a commit each"), 10.0),
