@@ -1,6 +1,6 @@
 //! What a job does when it is not written in Rust: a command, or statements.
 //!
-//! A command runs under a [supervisor](supervisor), a process of its own that outlives whatever becomes of the worker, and
+//! A command runs under a [`supervisor`], a process of its own that outlives whatever becomes of the worker, and
 //! that lets nothing outlive itself: a retry never meets its predecessor.
 
 mod attendant;

@@ -34,14 +34,14 @@ impl Leaving {
     /// Does something that must be seen through whatever becomes of the caller. It is told when it is to end.
     pub(crate) async fn see_through<F>(
         &self,
-        begin: impl FnOnce(oneshot::Receiver<()>) -> F,
+        work: impl FnOnce(oneshot::Receiver<()>) -> F,
     ) -> Result<(), JobError>
     where
         F: Future<Output = Seen> + Send + 'static,
     {
         let (call_off, called_off) = oneshot::channel();
         let mut task = self.task.lock().await;
-        let begun = task.insert(Task { call_off, handle: tokio::spawn(begin(called_off)) });
+        let begun = task.insert(Task { call_off, handle: tokio::spawn(work(called_off)) });
         let seen = (&mut begun.handle).await;
         *task = None;
         match seen {

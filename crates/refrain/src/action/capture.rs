@@ -4,6 +4,7 @@
 //! is left out is counted, and the output itself says so. Secrets are taken out before anything is cut or kept.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 
 use refrain_core::redact::{self, Redactor};
 
@@ -190,7 +191,7 @@ impl Stream {
         lines
     }
 
-    /// What cannot be text becomes a mark; neither does a NUL, which PostgreSQL keeps not.
+    /// What is no text becomes a mark, and so does a NUL, which PostgreSQL does not keep.
     fn decoded(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.undecoded);
         all.extend_from_slice(bytes);
@@ -232,7 +233,7 @@ impl Stream {
         let mut line = std::mem::take(&mut self.line);
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {
-            line.push_str(&format!(" … {left_out} bytes of this line are left out …"));
+            let _ = write!(line, " … {left_out} bytes of this line are left out …");
         }
         line.push_str(end);
         line

@@ -59,7 +59,7 @@ fn is_passed_on(name: &OsStr, names: &[String]) -> bool {
         Some(beginning) => name.starts_with(beginning),
         None => name == *usual,
     };
-    PASSED_ON.iter().any(|usual| is_usual(usual)) || names.iter().any(|wanted| wanted == name)
+    PASSED_ON.iter().any(is_usual) || names.iter().any(|wanted| wanted == name)
 }
 
 #[cfg(test)]

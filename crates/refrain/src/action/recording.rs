@@ -89,8 +89,7 @@ impl Recording {
         self.desk.news.notify_one();
         self.desk.full.notify_one();
         let _ = self.keeper.await;
-        let last_words = self.desk.capture().last_words();
-        last_words
+        self.desk.capture().last_words()
     }
 }
 

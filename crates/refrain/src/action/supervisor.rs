@@ -43,10 +43,8 @@ static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
 /// calls it first of all in `main`; for others it does nothing.
 ///
 /// ```
-/// fn main() {
-///     refrain::supervise();
-///     // The program itself.
-/// }
+/// // The first line of `main`; the program itself follows.
+/// refrain::supervise();
 /// ```
 pub fn supervise() {
     if env::args_os().nth(1).is_some_and(|word| word == SUPERVISE) {
@@ -217,10 +215,9 @@ impl Charge {
         loop {
             let patience = Duration::from_millis(kill_at.saturating_sub(now()));
             match self.events.recv_timeout(patience) {
-                Ok(Event::Ended) => return,
-                Ok(_) => {}
+                Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Event::Good(_) | Event::Over) => {}
                 Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
         let _ = kill_process_group(group, Signal::KILL);

@@ -1,0 +1,132 @@
+//! What reaches a command is what was meant for it: words as they are, and of the environment what it may have.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::desk::Desk;
+
+#[tokio::test]
+async fn s11_words_arrive_as_they_are_and_nothing_interprets_them() {
+    let desk = Desk::sqlite().await;
+    let words = [
+        "; touch x",
+        "$(touch x)",
+        "`touch x`",
+        "a\nb",
+        "--help",
+        "-n",
+        "",
+        "*",
+        "@/etc/passwd",
+        "../x",
+        "{ds}",
+        "\\",
+        "'\"",
+    ];
+    let argv = [&["sh", "-c", r#"printf '%s\0' "$@" > words"#, "sh"][..], &words].concat();
+    let (report, _) = desk.executed(desk.job("words", &argv)).await;
+    assert!(report.is_done(), "{report:?}");
+    let arrived = fs::read_to_string(desk.path("words")).unwrap();
+    let arrived: Vec<&str> = arrived.split_terminator('\0').collect();
+    assert_eq!(arrived, words);
+    let there: Vec<String> = fs::read_dir(desk.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(there, ["words"], "nothing was touched");
+}
+
+#[tokio::test]
+async fn s20_the_environment_has_what_it_may_and_the_supervisor_has_nothing_to_read() {
+    let desk = Desk::sqlite().await;
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "the worker has something to hide");
+    let script = "cat /proc/$$/environ > own; cat /proc/$PPID/environ > parent; pwd > directory";
+    let (report, _) = desk.executed(desk.shell(script)).await;
+    assert!(report.is_done(), "{report:?}");
+    let names = |file: &str| -> BTreeSet<String> {
+        let text = fs::read_to_string(desk.path(file)).unwrap();
+        text.split_terminator('\0').map(|one| one.split('=').next().unwrap().to_owned()).collect()
+    };
+    let own = names("own");
+    let usual = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
+    let foreign: Vec<&String> = own
+        .iter()
+        .filter(|name| {
+            !name.starts_with("REFRAIN_") && !name.starts_with("LC_") && !usual.contains(&name.as_str())
+        })
+        .collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    let said = [
+        "PROJECT",
+        "JOB",
+        "RUN",
+        "SCOPE",
+        "DS",
+        "WINDOW_START",
+        "WINDOW_END",
+        "ATTEMPT",
+        "IDEMPOTENCY_KEY",
+        "CURSOR",
+        "WATERMARK",
+        "PAYLOAD",
+    ];
+    assert!(said.iter().all(|name| own.contains(&format!("REFRAIN_{name}"))), "{own:?}");
+    let parent: Vec<String> = names("parent")
+        .into_iter()
+        .filter(|name| !name.contains("FAILPOINT") && name != "LD_LIBRARY_PATH")
+        .collect();
+    assert!(parent.is_empty(), "{parent:?}");
+    let directory = fs::canonicalize(desk.path("")).unwrap();
+    assert_eq!(fs::read_to_string(desk.path("directory")).unwrap().trim(), directory.display().to_string());
+}
+
+#[tokio::test]
+async fn a_run_says_who_it_is_the_same_in_every_attempt_but_for_its_number() {
+    let desk = Desk::sqlite().await;
+    let script =
+        r#"echo "$REFRAIN_RUN $REFRAIN_ATTEMPT $REFRAIN_IDEMPOTENCY_KEY $REFRAIN_PAYLOAD" >> said; false"#;
+    let refrain = desk.open([desk.shell(script)]).await;
+    refrain.enqueue("shell", "k", Some(r#"{"a":1}"#)).await.unwrap();
+    for _ in 0..2 {
+        refrain.run("shell#k", refrain::Ask::Once).await.unwrap();
+    }
+    let said = desk.lines("said");
+    let words: Vec<Vec<&str>> = said.iter().map(|line| line.split(' ').collect()).collect();
+    let [first, second] = words.as_slice() else { panic!("{said:?}") };
+    assert_eq!((first[0], first[1], first[3]), ("shell#k", "1", r#"{"a":1}"#));
+    assert_eq!((second[0], second[1], second[2]), ("shell#k", "2", first[2]));
+    assert_eq!(first[2].len(), 36);
+}
+
+#[tokio::test]
+async fn a_window_says_its_ends_and_its_day_in_the_zone_of_the_job() {
+    use refrain::action::command::{Command, CommandJob};
+    use refrain::action::environment::environment_of;
+    use refrain::core::{Dst, Grid, Schedule, Timetable, Zone, window_name};
+
+    let desk = Desk::sqlite().await;
+    let zone = Zone::parse("Asia/Tokyo").unwrap();
+    let start = window_name::parse("2020-06-01", &zone).unwrap();
+    let (directory, tokyo) = (desk.path(""), zone.clone());
+    let job = CommandJob::new(move |run| {
+        let script = r#"echo "$REFRAIN_RUN $REFRAIN_DS $REFRAIN_WINDOW_START $REFRAIN_WINDOW_END" > said"#;
+        Ok(Command {
+            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            environment: environment_of(run, &tokyo),
+            directory: directory.clone(),
+            ..Command::default()
+        })
+    });
+    let timetable = Timetable {
+        schedule: Schedule::parse("0 2 * * *").unwrap(),
+        zone,
+        grid: Grid::parse("day").unwrap(),
+        dst: Dst::default(),
+        start: Some(start),
+    };
+    let job = job.supervisor(crate::desk::program()).definition("daily").unwrap().timetable(timetable);
+    let refrain = desk.open([job]).await;
+    assert!(refrain.run("daily@2020-06-02", refrain::Ask::Once).await.unwrap().is_done());
+    let said = "daily@2020-06-01T15:00:00Z 2020-06-02 2020-06-01T15:00:00Z 2020-06-02T15:00:00Z";
+    assert_eq!(desk.lines("said"), [said]);
+}

@@ -1,0 +1,34 @@
+//! Each guard taken away, one at a time: the stories must notice, or they prove nothing.
+
+use crate::desk::Desk;
+use crate::held::killed_in_the_middle;
+use crate::tree::{killed_with_a_family, stopped_past_its_lease, timed_out};
+
+#[tokio::test]
+async fn without_the_burial_of_orphans_the_family_survives_its_worker() {
+    let desk = Desk::sqlite().await;
+    let weak = [("FAILPOINTS", "supervise.group-alone=return(weak)")];
+    let left = killed_with_a_family(&desk, &weak).await;
+    assert!(left.iter().any(|words| words.contains("apart") || words.contains("orphan")), "{left:?}");
+}
+
+#[tokio::test]
+async fn without_a_deadline_two_attempts_meet_when_a_worker_is_stopped() {
+    let desk = Desk::sqlite().await;
+    let weak = [("FAILPOINTS", "supervise.silence=return(weak)")];
+    assert!(stopped_past_its_lease(&desk, &weak).await, "{:?}", desk.lines("ticks"));
+}
+
+#[tokio::test]
+async fn without_waiting_for_its_end_a_command_that_timed_out_meets_the_next_attempt() {
+    let desk = Desk::sqlite().await;
+    let weak = [("FAILPOINTS", "leaving.unseen=return(weak)")];
+    assert!(timed_out(&desk, &weak).await, "{:?}", desk.lines("ticks"));
+}
+
+#[tokio::test]
+async fn without_a_mark_a_command_that_is_held_is_executed_twice() {
+    let desk = Desk::sqlite().await;
+    let weak = [("FAILPOINTS", "begun.unmarked=return(weak)")];
+    assert_eq!(killed_in_the_middle(&desk, "held", &weak).await, ["1", "2"]);
+}
