@@ -22,6 +22,8 @@ mod settings;
 mod shape;
 mod sql;
 mod suggest;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use refrain_core::project::{Files, Problem, Project, Source, read};
 
-/// The environment of every project here.
+/// The environment of every project here but the one that lacks it.
 fn environment(name: &str) -> Option<String> {
     let value = match name {
         "DATABASE_URL" => "mongodb://admin:hunter2@db",
-        "MAIL_URL" | "SLACK_URL_THAT_IS_SET" => "https://mail.internal/v1",
+        "MAIL_URL" | "SLACK_URL" => "https://mail.internal/v1",
         "API_TOKEN" => "token-of-the-test",
         _ => return None,
     };
@@ -43,6 +43,8 @@ fn project(folder: &Path) -> (BTreeMap<String, Source>, Result<Project, Vec<Prob
     let jobs: Vec<Source> = sources.iter().filter(is_job).cloned().collect();
     let settings = file(folder, "refrain.toml");
     let sibling = |name: &str| fs::read_to_string(folder.join("jobs").join(name)).ok();
+    let is_lacking = folder.ends_with("missing-environment");
+    let environment = |name: &str| environment(name).filter(|_| !is_lacking);
     let files = Files { project: &settings, jobs: &jobs, environment: &environment, sibling: &sibling };
     let read = read(&files);
     let all = sources.into_iter().chain([settings]).map(|source| (source.path.clone(), source)).collect();

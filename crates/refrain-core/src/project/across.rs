@@ -32,8 +32,7 @@ pub(crate) fn names(jobs: &[Source], problems: &mut Vec<Problem>) -> Vec<String>
             problems.push(Problem { help, ..problem });
         }
         if let Some(other) = first.get(&name.to_lowercase()) {
-            let message =
-                format!("`{other}` and `{path}` are one job: their names differ in nothing but case");
+            let message = format!("`{other}` and `{path}` would be one job: names differ by more than case");
             let problem = Problem::new(path, 0..0, message, "the second of this name");
             problems.push(problem.help("rename one of them"));
         } else {

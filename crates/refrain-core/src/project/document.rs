@@ -48,7 +48,7 @@ pub(crate) struct Text {
 impl<'s> Document<'s> {
     pub(crate) fn read(source: &'s Source) -> Document<'s> {
         let (root, errors) = DeTable::parse_recoverable(&source.text);
-        let faults = errors.iter().map(|error| fault(source, error)).collect();
+        let faults = faults(source, &errors);
         Document { source, root, faults }
     }
 
@@ -57,23 +57,42 @@ impl<'s> Document<'s> {
     }
 }
 
-/// TOML's own words are a parser's; the commonest slips get ours.
+/// TOML's own words are a parser's; the commonest slips get ours. One slip may be the cause of many faults on its
+/// line, so each line has one.
+fn faults(source: &Source, errors: &[toml::de::Error]) -> Vec<Problem> {
+    let mut faults: Vec<Problem> = errors.iter().map(|error| fault(source, error)).collect();
+    faults.sort_by_key(|fault| fault.span.start);
+    faults.dedup_by_key(|fault| source.position(fault.span.start).0);
+    faults
+}
+
 fn fault(source: &Source, error: &toml::de::Error) -> Problem {
     let span = error.span().unwrap_or(0..0);
     let words = error.message().lines().next().unwrap_or_default();
     let here = source.text.get(span.clone()).unwrap_or_default();
-    let problem = |label: &str| Problem::new(&source.path, span.clone(), "this is not TOML", label);
+    let rest = source.text.get(span.start..).unwrap_or_default();
+    let problem = |label: &str, help: &str| {
+        Problem::new(&source.path, span.clone(), "this is not TOML", label).help(help)
+    };
     if words.contains("must be quoted") {
-        let written = here.trim();
-        return problem("a text stands in quotes")
-            .help(format!("write \"{}\"", written.replace('"', "\\\"")));
+        let help = format!("write \"{}\"", here.trim().replace('"', "\\\""));
+        return problem("a text stands in quotes", &help);
     }
     if words.contains("duplicate key") {
-        let problem =
-            Problem::new(&source.path, span.clone(), format!("`{here}` is written twice"), "the second time");
-        return problem.help("leave one of them out");
+        let message = format!("`{here}` is written twice");
+        return Problem::new(&source.path, span, message, "the second time").help("leave one of them out");
     }
-    problem(words)
+    if words.contains("invalid unquoted key") && rest.starts_with(':') {
+        return problem("a colon", "write `=` between a key and its value");
+    }
+    if words.contains("array") {
+        let help = "end the list with `]`, and write `,` between its elements";
+        return problem("the list before this is not closed, or a comma is missing", help);
+    }
+    if words.contains("string, expected") {
+        return problem("the text before this is not closed", "end it with the quote it began with");
+    }
+    Problem::new(&source.path, span, "this is not TOML", words)
 }
 
 impl<'d> Entries<'d> {
@@ -124,7 +143,8 @@ impl<'d> Value<'d> {
     pub(crate) fn noun(self) -> &'static str {
         match self.spanned.get_ref() {
             DeValue::String(_) => "a text",
-            DeValue::Integer(_) | DeValue::Float(_) => "a number",
+            DeValue::Integer(_) => "a number",
+            DeValue::Float(_) => "a number with a fraction",
             DeValue::Boolean(_) => "true or false",
             DeValue::Datetime(_) => "a date or a time",
             DeValue::Array(_) => "a list",

@@ -54,7 +54,7 @@ impl<'r> Reader<'r> {
         let timetable = self.timetable();
         let names = self.names();
         let scopes =
-            self.text("scopes").and_then(|scopes| self.query(&scopes, Names { scopes: false, ..names }));
+            self.text("scopes").and_then(|scopes| self.query(&scopes, Names { finds_scopes: true, ..names }));
         let action = self.action(names);
         let overwrites = self.publishes(names, timetable.as_ref());
         self.effects(names);
@@ -133,6 +133,7 @@ impl<'r> Reader<'r> {
         Names {
             windows: !self.flag("queue"),
             scopes: self.has("scopes"),
+            finds_scopes: false,
             payload: self.flag("queue"),
             watermark: self.has("watermark"),
             cursor: self.has("cursor"),
@@ -147,6 +148,9 @@ impl<'r> Reader<'r> {
 
     /// The database that is named, or the only one there is.
     fn database(&mut self) -> Option<String> {
+        if !self.settings.is_whole {
+            return None;
+        }
         let known = &self.settings.database_names;
         if let Some(text) = self.text("database") {
             return self.known_database(&text);
@@ -162,10 +166,12 @@ impl<'r> Reader<'r> {
                 "add [databases] with shop = \"sqlite:shop.db\" to refrain.toml",
             ),
             several => {
-                let names = suggest::list(several.iter().map(String::as_str), "\"");
+                let written: Vec<String> =
+                    several.iter().map(|name| format!("database = \"{name}\"")).collect();
+                let written = suggest::list(written.iter().map(String::as_str), "");
                 let message =
                     format!("`{speaks_sql}` needs a database, and the project has {}", several.len());
-                self.problem(speaks_sql, message, "which database?", format!("add database = {names}"));
+                self.problem(speaks_sql, message, "which database?", format!("add {written}"));
             }
         }
         None
@@ -173,7 +179,7 @@ impl<'r> Reader<'r> {
 
     fn known_database(&mut self, text: &Text) -> Option<String> {
         let known = &self.settings.database_names;
-        if known.contains(&text.value) {
+        if known.contains(&text.value) || !self.settings.is_whole {
             return Some(text.value.clone());
         }
         let help = match suggest::nearest(&text.value, known.iter().map(String::as_str)) {
@@ -181,7 +187,7 @@ impl<'r> Reader<'r> {
             None if known.is_empty() => {
                 format!("add [databases] with {} = \"sqlite:shop.db\" to refrain.toml", text.value)
             }
-            None => format!("refrain.toml has {}", suggest::list(known.iter().map(String::as_str), "\"")),
+            None => format!("refrain.toml has {}", known.join(", ")),
         };
         let message = format!("there is no database `{}` in refrain.toml", text.value);
         self.problems.push(text.wrong(message, "unknown database").help(help));
@@ -222,7 +228,7 @@ impl<'r> Reader<'r> {
 
     /// Statements of which each name has a value.
     fn statements(&mut self, text: &Text, names: Names) -> Option<Vec<Sql>> {
-        let text = self.sql_text(text)?;
+        let text = self.sql_text(text).filter(|text| environment::references(&text.value).is_empty())?;
         let dialect = self.dialect(self.database.as_deref());
         let statements = match Sql::parse_all(&text.value, dialect) {
             Ok(statements) => statements,
@@ -240,14 +246,12 @@ impl<'r> Reader<'r> {
     /// One query, of which each name has a value.
     fn query(&mut self, text: &Text, names: Names) -> Option<Sql> {
         let mut statements = self.statements(text, names)?;
-        match statements.as_slice() {
-            [_] => statements.pop(),
-            _ => {
-                let problem = text.wrong("one query stands here", "these are several statements");
-                self.problems.push(problem.help("write one query"));
-                None
-            }
+        if statements.len() == 1 {
+            return statements.pop();
         }
+        let problem = text.wrong("one query stands here", "these are several statements");
+        self.problems.push(problem.help("write one query"));
+        None
     }
 
     fn binds(&mut self, text: &Text, sql: &Sql, names: Names) {
@@ -261,7 +265,8 @@ impl<'r> Reader<'r> {
 
     /// A template of which each name has a value.
     fn template(&mut self, text: &Text, names: Names) -> Option<Template> {
-        let template = Template::parse(&text.value).ok()?;
+        let is_told = !environment::references(&text.value).is_empty();
+        let template = Template::parse(&text.value).ok().filter(|_| !is_told)?;
         self.placeholders(text, template.places(), names);
         Some(template)
     }

@@ -103,7 +103,7 @@ impl Kind {
             Kind::List(Kind::Text(_) | Kind::Word(_)) => "a list of texts".to_owned(),
             Kind::List(_) => "a list".to_owned(),
             Kind::Table(_) | Kind::Map(_) => "a table".to_owned(),
-            Kind::Tables(table) => format!("a list of tables, each written [[{}]],", table.name),
+            Kind::Tables(table) => format!("a list of tables, each written [[{}]]", table.name),
             Kind::Json => "a value".to_owned(),
             Kind::OneOf(kinds) => kinds.iter().map(|kind| kind.noun()).collect::<Vec<_>>().join(" or "),
         }

@@ -10,6 +10,8 @@ use super::suggest;
 pub(crate) struct Names {
     pub(crate) windows: bool,
     pub(crate) scopes: bool,
+    /// Whether this is the query that finds the scopes.
+    pub(crate) finds_scopes: bool,
     pub(crate) payload: bool,
     pub(crate) watermark: bool,
     pub(crate) cursor: bool,
@@ -27,7 +29,7 @@ pub(crate) enum Written {
 /// Why a name has no value, and what to do.
 pub(crate) struct NoValue {
     pub(crate) message: String,
-    pub(crate) label: &'static str,
+    pub(crate) label: String,
     pub(crate) help: String,
 }
 
@@ -44,6 +46,7 @@ impl Names {
     pub(crate) fn refuse(self, name: &str, written: Written) -> Option<NoValue> {
         let show = |name: &str| written.show(name);
         let first = name.split('.').next().unwrap_or(name);
+        let no_value = format!("`{}` has no value in this job", show(name));
         let (label, help) = match first {
             PAYLOAD if !self.payload => {
                 ("only queued runs have a payload", "write queue = true instead of `schedule`".to_owned())
@@ -59,6 +62,9 @@ impl Names {
                     format!("enqueue it with the date in its payload, and write {payload}"),
                 )
             }
+            "scope" if self.finds_scopes => {
+                ("the scopes are what this query finds", "leave it out".to_owned())
+            }
             "scope" if !self.scopes => {
                 ("this job has no scopes", "add scopes = \"select id from …\", or leave it out".to_owned())
             }
@@ -68,7 +74,11 @@ impl Names {
             _ if is_clock(first) => {
                 let names = ["ds", "window_start", "window_end"].map(show);
                 let names = suggest::list(names.iter().map(String::as_str), "");
-                ("the clock has no name", format!("a run that is done again must do the same: use {names}"))
+                return Some(NoValue {
+                    message: no_value,
+                    label: format!("there is no `{first}`"),
+                    help: format!("a run that is done again must do the same: use {names}"),
+                });
             }
             _ if self.fields => return None,
             _ => {
@@ -79,7 +89,7 @@ impl Names {
                 ("no such name", help)
             }
         };
-        Some(NoValue { message: format!("`{}` has no value in this job", show(name)), label, help })
+        Some(NoValue { message: no_value, label: label.to_owned(), help })
     }
 
     /// The names that have a value.

@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     pub(crate) databases: BTreeMap<String, Database>,
     /// Also those that could not be read: a job that names one of them is not to blame.
     pub(crate) database_names: Vec<String>,
+    /// Whether the file could be read at all; if not, nothing can be said about what it lacks.
+    pub(crate) is_whole: bool,
     pub(crate) private_hosts: Vec<String>,
     pub(crate) secrets: Vec<Secret>,
 }
@@ -34,6 +36,7 @@ pub(crate) fn read(document: &Document<'_>, files: &Files<'_>, problems: &mut Ve
         store: store.map_or_else(|| Url::plain(STORE), |(url, _)| url),
         database_names: databases.iter().flat_map(Entries::iter).map(|(name, ..)| name.to_owned()).collect(),
         databases: databases.map(|databases| reader.databases(&databases)).unwrap_or_default(),
+        is_whole: document.faults.is_empty(),
         private_hosts: hosts.into_iter().filter_map(|host| Some(host.text()?.value)).collect(),
         secrets: reader.secrets,
     }

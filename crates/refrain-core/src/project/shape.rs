@@ -23,6 +23,7 @@ struct Place<'k> {
     /// The key as it is called in a sentence.
     name: &'k str,
     example: &'k str,
+    is_element: bool,
 }
 
 impl Shape<'_> {
@@ -31,7 +32,7 @@ impl Shape<'_> {
             match table.key(name) {
                 None => self.problems.push(unknown(table, entries, name).at(span)),
                 Some(key) => {
-                    self.value(key.kind, value, Place { name, example: key.example });
+                    self.value(key.kind, value, Place { name, example: key.example, is_element: false });
                     self.problems.extend(unsupported(key, value).map(|problem| problem.at(span)));
                 }
             }
@@ -57,7 +58,7 @@ impl Shape<'_> {
             }
             Kind::Text(form) => self.text(form, value, place),
             Kind::Word(words) => {
-                self.problems.extend(value.text().and_then(|text| unknown_word(words, &text, place)))
+                self.problems.extend(value.text().and_then(|text| unknown_word(words, &text, place)));
             }
             Kind::Number(least) => self.problems.extend(out_of_range(least, value, place)),
             Kind::List(inner) => self.list(*inner, value, place),
@@ -73,7 +74,11 @@ impl Shape<'_> {
             }
             Kind::Map(inner) => {
                 for (name, _, value) in value.table().iter().flat_map(Entries::iter) {
-                    self.value(*inner, value, Place { name, example: example_within(*inner, place) });
+                    self.value(
+                        *inner,
+                        value,
+                        Place { name, example: example_within(*inner, place), is_element: false },
+                    );
                 }
             }
             Kind::Json => self.json(value, place),
@@ -90,7 +95,7 @@ impl Shape<'_> {
                 .push(Problem::new(value.path(), value.span(), message, "nothing stands in it").help(help));
         }
         for element in elements {
-            self.value(inner, element, place);
+            self.value(inner, element, Place { is_element: true, ..place });
         }
     }
 
@@ -151,8 +156,13 @@ fn fits(kind: Kind, value: Value<'_>) -> bool {
     }
 }
 
-fn wrong_type(kind: Kind, value: Value<'_>, Place { name, example }: Place<'_>) -> Problem {
-    let message = format!("`{name}` is {} such as {example}, not {}", kind.noun(), value.noun());
+fn wrong_type(kind: Kind, value: Value<'_>, Place { name, example, is_element }: Place<'_>) -> Problem {
+    let (noun, other) = (kind.noun(), value.noun());
+    let message = match kind {
+        _ if is_element => format!("each element of `{name}` is {noun}, not {other}"),
+        Kind::Flag | Kind::Tables(_) => format!("`{name}` is {noun}, not {other}"),
+        _ => format!("`{name}` is {noun} such as {example}, not {other}"),
+    };
     let label = format!("this is {}", value.noun());
     let help = match (kind, value.text()) {
         (Kind::Number(_) | Kind::Flag, Some(text))
@@ -165,6 +175,7 @@ fn wrong_type(kind: Kind, value: Value<'_>, Place { name, example }: Place<'_>) 
             format!("write each argument as an element of its own: {name} = [{}]", words.join(", "))
         }
         (Kind::List(Kind::Text(_)), Some(_)) => format!("write {name} = [{}]", value.written()),
+        (Kind::Tables(_), _) => format!("write [[{name}]] on a line of its own, and its keys below"),
         _ => format!("write {name} = {example}"),
     };
     Problem::new(value.path(), value.span(), message, label).help(help)
@@ -191,17 +202,19 @@ fn unknown_word(words: Words, text: &Text, place: Place<'_>) -> Option<Problem> 
 fn out_of_range(least: u32, value: Value<'_>, place: Place<'_>) -> Option<Problem> {
     let number = value.number();
     let is_within = number.is_some_and(|number| (i64::from(least)..=i64::from(u32::MAX)).contains(&number));
-    let (bound, label) = match number {
-        Some(number) if number < i64::from(least) => (format!("at least {least}"), "too small"),
-        _ => (format!("at most {}", u32::MAX), "too large"),
+    let (bound, label, instead) = match number {
+        Some(number) if number < i64::from(least) => {
+            (format!("at least {least}"), "too small", least.to_string())
+        }
+        _ => (format!("at most {}", u32::MAX), "too large", place.example.to_owned()),
     };
     let message = format!("`{}` is {bound}", place.name);
-    let help = format!("write {} = {}", place.name, place.example);
+    let help = format!("write {} = {instead}", place.name);
     (!is_within).then(|| Problem::new(value.path(), value.span(), message, label).help(help))
 }
 
 /// What would be written for one entry of a table of the user's own names.
-fn example_within<'k>(kind: Kind, place: Place<'k>) -> &'k str {
+fn example_within(kind: Kind, place: Place<'_>) -> &str {
     match kind {
         Kind::List(_) => r#"["order_date", "region"]"#,
         Kind::OneOf(_) => r#""sqlite:shop.db""#,

@@ -38,7 +38,7 @@ pub(crate) fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str
         Some(ours) if ours == name => 0,
         _ => strsim::osa_distance(&written, &plain(name)),
     };
-    let allowed = SLIPS_MAX.min(written.chars().count() / 2);
+    let allowed = SLIPS_MAX.min((written.chars().count() + 1) / 3);
     names
         .into_iter()
         .map(|name| (slips(name), name))
@@ -71,6 +71,7 @@ mod tests {
             ("Timezone", Some("timezone")),
             ("cron", Some("schedule")),
             ("colour", None),
+            ("tray", None),
             ("ev", Some("env")),
             ("x", None),
         ] {

@@ -39,8 +39,13 @@ impl Reader<'_> {
         }
         for key in ["unit", "watermark", "cursor"] {
             if self.has(key) && !has_units {
-                let message = format!("`{key}` means nothing without units");
-                self.problem(key, message, "no units", "add output = \"units\"");
+                let message = format!("`{key}` is about units, and this job has none");
+                self.problem(
+                    key,
+                    message,
+                    "no units",
+                    "add output = \"units\": each line of the output is one",
+                );
             }
         }
         if self.has("query") && !self.has("publish") {

@@ -44,7 +44,7 @@ impl Reader<'_> {
                 self.problem(
                     "queue",
                     "`queue` and `schedule` exclude one another",
-                    "and a schedule above",
+                    "beside a `schedule`",
                     help,
                 );
             }
@@ -53,6 +53,10 @@ impl Reader<'_> {
                 let help = "add catch-up = \"all\" to run them all, \"latest\" for the last one, or \"none\"";
                 self.problem("start", message, "`catch-up` is missing", help);
             }
+            return;
+        }
+        let is_told = self.entries.get("queue").is_some_and(|queue| queue.flag().is_none());
+        if is_told {
             return;
         }
         if !is_queued {

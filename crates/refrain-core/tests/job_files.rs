@@ -1,0 +1,188 @@
+//! What a project is after its files were read.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use refrain_core::project::{
+    Action, Dialect, Files, Interrupted, Problem, Project, STORE, Source, TIMEOUT, TimeForm, read,
+};
+use refrain_core::redact::{Redactor, Secret};
+use refrain_core::{CatchUp, Retry, WhileRunning};
+
+const PROJECT: &str = r#"
+[project]
+name = "shop"
+[store]
+url = "postgres://refrain:${STORE_PASSWORD}@db/refrain"
+[databases]
+shop = { url = "sqlite:shop.db", time = "unix-ms" }
+warehouse = "postgresql://etl:written%2Fdown@db/warehouse"
+[http]
+allow-private = ["hooks.internal"]
+"#;
+
+const TOTALS: &str = r#"
+schedule = "0 2 * * *"
+timezone = "Europe/Berlin"
+window = "day"
+start = 2026-06-01
+catch-up = { within = "3d" }
+while-running = "skip"
+dst = { gap = "skip", fold = "both" }
+version = 3
+retry = { attempts = 5, backoff = "10s..5m" }
+timeout = "30m"
+concurrency = 2
+grace = "45m"
+formerly = ["sums", "sums-daily"]
+database = "warehouse"
+scopes = "select id from orgs where since <= :ds"
+sql = "totals.sql"
+"#;
+
+const TOTALS_SQL: &str =
+    "delete from totals where d = :ds and org = :scope;\ninsert into totals select :ds::date, $$;$$;";
+
+const MAIL: &str = r#"
+queue = true
+command = ["./mail.sh", "--user={payload.user_id}", "{{literal}}"]
+env = ["API_TOKEN", "HOME"]
+interrupted = "hold"
+"#;
+
+fn environment(name: &str) -> Option<String> {
+    let value = match name {
+        "STORE_PASSWORD" => "hunter2",
+        "API_TOKEN" => "tok-123456",
+        "HOME" => "/home/me",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+fn read_all(project: &str, jobs: &[(&str, &str)]) -> Result<Project, Vec<Problem>> {
+    let project = Source::new("refrain.toml", project);
+    let jobs: Vec<Source> = jobs.iter().map(|(path, text)| Source::new(*path, *text)).collect();
+    let sibling = |name: &str| (name == "totals.sql").then(|| TOTALS_SQL.to_owned());
+    read(&Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling })
+}
+
+fn shop() -> Project {
+    read_all(PROJECT, &[("jobs/totals.toml", TOTALS), ("jobs/mail.toml", MAIL)]).unwrap()
+}
+
+#[test]
+fn a_scheduled_job_is_what_its_file_says() {
+    let project = shop();
+    let totals = &project.jobs[1];
+    assert_eq!((totals.name.as_str(), totals.path.as_str()), ("totals", "jobs/totals.toml"));
+    let timetable = totals.timetable.as_ref().unwrap();
+    assert_eq!(timetable.start.unwrap().to_string(), "2026-05-31T22:00:00Z");
+    assert_eq!(
+        (timetable.grid.to_string(), timetable.schedule.to_string()),
+        ("day".into(), "0 2 * * *".into())
+    );
+    assert_eq!(
+        (timetable.dst.gap.to_string(), timetable.dst.fold.to_string()),
+        ("skip".into(), "both".into())
+    );
+    assert_eq!(totals.catch_up, CatchUp::Within(Duration::from_hours(72)));
+    assert_eq!((totals.while_running, totals.version, totals.concurrency), (WhileRunning::Skip, 3, Some(2)));
+    assert_eq!((totals.retry.attempts, totals.retry.backoff.to_string()), (5, "10s..5m".to_owned()));
+    assert_eq!((totals.timeout, totals.grace), (Duration::from_mins(30), Some(Duration::from_mins(45))));
+    assert_eq!(totals.formerly.iter().map(ToString::to_string).collect::<Vec<_>>(), ["sums", "sums-daily"]);
+    assert_eq!(totals.scopes.as_ref().unwrap().names(), ["ds"]);
+    assert_eq!(totals.database.as_deref(), Some("warehouse"));
+    let Action::Sql(statements) = &totals.action else { panic!("{totals:?}") };
+    let names: Vec<Vec<&str>> = statements.iter().map(|sql| sql.names()).collect();
+    assert_eq!(names, [vec!["ds", "scope"], vec!["ds"]]);
+}
+
+#[test]
+fn a_queued_job_is_what_its_file_says() {
+    let project = shop();
+    let mail = &project.jobs[0];
+    assert!(mail.queue && mail.timetable.is_none());
+    assert_eq!((mail.interrupted, mail.timeout, mail.retry), (Interrupted::Hold, TIMEOUT, Retry::default()));
+    assert_eq!(mail.environment, ["API_TOKEN", "HOME"]);
+    let Action::Command(arguments) = &mail.action else { panic!("{mail:?}") };
+    assert_eq!(arguments[1].names().collect::<Vec<_>>(), ["payload.user_id"]);
+}
+
+#[test]
+fn addresses_are_whole_for_the_driver_and_safe_for_the_reader() {
+    let project = shop();
+    assert_eq!(project.store.expose(), "postgres://refrain:hunter2@db/refrain");
+    assert_eq!(project.store.to_string(), "postgres://refrain:${STORE_PASSWORD}@db/refrain");
+    let (path, span) = project.store.place().unwrap();
+    assert_eq!(
+        (path, &PROJECT[span]),
+        ("refrain.toml", "\"postgres://refrain:${STORE_PASSWORD}@db/refrain\"")
+    );
+    let warehouse = &project.databases["warehouse"];
+    assert_eq!(warehouse.url.to_string(), "postgresql://etl:••••@db/warehouse");
+    assert_eq!((warehouse.dialect, project.databases["shop"].dialect), (Dialect::Postgres, Dialect::Sqlite));
+    assert_eq!((warehouse.time, project.databases["shop"].time), (TimeForm::Text, TimeForm::UnixMs));
+    assert_eq!(project.private_hosts, ["hooks.internal"]);
+    let plain = read_all("[project]\nname = \"shop\"\n", &[]).unwrap();
+    assert_eq!((plain.store.expose(), plain.store.place()), (STORE, None));
+}
+
+#[test]
+fn s19_what_came_from_the_environment_is_printed_by_nobody() {
+    let project = shop();
+    for secret in ["hunter2", "tok-123456", "written%2Fdown", "written/down"] {
+        assert!(project.secrets.contains(&Secret::new(secret)), "{secret}");
+        assert!(!format!("{project:?}").contains(secret), "{secret}");
+    }
+    assert!(!project.secrets.contains(&Secret::new("/home/me")), "what is no secret stays readable");
+    let shown = Redactor::new(&project.secrets);
+    assert_eq!(
+        shown.redact("password authentication failed: hunter2"),
+        "password authentication failed: ••••"
+    );
+}
+
+#[test]
+fn the_only_database_is_the_one_that_is_meant() {
+    let project = "[project]\nname = \"shop\"\n[databases]\nmain = \"sqlite:a.db\"\n";
+    let jobs = [("jobs/a.toml", "schedule = \"@daily\"\nsql = \"delete from t where d = :ds\"\n")];
+    assert_eq!(read_all(project, &jobs).unwrap().jobs[0].database.as_deref(), Some("main"));
+}
+
+#[test]
+fn a_broken_project_file_does_not_blame_its_jobs() {
+    let project = "[project]\nname = \"shop\"\n[databases]\nmain = sqlite:a.db\n";
+    let jobs = [(
+        "jobs/a.toml",
+        "schedule = \"@daily\"\ndatabase = \"main\"\nsql = \"delete from t where d = :ds\"\n",
+    )];
+    let problems = read_all(project, &jobs).unwrap_err();
+    assert!(problems.iter().all(|problem| problem.path == "refrain.toml"), "{problems:?}");
+}
+
+/// A job that says a lot, in which something is cut out and something else put in.
+fn mangled() -> impl Strategy<Value = String> {
+    let pieces =
+        ["\"", "[", "]]", "{", "}", "=", "\n", "${A}", "{now}", ":ds", "'''", "\u{0}", "é", "[[effect]]\n"];
+    let all = include_str!("projects/every-key/jobs/revenue-daily.toml");
+    (0..all.len(), 0_usize..60, prop::sample::select(pieces.to_vec())).prop_map(move |(at, length, piece)| {
+        let (from, until) = (all.floor_char_boundary(at), all.ceil_char_boundary(at + length));
+        format!("{}{piece}{}", &all[..from], &all[until..])
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_file_makes_it_panic(job in mangled(), settings in "\\PC{0,60}|\\[databases\\]\nshop = \\PC{0,20}") {
+        let jobs = [("jobs/a.toml", job.as_str()), ("jobs/B c.toml", settings.as_str())];
+        for settings in [PROJECT, &settings] {
+            let problems = read_all(settings, &jobs).err().unwrap_or_default();
+            for problem in problems {
+                let text = if problem.path == "refrain.toml" { settings } else { jobs.iter().find(|(path, _)| *path == problem.path).unwrap().1 };
+                prop_assert!(text.get(problem.span.clone()).is_some(), "{:?} in {:?}", problem, text);
+            }
+        }
+    }
+}
