@@ -4,6 +4,7 @@ use refrain_core::{JobName, ParseError};
 
 use crate::database::DatabaseError;
 use crate::ledger::LedgerError;
+use crate::refrain::CheckpointError;
 use crate::store::StoreError;
 
 /// Why something could not be done.
@@ -63,6 +64,19 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A checkpoint was not moved.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The run is done, so there is nothing to try again.
+    #[error(
+        "`{run}` is done, by attempt {attempt}, so there is nothing to try again\n  another attempt all the same: refrain run {run} --again"
+    )]
+    Done {
+        /// The run.
+        run: String,
+        /// Which attempt did it.
+        attempt: u64,
+    },
     /// The run cannot do that where it stands.
     #[error(transparent)]
     Refused(#[from] refrain_core::state::Refusal),
@@ -91,7 +105,7 @@ impl Error {
                         | DatabaseError::Pooler(_)
                 )
             }
-            Self::Refused(_) | Self::Store(StoreError::Broken(_)) => false,
+            Self::Refused(_) | Self::Checkpoint(_) | Self::Store(StoreError::Broken(_)) => false,
             _ => true,
         }
     }

@@ -39,9 +39,9 @@ pub use ledger::{
 };
 pub use payload::PAYLOAD_BYTES_MAX;
 pub use refrain::{
-    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord, Enqueued,
-    JobRecord, JobView, Opening, Refrain, RunRecord, RunReport, Serving, StopHandle, UnitDedupes,
-    WorkerRecord,
+    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
+    DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, POSITION_BYTES_MAX, Refrain,
+    RunRecord, RunReport, Serving, StopHandle, Trace, UnitDedupes, WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -1,6 +1,7 @@
 //! The facade: everything that a program, a command or a page does with Refrain, one method each.
 
 mod alarms;
+mod checkpoints;
 mod control;
 mod effects;
 mod enqueue;
@@ -11,6 +12,7 @@ mod run;
 mod serve;
 mod status;
 mod tick;
+mod trace;
 mod units;
 mod workers;
 
@@ -20,6 +22,7 @@ use jiff::Timestamp;
 use refrain_core::{JobName, ProjectName};
 
 pub use alarms::AlarmRecord;
+pub use checkpoints::{CheckpointError, CheckpointRecord, POSITION_BYTES_MAX};
 pub use control::Cancelling;
 pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
@@ -28,6 +31,7 @@ pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
 pub use status::JobRecord;
+pub use trace::Trace;
 pub use units::{AttemptUnits, UnitDedupes};
 pub use workers::WorkerRecord;
 

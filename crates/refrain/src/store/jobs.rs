@@ -53,6 +53,13 @@ pub(crate) async fn standing(store: &Store) -> Result<Vec<JobRow>> {
     Ok(transaction.fetch_all(catalog::JOB_STANDING.bound()).await?)
 }
 
+/// Since when a job is paused, if it is.
+pub(crate) async fn paused_at(store: &Store, job: JobNumber) -> Result<Option<i64>> {
+    let mut transaction = store.database.read().await?;
+    let row: Option<(Option<i64>,)> = transaction.fetch_optional(catalog::JOB_PAUSED.bind(job)).await?;
+    Ok(row.and_then(|(paused_at,)| paused_at))
+}
+
 /// Stops claims of a job, or allows them again. Gives whether that changed anything.
 pub(crate) async fn set_paused(store: &Store, job: JobNumber, paused: bool) -> Result<bool> {
     let statement = if paused { &catalog::JOB_PAUSE } else { &catalog::JOB_RESUME };
