@@ -9,11 +9,12 @@
 //! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`content`], [`run_name`]
 //! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
 //! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`],
-//!   [`retry`]
+//!   [`retry`], [`while_running`]
 //! - What may follow what: [`state`]
 //! - What a person should hear of: [`alarm`], [`spike`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
-//! - What a person wrote: [`parse_error`]
+//! - What a person wrote: [`project`] (job files), [`template`], [`values`], [`parse_error`]
+//! - What nobody may read: [`redact`]
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -32,7 +33,9 @@ pub mod id;
 pub mod key;
 pub mod name;
 pub mod parse_error;
+pub mod project;
 pub mod random;
+pub mod redact;
 pub mod retry;
 pub mod revision;
 pub mod revisions;
@@ -40,8 +43,11 @@ pub mod run_name;
 pub mod schedule;
 pub mod spike;
 pub mod state;
+pub mod template;
 pub mod tick;
 pub mod timetable;
+pub mod values;
+pub mod while_running;
 pub mod window;
 pub mod window_name;
 pub mod zone;
@@ -57,14 +63,19 @@ pub use key::template::KeyTemplate;
 pub use key::{Key, KeyError, KeyPart};
 pub use name::{JobName, ProjectName, Scope};
 pub use parse_error::ParseError;
+pub use project::Project;
 pub use random::{Random, SeededRandom, SystemRandom};
+pub use redact::Secret;
 pub use retry::{Backoff, Retry};
 pub use revision::{EditError, Revision};
 pub use revisions::{Revisions, RevisionsError};
 pub use run_name::{RunKey, RunName};
 pub use schedule::{Dst, Fold, Gap, Schedule, Ticks};
+pub use template::{Template, TemplateError};
 pub use tick::{Opening, Pass, Shape};
 pub use timetable::Timetable;
+pub use values::Values;
+pub use while_running::WhileRunning;
 pub use window::{LogicalTime, Window, WindowError};
 pub use word::Word;
 pub use zone::{Jump, Zone};

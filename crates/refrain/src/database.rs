@@ -182,6 +182,14 @@ impl Database {
         }
     }
 
+    /// Copies a file as it is at one instant; false for a server.
+    pub(crate) async fn copy_into(&self, path: &std::path::Path) -> Result<bool> {
+        let Database::Sqlite { readers, .. } = self else { return Ok(false) };
+        let path = path.to_string_lossy().into_owned();
+        sqlx::query("vacuum into $1").bind(path).execute(readers).await?;
+        Ok(true)
+    }
+
     pub(crate) async fn close(&self) {
         match self {
             Database::Sqlite { writer, readers } => {

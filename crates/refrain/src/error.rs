@@ -43,6 +43,11 @@ pub enum Error {
         /// When it ends.
         end: jiff::Timestamp,
     },
+    /// The job speaks to a database that is not named in the project.
+    #[error(
+        "`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]"
+    )]
+    NoDatabase(JobName),
     /// There is no such run.
     #[error("there is no run `{0}` yet")]
     NoRun(String),
@@ -77,6 +82,19 @@ pub enum Error {
         /// Which attempt did it.
         attempt: u64,
     },
+    /// The copy cannot be written.
+    #[error("the backup {} cannot be written: {source}\n  name a file that does not exist, in a directory that does", .path.display())]
+    Backup {
+        /// Where it was to be.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A server is not copied by us.
+    #[error(
+        "a PostgreSQL store is backed up by the tools of its server\n  for example: pg_dump --schema=refrain --file=refrain.sql DATABASE"
+    )]
+    NoBackup,
     /// The run cannot do that where it stands.
     #[error(transparent)]
     Refused(#[from] refrain_core::state::Refusal),

@@ -11,7 +11,7 @@ use refrain_core::{CatchUp, JobName, ParseError, Retry, Scope, Timetable, Window
 
 use crate::run::Run;
 use crate::store::line::JobNumber;
-pub use crate::store::tick::WhileRunning;
+pub use refrain_core::WhileRunning;
 
 /// How long a run may take unless its job says otherwise.
 pub const TIMEOUT: Duration = Duration::from_hours(1);
@@ -141,6 +141,9 @@ type Scopes = dyn Fn(Window) -> Found<'static> + Send + Sync;
 #[derive(Clone)]
 pub struct Definition {
     pub(crate) name: JobName,
+    pub(crate) formerly: Vec<JobName>,
+    /// The first name, if the store knows another one.
+    pub(crate) first_name: Option<JobName>,
     handler: Arc<dyn Handler>,
     pub(crate) timetable: Option<Timetable>,
     pub(crate) catch_up: CatchUp,
@@ -158,6 +161,8 @@ impl Definition {
     pub fn of<J: Job>(job: J) -> Result<Definition, ParseError> {
         Ok(Definition {
             name: JobName::parse(J::NAME)?,
+            formerly: Vec::new(),
+            first_name: None,
             handler: Arc::new(job),
             timetable: None,
             catch_up: CatchUp::default(),
@@ -233,9 +238,20 @@ impl Definition {
         Definition { scopes: Some(Arc::new(move |window| Box::pin(find(window)))), ..self }
     }
 
+    /// What it was called before, newest name first: its runs and units are those of the old name.
+    #[must_use]
+    pub fn formerly(self, names: Vec<JobName>) -> Definition {
+        Definition { formerly: names, ..self }
+    }
+
     /// What it is called.
     pub fn name(&self) -> &JobName {
         &self.name
+    }
+
+    /// The name under which its units are remembered: the first one it had.
+    pub(crate) fn identity(&self) -> &JobName {
+        self.first_name.as_ref().or(self.formerly.last()).unwrap_or(&self.name)
     }
 
     /// Whether its runs stay in lanes: windows of one scope one after another.

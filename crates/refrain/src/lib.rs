@@ -11,6 +11,7 @@
 //! - [`Ledger`]: once per key in a transaction of your own, without any of the above.
 #![forbid(unsafe_code)]
 
+mod action;
 mod database;
 mod engine;
 mod error;
@@ -20,6 +21,7 @@ mod job;
 mod ledger;
 mod payload;
 mod process;
+mod project;
 mod refrain;
 mod run;
 mod store;
@@ -38,8 +40,9 @@ pub use ledger::{
     LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
 pub use payload::PAYLOAD_BYTES_MAX;
+pub use project::{FILE, JOBS, Problems, Project, ProjectError};
 pub use refrain::{
-    AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
+    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
     DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, POSITION_BYTES_MAX, Refrain,
     RunRecord, RunReport, Serving, StopHandle, Trace, UnitDedupes, WorkerRecord,
 };

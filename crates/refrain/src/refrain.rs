@@ -1,13 +1,16 @@
 //! The facade: everything that a program, a command or a page does with Refrain, one method each.
 
 mod alarms;
+mod backup;
 mod checkpoints;
 mod control;
 mod effects;
 mod enqueue;
 mod jobs;
 mod name;
+mod prune;
 mod record;
+mod recover;
 mod run;
 mod serve;
 mod status;
@@ -28,6 +31,7 @@ pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
 pub use name::JobView;
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
+pub use recover::Adopted;
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
 pub use status::JobRecord;
@@ -103,24 +107,24 @@ const CONNECTIONS: u32 = 8;
 impl Refrain {
     /// Names a store: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`, and the project whose it is.
     pub fn at(address: &str, project: &str) -> Result<Opening, Error> {
-        Ok(Opening {
-            address: Address::parse(address)?,
-            project: ProjectName::parse(project)?,
+        Ok(Refrain::at_address(Address::parse(address)?, ProjectName::parse(project)?))
+    }
+
+    pub(crate) fn at_address(address: Address, project: ProjectName) -> Opening {
+        Opening {
+            address,
+            project,
             settings: Settings::default(),
             connections: CONNECTIONS,
             jobs: Vec::new(),
             destinations: Vec::new(),
             simulated: None,
-        })
+        }
     }
 
     /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
     pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
-        let database =
-            Box::pin(Database::open(&Address::parse(address)?, 1, Settings::default().idle())).await?;
-        let taken = Box::pin(migrate::migrate(&database)).await?;
-        database.close().await;
-        Ok(taken)
+        migrated(&Address::parse(address)?).await
     }
 
     /// What [`migrate`](Self::migrate) does on PostgreSQL, as a script.
@@ -164,7 +168,7 @@ impl Refrain {
         };
         let Error::UnknownJob { name, .. } = &unknown else { return Err(unknown) };
         let recorded = crate::store::jobs::find(&self.engine.store, name).await?;
-        recorded.map(|number| (number, None)).ok_or(unknown)
+        recorded.map(|row| (row.id, None)).ok_or(unknown)
     }
 
     fn store(&self) -> &Store {
@@ -220,6 +224,11 @@ impl Opening {
         Opening { simulated: Some(now), ..self }
     }
 
+    /// Makes the tables of the store, or brings them up to date, as [`Refrain::migrate`] does.
+    pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
+        migrated(&self.address).await
+    }
+
     /// The address for people, without the password.
     pub fn address(&self) -> String {
         self.address.to_string()
@@ -259,6 +268,13 @@ impl Opening {
             simulated: self.simulated,
         })
     }
+}
+
+async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
+    let database = Box::pin(Database::open(address, 1, Settings::default().idle())).await?;
+    let taken = Box::pin(migrate::migrate(&database)).await?;
+    database.close().await;
+    Ok(taken)
 }
 
 /// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.

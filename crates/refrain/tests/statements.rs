@@ -49,7 +49,7 @@ const MAY_SCAN: [(&str, &str); 7] = [
 
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
 const FILLED: [&str; 20] = [
-    "insert into refrain_jobs (name) values ('one'), ('two'), ('three')",
+    "insert into refrain_jobs (name, identity) values ('one', 'one'), ('two', 'two'), ('three', 'three')",
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
      insert into refrain_runs (job, attempt, opened_at, open, key, outcome)
      select 1 + i % 3, 1, 0, i % 10 = 0, 'key-' || i, case when i % 10 = 0 then null else 'done' end from n",

@@ -6,11 +6,13 @@
 //! count as done. Names of a run, the clock or chance are refused, even where a unit has a field of that
 //! name: whoever means the field calls it otherwise.
 
+use std::ops::Range;
 use std::{fmt, str};
 
 use super::{KEY_BYTES_MAX, Key, KeyError, push_part};
-use crate::ParseError;
 use crate::name::one_line;
+use crate::template::Piece;
+use crate::{ParseError, template};
 
 /// The name that stands for the hash of the whole unit.
 pub const CONTENT: &str = "$content";
@@ -62,12 +64,6 @@ pub struct KeyTemplate {
     pieces: Vec<Piece>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Piece {
-    Literal(String),
-    Name(String),
-}
-
 impl KeyTemplate {
     /// Reads a template: literal text and `{name}`, with `{{` and `}}` for braces.
     ///
@@ -75,33 +71,21 @@ impl KeyTemplate {
     /// constant key would make every unit but the first count as done.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         one_line(WHAT, text, KEY_BYTES_MAX)?;
-        let mut pieces = Vec::new();
-        let mut literal = String::new();
+        let pieces = template::scan(WHAT, text)?;
         let mut last_name = None;
-        let mut characters = text.char_indices().peekable();
-        while let Some((at, character)) = characters.next() {
-            match character {
-                '{' | '}' if characters.next_if(|(_, next)| *next == character).is_some() => {
-                    literal.push(character);
-                }
-                '{' => {
-                    let name = name_at(text, at)?;
-                    let end = at + name.len() + 2;
-                    if let Some(start) = last_name.filter(|_| !literal.contains(':')) {
+        let mut is_parted = false;
+        for piece in &pieces {
+            match piece {
+                Piece::Literal(literal) => is_parted |= literal.contains(':'),
+                Piece::Name(name, span) => {
+                    identity(text, name, span)?;
+                    if let Some(start) = last_name.replace(span.start).filter(|_| !is_parted) {
                         let reason = "these two values would run together into one";
                         let help = "put a `:` between them, as in `{source}:{id}`";
-                        return Err(ParseError::new(WHAT, text, start..end, reason).help(help));
+                        return Err(ParseError::new(WHAT, text, start..span.end, reason).help(help));
                     }
-                    pieces.push(Piece::Literal(std::mem::take(&mut literal)));
-                    pieces.push(Piece::Name(name.to_owned()));
-                    last_name = Some(at);
-                    characters.nth(name.len());
+                    is_parted = false;
                 }
-                '}' => {
-                    return Err(ParseError::new(WHAT, text, at..at + 1, "this `}` closes nothing")
-                        .help("write `}}` for a brace"));
-                }
-                _ => literal.push(character),
             }
         }
         if last_name.is_none() {
@@ -109,7 +93,6 @@ impl KeyTemplate {
             return Err(ParseError::whole(WHAT, text, reason)
                 .help("add what tells units apart, as in `invoice:{id}`"));
         }
-        pieces.push(Piece::Literal(literal));
         Ok(Self { text: text.to_owned(), pieces })
     }
 
@@ -117,7 +100,7 @@ impl KeyTemplate {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Literal(_) => None,
-            Piece::Name(name) => Some(name.as_str()),
+            Piece::Name(name, _) => Some(name.as_str()),
         })
     }
 
@@ -127,7 +110,7 @@ impl KeyTemplate {
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
-                Piece::Name(name) => {
+                Piece::Name(name, _) => {
                     let part = value(name).ok_or_else(|| KeyError::Missing { field: name.clone() })?;
                     push_part(&mut text, &part, || format!("{{{name}}}"))?;
                 }
@@ -151,15 +134,10 @@ impl str::FromStr for KeyTemplate {
     }
 }
 
-/// The name whose `{` stands at `at`: one that can be an identity.
-fn name_at(text: &str, at: usize) -> Result<&str, ParseError> {
-    let rest = text.get(at + 1..).unwrap_or_default();
-    let Some((name, _)) = rest.split_once('}') else {
-        let help = "write `{name}`, or `{{` for a brace";
-        return Err(ParseError::new(WHAT, text, at..text.len(), "this `{` is never closed").help(help));
-    };
-    let refuse = |reason: &str| ParseError::new(WHAT, text, at..at + name.len() + 2, reason);
-    if name != CONTENT && !name.split('.').all(is_identifier) {
+/// Refuses a name that cannot be an identity.
+fn identity(text: &str, name: &str, span: &Range<usize>) -> Result<(), ParseError> {
+    let refuse = |reason: &str| ParseError::new(WHAT, text, span.clone(), reason);
+    if name != CONTENT && !template::is_path(name) {
         return Err(refuse("this is no name").help(
             "a name is letters, digits and `_`, as in {id} or {payload.user_id}; or it is {$content}",
         ));
@@ -167,11 +145,6 @@ fn name_at(text: &str, at: usize) -> Result<&str, ParseError> {
     let first = name.split('.').next().unwrap_or(name).replace('_', "").to_ascii_lowercase();
     match UNSTABLE.iter().find(|(names, ..)| names.contains(&first.as_str())) {
         Some((_, reason, help)) => Err(refuse(reason).help(*help)),
-        None => Ok(name),
+        None => Ok(()),
     }
-}
-
-fn is_identifier(segment: &str) -> bool {
-    segment.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && segment.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
 }

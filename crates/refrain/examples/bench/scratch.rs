@@ -176,8 +176,10 @@ impl Plain {
 
     /// The number of a job, which is made if there is none.
     pub(crate) async fn job(&mut self, name: &str) -> Result<i64> {
-        self.run(&format!("insert into refrain_jobs (name) values ('{name}') on conflict do nothing"))
-            .await?;
+        self.run(&format!(
+            "insert into refrain_jobs (name, identity) values ('{name}', '{name}') on conflict do nothing"
+        ))
+        .await?;
         self.number(&format!("select cast(id as bigint) from refrain_jobs where name = '{name}'")).await
     }
 

@@ -119,6 +119,7 @@ impl Task {
         let facts = Facts {
             project: self.surroundings.project.clone(),
             job: self.definition.name.clone(),
+            identity: self.definition.identity().clone(),
             run: self.claimed.key.clone(),
             scope: Scope::parse(self.claimed.scope()).map_err(|error| broken(&error))?,
             window,
@@ -128,7 +129,7 @@ impl Task {
             suspicion: attempts.suspicion,
         };
         Ok(Run {
-            id: RunId::of(&self.surroundings.project, &self.definition.name, &RunKey::queued(key)),
+            id: RunId::of(&self.surroundings.project, self.definition.identity(), &RunKey::queued(key)),
             facts,
             payload: self.claimed.payload.clone(),
             surroundings: Arc::clone(&self.surroundings),

@@ -210,7 +210,8 @@ mod tests {
             let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
             let (address, project) = (Address::parse(&address).unwrap(), ProjectName::parse("shop").unwrap());
             let store = Store::open(&address, &project, 1, IDLE, Reality::Real).await.unwrap();
-            let job = register(&store, &JobName::parse("welcome").unwrap()).await.unwrap();
+            let name = JobName::parse("welcome").unwrap();
+            let job = register(&store, &name, &name, &[]).await.unwrap().id;
             let began = store.now().await.unwrap();
             House { store, job, began, _directory: directory }
         }

@@ -25,6 +25,8 @@ use crate::store::Store;
 pub(crate) struct Facts {
     pub(crate) project: ProjectName,
     pub(crate) job: JobName,
+    /// The first name of the job, under which its units are remembered.
+    pub(crate) identity: JobName,
     /// The key of the run.
     pub(crate) run: String,
     pub(crate) scope: Scope,
@@ -81,7 +83,7 @@ struct Standing {
 /// Raises the fence of a run to the number of this attempt, and commits that.
 pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
     let find = || {
-        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.job.as_str());
+        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.identity.as_str());
         find.bind(facts.run.as_str())
     };
     // Raised before, in this very attempt: to write it again would wait for an open batch of its own.
@@ -93,7 +95,7 @@ pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
     }
     let raised: Option<Standing> = retried(|| async {
         let mut transaction = database.write().await?;
-        let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.job.as_str());
+        let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.identity.as_str());
         transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
         let standing = transaction.fetch_optional(find()).await?;
         transaction.commit(place!("fence-raise")).await?;
@@ -114,7 +116,8 @@ impl Facts {
             (Per::Window, Some(window)) => window.start().timestamp().to_string(),
             (Per::Window, None) => return Err(LedgerError::NoWindow { run: self.run.clone() }),
         };
-        Ok(Book { project: self.project.clone(), job: self.job.clone(), scope: self.scope.clone(), window })
+        let (project, job) = (self.project.clone(), self.identity.clone());
+        Ok(Book { project, job, scope: self.scope.clone(), window })
     }
 
     pub(crate) fn number(&self) -> u64 {

@@ -57,7 +57,7 @@ impl Run {
             }
         }
         let claimant = Claimant {
-            job: self.facts.job.clone(),
+            job: self.facts.identity.clone(),
             run: self.facts.run.clone(),
             attempt: self.facts.attempt,
         };

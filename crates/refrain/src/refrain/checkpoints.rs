@@ -116,14 +116,17 @@ struct Found {
 impl Refrain {
     /// The checkpoints of a job, or of all, in every database that was named when the store was opened.
     pub async fn checkpoints(&self, job: Option<&str>) -> Result<Vec<CheckpointRecord>, Error> {
+        let names = self.first_names().await?;
         let mut records = Vec::new();
         for destination in self.engine.destinations.relayed() {
             let jobs = match job {
-                Some(job) => vec![job.to_owned()],
+                Some(job) => vec![names.first(job).to_owned()],
                 None => trace::jobs(&destination.database, &self.engine.project).await?,
             };
             for job in jobs {
-                records.extend(self.found(destination, &job).await?.into_iter().map(|found| found.record));
+                let found = self.found(destination, &job).await?.into_iter();
+                let name = names.present(&job);
+                records.extend(found.map(|found| CheckpointRecord { job: name.to_owned(), ..found.record }));
             }
         }
         records.sort_by(|one, other| {
@@ -146,9 +149,11 @@ impl Refrain {
             return Err(CheckpointError::Unfit.into());
         }
         self.is_quiet(job, scope).await?;
+        let names = self.first_names().await?;
+        let first = names.first(job);
         let mut all = Vec::new();
         for destination in self.engine.destinations.relayed() {
-            all.extend(self.found(destination, job).await?);
+            all.extend(self.found(destination, first).await?);
         }
         all.retain(|found| found.record.scope == scope);
         let names: Vec<String> = all.iter().map(|found| found.record.name.clone()).collect();
@@ -156,7 +161,7 @@ impl Refrain {
         let ambiguous = || CheckpointError::Ambiguous { job: job.to_owned(), name: name.to_owned() };
         let (destination, ledger) = match (all.as_slice(), seen) {
             ([found], _) => (found.destination.clone(), found.ledger),
-            ([], None) => self.place_for_new(job, scope).await?.ok_or_else(ambiguous)?,
+            ([], None) => self.place_for_new(first, scope).await?.ok_or_else(ambiguous)?,
             ([], Some(_)) => {
                 let job = if scope.is_empty() { job.to_owned() } else { format!("{job}/{scope}") };
                 return Err(CheckpointError::Unknown { job, name: name.to_owned(), known: names }.into());
@@ -166,7 +171,7 @@ impl Refrain {
         if checkpoints::set(&destination.database, ledger, name, position, seen).await? {
             return Ok(());
         }
-        let now = self.found(&destination, job).await?;
+        let now = self.found(&destination, first).await?;
         let now = now.into_iter().find(|found| found.ledger == ledger && found.record.name == name);
         let found =
             now.map_or_else(|| "the beginning".to_owned(), |now| format!("`{}`", now.record.position));
@@ -227,6 +232,7 @@ impl Refrain {
         Ok(Some((place.clone(), place.ledgers.find(&place.database, book).await?)))
     }
 
+    /// The checkpoints of a job in a database, by the first name of the job.
     async fn found(&self, destination: &Destination, job: &str) -> Result<Vec<Found>, Error> {
         let rows = checkpoints::list(&destination.database, self.engine.project.as_str(), job).await?;
         let found = rows.into_iter().map(|row| {

@@ -4,6 +4,7 @@
 //! without ten thousand transactions; only what has changed is written.
 
 use jiff::Timestamp;
+use refrain_core::JobName;
 
 use super::Refrain;
 use crate::error::Error;
@@ -21,13 +22,17 @@ pub(super) async fn register(
     if definitions.is_empty() {
         return Ok(registry);
     }
-    let numbers = jobs::all(store).await?;
+    let known = jobs::all(store).await?;
     let timetables = schedules::in_force(store).await?;
-    for definition in definitions {
-        let number = match numbers.get(definition.name.as_str()) {
-            Some(number) => *number,
-            None => jobs::register(store, &definition.name).await?,
+    for mut definition in definitions {
+        let row = match known.get(definition.name.as_str()) {
+            Some(row) => row.clone(),
+            None => {
+                jobs::register(store, &definition.name, definition.identity(), &definition.formerly).await?
+            }
         };
+        let number = row.id;
+        definition.first_name = Some(JobName::parse(&row.identity)?);
         let scheduled =
             Scheduled { job: number, catch_up: definition.catch_up, while_running: definition.while_running };
         match (&definition.timetable, timetables.get(&number)) {

@@ -1,14 +1,32 @@
 //! Everything that is known of one key, wherever it stands; and another chance for a unit that is parked.
 
+use std::collections::HashMap;
+
 use refrain_core::{JobName, Key};
 
 use super::{EffectRecord, Refrain, RunRecord};
 use crate::error::Error;
 use crate::ledger::{UnitRecord, trace};
-use crate::store::{effects, jobs, show};
+use crate::store::jobs::{self, JobRow};
+use crate::store::{effects, show};
 
 /// The most runs and effects of one key that are listed.
 const LISTED: i64 = 100;
+
+/// The jobs of a store: what each is called, and the first name that it had, under which its ledgers are kept.
+pub(super) struct FirstNames(HashMap<String, JobRow>);
+
+impl FirstNames {
+    /// The first name of a job; one that the store does not know has only one.
+    pub(super) fn first<'n>(&'n self, name: &'n str) -> &'n str {
+        self.0.get(name).map_or(name, |row| &row.identity)
+    }
+
+    /// What the job with this first name is called.
+    pub(super) fn present<'n>(&'n self, first: &'n str) -> &'n str {
+        self.0.values().find(|row| row.identity == first).map_or(first, |row| &row.name)
+    }
+}
 
 /// The whole life of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +78,13 @@ impl Refrain {
     pub async fn trace(&self, key: &str) -> Result<Trace, Error> {
         let key = Key::parse(key)?;
         let project = &self.engine.project;
+        let names = self.first_names().await?;
         let mut units = Vec::new();
         for destination in self.engine.destinations.relayed() {
             for job in trace::jobs(&destination.database, project).await? {
-                units.extend(trace::trace(&destination.database, project, &job, &key).await?);
+                let traced = trace::trace(&destination.database, project, &job, &key).await?;
+                let job = names.present(&job);
+                units.extend(traced.into_iter().map(|unit| UnitRecord { job: job.to_owned(), ..unit }));
             }
         }
         let rows = effects::of_key(self.store(), key.as_str(), LISTED).await?;
@@ -71,6 +92,10 @@ impl Refrain {
         let mut enqueued = self.records(show::of_key(self.store(), key.as_str(), LISTED).await?).await?;
         enqueued.retain(|run| run.window.is_none());
         Ok(Trace { key: key.to_string(), tried_by: self.tried(&units).await?, units, effects, enqueued })
+    }
+
+    pub(super) async fn first_names(&self) -> Result<FirstNames, Error> {
+        Ok(FirstNames(jobs::all(self.store()).await?))
     }
 
     /// The runs that tried these units last, each once.
@@ -81,8 +106,8 @@ impl Refrain {
         named.dedup();
         let mut runs = Vec::new();
         for (job, key) in named.into_iter().take(usize::try_from(LISTED).unwrap_or_default()) {
-            let Some(number) = jobs::find(self.store(), &JobName::parse(job)?).await? else { continue };
-            let Some(id) = show::find(self.store(), number, key).await? else { continue };
+            let Some(row) = jobs::find(self.store(), &JobName::parse(job)?).await? else { continue };
+            let Some(id) = show::find(self.store(), row.id, key).await? else { continue };
             runs.extend(self.record(id).await?);
         }
         Ok(runs)
@@ -92,10 +117,11 @@ impl Refrain {
     /// next attempt finds them among those that failed. Gives how many there were under this key.
     pub async fn unpark(&self, job: &str, key: &str) -> Result<u64, Error> {
         let (job, key) = (JobName::parse(job)?, Key::parse(key)?);
+        let names = self.first_names().await?;
+        let job = names.first(job.as_str());
         let mut unparked = 0;
         for destination in self.engine.destinations.relayed() {
-            unparked +=
-                trace::unpark(&destination.database, &self.engine.project, job.as_str(), &key).await?;
+            unparked += trace::unpark(&destination.database, &self.engine.project, job, &key).await?;
         }
         Ok(unparked)
     }

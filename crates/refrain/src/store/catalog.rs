@@ -58,6 +58,7 @@ catalog! {
     JOB_PAUSE = "sql/job/pause.sql",
     JOB_PAUSED = "sql/job/paused.sql",
     JOB_REGISTER = "sql/job/register.sql",
+    JOB_RENAME = "sql/job/rename.sql",
     JOB_RESUME = "sql/job/resume.sql",
     JOB_STANDING = "sql/job/standing.sql",
     LANE_ENTER = "sql/lane/enter.sql",

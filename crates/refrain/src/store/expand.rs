@@ -5,11 +5,11 @@
 //! appears later gets this window only by a backfill.
 
 use jiff::Timestamp;
-use refrain_core::{Fingerprint, RunKey, Scope, Zone, window_name};
+use refrain_core::{Fingerprint, RunKey, Scope, WhileRunning, Zone, window_name};
 
 use super::finish::Held;
 use super::line::Priority;
-use super::tick::{Opening, Ticked, WhileRunning, insert};
+use super::tick::{Opening, Ticked, insert};
 use super::{Result, Store, StoreError, catalog, settled};
 use crate::database::place;
 

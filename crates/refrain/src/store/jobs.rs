@@ -8,38 +8,58 @@ use super::line::JobNumber;
 use super::{Result, Store, StoreError, catalog};
 use crate::database::{place, retried};
 
-/// The number of a job; one that is new gets one.
-pub(crate) async fn register(store: &Store, name: &JobName) -> Result<JobNumber> {
-    if let Some(number) = find(store, name).await? {
-        return Ok(number);
-    }
-    retried(|| async {
+/// A job as it is stored.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct JobRow {
+    pub(crate) id: JobNumber,
+    pub(crate) name: String,
+    pub(crate) identity: String,
+}
+
+/// Gives a job that is new its number. One that was called otherwise keeps the number, the runs and the first name of the
+/// newest of its former names that is known.
+pub(crate) async fn register(
+    store: &Store,
+    name: &JobName,
+    identity: &JobName,
+    formerly: &[JobName],
+) -> Result<JobRow> {
+    let found: Option<JobRow> = retried(|| async {
         let mut transaction = store.database.write().await?;
-        transaction.execute(catalog::JOB_REGISTER.bind(name.as_str())).await?;
-        transaction.commit(place!("register")).await
+        let mut renamed = 0;
+        for former in formerly {
+            if renamed == 0 {
+                let rename = catalog::JOB_RENAME.bind(former.as_str()).bind(name.as_str());
+                renamed = transaction.execute(rename).await?;
+            }
+        }
+        if renamed == 0 {
+            transaction.execute(catalog::JOB_REGISTER.bind(name.as_str()).bind(identity.as_str())).await?;
+        }
+        let found = transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?;
+        transaction.commit(place!("register")).await?;
+        Ok(found)
     })
     .await?;
-    let found = find(store, name).await?;
     found.ok_or_else(|| StoreError::Broken(format!("the job {name} was not kept")))
 }
 
-/// The numbers of all jobs.
-pub(crate) async fn all(store: &Store) -> Result<HashMap<String, JobNumber>> {
+/// All jobs, by name.
+pub(crate) async fn all(store: &Store) -> Result<HashMap<String, JobRow>> {
     let mut transaction = store.database.read().await?;
-    let rows: Vec<(JobNumber, String)> = transaction.fetch_all(catalog::JOB_LIST.bound()).await?;
-    Ok(rows.into_iter().map(|(id, name)| (name, id)).collect())
+    let rows: Vec<JobRow> = transaction.fetch_all(catalog::JOB_LIST.bound()).await?;
+    Ok(rows.into_iter().map(|row| (row.name.clone(), row)).collect())
 }
 
 /// The number of a job, if it was ever registered.
-pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobNumber>> {
+pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobRow>> {
     let mut transaction = store.database.read().await?;
-    let row: Option<(JobNumber,)> = transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?;
-    Ok(row.map(|(id,)| id))
+    Ok(transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?)
 }
 
-/// A job that was ever registered.
+/// A job, when it has something to open, and how many timetables it has had.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub(crate) struct JobRow {
+pub(crate) struct JobStanding {
     pub(crate) id: JobNumber,
     pub(crate) name: String,
     pub(crate) paused_at: Option<i64>,
@@ -48,7 +68,7 @@ pub(crate) struct JobRow {
 }
 
 /// All jobs by name, and when each has something to open.
-pub(crate) async fn standing(store: &Store) -> Result<Vec<JobRow>> {
+pub(crate) async fn standing(store: &Store) -> Result<Vec<JobStanding>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::JOB_STANDING.bound()).await?)
 }

@@ -140,7 +140,7 @@ pub(crate) async fn awaited(
 pub(crate) async fn of_key(store: &Store, key: &str, limit: i64) -> Result<Vec<RunRow>> {
     let jobs = super::jobs::all(store).await?;
     let rows = Rows::default()
-        .integers(jobs.values().map(|job| i64::from(*job)))
+        .integers(jobs.values().map(|job| i64::from(job.id)))
         .texts(jobs.values().map(|_| key.to_owned()));
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::RUN_OF_KEY.bind(limit).bind(rows)).await?)

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use refrain_core::{CatchUp, Pass, RunKey, Scope, Verdict};
+use refrain_core::{CatchUp, Pass, RunKey, Scope, Verdict, WhileRunning};
 
 use super::enqueue::by_key;
 use super::lanes::{self, Entrant};
@@ -20,18 +20,6 @@ use crate::failpoint;
 
 /// The most windows that one tick opens; the rest is opened by the next one.
 pub(crate) const WINDOWS_MAX: usize = 1_000;
-
-/// What to do with a window while another run of its lane is under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WhileRunning {
-    /// It waits, the oldest window first.
-    #[default]
-    Queue,
-    /// It is skipped, and its row says why.
-    Skip,
-    /// It runs beside the other.
-    Allow,
-}
 
 /// A job whose schedule is to be looked at.
 #[derive(Debug, Clone, Copy)]

@@ -49,6 +49,7 @@ mod late;
 mod opening;
 mod pausing;
 mod refusals;
+mod renaming;
 mod retries;
 mod scopes;
 mod status;

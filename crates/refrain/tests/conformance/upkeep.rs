@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use refrain::{Ask, Did, Settings, testing};
+use refrain::{Ask, Did, Refrain, Settings, testing};
 use sqlx::Executor;
 
 use crate::support::TestDatabase;
@@ -10,6 +10,41 @@ use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::work::{SETTINGS, Seen, is_sound, job, nothing, open, open_with, shown, told};
 
 every_store! {
+    async fn a_backup_is_the_store_at_one_instant_and_never_takes_the_place_of_a_file(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [seen.job("mails")]).await;
+        refrain.run("mails#ada", Ask::Once).await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let copy = directory.path().join("copy.db");
+        if !database.is_sqlite() {
+            let refused = refrain.backup(&copy).await.unwrap_err().to_string();
+            assert!(refused.contains("pg_dump") && !copy.exists(), "{refused}");
+            return;
+        }
+        assert!(refrain.backup(&copy).await.unwrap() > 0);
+        let refused = refrain.backup(&copy).await.unwrap_err().to_string();
+        assert!(refused.contains("cannot be written"), "{refused}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing half-made is left");
+        refrain.run("mails#grace", Ask::Once).await.unwrap();
+
+        let url = format!("sqlite:{}", copy.display());
+        let restored = Refrain::at(&url, "shop").unwrap().job(seen.job("mails")).open().await.unwrap();
+        assert_eq!(told(&restored, "mails").await, ["ada done 1"]);
+        is_sound(&restored).await;
+    }
+
+    async fn bodies_are_forgotten_at_once_when_a_person_says_so(database) {
+        let refrain = open(&database, [nothing("mails")]).await;
+        refrain.enqueue("mails", "ada", Some("{}")).await.unwrap();
+        refrain.tick().await.unwrap();
+        assert_eq!(refrain.prune(Duration::from_hours(1), |_| ()).await.unwrap(), 0, "too young");
+        assert!(database.store("update refrain_runs set ended_at = 1").await > 0);
+        let mut told_rows = Vec::new();
+        assert!(refrain.prune(Duration::from_hours(1), |rows| told_rows.push(rows)).await.unwrap() > 0);
+        assert!(!told_rows.is_empty());
+        assert_eq!(shown(&refrain, "mails#ada").await.payload, None);
+    }
+
     async fn after_its_time_the_body_of_a_run_goes_and_its_key_stays(database) {
         let settings = Settings { keep: Duration::from_hours(1), ..SETTINGS };
         let seen = Seen::default();

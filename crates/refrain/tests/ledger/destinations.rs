@@ -1,6 +1,6 @@
 //! Databases that attempts write to: whose they are, and every way in which they are reached.
 
-use refrain::{Ask, Ledger, LedgerError, Per, key};
+use refrain::{Ask, Ledger, LedgerError, Per, Refrain, key};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -33,6 +33,30 @@ both_shops! {
         assert_eq!(shop.writes().await, [1, 1, 1]);
         ran(&first, "sync#tuesday").await;
         assert_eq!(shop.writes().await, vec![1; 5], "the first one goes on");
+    }
+
+    async fn a_person_gives_it_to_the_new_store_and_what_was_applied_stays_applied(shop) {
+        let source = Source::of(invoices(3));
+        let job = || sync(&shop, &source, Per::Ever, |units| units);
+        let first = open(&shop.store, [job()]).await;
+        ran(&first, "sync#monday").await;
+        first.close().await;
+        source.shows(invoices(5));
+        let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
+        Refrain::migrate(&other.url()).await.unwrap();
+        let opening = || Refrain::at(&other.url(), "shop").unwrap().destination(&shop.pool);
+        assert!(opening().open().await.is_err(), "nobody has looked yet");
+
+        let found = opening().recover(false).await.unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(opening().open().await.is_err(), "looking changes nothing");
+        assert_eq!(opening().recover(true).await.unwrap(), found);
+        assert_eq!(opening().recover(true).await.unwrap(), [], "it is this store's now");
+
+        let second = opening().job(job()).open().await.unwrap();
+        assert_eq!(ran(&second, "sync#monday").await, "monday done 1");
+        assert_eq!(counts(&second, "sync#monday").await, [2, 0, 3, 0]);
+        assert_eq!(shop.writes().await, vec![1; 5]);
     }
 
     async fn a_ledger_that_stood_alone_belongs_to_the_first_store_that_comes(shop) {

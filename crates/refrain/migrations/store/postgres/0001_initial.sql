@@ -18,9 +18,11 @@ create table refrain.store (
     created_at bigint not null
 );
 
+-- `identity` is the first name of a job, under which its units are remembered; a renamed job keeps it.
 create table refrain.jobs (
     id        integer generated always as identity primary key,
     name      text collate "C" not null unique,
+    identity  text collate "C" not null,
     paused_at bigint
 );
 

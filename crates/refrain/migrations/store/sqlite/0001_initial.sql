@@ -18,9 +18,11 @@ create table refrain_store (
     created_at integer not null
 ) strict;
 
+-- `identity` is the first name of a job, under which its units are remembered; a renamed job keeps it.
 create table refrain_jobs (
     id        integer primary key autoincrement,
     name      text not null unique,
+    identity  text not null,
     paused_at integer
 ) strict;
 

@@ -1,0 +1,76 @@
+//! What a run is about, as values that templates and statements name.
+//!
+//! These names are all there are: `ds window_start window_end scope job version watermark cursor payload.*`. There
+//! is no `now`, because a rerun next week must write the same rows. A name that has no value in a run (a payload
+//! that lacks the field, a window in a queued run) is missing, not empty: an empty text would quietly mean
+//! something else.
+
+use serde_json::Value;
+
+/// The names that a run's templates and statements may use, besides the fields of its payload.
+pub const NAMES: [&str; 9] =
+    ["ds", "window_start", "window_end", "scope", "job", "version", "watermark", "cursor", PAYLOAD];
+
+/// The name of what a queued run was given; its fields are `payload.user_id` and so on.
+pub const PAYLOAD: &str = "payload";
+
+/// What a run is about.
+///
+/// ```
+/// use refrain_core::Values;
+/// use serde_json::json;
+///
+/// let values = Values { payload: Some(json!({"user": {"id": 42}})), ..Values::default() };
+/// assert_eq!(values.text("payload.user.id").as_deref(), Some("42"));
+/// assert_eq!(values.text("payload.user.name"), None);
+/// assert_eq!(values.text("now"), None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Values {
+    /// The date on which the window starts, in the job's zone: `2026-06-09`.
+    pub ds: Option<String>,
+    /// Where the window starts, in RFC 3339 and UTC.
+    pub window_start: Option<String>,
+    /// Where the window ends, in RFC 3339 and UTC.
+    pub window_end: Option<String>,
+    /// Which part of the world.
+    pub scope: Option<String>,
+    /// The job.
+    pub job: Option<String>,
+    /// The version of its logic.
+    pub version: Option<u32>,
+    /// Up to when everything has been seen.
+    pub watermark: Option<String>,
+    /// Where the source is to go on.
+    pub cursor: Option<String>,
+    /// What a queued run was given.
+    pub payload: Option<Value>,
+}
+
+impl Values {
+    /// The value of a name as text: a text as it is, anything else as JSON. `null` is no value.
+    pub fn text(&self, name: &str) -> Option<String> {
+        match name {
+            "ds" => self.ds.clone(),
+            "window_start" => self.window_start.clone(),
+            "window_end" => self.window_end.clone(),
+            "scope" => self.scope.clone(),
+            "job" => self.job.clone(),
+            "version" => self.version.map(|version| version.to_string()),
+            "watermark" => self.watermark.clone(),
+            "cursor" => self.cursor.clone(),
+            _ => match self.payload_at(name)? {
+                Value::Null => None,
+                Value::String(text) => Some(text.clone()),
+                other => Some(other.to_string()),
+            },
+        }
+    }
+
+    /// The part of the payload that a name such as `payload.user.id` means.
+    pub fn payload_at(&self, name: &str) -> Option<&Value> {
+        let mut path = name.split('.');
+        let payload = path.next().filter(|first| *first == PAYLOAD).and(self.payload.as_ref())?;
+        path.try_fold(payload, |value, field| value.get(field))
+    }
+}

@@ -1,0 +1,266 @@
+//! A project on disk: finds it, reads its files, and makes jobs of what they say.
+//!
+//! What the files mean is decided in the core; here are only the folder, the environment and the databases. A project is
+//! read whole or not at all: a process that serves keeps the one it has when another cannot be read.
+
+pub(crate) mod databases;
+mod files;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use refrain_core::project::{self as core, Action, JobFile, Problem, Source, Sql};
+use refrain_core::redact::Redactor;
+use refrain_core::{ProjectName, Scope, Timetable, Window};
+
+use crate::action::command::{self, Command};
+use crate::action::sql::Statements;
+use crate::action::values::{of_window, values};
+use crate::action::{binds, environment};
+use crate::database::Address;
+use crate::error::Error;
+use crate::job::{Definition, JobError};
+use crate::refrain::{Opening, Refrain};
+use crate::run::Run;
+use databases::{Connected, Database, Speaks};
+
+pub use files::{FILE, JOBS};
+
+/// A project that was read.
+#[derive(Debug, Clone)]
+pub struct Project {
+    root: PathBuf,
+    project: Arc<core::Project>,
+    databases: BTreeMap<String, Arc<Database>>,
+}
+
+/// Why a project cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// There is none.
+    #[error(
+        "there is no {FILE} in {} or above it\n  begin with `refrain init`, or name the folder: refrain -C DIR …", .from.display()
+    )]
+    NotFound {
+        /// Where the search began.
+        from: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error("{} cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Files are wrong.
+    #[error("{} in the files of this project", counted(.0.problems.len()))]
+    Problems(Problems),
+    /// An address or a name cannot be taken.
+    #[error(transparent)]
+    Refused(#[from] Error),
+}
+
+/// All that is wrong with a project, and the files it is in.
+#[derive(Debug, Clone)]
+pub struct Problems {
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// All files that were read.
+    pub sources: Vec<Source>,
+}
+
+fn counted(problems: usize) -> String {
+    if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
+}
+
+impl Project {
+    /// The folder of a project: this one, or the nearest above it that has a `refrain.toml`.
+    pub fn find(from: &Path) -> Result<PathBuf, ProjectError> {
+        let found = from.ancestors().find(|folder| folder.join(FILE).is_file());
+        found.map(Path::to_owned).ok_or_else(|| ProjectError::NotFound { from: from.to_owned() })
+    }
+
+    /// Reads a project, or says everything that is wrong with it. Nothing is opened.
+    pub fn load(root: &Path) -> Result<Project, ProjectError> {
+        let root = std::path::absolute(root)
+            .map_err(|source| ProjectError::Unreadable { path: root.to_owned(), source })?;
+        let project = files::read(&root)?;
+        let mut databases = BTreeMap::new();
+        for (name, file) in &project.databases {
+            let address = Address::parse(file.url.expose()).map_err(Error::from)?.inside(&root);
+            databases.insert(name.clone(), Database::new(name, address, file));
+        }
+        Ok(Project { root, project: Arc::new(project), databases })
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &ProjectName {
+        &self.project.name
+    }
+
+    /// Its jobs, as their files say.
+    pub fn jobs(&self) -> &[JobFile] {
+        &self.project.jobs
+    }
+
+    /// Hides what came from the environment.
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(&self.project.secrets)
+    }
+
+    /// Its store, not yet opened, with its jobs and the databases that they write to. Another store may be named.
+    pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
+        let address = Address::parse(store.unwrap_or(self.project.store.expose()))?;
+        let address = if store.is_some() { address } else { address.inside(&self.root) };
+        let mut opening = Refrain::at_address(address, self.project.name.clone());
+        for definition in self.definitions()? {
+            opening = opening.job(definition);
+        }
+        for database in self.written() {
+            opening = match database.connect().await? {
+                Connected::Sqlite(pool) => opening.destination(pool),
+                Connected::Postgres(pool) => opening.destination(pool),
+            };
+        }
+        Ok(opening)
+    }
+
+    /// The names of the databases that jobs write to, in the order in which they are attached.
+    pub fn destinations(&self) -> Vec<&str> {
+        self.written().map(|database| database.name.as_str()).collect()
+    }
+
+    /// Makes the tables of the ledger, or brings them up to date, in every database that jobs write to. Gives what was done,
+    /// by database.
+    pub async fn migrate(&self) -> Result<Vec<(String, Vec<&'static str>)>, Error> {
+        let mut taken = Vec::new();
+        for database in self.written() {
+            let steps = match database.connect().await? {
+                Connected::Sqlite(pool) => crate::Ledger::migrate(pool).await?,
+                Connected::Postgres(pool) => crate::Ledger::migrate(pool).await?,
+            };
+            taken.push((database.name.clone(), steps));
+        }
+        Ok(taken)
+    }
+
+    /// Lets go of its databases.
+    pub async fn close(&self) {
+        for database in self.databases.values() {
+            database.close().await;
+        }
+    }
+
+    fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
+        self.databases.values().filter(|database| {
+            self.project.jobs.iter().any(|job| {
+                matches!(job.action, Action::Sql(_)) && job.database.as_deref() == Some(&database.name)
+            })
+        })
+    }
+
+    /// Its jobs.
+    pub fn definitions(&self) -> Result<Vec<Definition>, Error> {
+        self.project.jobs.iter().map(|job| self.definition(job)).collect()
+    }
+
+    fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
+        let database = job.database.as_ref().and_then(|name| self.databases.get(name));
+        let mut definition = match (&job.action, database) {
+            (Action::Command(_), _) => command::definition(self.command_of(job))?,
+            (Action::Sql(statements), Some(database)) => Definition::of(Statements {
+                database: Arc::clone(database),
+                statements: statements.clone(),
+                timetable: job.timetable.clone(),
+                scopes: job.scopes.clone(),
+            })?,
+            (Action::Sql(_), None) => return Err(Error::NoDatabase(job.name.clone())),
+        };
+        definition = definition
+            .named(job.name.as_str())?
+            .catch_up(job.catch_up)
+            .while_running(job.while_running)
+            .retry(job.retry)
+            .timeout(job.timeout)
+            .version(job.version)
+            .formerly(job.formerly.clone());
+        if let Some(timetable) = &job.timetable {
+            definition = definition.timetable(timetable.clone());
+        }
+        if let Some(concurrency) = job.concurrency {
+            definition = definition.concurrency(concurrency);
+        }
+        if let (Some(query), Some(database), Some(timetable)) = (&job.scopes, database, &job.timetable) {
+            definition = scoped(definition, query.clone(), Arc::clone(database), timetable.clone());
+        }
+        Ok(definition)
+    }
+
+    fn command_of(
+        &self,
+        job: &JobFile,
+    ) -> impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static {
+        let (root, timetable, inherit) = (self.root.clone(), job.timetable.clone(), job.environment.clone());
+        let templates = match &job.action {
+            Action::Command(templates) => templates.clone(),
+            Action::Sql(_) => Vec::new(),
+        };
+        let interrupted = job.interrupted;
+        let redactor = self.redactor();
+        move |run| {
+            let values = values(run, timetable.as_ref());
+            let argv = refrain_core::template::arguments(&templates, &values)
+                .map_err(|error| JobError::for_good(error.to_string()))?;
+            Ok(Command {
+                argv,
+                environment: environment::of(run, &values, &root),
+                inherit: inherit.clone(),
+                directory: root.clone(),
+                interrupted,
+                redactor: redactor.clone(),
+            })
+        }
+    }
+}
+
+/// A job with one run per window and scope.
+fn scoped(definition: Definition, query: Sql, database: Arc<Database>, timetable: Timetable) -> Definition {
+    let query = Arc::new(query);
+    let timetable = Arc::new(timetable);
+    definition.scopes(move |window| {
+        let (query, database, timetable) =
+            (Arc::clone(&query), Arc::clone(&database), Arc::clone(&timetable));
+        async move {
+            match database.connect().await? {
+                Connected::Sqlite(pool) => scopes(&query, pool, &database, window, &timetable).await,
+                Connected::Postgres(pool) => scopes(&query, pool, &database, window, &timetable).await,
+            }
+        }
+    })
+}
+
+async fn scopes<DB: Speaks>(
+    query: &Sql,
+    pool: &sqlx::Pool<DB>,
+    database: &Database,
+    window: Window,
+    timetable: &Timetable,
+) -> Result<Vec<Scope>, JobError> {
+    let values = of_window(window, &timetable.zone);
+    let bound =
+        binds::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
+    let texts =
+        DB::texts(pool, &bound).await.map_err(|error| JobError::new(format!("the scopes: {error}")))?;
+    let named = texts.into_iter().map(|text| {
+        let text = text.ok_or_else(|| JobError::for_good("a scope is null; leave it out of the query"))?;
+        Scope::parse(&text).map_err(|error| JobError::for_good(error.to_string()))
+    });
+    named.collect()
+}

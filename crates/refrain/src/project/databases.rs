@@ -1,0 +1,155 @@
+//! The databases that jobs read and write, opened when first needed.
+//!
+//! They are not ours: no file is made, no pragma stays, no mode is changed.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use refrain_core::project::{self as files, Dialect, TimeForm};
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{
+    AssertSqlSafe, Column as _, Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite, Statement as _,
+    TypeInfo as _,
+};
+use tokio::sync::OnceCell;
+
+use crate::action::binds::{Argument, Bound};
+use crate::database::{Address, DatabaseError};
+use crate::ledger::Backend;
+
+/// Connections to one server; a file has one writer anyway.
+const CONNECTIONS: u32 = 8;
+/// How long a statement waits for somebody else's lock on a file.
+const BUSY: Duration = Duration::from_secs(10);
+/// How long to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// A database of a project.
+pub(crate) struct Database {
+    /// What the project calls it.
+    pub(crate) name: String,
+    address: Address,
+    time: TimeForm,
+    connected: OnceCell<Connected>,
+}
+
+/// One that is open.
+#[derive(Debug, Clone)]
+pub(crate) enum Connected {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    pub(crate) fn new(name: &str, address: Address, file: &files::Database) -> Arc<Database> {
+        let connected = OnceCell::new();
+        Arc::new(Database { name: name.to_owned(), address, time: file.time, connected })
+    }
+
+    pub(crate) fn time(&self) -> TimeForm {
+        self.time
+    }
+
+    /// Its pool, opened at the first call.
+    pub(crate) async fn connect(&self) -> Result<&Connected, DatabaseError> {
+        self.connected.get_or_try_init(|| open(&self.address)).await
+    }
+
+    pub(crate) async fn close(&self) {
+        match self.connected.get() {
+            Some(Connected::Sqlite(pool)) => pool.close().await,
+            Some(Connected::Postgres(pool)) => pool.close().await,
+            None => {}
+        }
+    }
+}
+
+async fn open(address: &Address) -> Result<Connected, DatabaseError> {
+    match address {
+        Address::Sqlite { path } => {
+            let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY);
+            let pool = SqlitePoolOptions::new().max_connections(4).acquire_timeout(CONNECT);
+            Ok(Connected::Sqlite(pool.connect_with(options).await?))
+        }
+        Address::Postgres { options, .. } => {
+            let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
+            Ok(Connected::Postgres(pool.connect_with((**options).clone()).await?))
+        }
+    }
+}
+
+/// What job files ask of a database, whichever it is.
+pub(crate) trait Speaks: Backend {
+    const DIALECT: Dialect;
+
+    /// Executes a statement; gives how many rows it changed.
+    fn execute(
+        connection: &mut Self::Connection,
+        bound: &Bound,
+    ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
+
+    /// The first column of each row, as text; none where it is null.
+    fn texts(
+        pool: &Pool<Self>,
+        bound: &Bound,
+    ) -> impl Future<Output = Result<Vec<Option<String>>, sqlx::Error>> + Send;
+
+    /// What the database calls the type of the first column.
+    fn kind_of_first_column(
+        pool: &Pool<Self>,
+        bound: &Bound,
+    ) -> impl Future<Output = Result<String, sqlx::Error>> + Send;
+}
+
+/// The first column of a query as text, on both databases; a query of several columns is refused by them.
+fn as_texts(text: &str) -> String {
+    format!("with refrain_scopes(scope) as ({text}\n) select cast(scope as text) from refrain_scopes")
+}
+
+macro_rules! speaks {
+    ($database:ty, $dialect:expr) => {
+        impl Speaks for $database {
+            const DIALECT: Dialect = $dialect;
+
+            async fn execute(connection: &mut Self::Connection, bound: &Bound) -> Result<u64, sqlx::Error> {
+                let query = sqlx::query::<$database>(AssertSqlSafe(bound.text.as_str()));
+                let query = bound.arguments.iter().fold(query, |query, argument| match argument {
+                    Argument::Text(text) => query.bind(text.as_str()),
+                    Argument::Integer(number) => query.bind(*number),
+                    Argument::Real(number) => query.bind(*number),
+                    Argument::Boolean(value) => query.bind(*value),
+                });
+                Ok(query.execute(connection).await?.rows_affected())
+            }
+
+            async fn texts(pool: &Pool<Self>, bound: &Bound) -> Result<Vec<Option<String>>, sqlx::Error> {
+                let text = as_texts(&bound.text);
+                let query = sqlx::query_scalar::<$database, Option<String>>(AssertSqlSafe(text));
+                let query = bound.arguments.iter().fold(query, |query, argument| match argument {
+                    Argument::Text(text) => query.bind(text.as_str()),
+                    Argument::Integer(number) => query.bind(*number),
+                    Argument::Real(number) => query.bind(*number),
+                    Argument::Boolean(value) => query.bind(*value),
+                });
+                query.fetch_all(pool).await
+            }
+
+            async fn kind_of_first_column(pool: &Pool<Self>, bound: &Bound) -> Result<String, sqlx::Error> {
+                let statement = pool.prepare(AssertSqlSafe(bound.text.clone()).into_sql_str()).await?;
+                let column = statement.columns().first();
+                Ok(column.map(|column| column.type_info().name().to_owned()).unwrap_or_default())
+            }
+        }
+    };
+}
+
+speaks!(Sqlite, Dialect::Sqlite);
+speaks!(Postgres, Dialect::Postgres);

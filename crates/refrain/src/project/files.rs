@@ -1,0 +1,79 @@
+//! The files of a project: `refrain.toml`, and one file per job in `jobs/`.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use refrain_core::project::{Files, Project, Source, read as read_project};
+
+use super::{Problems, ProjectError};
+
+/// What the file of a project is called.
+pub const FILE: &str = "refrain.toml";
+/// The folder of its jobs.
+pub const JOBS: &str = "jobs";
+
+/// The longest file that is read.
+const BYTES_MAX: u64 = 1024 * 1024;
+/// The most jobs of a project.
+const JOBS_MAX: usize = 10_000;
+
+/// Reads all of them.
+pub(super) fn read(root: &Path) -> Result<Project, ProjectError> {
+    let project = Source::new(FILE, text(&root.join(FILE))?);
+    let folder = root.join(JOBS);
+    let mut jobs = Vec::new();
+    for path in listed(&folder)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        jobs.push(Source::new(format!("{JOBS}/{name}"), text(&path)?));
+    }
+    let environment = |name: &str| std::env::var(name).ok();
+    let sibling = |name: &str| sibling(&folder, name);
+    let files = Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling };
+    read_project(&files).map_err(|problems| {
+        jobs.insert(0, project.clone());
+        ProjectError::Problems(Problems { problems, sources: jobs.clone() })
+    })
+}
+
+/// The job files, in the order of their names; a project need not have any.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
+    let unreadable = |source| ProjectError::Unreadable { path: folder.to_owned(), source };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(unreadable)?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    if paths.len() > JOBS_MAX {
+        return Err(unreadable(io::Error::other(format!("{} jobs; {JOBS_MAX} is the most", paths.len()))));
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn text(path: &Path) -> Result<String, ProjectError> {
+    limited(path).map_err(|source| ProjectError::Unreadable { path: path.to_owned(), source })
+}
+
+fn limited(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other(format!("it is longer than {BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// A file beside the job files. Its name is a name and not a path: nothing outside the folder is read.
+fn sibling(folder: &Path, name: &str) -> Option<String> {
+    let is_name = Path::new(name).file_name().is_some_and(|only| only == name);
+    if is_name { limited(&folder.join(name)).ok() } else { None }
+}
