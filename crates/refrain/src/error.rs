@@ -4,6 +4,7 @@ use refrain_core::{JobName, ParseError};
 
 use crate::database::DatabaseError;
 use crate::ledger::LedgerError;
+use crate::refrain::CheckpointError;
 use crate::store::StoreError;
 
 /// Why something could not be done.
@@ -71,6 +72,19 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A checkpoint was not moved.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The run is done, so there is nothing to try again.
+    #[error(
+        "`{run}` is done, by attempt {attempt}, so there is nothing to try again\n  another attempt all the same: refrain run {run} --again"
+    )]
+    Done {
+        /// The run.
+        run: String,
+        /// Which attempt did it.
+        attempt: u64,
+    },
     /// The copy cannot be written.
     #[error("the backup {} cannot be written: {source}\n  name a file that does not exist, in a directory that does", .path.display())]
     Backup {
@@ -112,7 +126,7 @@ impl Error {
                         | DatabaseError::Pooler(_)
                 )
             }
-            Self::Refused(_) | Self::Store(StoreError::Broken(_)) => false,
+            Self::Refused(_) | Self::Checkpoint(_) | Self::Store(StoreError::Broken(_)) => false,
             _ => true,
         }
     }

@@ -45,9 +45,9 @@ pub use ledger::{
 pub use payload::PAYLOAD_BYTES_MAX;
 pub use project::{FILE, JOBS, Problems, Project, ProjectError};
 pub use refrain::{
-    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, DedupeRecord, Did, EffectRecord,
-    Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord, Refrain, RunRecord, RunReport, Serving,
-    StopHandle, UnitDedupes, WorkerRecord,
+    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
+    DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord,
+    POSITION_BYTES_MAX, Refrain, RunRecord, RunReport, Serving, StopHandle, Trace, UnitDedupes, WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

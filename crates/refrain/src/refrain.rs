@@ -2,6 +2,7 @@
 
 mod alarms;
 mod backup;
+mod checkpoints;
 mod control;
 mod effects;
 mod enqueue;
@@ -15,6 +16,7 @@ mod run;
 mod serve;
 mod status;
 mod tick;
+mod trace;
 mod units;
 mod workers;
 
@@ -24,6 +26,7 @@ use jiff::Timestamp;
 use refrain_core::{JobName, ProjectName};
 
 pub use alarms::AlarmRecord;
+pub use checkpoints::{CheckpointError, CheckpointRecord, POSITION_BYTES_MAX};
 pub use control::Cancelling;
 pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
@@ -34,6 +37,7 @@ pub use recover::Adopted;
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
 pub use status::JobRecord;
+pub use trace::Trace;
 pub use units::{AttemptUnits, UnitDedupes};
 pub use workers::WorkerRecord;
 
@@ -171,7 +175,7 @@ impl Refrain {
         };
         let Error::UnknownJob { name, .. } = &unknown else { return Err(unknown) };
         let recorded = crate::store::jobs::find(&self.engine.store, name).await?;
-        recorded.map(|number| (number, None)).ok_or(unknown)
+        recorded.map(|row| (row.id, None)).ok_or(unknown)
     }
 
     fn store(&self) -> &Store {

@@ -39,9 +39,10 @@ const LARGE: [&str; 21] = [
 ];
 
 /// Statements that read all of a large table, or its beginning, and may.
-const MAY_SCAN: [(&str, &str); 6] = [
+const MAY_SCAN: [(&str, &str); 7] = [
     ("sql/fsck/", "a person asked for all of it"),
     ("sql/queue/count.sql", "a person asked for all of it"),
+    ("sql/delayed/of_scope.sql", "a person asked for all of it"),
     ("sql/dedupe/prune.sql", "the oldest, no more than its limit"),
     ("sql/effect_dedupe/prune.sql", "the oldest, no more than its limit"),
     ("sql/arrival/prune.sql", "the oldest, no more than its limit"),

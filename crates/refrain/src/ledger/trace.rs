@@ -1,13 +1,13 @@
 //! The life of one unit, for whoever asks; and another chance for one that is parked.
 
 use jiff::Timestamp;
-use refrain_core::Key;
 use refrain_core::state::UnitStatus;
+use refrain_core::{Key, ProjectName};
 
 use super::backend::Backend;
 use super::judge::status_of;
 use super::{Ledger, Result, catalog};
-use crate::database::{DatabaseError, place, retried};
+use crate::database::{Database, DatabaseError, place, retried};
 use crate::store::instant;
 
 /// The most ledgers in which one key is looked up.
@@ -16,6 +16,8 @@ const LEDGERS_MAX: i64 = 1_000;
 /// What is recorded of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitRecord {
+    /// Of which job.
+    pub job: String,
     /// In which scope.
     pub scope: String,
     /// For which window; empty if for ever.
@@ -50,38 +52,61 @@ struct Row {
     run: Option<String>,
 }
 
+/// The jobs of a project that have units in a database.
+pub(crate) async fn jobs(database: &Database, project: &ProjectName) -> Result<Vec<String>> {
+    let mut transaction = database.read().await?;
+    let jobs: Vec<(String,)> = transaction.fetch_all(catalog::LEDGER_JOBS.bind(project.as_str())).await?;
+    Ok(jobs.into_iter().map(|(job,)| job).collect())
+}
+
+/// What is recorded under a key of a job, in every scope and window.
+pub(crate) async fn trace(
+    database: &Database,
+    project: &ProjectName,
+    job: &str,
+    key: &Key,
+) -> Result<Vec<UnitRecord>> {
+    let mut transaction = database.read().await?;
+    let trace = catalog::UNIT_TRACE.bind(project.as_str()).bind(job);
+    let rows: Vec<Row> = transaction.fetch_all(trace.bind(key.as_str()).bind(LEDGERS_MAX)).await?;
+    let records = rows.into_iter().map(|row| {
+        Ok(UnitRecord {
+            job: job.to_owned(),
+            status: status_of(&row.status, row.failures),
+            scope: row.scope,
+            window_start: row.window_start,
+            version: u32::try_from(row.version).unwrap_or_default(),
+            at: instant(row.at)?,
+            run: row.run,
+            attempt: row.attempt.and_then(|attempt| u64::try_from(attempt).ok()),
+            input: row.input,
+            message: row.message,
+        })
+    });
+    records.collect()
+}
+
+/// Gives a parked unit all its tries again. Gives how many there were under this key.
+pub(crate) async fn unpark(database: &Database, project: &ProjectName, job: &str, key: &Key) -> Result<u64> {
+    let unparked = retried(|| async {
+        let mut transaction = database.write().await?;
+        let unpark = catalog::UNIT_UNPARK.bind(project.as_str()).bind(job);
+        let unparked = transaction.execute(unpark.bind(key.as_str())).await?;
+        transaction.commit(place!("unpark")).await?;
+        Ok::<_, DatabaseError>(unparked)
+    });
+    Ok(unparked.await?)
+}
+
 impl<DB: Backend> Ledger<DB> {
     /// What is recorded under a key, in every scope and window.
     pub async fn trace(&self, key: &Key) -> Result<Vec<UnitRecord>> {
-        let mut transaction = self.destination.database.read().await?;
-        let trace = catalog::UNIT_TRACE.bind(self.project.as_str()).bind(self.name.as_str());
-        let rows: Vec<Row> = transaction.fetch_all(trace.bind(key.as_str()).bind(LEDGERS_MAX)).await?;
-        let records = rows.into_iter().map(|row| {
-            Ok(UnitRecord {
-                status: status_of(&row.status, row.failures),
-                scope: row.scope,
-                window_start: row.window_start,
-                version: u32::try_from(row.version).unwrap_or_default(),
-                at: instant(row.at)?,
-                run: row.run,
-                attempt: row.attempt.and_then(|attempt| u64::try_from(attempt).ok()),
-                input: row.input,
-                message: row.message,
-            })
-        });
-        records.collect()
+        trace(&self.destination.database, &self.project, self.name.as_str(), key).await
     }
 
     /// Gives a parked unit all its tries again; the next attempt finds it among those that failed. Gives how many there
     /// were under this key.
     pub async fn unpark(&self, key: &Key) -> Result<u64> {
-        let unparked = retried(|| async {
-            let mut transaction = self.destination.database.write().await?;
-            let unpark = catalog::UNIT_UNPARK.bind(self.project.as_str()).bind(self.name.as_str());
-            let unparked = transaction.execute(unpark.bind(key.as_str())).await?;
-            transaction.commit(place!("unpark")).await?;
-            Ok::<_, DatabaseError>(unparked)
-        });
-        Ok(unparked.await?)
+        unpark(&self.destination.database, &self.project, self.name.as_str(), key).await
     }
 }

@@ -35,7 +35,7 @@ pub struct EffectRecord {
 }
 
 impl EffectRecord {
-    fn of(row: EffectRow) -> Result<EffectRecord, StoreError> {
+    pub(super) fn of(row: EffectRow) -> Result<EffectRecord, StoreError> {
         let state = row.state.parse();
         let state = state.map_err(|error| StoreError::Broken(format!("effect {}: {error}", row.key)))?;
         Ok(EffectRecord {

@@ -31,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub enum Ask {
     /// That it was done: if it was, nothing happens.
     Once,
+    /// Another attempt of one that is there and not done: it failed, is partial, or was skipped or cancelled.
+    Retry,
     /// Another attempt, even if it is done.
     Again,
 }
@@ -87,6 +89,7 @@ impl Refrain {
         };
         let is_new = match known {
             Some(_) => false,
+            None if ask == Ask::Retry => return Err(missing()),
             None => self.open_wanted(&wanted).await?,
         };
         let found = show::find(self.store(), wanted.number, &wanted.key.to_string()).await?;
@@ -99,6 +102,9 @@ impl Refrain {
         if !is_new && !record.standing.is_open() {
             if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, attempt: record.attempt, run: record });
+            }
+            if ask == Ask::Retry && is_there {
+                return Err(Error::Done { run: run.to_owned(), attempt: record.attempt });
             }
             if record.is_forgotten {
                 return Err(Error::Forgotten(run.to_owned()));
@@ -125,6 +131,12 @@ impl Refrain {
         let now = self.store().now().await?;
         let window = revisions.latest(now).ok_or_else(|| Error::NoWindowYet(definition.name.clone()))?;
         Ok(format!("{job}@{}", revisions.name_of(window)))
+    }
+
+    /// Tries a run again that failed, is partial, or was skipped or cancelled, and waits for it; an attempt that is open is
+    /// followed. One that is done is refused.
+    pub async fn retry(&self, run: &str) -> Result<RunReport, Error> {
+        self.run(run, Ask::Retry).await
     }
 
     /// Does the attempt here if it may begin, else follows it until it has ended. One whose worker died or left is followed

@@ -81,6 +81,12 @@ pub(crate) struct EffectRow {
     pub(crate) dedupes: i64,
 }
 
+/// The effects of a fact, the newest version first.
+pub(crate) async fn of_key(store: &Store, key: &str, limit: i64) -> Result<Vec<EffectRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::EFFECT_OF_KEY.bind(key).bind(limit)).await?)
+}
+
 /// Effects, the newest first.
 pub(crate) async fn list(store: &Store, limit: i64) -> Result<Vec<EffectRow>> {
     let mut transaction = store.database.read().await?;

@@ -52,15 +52,14 @@ pub(crate) async fn all(store: &Store) -> Result<HashMap<String, JobRow>> {
 }
 
 /// The number of a job, if it was ever registered.
-pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobNumber>> {
+pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobRow>> {
     let mut transaction = store.database.read().await?;
-    let row: Option<JobRow> = transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?;
-    Ok(row.map(|row| row.id))
+    Ok(transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?)
 }
 
-/// A job that was ever registered.
+/// A job, when it has something to open, and how many timetables it has had.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub(crate) struct Standing {
+pub(crate) struct JobStanding {
     pub(crate) id: JobNumber,
     pub(crate) name: String,
     pub(crate) paused_at: Option<i64>,
@@ -69,9 +68,16 @@ pub(crate) struct Standing {
 }
 
 /// All jobs by name, and when each has something to open.
-pub(crate) async fn standing(store: &Store) -> Result<Vec<Standing>> {
+pub(crate) async fn standing(store: &Store) -> Result<Vec<JobStanding>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::JOB_STANDING.bound()).await?)
+}
+
+/// Since when a job is paused, if it is.
+pub(crate) async fn paused_at(store: &Store, job: JobNumber) -> Result<Option<i64>> {
+    let mut transaction = store.database.read().await?;
+    let row: Option<(Option<i64>,)> = transaction.fetch_optional(catalog::JOB_PAUSED.bind(job)).await?;
+    Ok(row.and_then(|(paused_at,)| paused_at))
 }
 
 /// Stops claims of a job, or allows them again. Gives whether that changed anything.

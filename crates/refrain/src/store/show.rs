@@ -136,6 +136,34 @@ pub(crate) async fn awaited(
     Ok(transaction.fetch_all(awaited.bind(limit)).await?)
 }
 
+/// Runs of a key, in whichever job.
+pub(crate) async fn of_key(store: &Store, key: &str, limit: i64) -> Result<Vec<RunRow>> {
+    let jobs = super::jobs::all(store).await?;
+    let rows = Rows::default()
+        .integers(jobs.values().map(|job| i64::from(job.id)))
+        .texts(jobs.values().map(|_| key.to_owned()));
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::RUN_OF_KEY.bind(limit).bind(rows)).await?)
+}
+
+/// A run of a job and scope that is open, and whether it has begun; one that has comes first.
+pub(crate) async fn open_in_scope(store: &Store, job: JobNumber, scope: &str) -> Result<Option<(i64, bool)>> {
+    let mut transaction = store.database.read_at_once().await?;
+    let mut open: Option<(i64, bool)> = None;
+    for line in Line::all(job) {
+        let queued: Option<(i64, i32)> =
+            transaction.fetch_optional(catalog::QUEUE_OF_SCOPE.bind(line.0).bind(scope)).await?;
+        let queued = queued.map(|(run, begun)| (run, begun > 0));
+        open = open.filter(|(_, has_begun)| *has_begun).or(queued).or(open);
+    }
+    if open.is_some() {
+        return Ok(open);
+    }
+    let delayed: Option<(i64,)> =
+        transaction.fetch_optional(catalog::DELAYED_OF_SCOPE.bind(job).bind(scope)).await?;
+    Ok(delayed.map(|(run,)| (run, false)))
+}
+
 /// Every attempt but the last.
 pub(crate) async fn attempts(store: &Store, run: i64) -> Result<Vec<PastAttempt>> {
     let mut transaction = store.database.read().await?;

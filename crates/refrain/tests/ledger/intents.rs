@@ -13,7 +13,10 @@ use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::work::{SETTINGS, Seen, is_sound, job, open, shown};
 
 /// The store, with the shop's database as a destination.
-async fn opened<DB: Backend>(shop: &Shop<DB>, jobs: impl IntoIterator<Item = Definition>) -> Refrain {
+pub(crate) async fn opened<DB: Backend>(
+    shop: &Shop<DB>,
+    jobs: impl IntoIterator<Item = Definition>,
+) -> Refrain {
     tried(shop, jobs).await.unwrap()
 }
 

@@ -35,6 +35,7 @@ macro_rules! both_shops {
 }
 
 mod changes;
+mod checkpoints;
 mod claims;
 mod company;
 mod conflicts;
@@ -46,6 +47,7 @@ mod horizon;
 mod intents;
 mod lost;
 mod many;
+mod traces;
 mod units;
 mod verdicts;
 mod watermarks;

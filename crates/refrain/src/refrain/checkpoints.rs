@@ -1,0 +1,253 @@
+//! Checkpoints: how far sources were read, and a person's word on it.
+//!
+//! A checkpoint is moved by hand only while nothing of its job and scope is under way, and only from where it was seen. The
+//! first is looked up in the store and may be outdated a moment later; the second is compared where the checkpoint
+//! is, so an attempt that begins in between has read the new position, or finds that the old one is gone.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use refrain_core::{JobName, Scope};
+
+use super::Refrain;
+use crate::error::Error;
+use crate::ledger::checkpoints::{self, CheckpointRow};
+use crate::ledger::destination::Destination;
+use crate::ledger::ledgers::Book;
+use crate::ledger::trace;
+use crate::store::{instant, show};
+
+/// The longest position that a person may set, in bytes.
+pub const POSITION_BYTES_MAX: usize = 65_536;
+
+/// How far a source was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointRecord {
+    /// By which job.
+    pub job: String,
+    /// In which scope.
+    pub scope: String,
+    /// Which source it is about.
+    pub name: String,
+    /// Where it stands: the token of a cursor, or the time of a watermark.
+    pub position: String,
+    /// When it was moved there, by the clock of its database.
+    pub at: Timestamp,
+    /// The key of the run that moved it; none if a person did.
+    pub run: Option<String>,
+    /// The attempt of that run.
+    pub attempt: Option<u64>,
+}
+
+/// Why a checkpoint was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// An attempt of the job is running, or may begin at any moment.
+    #[error("{run} is {standing}, and goes on from where the checkpoint stands\n  {advice}")]
+    UnderWay {
+        /// The run.
+        run: String,
+        /// Running or queued.
+        standing: &'static str,
+        /// What to do first.
+        advice: String,
+    },
+    /// There is none of this name.
+    #[error("there is no checkpoint `{name}` of {job}{}", listed(.known))]
+    Unknown {
+        /// The job, with its scope.
+        job: String,
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// It was begun or moved since it was seen.
+    #[error(
+        "the checkpoint `{name}` is not where it was seen: it is at {found}\n  look again, then say it again: refrain checkpoint show {job}"
+    )]
+    Moved {
+        /// The job.
+        job: String,
+        /// Which checkpoint.
+        name: String,
+        /// Where it is now.
+        found: String,
+    },
+    /// There are several of this name, in several databases, or several databases for a new one.
+    #[error(
+        "several databases may have the checkpoint `{name}` of {job}, and nobody knows which is meant\n  run the job once, or leave out all databases but one"
+    )]
+    Ambiguous {
+        /// The job.
+        job: String,
+        /// Which checkpoint.
+        name: String,
+    },
+    /// Only a time can be put back by a length of time.
+    #[error(
+        "the checkpoint `{name}` is at {position}, which is no time, so it cannot be put back by one\n  set it to a position that its source understands: refrain checkpoint set"
+    )]
+    NoTime {
+        /// Which checkpoint.
+        name: String,
+        /// Where it is.
+        position: String,
+    },
+    /// The position cannot be stored.
+    #[error("a position has 1 to {POSITION_BYTES_MAX} bytes, and no NUL among them")]
+    Unfit,
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "\n  a job makes its checkpoints when it reads its sources for the first time".to_owned(),
+        names => format!("\n  there are: {}", names.join(", ")),
+    }
+}
+
+/// A checkpoint, and where it is.
+struct Found {
+    destination: Destination,
+    ledger: i64,
+    record: CheckpointRecord,
+}
+
+impl Refrain {
+    /// The checkpoints of a job, or of all, in every database that was named when the store was opened.
+    pub async fn checkpoints(&self, job: Option<&str>) -> Result<Vec<CheckpointRecord>, Error> {
+        let names = self.first_names().await?;
+        let mut records = Vec::new();
+        for destination in self.engine.destinations.relayed() {
+            let jobs = match job {
+                Some(job) => vec![names.first(job).to_owned()],
+                None => trace::jobs(&destination.database, &self.engine.project).await?,
+            };
+            for job in jobs {
+                let found = self.found(destination, &job).await?.into_iter();
+                let name = names.present(&job);
+                records.extend(found.map(|found| CheckpointRecord { job: name.to_owned(), ..found.record }));
+            }
+        }
+        records.sort_by(|one, other| {
+            (&one.job, &one.scope, &one.name).cmp(&(&other.job, &other.scope, &other.name))
+        });
+        Ok(records)
+    }
+
+    /// Puts a checkpoint somewhere else. `seen` is where it was seen to stand; none if there was none. Refused while a run
+    /// of the job and scope is running, or queued and not held back by a pause.
+    pub async fn set_checkpoint(
+        &self,
+        job: &str,
+        scope: &str,
+        name: &str,
+        position: &str,
+        seen: Option<&str>,
+    ) -> Result<(), Error> {
+        if !(1..=POSITION_BYTES_MAX).contains(&position.len()) || position.contains('\0') {
+            return Err(CheckpointError::Unfit.into());
+        }
+        self.is_quiet(job, scope).await?;
+        let names = self.first_names().await?;
+        let first = names.first(job);
+        let mut all = Vec::new();
+        for destination in self.engine.destinations.relayed() {
+            all.extend(self.found(destination, first).await?);
+        }
+        all.retain(|found| found.record.scope == scope);
+        let names: Vec<String> = all.iter().map(|found| found.record.name.clone()).collect();
+        all.retain(|found| found.record.name == name);
+        let ambiguous = || CheckpointError::Ambiguous { job: job.to_owned(), name: name.to_owned() };
+        let (destination, ledger) = match (all.as_slice(), seen) {
+            ([found], _) => (found.destination.clone(), found.ledger),
+            ([], None) => self.place_for_new(first, scope).await?.ok_or_else(ambiguous)?,
+            ([], Some(_)) => {
+                let job = if scope.is_empty() { job.to_owned() } else { format!("{job}/{scope}") };
+                return Err(CheckpointError::Unknown { job, name: name.to_owned(), known: names }.into());
+            }
+            _ => return Err(ambiguous().into()),
+        };
+        if checkpoints::set(&destination.database, ledger, name, position, seen).await? {
+            return Ok(());
+        }
+        let now = self.found(&destination, first).await?;
+        let now = now.into_iter().find(|found| found.ledger == ledger && found.record.name == name);
+        let found =
+            now.map_or_else(|| "the beginning".to_owned(), |now| format!("`{}`", now.record.position));
+        Err(CheckpointError::Moved { job: job.to_owned(), name: name.to_owned(), found }.into())
+    }
+
+    /// Puts a watermark back by a length of time, from where it was seen to stand. Gives where it is then.
+    pub async fn rewind_checkpoint(
+        &self,
+        job: &str,
+        scope: &str,
+        name: &str,
+        by: Duration,
+        seen: &str,
+    ) -> Result<Timestamp, Error> {
+        let no_time = || CheckpointError::NoTime { name: name.to_owned(), position: seen.to_owned() };
+        let mark: Timestamp = seen.parse().map_err(|_| no_time())?;
+        let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+        let position = mark.checked_sub(by).unwrap_or(Timestamp::MIN);
+        self.set_checkpoint(job, scope, name, &position.to_string(), Some(seen)).await?;
+        Ok(position)
+    }
+
+    /// That nothing of a job and scope is running, or may begin at any moment.
+    async fn is_quiet(&self, job: &str, scope: &str) -> Result<(), Error> {
+        let (number, _) = self.recorded_job(job).await?;
+        let is_paused = crate::store::jobs::paused_at(self.store(), number).await?.is_some();
+        let open = show::open_in_scope(self.store(), number, scope).await?;
+        let Some((run, has_begun)) = open.filter(|(_, has_begun)| *has_begun || !is_paused) else {
+            return Ok(());
+        };
+        let Some(record) = self.record(run).await? else { return Ok(()) };
+        let run = self.name_of(&record).await?;
+        let (standing, advice) = if has_begun {
+            ("running", format!("wait for it, or call it off: refrain cancel {run}"))
+        } else {
+            ("queued", format!("wait for it, or let nothing begin: refrain pause {job}"))
+        };
+        Err(CheckpointError::UnderWay { run, standing, advice }.into())
+    }
+
+    /// Where a checkpoint belongs that nobody has begun: beside the units of its job. None if that is not known.
+    async fn place_for_new(&self, job: &str, scope: &str) -> Result<Option<(Destination, i64)>, Error> {
+        let (all, project) = (self.engine.destinations.relayed(), &self.engine.project);
+        let mut used = Vec::new();
+        for destination in all {
+            if trace::jobs(&destination.database, project).await?.iter().any(|known| known == job) {
+                used.push(destination);
+            }
+        }
+        let place = match (used.as_slice(), all) {
+            ([one], _) => *one,
+            ([], [one]) => one,
+            _ => return Ok(None),
+        };
+        let (job, scope) = (JobName::parse(job)?, Scope::parse(scope)?);
+        let book = Book { project: project.clone(), job, scope, window: String::new() };
+        Ok(Some((place.clone(), place.ledgers.find(&place.database, book).await?)))
+    }
+
+    /// The checkpoints of a job in a database, by the first name of the job.
+    async fn found(&self, destination: &Destination, job: &str) -> Result<Vec<Found>, Error> {
+        let rows = checkpoints::list(&destination.database, self.engine.project.as_str(), job).await?;
+        let found = rows.into_iter().map(|row| {
+            let CheckpointRow { ledger, scope, name, position, at, attempt, run } = row;
+            let record = CheckpointRecord {
+                job: job.to_owned(),
+                scope,
+                name,
+                position,
+                at: instant(at)?,
+                run,
+                attempt: attempt.and_then(|attempt| u64::try_from(attempt).ok()),
+            };
+            Ok(Found { destination: destination.clone(), ledger, record })
+        });
+        found.collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything that is known of one key, wherever it stands; and another chance for a unit that is parked.
+
+use std::collections::HashMap;
+
+use refrain_core::{JobName, Key};
+
+use super::{EffectRecord, Refrain, RunRecord};
+use crate::error::Error;
+use crate::ledger::{UnitRecord, trace};
+use crate::store::jobs::{self, JobRow};
+use crate::store::{effects, show};
+
+/// The most runs and effects of one key that are listed.
+const LISTED: i64 = 100;
+
+/// The jobs of a store: what each is called, and the first name that it had, under which its ledgers are kept.
+pub(super) struct FirstNames(HashMap<String, JobRow>);
+
+impl FirstNames {
+    /// The first name of a job; one that the store does not know has only one.
+    pub(super) fn first<'n>(&'n self, name: &'n str) -> &'n str {
+        self.0.get(name).map_or(name, |row| &row.identity)
+    }
+
+    /// What the job with this first name is called.
+    pub(super) fn present<'n>(&'n self, first: &'n str) -> &'n str {
+        self.0.values().find(|row| row.identity == first).map_or(first, |row| &row.name)
+    }
+}
+
+/// The whole life of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// The key.
+    pub key: String,
+    /// Units with this key, of every job and in every database that was named when the store was opened.
+    pub units: Vec<UnitRecord>,
+    /// The runs that tried those units last.
+    pub tried_by: Vec<RunRecord>,
+    /// Effects that are about it, the newest version first.
+    pub effects: Vec<EffectRecord>,
+    /// Runs that were enqueued under it.
+    pub enqueued: Vec<RunRecord>,
+}
+
+impl Trace {
+    /// Whether nothing is known of it.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty() && self.effects.is_empty() && self.enqueued.is_empty()
+    }
+}
+
+impl Refrain {
+    /// Everything that is known of a key: of a unit, an effect, or a run that was enqueued.
+    ///
+    /// ```
+    /// use refrain::{Definition, Job, JobError, Refrain, Run};
+    ///
+    /// # struct Welcome;
+    /// # impl Job for Welcome {
+    /// #     const NAME: &'static str = "welcome";
+    /// #     async fn run(&self, _: &mut Run) -> Result<(), JobError> {
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
+    /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
+    /// refrain.enqueue("welcome", "42", None).await?;
+    /// let trace = refrain.trace("42").await?;
+    /// assert_eq!(trace.enqueued[0].job, "welcome");
+    /// assert!(refrain.trace("43").await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn trace(&self, key: &str) -> Result<Trace, Error> {
+        let key = Key::parse(key)?;
+        let project = &self.engine.project;
+        let names = self.first_names().await?;
+        let mut units = Vec::new();
+        for destination in self.engine.destinations.relayed() {
+            for job in trace::jobs(&destination.database, project).await? {
+                let traced = trace::trace(&destination.database, project, &job, &key).await?;
+                let job = names.present(&job);
+                units.extend(traced.into_iter().map(|unit| UnitRecord { job: job.to_owned(), ..unit }));
+            }
+        }
+        let rows = effects::of_key(self.store(), key.as_str(), LISTED).await?;
+        let effects = rows.into_iter().map(EffectRecord::of).collect::<Result<_, _>>()?;
+        let mut enqueued = self.records(show::of_key(self.store(), key.as_str(), LISTED).await?).await?;
+        enqueued.retain(|run| run.window.is_none());
+        Ok(Trace { key: key.to_string(), tried_by: self.tried(&units).await?, units, effects, enqueued })
+    }
+
+    pub(super) async fn first_names(&self) -> Result<FirstNames, Error> {
+        Ok(FirstNames(jobs::all(self.store()).await?))
+    }
+
+    /// The runs that tried these units last, each once.
+    async fn tried(&self, units: &[UnitRecord]) -> Result<Vec<RunRecord>, Error> {
+        let mut named: Vec<(&str, &str)> =
+            units.iter().filter_map(|unit| Some((unit.job.as_str(), unit.run.as_deref()?))).collect();
+        named.sort_unstable();
+        named.dedup();
+        let mut runs = Vec::new();
+        for (job, key) in named.into_iter().take(usize::try_from(LISTED).unwrap_or_default()) {
+            let Some(row) = jobs::find(self.store(), &JobName::parse(job)?).await? else { continue };
+            let Some(id) = show::find(self.store(), row.id, key).await? else { continue };
+            runs.extend(self.record(id).await?);
+        }
+        Ok(runs)
+    }
+
+    /// Gives parked units of a job all their tries again, in every database that was named when the store was opened; the
+    /// next attempt finds them among those that failed. Gives how many there were under this key.
+    pub async fn unpark(&self, job: &str, key: &str) -> Result<u64, Error> {
+        let (job, key) = (JobName::parse(job)?, Key::parse(key)?);
+        let names = self.first_names().await?;
+        let job = names.first(job.as_str());
+        let mut unparked = 0;
+        for destination in self.engine.destinations.relayed() {
+            unparked += trace::unpark(&destination.database, &self.engine.project, job, &key).await?;
+        }
+        Ok(unparked)
+    }
+}
