@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, cancel, check, completions, enqueue, init, man, migrate, next, pause, prune, recover, run, runs,
-    serve, show, status, tick,
+    backup, cancel, check, checkpoint, completions, enqueue, init, logs, man, migrate, next, pause, prune,
+    recover, retry, run, runs, serve, show, status, tick, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -89,6 +89,14 @@ pub(crate) enum Command {
     Runs(runs::Arguments),
     /// Everything that is recorded of one run.
     Show(show::Arguments),
+    /// What the command of a run has printed.
+    Logs(logs::Arguments),
+    /// Everything that is known of one key: a unit, an effect, a queued run.
+    Trace(trace::Arguments),
+    /// Another attempt of a run that is not done, or of one unit in it.
+    Retry(retry::Arguments),
+    /// How far jobs have read their sources: show, set, rewind.
+    Checkpoint(checkpoint::Arguments),
     /// Call a run off.
     Cancel(cancel::Arguments),
     /// Stop a job: nothing of it begins, and its windows are skipped with that reason.
@@ -127,6 +135,10 @@ impl Command {
             Self::Status(_) => "status",
             Self::Runs(_) => "runs",
             Self::Show(_) => "show",
+            Self::Logs(_) => "logs",
+            Self::Trace(_) => "trace",
+            Self::Retry(_) => "retry",
+            Self::Checkpoint(_) => "checkpoint",
             Self::Cancel(_) => "cancel",
             Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",

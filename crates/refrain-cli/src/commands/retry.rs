@@ -1,0 +1,48 @@
+//! `refrain retry`: another attempt of a run that is not done, or of one unit in it.
+
+use clap::Args;
+use refrain::core::RunName;
+
+use super::run::told;
+use crate::exit::{Exit, Fault};
+use crate::place::Place;
+use crate::signals::{Ended, Signals, Step};
+
+/// Another attempt of a run that failed, is partial, or was skipped or cancelled. Only what is not done is done again.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  refrain retry export@2026-06-09\n  refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7\n\n\
+    A run that is done is refused; `refrain run RUN --again` means it."
+)]
+pub(crate) struct Arguments {
+    /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// A unit of it that is parked: it gets all its tries again.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) unit: Option<String>,
+}
+
+pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let Arguments { run, unit } = arguments;
+    let name: RunName = run.parse()?;
+    let signals = Signals::listen()?;
+    let opened = place.open().await?;
+    let refrain = &opened.refrain;
+    if let Some(unit) = unit {
+        let unparked = refrain.unpark(name.job().as_str(), unit).await?;
+        if unparked == 0 {
+            return Err(Fault::Refused(format!(
+                "no unit `{unit}` of {} is parked\n  what became of it: refrain trace {unit}",
+                name.job()
+            )));
+        }
+        place.output.say(format_args!("`{unit}` is not parked any more"));
+    }
+    let stop = refrain.stop_handle();
+    let work = Box::pin(refrain.retry(run));
+    let Ended { result, is_interrupted } =
+        signals.see_through(work, &stop, &[Step::StopNow], place.output).await;
+    let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
+    told(place, opened, run, &report, is_interrupted).await
+}

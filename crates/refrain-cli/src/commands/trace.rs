@@ -1,0 +1,145 @@
+//! `refrain trace`: everything that is known of one key, wherever it stands.
+
+use std::fmt;
+
+use clap::Args;
+use jiff::Timestamp;
+use refrain::core::state::UnitStatus;
+use refrain::{Refrain, RunRecord};
+use serde::Serialize;
+
+use crate::exit::{Exit, Fault};
+use crate::output::harmless;
+use crate::place::Place;
+use crate::run_line::RunLine;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain trace invoice:INV-7\n  refrain trace 42 --json")]
+pub(crate) struct Arguments {
+    /// The key of a unit, an effect or a queued run.
+    pub(crate) key: String,
+}
+
+#[derive(Serialize)]
+struct Traced {
+    key: String,
+    units: Vec<Unit>,
+    effects: Vec<Effect>,
+    tried_by: Vec<RunLine>,
+    enqueued: Vec<RunLine>,
+}
+
+#[derive(Serialize)]
+struct Unit {
+    job: String,
+    scope: String,
+    window_start: String,
+    status: String,
+    version: u32,
+    at: Timestamp,
+    run: Option<String>,
+    attempt: Option<u64>,
+    input: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Effect {
+    name: String,
+    version: u32,
+    state: String,
+    run: Option<String>,
+    arrived_at: Timestamp,
+    deduplicated: u64,
+}
+
+impl fmt::Display for Traced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", harmless(&self.key))?;
+        for unit in &self.units {
+            write!(f, "\n  unit of {}: {}, version {}, {:.0}", unit.job, unit.status, unit.version, unit.at)?;
+            for (word, value) in [("scope", &unit.scope), ("window", &unit.window_start)] {
+                if !value.is_empty() {
+                    write!(f, ", {word} {}", harmless(value))?;
+                }
+            }
+            if let (Some(run), Some(attempt)) = (&unit.run, unit.attempt) {
+                write!(f, ", by attempt {attempt} of {}", harmless(run))?;
+            }
+            if let Some(message) = &unit.message {
+                write!(f, "\n    {}", harmless(message))?;
+            }
+            if let Some(input) = &unit.input {
+                write!(f, "\n    given {}", harmless(input))?;
+            }
+        }
+        for effect in &self.effects {
+            let Effect { name, version, state, arrived_at, deduplicated, .. } = effect;
+            write!(
+                f,
+                "\n  effect {name}, version {version}: {state}, {arrived_at:.0}, {deduplicated} deduplicated"
+            )?;
+        }
+        for line in &self.tried_by {
+            write!(f, "\n  tried by {line}")?;
+        }
+        for line in &self.enqueued {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = place.look().await?;
+    let refrain = &opened.refrain;
+    let trace = refrain.trace(&arguments.key).await?;
+    if trace.is_empty() {
+        opened.close().await;
+        return Err(Fault::Refused(format!(
+            "nothing is known of the key `{0}`\n  a key is written whole, as in invoice:INV-7; why a run is not there: refrain why RUN",
+            harmless(&arguments.key)
+        )));
+    }
+    let tried_by = lines(refrain, &trace.tried_by).await?;
+    let enqueued = lines(refrain, &trace.enqueued).await?;
+    let units = trace.units.into_iter().map(|unit| Unit {
+        status: match unit.status {
+            UnitStatus::Failed(times) => format!("failed {times} times"),
+            status => status.state().to_string(),
+        },
+        job: unit.job,
+        scope: unit.scope,
+        window_start: unit.window_start,
+        version: unit.version,
+        at: unit.at,
+        run: unit.run,
+        attempt: unit.attempt,
+        input: unit.input,
+        message: unit.message,
+    });
+    let effects = trace.effects.into_iter().map(|effect| Effect {
+        name: effect.name,
+        version: effect.version,
+        state: effect.state.to_string(),
+        run: effect.run,
+        arrived_at: effect.arrived_at,
+        deduplicated: effect.dedupes,
+    });
+    let (units, effects) = (units.collect(), effects.collect());
+    opened.close().await;
+    place.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued })?;
+    place
+        .output
+        .say(format_args!("a parked unit again: refrain retry RUN --unit {}", harmless(&arguments.key)));
+    Ok(Exit::Done)
+}
+
+async fn lines(refrain: &Refrain, runs: &[RunRecord]) -> Result<Vec<RunLine>, Fault> {
+    let now = refrain.now().await?;
+    let mut lines = Vec::new();
+    for run in runs {
+        lines.push(RunLine::of(run, &refrain.view(&run.job).await?, now));
+    }
+    Ok(lines)
+}
