@@ -143,7 +143,7 @@ struct Spelling {
 /// All forms of all secrets, and which of them may begin with which byte.
 #[derive(Default)]
 struct Patterns {
-    patterns: Vec<Pattern>,
+    all: Vec<Pattern>,
     by_first_byte: Vec<Vec<usize>>,
     /// The longest text that any of them fits. Secrets that overlap without end are not held back longer.
     longest: usize,
@@ -174,7 +174,7 @@ impl Patterns {
         };
         let by_first_byte = (0..=u8::MAX).map(indexes).collect();
         let longest = patterns.iter().map(Pattern::longest).max().unwrap_or_default();
-        Patterns { patterns, by_first_byte, longest }
+        Patterns { all: patterns, by_first_byte, longest }
     }
 
     /// The secrets in a text, and up to where that is sure: in a text that goes on, a secret may have begun there.
@@ -211,7 +211,7 @@ impl Patterns {
 
     fn at(&self, text: &[u8], at: usize) -> Found {
         let candidates = text.get(at).and_then(|byte| self.by_first_byte.get(usize::from(*byte)));
-        let patterns = candidates.into_iter().flatten().filter_map(|index| self.patterns.get(*index));
+        let patterns = candidates.into_iter().flatten().filter_map(|index| self.all.get(*index));
         patterns.map(|pattern| pattern.at(text, at)).fold(Found::default(), |one, other| Found {
             end: one.end.max(other.end),
             is_cut: one.is_cut || other.is_cut,
@@ -270,9 +270,8 @@ impl Spelling {
 /// The texts that give a secret away: itself, in hexadecimal, and in base64 wherever it begins within a group of
 /// three bytes. Of the last, the characters that hold bits of its neighbours are left out.
 fn forms(secret: &str) -> Vec<String> {
-    let hex = |digit: fn(&u8) -> String| secret.as_bytes().iter().map(digit).collect::<String>();
-    let mut forms =
-        vec![secret.to_owned(), hex(|byte| format!("{byte:02x}")), hex(|byte| format!("{byte:02X}"))];
+    let lower = encode(secret.bytes(), |byte| format!("{byte:02x}"));
+    let mut forms = vec![secret.to_owned(), lower.to_ascii_uppercase(), lower];
     for before in 0..3 {
         let padded = [&vec![0; before], secret.as_bytes()].concat();
         let (from, until) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
@@ -287,10 +286,10 @@ fn forms(secret: &str) -> Vec<String> {
 fn spellings(character: char) -> Vec<Spelling> {
     let mut raw = [0; 4];
     let raw = character.encode_utf8(&mut raw);
-    let percent = |sign: &str| raw.bytes().map(|byte| format!("{sign}{byte:02X}")).collect::<String>();
+    let percent = |sign: &str| encode(raw.bytes(), |byte| format!("{sign}{byte:02X}"));
     let mut units = [0; 2];
     let units = character.encode_utf16(&mut units);
-    let escape = |sign: &str| units.iter().map(|unit| format!("{sign}u{unit:04x}")).collect::<String>();
+    let escape = |sign: &str| encode(units.iter(), |unit| format!("{sign}u{unit:04x}"));
     let mut encoded = vec![percent("%"), percent("%25"), escape("\\"), escape("\\\\")];
     let short = match character {
         ' ' => &["+"][..],
@@ -308,4 +307,8 @@ fn spellings(character: char) -> Vec<Spelling> {
     let raw = Spelling { bytes: raw.as_bytes().to_vec(), any_case: false };
     let encoded = encoded.into_iter().map(|text| Spelling { bytes: text.into_bytes(), any_case: true });
     std::iter::once(raw).chain(encoded).collect()
+}
+
+fn encode<T>(units: impl Iterator<Item = T>, unit: impl Fn(T) -> String) -> String {
+    units.map(unit).collect()
 }

@@ -168,9 +168,7 @@ fn mangled() -> impl Strategy<Value = String> {
         ["\"", "[", "]]", "{", "}", "=", "\n", "${A}", "{now}", ":ds", "'''", "\u{0}", "é", "[[effect]]\n"];
     let all = include_str!("projects/every-key/jobs/revenue-daily.toml");
     (0..all.len(), 0_usize..60, prop::sample::select(pieces.to_vec())).prop_map(move |(at, length, piece)| {
-        let from = (0..=at).rev().find(|at| all.is_char_boundary(*at)).unwrap();
-        let until =
-            (from + length..).find(|at| all.is_char_boundary(*at.min(&all.len()))).unwrap().min(all.len());
+        let (from, until) = (all.floor_char_boundary(at), all.ceil_char_boundary(at + length));
         format!("{}{piece}{}", &all[..from], &all[until..])
     })
 }

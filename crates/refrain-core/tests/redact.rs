@@ -30,7 +30,7 @@ const ENCODINGS: [Encoding; 16] = [
     ("percent twice", |secret| percent(&percent(secret, false), false)),
     ("a form", |secret| percent(secret, false).replace("%20", "+")),
     ("JSON", json),
-    ("JSON in ASCII", |secret| secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()),
+    ("JSON in ASCII", escaped),
     ("JSON inside JSON", |secret| json(&json(secret))),
 ];
 
@@ -39,6 +39,11 @@ fn percent(text: &str, all: bool) -> String {
     text.bytes()
         .map(|byte| if stays(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect()
+}
+
+fn escaped(text: &str) -> String {
+    let units: Vec<String> = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+    units.concat()
 }
 
 fn json(text: &str) -> String {

@@ -246,14 +246,12 @@ impl<'r> Reader<'r> {
     /// One query, of which each name has a value.
     fn query(&mut self, text: &Text, names: Names) -> Option<Sql> {
         let mut statements = self.statements(text, names)?;
-        match statements.as_slice() {
-            [_] => statements.pop(),
-            _ => {
-                let problem = text.wrong("one query stands here", "these are several statements");
-                self.problems.push(problem.help("write one query"));
-                None
-            }
+        if statements.len() == 1 {
+            return statements.pop();
         }
+        let problem = text.wrong("one query stands here", "these are several statements");
+        self.problems.push(problem.help("write one query"));
+        None
     }
 
     fn binds(&mut self, text: &Text, sql: &Sql, names: Names) {

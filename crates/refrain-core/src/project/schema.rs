@@ -41,15 +41,13 @@ fn define(table: &'static Table, definitions: &mut BTreeMap<&'static str, Value>
     let properties: Map<String, Value> =
         table.keys.iter().map(|key| (key.name.to_owned(), property(key))).collect();
     let required: Vec<&str> = table.keys.iter().filter(|key| key.is_required).map(|key| key.name).collect();
-    let mut definition = json!({
+    let definition = json!({
         "description": table.doc,
         "type": "object",
         "properties": properties,
+        "required": required,
         "additionalProperties": false,
     });
-    if !required.is_empty() {
-        definition["required"] = json!(required);
-    }
     definitions.insert(table.name, definition);
     for below in table.keys.iter().flat_map(|key| key.kind.tables()) {
         define(below, definitions);
@@ -61,10 +59,11 @@ fn reference(table: &Table) -> Value {
 }
 
 fn property(key: &Key) -> Value {
-    let mut property = match of_kind(key.kind) {
+    let kind = of_kind(key.kind);
+    let mut property = match kind {
         // Beside a reference nothing else counts.
-        Value::Object(kind) if kind.contains_key("$ref") => json!({ "allOf": [kind] }),
-        kind => kind,
+        Value::Object(kind) if !kind.contains_key("$ref") => kind,
+        kind => Map::from_iter([("allOf".to_owned(), json!([kind]))]),
     };
     let doc = match key.support {
         Support::Built => key.doc.to_owned(),
@@ -73,25 +72,22 @@ fn property(key: &Key) -> Value {
             format!("{} \"{word}\" is not supported yet: {instead}.", key.doc)
         }
     };
-    property["description"] = json!(doc);
-    property["examples"] = json!([written(key.example)]);
-    if let Some(default) = key.default {
-        property["default"] = written(default);
-    }
-    property
+    property.insert("description".to_owned(), json!(doc));
+    property.insert("examples".to_owned(), json!([written(key.example)]));
+    property.extend(key.default.map(|default| ("default".to_owned(), written(default))));
+    Value::Object(property)
 }
 
 fn of_kind(kind: Kind) -> Value {
     match kind {
-        Kind::Text(_) => json!({ "type": "string" }),
+        // TOML's dates are texts to a schema.
+        Kind::Text(_) | Kind::Moment => json!({ "type": "string" }),
         Kind::Word(words) => {
             let words: Vec<&str> = words().into_iter().map(|(word, _)| word).collect();
             json!({ "type": "string", "enum": words })
         }
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Number(least) => json!({ "type": "integer", "minimum": least, "maximum": u32::MAX }),
-        // TOML's dates are texts to a schema.
-        Kind::Moment => json!({ "type": "string" }),
         Kind::List(inner) => json!({ "type": "array", "items": of_kind(*inner), "minItems": 1 }),
         Kind::Table(table) => reference(table),
         Kind::Tables(table) => json!({ "type": "array", "items": reference(table) }),

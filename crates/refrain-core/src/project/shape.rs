@@ -58,7 +58,7 @@ impl Shape<'_> {
             }
             Kind::Text(form) => self.text(form, value, place),
             Kind::Word(words) => {
-                self.problems.extend(value.text().and_then(|text| unknown_word(words, &text, place)))
+                self.problems.extend(value.text().and_then(|text| unknown_word(words, &text, place)));
             }
             Kind::Number(least) => self.problems.extend(out_of_range(least, value, place)),
             Kind::List(inner) => self.list(*inner, value, place),
@@ -214,7 +214,7 @@ fn out_of_range(least: u32, value: Value<'_>, place: Place<'_>) -> Option<Proble
 }
 
 /// What would be written for one entry of a table of the user's own names.
-fn example_within<'k>(kind: Kind, place: Place<'k>) -> &'k str {
+fn example_within(kind: Kind, place: Place<'_>) -> &str {
     match kind {
         Kind::List(_) => r#"["order_date", "region"]"#,
         Kind::OneOf(_) => r#""sqlite:shop.db""#,

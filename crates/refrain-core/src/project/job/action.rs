@@ -19,8 +19,8 @@ const ANNOUNCED_BY: [char; 3] = ['c', 'e', 'r'];
 
 impl Reader<'_> {
     pub(super) fn action(&mut self, names: Names) -> Option<Action> {
-        let named: Vec<&str> = ACTIONS.into_iter().filter(|key| self.has(key)).collect();
-        match named.as_slice() {
+        let actions: Vec<&str> = ACTIONS.into_iter().filter(|key| self.has(key)).collect();
+        match actions.as_slice() {
             [] if !ALSO.iter().any(|key| self.has(key)) => {
                 let message = format!("`{}` does nothing", self.name);
                 let help = "add command = [\"./script.sh\", \"{ds}\"] or sql = \"…\"";

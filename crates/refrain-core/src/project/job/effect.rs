@@ -51,7 +51,8 @@ impl Reader<'_> {
             [] => self.problems.push(problem("it does nothing").help("add command = [\"./mail.sh\"]")),
             [_] => {}
             _ => {
-                self.problems.push(problem("more than one").help("make two effects of it, each with its key"))
+                let problem = problem("more than one");
+                self.problems.push(problem.help("make two effects of it, each with its key"));
             }
         }
         self.in_doubt(effect);
