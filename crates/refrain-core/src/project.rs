@@ -233,21 +233,31 @@ pub fn read(files: &Files<'_>) -> Result<Project, Vec<Problem>> {
         }
     }
     across::check(&jobs, &names, &mut problems);
-    let mut secrets = settings.secrets;
-    secrets.extend(across::passed_on(&jobs, files));
     let mut jobs: Vec<JobFile> = jobs.into_iter().filter_map(|(_, read)| read.job).collect();
     jobs.sort_by(|one, other| one.name.cmp(&other.name));
-    secrets.retain(|secret| !secret.expose().is_empty());
-    secrets.sort_unstable();
-    secrets.dedup();
     match settings.name {
         Some(name) if problems.is_empty() => {
             let (store, databases, private_hosts) =
                 (settings.store, settings.databases, settings.private_hosts);
-            Ok(Project { name, store, databases, jobs, private_hosts, secrets })
+            Ok(Project { name, store, databases, jobs, private_hosts, secrets: secrets(files) })
         }
         _ => Err(in_order(problems, files)),
     }
+}
+
+/// Every secret of a project, also of one that is broken: whoever shows a line of its files hides these in it.
+pub fn secrets(files: &Files<'_>) -> Vec<Secret> {
+    let jobs = files.jobs.iter().map(|job| (job, &keys::JOB));
+    let mut secrets: Vec<Secret> = Vec::new();
+    for (source, table) in jobs.chain([(files.project, &keys::PROJECT)]) {
+        let document = Document::read(source);
+        secrets.extend(Shape::of(table, &document.root(), files).secrets);
+        secrets.extend(environment::passed_on(&document.root(), files.environment));
+    }
+    secrets.retain(|secret| !secret.expose().is_empty());
+    secrets.sort_unstable();
+    secrets.dedup();
+    secrets
 }
 
 /// A file, held against its table. Of a file that is no TOML, what stands beside its faults is told too.
@@ -258,8 +268,7 @@ fn sound<'s>(
     problems: &mut Vec<Problem>,
 ) -> Document<'s> {
     let document = Document::read(source);
-    let mut shape = Shape { files, problems: Vec::new() };
-    shape.check(table, &document.root());
+    let shape = Shape::of(table, &document.root(), files);
     let line = |problem: &Problem| source.position(problem.span.start).0;
     let faulty: Vec<usize> = document.faults.iter().map(line).collect();
     let is_sure = |problem: &Problem| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use refrain_core::project::{
-    Action, Dialect, Files, Interrupted, Problem, Project, STORE, Source, TIMEOUT, TimeForm, read,
+    Action, Dialect, Files, Interrupted, Problem, Project, STORE, Source, TIMEOUT, TimeForm, read, secrets,
 };
 use refrain_core::redact::{Redactor, Secret};
 use refrain_core::{CatchUp, Retry, WhileRunning};
@@ -142,6 +142,17 @@ fn s19_what_came_from_the_environment_is_printed_by_nobody() {
         shown.redact("password authentication failed: hunter2"),
         "password authentication failed: ••••"
     );
+}
+
+#[test]
+fn s19_the_secrets_of_a_broken_project_are_known_too() {
+    let project = Source::new("refrain.toml", "[store]\nurl = \"mysql://me:written-down@db\"\nx = ${\n");
+    let job = [Source::new("jobs/a.toml", "env = [\"API_TOKEN\"]\ncolour = 5\n")];
+    let files = Files { project: &project, jobs: &job, environment: &environment, sibling: &|_| None };
+    assert!(read(&files).is_err());
+    let redactor = Redactor::new(&secrets(&files));
+    assert_eq!(redactor.redact("url = \"mysql://me:written-down@db\""), "url = \"mysql://me:••••@db\"");
+    assert_eq!(redactor.redact("tok-123456"), "••••");
 }
 
 #[test]

@@ -38,23 +38,25 @@ fn project(folder: &Path) -> (BTreeMap<String, Source>, Result<Project, Vec<Prob
         .map(|entry| format!("jobs/{}", entry.unwrap().file_name().into_string().unwrap()))
         .collect();
     names.sort();
-    let is_job = |source: &&Source| source.path.ends_with(".toml");
+    let is_job = |source: &&Source| !source.path.contains(".sql");
     let sources: Vec<Source> = names.iter().map(|name| file(folder, name)).collect();
     let jobs: Vec<Source> = sources.iter().filter(is_job).cloned().collect();
     let settings = file(folder, "refrain.toml");
-    let sibling = |name: &str| fs::read_to_string(folder.join("jobs").join(name)).ok();
+    let sibling = |name: &str| fs::read_to_string(folder.join(format!("jobs/{name}.txt"))).ok();
     let is_lacking = folder.ends_with("missing-environment");
     let environment = |name: &str| environment(name).filter(|_| !is_lacking);
     let files = Files { project: &settings, jobs: &jobs, environment: &environment, sibling: &sibling };
     let read = read(&files);
-    let all = sources.into_iter().chain([settings]).map(|source| (source.path.clone(), source)).collect();
+    let all = sources.into_iter().chain([settings]);
+    let all = all.map(|source| (source.path.trim_end_matches(".txt").to_owned(), source)).collect();
     (all, read)
 }
 
 fn said(folder: &Path) -> String {
     let (sources, read) = project(folder);
     let problems = read.err().unwrap_or_default();
-    let lines: Vec<String> = problems.iter().map(|problem| problem.print(&sources[&problem.path])).collect();
+    let print = |problem: &Problem| problem.print(sources.get(&problem.path).unwrap());
+    let lines: Vec<String> = problems.iter().map(print).collect();
     lines.join("\n\n") + "\n"
 }
 
@@ -78,7 +80,7 @@ fn every_problem_points_into_its_file_and_says_what_to_do() {
     for folder in folders() {
         let (sources, read) = project(&folder);
         for problem in read.err().unwrap_or_default() {
-            let text = &sources[&problem.path].text;
+            let text = &sources.get(&problem.path).unwrap().text;
             assert!(text.get(problem.span.clone()).is_some(), "{problem:?}");
             assert!(!problem.label.is_empty() && !problem.message.ends_with('.'), "{problem:?}");
         }

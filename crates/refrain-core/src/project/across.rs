@@ -2,17 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::Files;
 use super::document::Text;
 use super::job::ReadJob;
 use super::problem::{Problem, Source};
 use super::suggest;
 use crate::JobName;
-use crate::redact::Secret;
-
-/// Variables that tell nothing: a log in which every `/home` is hidden helps nobody.
-const PLAIN_VARIABLES: [&str; 12] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PWD", "TMPDIR", "TERM"];
 
 /// The name of each job, which is that of its file.
 pub(crate) fn names(jobs: &[Source], problems: &mut Vec<Problem>) -> Vec<String> {
@@ -91,12 +85,4 @@ fn earlier(job: &str, before: &JobName, text: &Text, names: &[String]) -> Option
         None => "a job is called as its file is".to_owned(),
     };
     (!exists).then(|| text.wrong(format!("there is no job `{before}`"), "unknown job").help(help))
-}
-
-/// The values of the variables that are passed on to commands: they are passed on because they are secret, most often.
-pub(crate) fn passed_on(jobs: &[(&String, ReadJob)], files: &Files<'_>) -> Vec<Secret> {
-    let names = jobs.iter().filter_map(|(_, read)| read.job.as_ref()).flat_map(|job| &job.environment);
-    let hidden = names.filter(|name| !PLAIN_VARIABLES.contains(&name.as_str()));
-    let values = hidden.filter_map(|name| (files.environment)(name));
-    values.filter(|value| value != "true" && value != "false").map(Secret::new).collect()
 }

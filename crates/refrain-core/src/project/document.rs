@@ -177,7 +177,7 @@ impl<'d> Value<'d> {
     pub(crate) fn moment(self) -> Option<Text> {
         match self.spanned.get_ref() {
             DeValue::Datetime(_) => {
-                let value = self.written().replacen(' ', "T", 1);
+                let value = self.written().replacen(' ', "T", 1).to_ascii_uppercase();
                 let (path, span) = (self.source.path.clone(), self.span());
                 Some(Text { value, path, letters: Some(span.start), span })
             }

@@ -5,8 +5,13 @@
 
 use std::ops::Range;
 
+use super::document::{Entries, Value};
 use crate::redact::{HIDDEN, Secret};
 use crate::template::is_identifier;
+
+/// Variables that tell nothing: a log in which every `/home` is hidden helps nobody.
+const PLAIN_VARIABLES: [&str; 12] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PWD", "TMPDIR", "TERM"];
 
 /// A place where the environment is named: `${NAME}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,31 +74,46 @@ fn replaced(text: &str, mut replace: impl FnMut(&Reference) -> String) -> String
     result
 }
 
-/// Where the password of an address stands.
-fn password(url: &str) -> Option<Range<usize>> {
+/// The values that a job passes on to its command: most often they are passed on because they are secret.
+pub(crate) fn passed_on(job: &Entries<'_>, environment: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+    let names = job.get("env").and_then(Value::list).unwrap_or_default().into_iter().filter_map(Value::text);
+    let hidden = names.filter(|name| !PLAIN_VARIABLES.contains(&name.value.as_str()));
+    let values = hidden.filter_map(|name| environment(&name.value));
+    values.filter(|value| value != "true" && value != "false").map(Secret::new).collect()
+}
+
+/// Where the passwords of an address stand: before the host, or among the parameters.
+fn password_spans(url: &str) -> Vec<Range<usize>> {
+    let parameters = url.match_indices("password=").map(|(at, name)| {
+        let from = at + name.len();
+        let value = url.get(from..).unwrap_or_default();
+        from..from + value.find(['&', '#']).unwrap_or(value.len())
+    });
+    password_of_user(url).into_iter().chain(parameters).filter(|span| !span.is_empty()).collect()
+}
+
+fn password_of_user(url: &str) -> Option<Range<usize>> {
     let authority = url.find("://")? + 3;
     let rest = url.get(authority..)?;
     let host = rest.get(..rest.find(['/', '?', '#']).unwrap_or(rest.len()))?;
     let user = host.get(..host.rfind('@')?)?;
     let from = authority + user.find(':')? + 1;
-    Some(from..authority + user.len()).filter(|span| !span.is_empty())
+    Some(from..authority + user.len())
 }
 
 /// The passwords of an address as they may be printed: as it is written, and decoded.
 pub(crate) fn passwords(url: &str) -> Vec<Secret> {
-    let written = password(url).and_then(|span| url.get(span)).unwrap_or_default();
-    let mut passwords: Vec<Secret> = [written.to_owned(), decoded(written)].map(Secret::new).into();
-    passwords.dedup();
-    passwords
+    let written = password_spans(url).into_iter().filter_map(|span| url.get(span));
+    written.flat_map(|password| [password.to_owned(), decoded(password)]).map(Secret::new).collect()
 }
 
-/// An address as a person may see it: as it is written, without its password.
+/// An address as a person may see it: as it is written, without its passwords.
 pub(crate) fn shown(written: &str) -> String {
     let mut shown = written.to_owned();
-    if let Some(span) = password(written)
-        && !written.get(span.clone()).unwrap_or_default().starts_with("${")
-    {
-        shown.replace_range(span, HIDDEN);
+    for span in password_spans(written).into_iter().rev() {
+        if !written.get(span.clone()).unwrap_or_default().starts_with("${") {
+            shown.replace_range(span, HIDDEN);
+        }
     }
     shown
 }
@@ -122,6 +142,7 @@ mod tests {
             ("postgres://me:p%40ss@db/shop", "p%40ss", "p@ss"),
             ("postgres://me:a:b@db:5432/shop?x=y@z", "a:b", "a:b"),
             ("postgres://me:a@b@db/shop", "a@b", "a@b"),
+            ("postgres://db/shop?user=me&password=p%40ss&x=y", "p%40ss", "p@ss"),
         ] {
             let passwords = passwords(url);
             assert!(

@@ -7,7 +7,6 @@ use super::environment;
 use super::problem::Problem;
 use super::sql::Dialect;
 use super::{Database, Files, STORE, TimeForm, Url};
-use crate::redact::Secret;
 use crate::{JobName, ProjectName};
 
 /// What `refrain.toml` says.
@@ -20,14 +19,13 @@ pub(crate) struct Settings {
     /// Whether the file could be read at all; if not, nothing can be said about what it lacks.
     pub(crate) is_whole: bool,
     pub(crate) private_hosts: Vec<String>,
-    pub(crate) secrets: Vec<Secret>,
 }
 
 pub(crate) fn read(document: &Document<'_>, files: &Files<'_>, problems: &mut Vec<Problem>) -> Settings {
     let root = document.root();
     let below = |table: &str| root.get(table).and_then(Value::table);
     let name = below("project").and_then(|project| project.text("name"));
-    let mut reader = Reader { files, problems, secrets: Vec::new() };
+    let mut reader = Reader { files, problems };
     let store = below("store").and_then(|store| reader.address(&store.text("url")?));
     let databases = below("databases");
     let hosts = below("http").and_then(|http| http.get("allow-private")?.list()).unwrap_or_default();
@@ -38,14 +36,12 @@ pub(crate) fn read(document: &Document<'_>, files: &Files<'_>, problems: &mut Ve
         databases: databases.map(|databases| reader.databases(&databases)).unwrap_or_default(),
         is_whole: document.faults.is_empty(),
         private_hosts: hosts.into_iter().filter_map(|host| Some(host.text()?.value)).collect(),
-        secrets: reader.secrets,
     }
 }
 
 struct Reader<'r> {
     files: &'r Files<'r>,
     problems: &'r mut Vec<Problem>,
-    secrets: Vec<Secret>,
 }
 
 impl Reader<'_> {
@@ -74,12 +70,10 @@ impl Reader<'_> {
 
     /// Puts the environment into an address. What it holds is said by nobody: it may be a secret.
     fn address(&mut self, text: &Text) -> Option<(Url, Dialect)> {
-        let (value, secrets) = environment::expand(&text.value, self.files.environment);
+        let (value, _) = environment::expand(&text.value, self.files.environment);
         let is_whole = environment::references(&text.value)
             .iter()
             .all(|reference| (self.files.environment)(&reference.name).is_some());
-        self.secrets.extend(secrets);
-        self.secrets.extend(environment::passwords(&value));
         let Some(dialect) = Dialect::of_url(&value) else {
             if is_whole {
                 let label = "it begins neither with `sqlite:` nor with `postgres://`";

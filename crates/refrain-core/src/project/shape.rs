@@ -5,16 +5,21 @@
 //! having said everything about a value that cannot be read, and stays silent about it.
 
 use super::document::{Entries, Text, Value};
-use super::environment::references;
+use super::environment::{expand, passwords, references};
 use super::form::Form;
 use super::keys::{Key, Kind, Support, Table, Words};
 use super::problem::Problem;
 use super::{Files, suggest};
+use crate::redact::Secret;
 
 /// Holds one file against a table.
 pub(crate) struct Shape<'f> {
-    pub(crate) files: &'f Files<'f>,
+    files: &'f Files<'f>,
+    /// The table of the whole file.
+    root: &'static Table,
     pub(crate) problems: Vec<Problem>,
+    /// What the environment put into the file, and the passwords that are written in it.
+    pub(crate) secrets: Vec<Secret>,
 }
 
 /// Where in a file we are, in a person's words.
@@ -26,11 +31,18 @@ struct Place<'k> {
     is_element: bool,
 }
 
-impl Shape<'_> {
-    pub(crate) fn check(&mut self, table: &'static Table, entries: &Entries<'_>) {
+impl<'f> Shape<'f> {
+    /// Holds a file against its table.
+    pub(crate) fn of(root: &'static Table, entries: &Entries<'_>, files: &'f Files<'f>) -> Shape<'f> {
+        let mut shape = Shape { files, root, problems: Vec::new(), secrets: Vec::new() };
+        shape.check(root, entries);
+        shape
+    }
+
+    fn check(&mut self, table: &'static Table, entries: &Entries<'_>) {
         for (name, span, value) in entries.iter() {
             match table.key(name) {
-                None => self.problems.push(unknown(table, entries, name).at(span)),
+                None => self.problems.push(unknown(self.root, table, entries, name).at(span)),
                 Some(key) => {
                     self.value(key.kind, value, Place { name, example: key.example, is_element: false });
                     self.problems.extend(unsupported(key, value).map(|problem| problem.at(span)));
@@ -111,6 +123,10 @@ impl Shape<'_> {
 
     fn text(&mut self, form: Form, value: Value<'_>, place: Place<'_>) {
         let Some(text) = value.text() else { return };
+        if form.is_expanded() {
+            let (expanded, secrets) = expand(&text.value, self.files.environment);
+            self.secrets.extend(secrets.into_iter().chain(passwords(&expanded)));
+        }
         let mut is_sound = true;
         for reference in references(&text.value) {
             let fault = if !form.is_expanded() {
@@ -255,7 +271,8 @@ impl Unplaced {
     }
 }
 
-fn unknown(table: &'static Table, entries: &Entries<'_>, name: &str) -> Unplaced {
+fn unknown(root: &'static Table, table: &'static Table, entries: &Entries<'_>, name: &str) -> Unplaced {
+    let is_above = root.name != table.name && root.key(name).is_some();
     let below =
         || table.keys.iter().flat_map(|key| key.kind.tables().into_iter().map(move |below| (key, below)));
     let inside = below().find(|(_, below)| below.key(name).is_some()).map(|(key, _)| key.name);
@@ -263,6 +280,7 @@ fn unknown(table: &'static Table, entries: &Entries<'_>, name: &str) -> Unplaced
         (None, _) if name == "name" && table.name == "job-file" => {
             "a job is called as its file is: rename the file".to_owned()
         }
+        _ if is_above => format!("`{name}` is a key of the file itself: write it above the first [table]"),
         (Some(known), _) => format!("did you mean `{known}`?"),
         (None, Some(table)) => format!("it belongs into `{table}`: write [{table}] above it"),
         (None, None) => {

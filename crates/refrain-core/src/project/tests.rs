@@ -46,8 +46,7 @@ fn refused(table: &'static Table, source: &Source) -> Vec<Problem> {
         Files { project: source, jobs: &[], environment: &|_| Some(String::new()), sibling: &|_| None };
     let document = Document::read(source);
     assert_eq!(document.faults, [], "{}", source.text);
-    let mut shape = Shape { files: &files, problems: Vec::new() };
-    shape.check(table, &document.root());
+    let shape = Shape::of(table, &document.root(), &files);
     shape.problems.into_iter().filter(|problem| problem.label != "not supported yet").collect()
 }
 
