@@ -104,7 +104,7 @@ impl Fault {
 
     /// The same for programs.
     pub(crate) fn problems(&self) -> Vec<ProblemLine<'_>> {
-        let Self::Project(ProjectError::Problems(Problems { problems, sources })) = self else {
+        let Self::Project(ProjectError::Problems(Problems { problems, sources, .. })) = self else {
             return Vec::new();
         };
         let lines = problems.iter().map(|problem| {

@@ -54,5 +54,5 @@ pub(crate) fn draw(problems: &Problems) -> String {
         }
         text.push('\n');
     }
-    text
+    problems.redactor.redact(&text).into_owned()
 }

@@ -70,6 +70,8 @@ pub struct Problems {
     pub problems: Vec<Problem>,
     /// All files that were read.
     pub sources: Vec<Source>,
+    /// Hides what came from the environment.
+    pub redactor: Redactor,
 }
 
 fn counted(problems: usize) -> String {

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use refrain_core::project::{Files, Project, Source, read as read_project};
+use refrain_core::project::{Files, Project, Source, read as read_project, secrets};
+use refrain_core::redact::Redactor;
 
 use super::{Problems, ProjectError};
 
@@ -31,8 +32,9 @@ pub(super) fn read(root: &Path) -> Result<Project, ProjectError> {
     let sibling = |name: &str| sibling(&folder, name);
     let files = Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling };
     read_project(&files).map_err(|problems| {
-        jobs.insert(0, project.clone());
-        ProjectError::Problems(Problems { problems, sources: jobs.clone() })
+        let redactor = Redactor::new(&secrets(&files));
+        let sources = std::iter::once(project.clone()).chain(jobs.iter().cloned()).collect();
+        ProjectError::Problems(Problems { problems, sources, redactor })
     })
 }
 
