@@ -145,7 +145,7 @@ async fn opening() -> Opening {
         job(Probe::Hog, "hog"),
         job(script::script(Interrupted::Again), "script").retry(Retry { attempts: 50, backoff: BACKOFF }),
         job(script::script(Interrupted::Hold), "held"),
-        job(script::script(Interrupted::Again), "hasty").timeout(Duration::from_secs(1)),
+        job(script::script(Interrupted::Again), "hasty").timeout(Duration::from_secs(2)),
     ];
     let store = variable("PROBE_STORE").unwrap();
     let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);

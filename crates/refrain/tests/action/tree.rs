@@ -83,7 +83,7 @@ async fn f42_a_command_that_timed_out_is_gone_before_the_next_attempt_begins() {
     let desk = Desk::sqlite().await;
     assert!(!timed_out(&desk, &[]).await, "{:?}", desk.lines("ticks"));
     let (outcome, attempt, message) = desk.told("hasty", "k").await;
-    assert_eq!((outcome.as_str(), attempt, message.as_str()), ("failed", 2, "timed out after 1s"));
+    assert_eq!((outcome.as_str(), attempt, message.as_str()), ("failed", 2, "timed out after 2s"));
     assert_eq!(desk.alive(), []);
 }
 
