@@ -213,7 +213,7 @@ fn push_value(parts: &mut Parts, value: &str, depth: usize) -> Result<(), Conten
         Some(b'[') => {
             let values: Vec<&str> = Values::within(value).collect();
             parts.push(Some("array"))?;
-            parts.push(Some(&values.len().to_string()))?;
+            parts.push(Some(&decimal(values.len())))?;
             for value in values {
                 push_value(parts, value, depth + 1)?;
             }
@@ -229,7 +229,7 @@ fn push_value(parts: &mut Parts, value: &str, depth: usize) -> Result<(), Conten
 
 fn push_object(parts: &mut Parts, members: &[Member<'_>], depth: usize) -> Result<(), ContentError> {
     parts.push(Some("object"))?;
-    parts.push(Some(&members.len().to_string()))?;
+    parts.push(Some(&decimal(members.len())))?;
     for (key, value) in members {
         parts.push(Some(key))?;
         push_value(parts, value, depth)?;
@@ -256,7 +256,7 @@ fn members(object: &str) -> Result<Vec<Member<'_>>, ContentError> {
 }
 
 /// The values between the brackets of an array or an object that has been checked, each as it was written; a key is a value,
-/// too. There each ends where the next separator is, outside of quotes and brackets of its own.
+/// too.
 struct Values<'t>(&'t str);
 
 impl<'t> Values<'t> {
@@ -269,29 +269,50 @@ impl<'t> Iterator for Values<'t> {
     type Item = &'t str;
 
     fn next(&mut self) -> Option<&'t str> {
-        let start = self.0.bytes().position(|byte| !is_separator(byte))?;
+        let is_between = |byte: &u8| matches!(byte, b',' | b':' | b' ' | b'\n' | b'\r' | b'\t');
+        let start = self.0.as_bytes().iter().position(|byte| !is_between(byte))?;
         let (_, rest) = self.0.split_at_checked(start)?;
-        let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
-        let length = rest.bytes().position(|byte| {
-            match byte {
-                _ if is_escaped => is_escaped = false,
-                b'\\' => is_escaped = true,
-                b'"' => is_quoted = !is_quoted,
-                _ if is_quoted => {}
-                b'[' | b'{' => depth += 1,
-                b']' | b'}' => depth = depth.saturating_sub(1),
-                _ => return depth == 0 && is_separator(byte),
-            }
-            false
-        });
-        let (value, rest) = rest.split_at_checked(length.unwrap_or(rest.len()))?;
+        let bytes = rest.as_bytes();
+        let length = match bytes.first()? {
+            b'"' => string_length(bytes),
+            b'[' | b'{' => brackets_length(bytes),
+            _ => bytes.iter().position(is_between).unwrap_or(bytes.len()),
+        };
+        let (value, rest) = rest.split_at_checked(length)?;
         self.0 = rest;
         Some(value)
     }
 }
 
-fn is_separator(byte: u8) -> bool {
-    matches!(byte, b',' | b':' | b' ' | b'\n' | b'\r' | b'\t')
+/// The length of the string that stands first, with its quotes.
+fn string_length(bytes: &[u8]) -> usize {
+    let mut length = 1;
+    while let Some(rest) = bytes.get(length..) {
+        match rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+            Some(plain) if rest.get(plain) == Some(&b'"') => return length + plain + 1,
+            Some(plain) => length += plain + 2,
+            None => break,
+        }
+    }
+    bytes.len()
+}
+
+/// The length of the array or object that stands first.
+fn brackets_length(bytes: &[u8]) -> usize {
+    let (mut length, mut depth) = (0, 0_usize);
+    while let Some(byte) = bytes.get(length) {
+        length += match byte {
+            b'"' => string_length(bytes.get(length..).unwrap_or_default()),
+            _ => 1,
+        };
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' if depth == 1 => break,
+            b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    length
 }
 
 fn inside(text: &str) -> &str {
@@ -320,7 +341,13 @@ fn canonical_number(text: &str) -> Result<String, ContentError> {
     let zeros = digits.len() - trimmed.len();
     let exponent = power_of_ten(power, zeros, fraction.len())
         .ok_or_else(|| ContentError::Exponent { number: shortened(text) })?;
-    Ok([sign, significant, "e", &exponent.to_string()].concat())
+    Ok([sign, significant, "e", &decimal(exponent)].concat())
+}
+
+/// A number in digits; most of those that are needed have one.
+fn decimal<N: fmt::Display + Copy + TryInto<usize>>(number: N) -> Cow<'static, str> {
+    let digit = number.try_into().ok().and_then(|digit| "0123456789".get(digit..=digit));
+    digit.map_or_else(|| number.to_string().into(), Cow::Borrowed)
 }
 
 fn power_of_ten(written: &str, zeros: usize, decimals: usize) -> Option<i64> {

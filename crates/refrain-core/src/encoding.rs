@@ -125,9 +125,9 @@ impl Parts {
         match part {
             None => self.bytes.push(0),
             Some(text) => {
-                self.bytes.push(1);
-                self.bytes.extend(four_bytes(text.len())?);
-                self.bytes.extend(text.as_bytes());
+                let [a, b, c, d] = four_bytes(text.len())?;
+                self.bytes.extend_from_slice(&[1, a, b, c, d]);
+                self.bytes.extend_from_slice(text.as_bytes());
             }
         }
         self.count += 1;

@@ -49,6 +49,17 @@ const MAY_SCAN: [(&str, &str); 7] = [
     ("sql/effect/list.sql", "the newest, no more than its limit"),
 ];
 
+/// Where the statements of the ledger are.
+const OF_THE_LEDGER: [&str; 5] = ["sql/checkpoint/", "sql/fence/", "sql/intent/", "sql/ledger/", "sql/unit/"];
+
+/// Those whose plans are not remembered, or need not last.
+const FORGOTTEN: [(&str, &str); 4] = [
+    ("sql/unit/update.sql", "planned anew each time"),
+    ("sql/unit/raise_order.sql", "planned anew each time"),
+    ("sql/intent/forget.sql", "planned anew each time"),
+    ("sql/unit/unpark.sql", "a person asked, once"),
+];
+
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
 const FILLED: [&str; 22] = [
     "insert into refrain_jobs (name, identity) values ('one', 'one'), ('two', 'two'), ('three', 'three')",
@@ -166,6 +177,26 @@ async fn postgres_finds_every_row_by_an_index() {
             found.extend(scans.into_iter().map(|scan| format!("{name}, {statistics}: {scan}")));
         }
         connection.execute("analyze").await.unwrap();
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[tokio::test]
+async fn what_postgres_plans_for_an_empty_ledger_it_may_remember_when_that_is_full() {
+    let database = TestDatabase::postgres().await;
+    migrated(&database).await;
+    let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
+    let mut connection = pool.acquire().await.unwrap();
+    connection.execute("vacuum (analyze)").await.unwrap();
+    connection.execute(AssertSqlSafe(testing::begin_on_postgres())).await.unwrap();
+    let mut found = Vec::new();
+    for (name, _, text) in testing::statements() {
+        let is_asked = OF_THE_LEDGER.iter().any(|folder| name.starts_with(folder));
+        if is_asked && FORGOTTEN.iter().all(|(other, _)| name != *other) {
+            let mut scans = Vec::new();
+            scans_of(&plan_of(&mut connection, text).await, false, &mut scans);
+            found.extend(scans.into_iter().map(|scan| format!("{name}: {scan}")));
+        }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

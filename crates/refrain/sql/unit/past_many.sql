@@ -1,6 +1,7 @@
--- Who claimed keys, and when.
+-- Who claimed keys, and when, or `absent`. The list comes first, as in `find.sql`.
 -- $1… rows; by the primary key
-select units.ledger, units.key, units.at, units.fingerprint, units.attempt, units.fence, units.status, fences.run
+select r.ledger, r.key, coalesce(units.at, 0) as at, units.fingerprint, units.attempt, units.fence,
+    coalesce(units.status, 'absent') as status,
+    (select fences.run from refrain_fences as fences where fences.id = units.fence) as run
 from rows(1: ledger integer, key text) as r
-join refrain_units as units on units.ledger = r.ledger and units.key = r.key
-left join refrain_fences as fences on fences.id = units.fence
+left join refrain_units as units on units.ledger = r.ledger and units.key = r.key

@@ -35,7 +35,7 @@ impl Connection<'_> {
             }
             Connection::Postgres(inner, persistent) => {
                 let query = for_postgres(sqlx::query(bound.statement.postgres()), bound.arguments);
-                query.persistent(*persistent).execute(&mut **inner).await?.rows_affected()
+                query.persistent(*persistent && bound.is_kept).execute(&mut **inner).await?.rows_affected()
             }
         })
     }
@@ -49,7 +49,7 @@ impl Connection<'_> {
             }
             Connection::Postgres(inner, persistent) => {
                 let query = for_postgres(sqlx::query_as(bound.statement.postgres()), bound.arguments);
-                query.persistent(*persistent).fetch_all(&mut **inner).await?
+                query.persistent(*persistent && bound.is_kept).fetch_all(&mut **inner).await?
             }
         })
     }

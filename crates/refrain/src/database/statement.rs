@@ -58,6 +58,8 @@ pub(crate) enum Argument<'a> {
 pub(crate) struct Bound<'a> {
     pub(crate) statement: &'static Statement,
     pub(crate) arguments: Vec<Argument<'a>>,
+    /// Whether the server may keep what it made of the text.
+    pub(crate) is_kept: bool,
 }
 
 impl Statement {
@@ -70,7 +72,7 @@ impl Statement {
     }
 
     pub(crate) fn bound<'a>(&'static self) -> Bound<'a> {
-        Bound { statement: self, arguments: Vec::new() }
+        Bound { statement: self, arguments: Vec::new(), is_kept: true }
     }
 
     pub(crate) fn sqlite(&'static self) -> &'static str {
@@ -92,6 +94,13 @@ impl Statement {
 impl<'a> Bound<'a> {
     pub(crate) fn bind(mut self, argument: impl Into<Argument<'a>>) -> Bound<'a> {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// Has PostgreSQL plan it each time. A plan that was made while a table was small goes through all of the table, and is
+    /// kept until somebody has counted its rows.
+    pub(crate) fn planned_anew(mut self) -> Bound<'a> {
+        self.is_kept = false;
         self
     }
 }

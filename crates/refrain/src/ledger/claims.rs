@@ -11,6 +11,7 @@ use refrain_core::{JobName, Key, ProjectName};
 use tokio::sync::{mpsc, oneshot};
 
 use super::alone::{Claim, PastRow, told};
+use super::judge::ABSENT;
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::Rows;
 use crate::database::{Database, DatabaseError, Transaction, place, still_unknown};
@@ -311,7 +312,7 @@ async fn claim_many(
     }
     let rows = Rows::default()
         .integers(asked.iter().map(|asked| asked.wish.ledger))
-        .texts(asked.iter().map(|asked| asked.wish.key.to_string()))
+        .texts(asked.iter().map(|asked| asked.wish.key.as_str()))
         .integers(asked.iter().map(|asked| asked.wish.fingerprint))
         .integers(asked.iter().map(|asked| asked.fence(fences)))
         .integers(asked.iter().map(|asked| asked.attempt().map(i64::from)))
@@ -329,7 +330,8 @@ async fn past_many(
     }
     let rows = Rows::default()
         .integers(asked.iter().map(|asked| asked.wish.ledger))
-        .texts(asked.iter().map(|asked| asked.wish.key.to_string()));
+        .texts(asked.iter().map(|asked| asked.wish.key.as_str()));
     let known: Vec<Known> = transaction.fetch_all(catalog::UNIT_PAST_MANY.bind(rows)).await?;
-    Ok(known.into_iter().map(|known| ((known.ledger, known.key.clone()), known)).collect())
+    let known = known.into_iter().filter(|known| known.status != ABSENT);
+    Ok(known.map(|known| ((known.ledger, known.key.clone()), known)).collect())
 }

@@ -101,7 +101,7 @@ async fn update(
         .texts(present.iter().map(|(_, entry)| entry.status.as_str()))
         .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)));
     let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(update.bind(judge.attempt).bind(rows)).await
+    transaction.execute(update.bind(judge.attempt).bind(rows).planned_anew()).await
 }
 
 /// What became of the record of a failure.
@@ -176,7 +176,7 @@ pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]
             .texts(later.iter().map(|arrival| arrival.key.as_str()))
             .integers(later.iter().map(|arrival| arrival.fingerprint))
             .integers(later.iter().map(|arrival| arrival.ordinal));
-        transaction.execute(catalog::UNIT_RAISE_ORDER.bind(rows)).await?;
+        transaction.execute(catalog::UNIT_RAISE_ORDER.bind(rows).planned_anew()).await?;
         transaction.commit(place!("unit-apply")).await?;
         Ok(Ok(()))
     });

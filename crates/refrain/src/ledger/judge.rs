@@ -79,7 +79,7 @@ pub(crate) struct Judgement {
 }
 
 /// What is read in place of a status where there is no row.
-const ABSENT: &str = "absent";
+pub(super) const ABSENT: &str = "absent";
 
 /// A status as it is written down.
 pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {

@@ -72,7 +72,7 @@ pub(crate) async fn forget(destination: &Destination, intents: &[i64]) -> Result
     retried(|| async {
         let mut transaction = destination.database.write().await?;
         let rows = Rows::default().integers(intents.iter().copied());
-        transaction.execute(catalog::INTENT_FORGET.bind(rows)).await?;
+        transaction.execute(catalog::INTENT_FORGET.bind(rows).planned_anew()).await?;
         transaction.commit(place!("relay-forget")).await?;
         Ok::<_, DatabaseError>(())
     })
