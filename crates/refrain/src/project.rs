@@ -127,9 +127,14 @@ impl Project {
             opening = opening.job(definition);
         }
         for database in self.written() {
-            opening = match database.connect().await? {
-                Connected::Sqlite(pool) => opening.destination(pool),
-                Connected::Postgres(pool) => opening.destination(pool),
+            opening = match database.connect().await {
+                Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, &database.name),
+                Ok(Connected::Postgres(pool)) => opening.spare_destination(pool, &database.name),
+                Err(error) => {
+                    let (database, error) = (database.name.as_str(), error.to_string());
+                    tracing::warn!(database, error, "this database does not answer; its jobs will fail");
+                    opening
+                }
             };
         }
         Ok(opening)
