@@ -74,6 +74,14 @@ pub struct Problems {
     pub redactor: Redactor,
 }
 
+/// An address whose path, if it has one, is meant from a folder.
+fn inside(folder: &Path, address: Address) -> Address {
+    match address {
+        Address::Sqlite { path } => Address::Sqlite { path: folder.join(path) },
+        server @ Address::Postgres { .. } => server,
+    }
+}
+
 fn counted(problems: usize) -> String {
     if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
 }
@@ -92,7 +100,8 @@ impl Project {
         let project = files::read(&root)?;
         let mut databases = BTreeMap::new();
         for (name, file) in &project.databases {
-            let address = Address::parse(file.url.expose()).map_err(Error::from)?.inside(&root);
+            let address = Address::parse(file.url.expose()).map_err(Error::from)?;
+            let address = inside(&root, address);
             databases.insert(name.clone(), Database::new(name, address, file));
         }
         Ok(Project { root, project: Arc::new(project), databases })
@@ -121,7 +130,7 @@ impl Project {
     /// Its store, not yet opened, with its jobs and the databases that they write to. Another store may be named.
     pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
         let address = Address::parse(store.unwrap_or(self.project.store.expose()))?;
-        let address = if store.is_some() { address } else { address.inside(&self.root) };
+        let address = if store.is_some() { address } else { inside(&self.root, address) };
         let mut opening = Refrain::at_address(address, self.project.name.clone());
         for definition in self.definitions()? {
             opening = opening.job(definition);

@@ -23,7 +23,7 @@ const LISTEN: &str = "127.0.0.1:7717";
 #[command(after_help = "Examples:\n  refrain serve\n  refrain serve --log json\n  \
     REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve --listen none")]
 pub(crate) struct Arguments {
-    /// Where /healthz and /readyz are answered, on this machine only; `none` for nowhere.
+    /// Where /healthz and /readyz are answered, on this machine only; `none` means not at all.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     pub(crate) listen: String,
     /// How lines are logged.
