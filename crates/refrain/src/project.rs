@@ -127,17 +127,17 @@ impl Project {
             opening = opening.job(definition);
         }
         for database in self.written() {
-            opening = match database.connect().await? {
-                Connected::Sqlite(pool) => opening.destination(pool),
-                Connected::Postgres(pool) => opening.destination(pool),
+            opening = match database.connect().await {
+                Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, &database.name),
+                Ok(Connected::Postgres(pool)) => opening.spare_destination(pool, &database.name),
+                Err(error) => {
+                    let (database, error) = (database.name.as_str(), error.to_string());
+                    tracing::warn!(database, error, "this database does not answer; its jobs will fail");
+                    opening
+                }
             };
         }
         Ok(opening)
-    }
-
-    /// The names of the databases that jobs write to, in the order in which they are attached.
-    pub fn destinations(&self) -> Vec<&str> {
-        self.written().map(|database| database.name.as_str()).collect()
     }
 
     /// Makes the tables of the ledger, or brings them up to date, in every database that jobs write to. Gives what was done,

@@ -99,8 +99,16 @@ pub struct Opening {
     settings: Settings,
     connections: u32,
     jobs: Vec<Definition>,
-    destinations: Vec<Database>,
+    destinations: Vec<Named>,
     simulated: Option<Timestamp>,
+}
+
+/// A database that jobs write to.
+#[derive(Debug)]
+struct Named {
+    database: Database,
+    /// What it is called, if the store may be opened without it: only the jobs that need it fail then.
+    spare: Option<String>,
 }
 
 /// Connections to a PostgreSQL store, unless said otherwise.
@@ -208,7 +216,14 @@ impl Opening {
     /// ```
     #[must_use]
     pub fn destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>) -> Opening {
-        self.destinations.push(DB::database(pool, self.settings.idle()));
+        self.destinations.push(Named { database: DB::database(pool, self.settings.idle()), spare: None });
+        self
+    }
+
+    /// The same for one of several databases of a project: if it does not answer, or has no ledger yet, the others work on.
+    pub(crate) fn spare_destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>, name: &str) -> Opening {
+        let database = DB::database(pool, self.settings.idle());
+        self.destinations.push(Named { database, spare: Some(name.to_owned()) });
         self
     }
 
@@ -288,11 +303,18 @@ async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
 async fn attached(
     store: &Store,
     project: &ProjectName,
-    named: Vec<Database>,
+    named: Vec<Named>,
 ) -> Result<Destinations, LedgerError> {
     let mut attached = vec![attach(store.database.clone(), project, Some(&store.id)).await?];
-    for database in named {
-        attached.push(attach(database.with_idle(store.idle()), project, Some(&store.id)).await?);
+    for Named { database, spare } in named {
+        match (attach(database.with_idle(store.idle()), project, Some(&store.id)).await, spare) {
+            (Ok(destination), _) => attached.push(destination),
+            (Err(error), Some(name)) if !matches!(error, LedgerError::OtherStore { .. }) => {
+                let error = error.to_string();
+                tracing::warn!(database = name, error, "this database is left out; its jobs will fail");
+            }
+            (Err(error), _) => return Err(error),
+        }
     }
     Ok(Destinations::relaying(attached))
 }

@@ -56,12 +56,11 @@ pub(crate) async fn recover(place: &Place, _: &Arguments) -> Result<Exit, Fault>
     let output = place.output;
     let project = place.project()?;
     let opening = place.prepared(&project).await?;
-    let names = project.destinations();
     let found = opening.recover(false).await?;
     let databases: Vec<Database> = found
         .into_iter()
         .map(|one| Database {
-            database: names.get(one.database).copied().unwrap_or("the store").to_owned(),
+            database: one.database.unwrap_or_else(|| "the database of the store".to_owned()),
             was: one.was,
             now: one.now,
             stranded: one.stranded,

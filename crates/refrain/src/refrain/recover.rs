@@ -12,8 +12,8 @@ use crate::store::{Reality, Store};
 /// A database whose ledger belongs to another store, or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopted {
-    /// Which of the databases that were named, counted from 0.
-    pub database: usize,
+    /// What the project calls it, if it does.
+    pub database: Option<String>,
     /// The store that the ledger belongs to.
     pub was: String,
     /// The store that asks.
@@ -29,9 +29,9 @@ impl Opening {
         let store =
             Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
         let mut found = Vec::new();
-        let named = std::iter::once(&store.database).chain(&self.destinations);
-        for (at, database) in named.enumerate() {
-            if let Some(adopted) = self.look(&store, database, at.saturating_sub(1)).await? {
+        let named = self.destinations.iter().map(|named| (&named.database, named.spare.as_deref()));
+        for (database, name) in std::iter::once((&store.database, None)).chain(named) {
+            if let Some(adopted) = self.look(&store, database, name).await? {
                 if adopt {
                     self.adopt(database, &adopted).await?;
                 }
@@ -46,7 +46,7 @@ impl Opening {
         &self,
         store: &Store,
         database: &Database,
-        at: usize,
+        name: Option<&str>,
     ) -> Result<Option<Adopted>, LedgerError> {
         migrate::check(database).await?;
         let mut transaction = database.read().await?;
@@ -59,7 +59,7 @@ impl Opening {
         let stranded = catalog::INTENT_STRANDED.bind(self.project.as_str()).bind(&*store.id);
         let stranded: Option<(i64,)> = transaction.fetch_optional(stranded).await?;
         let stranded = stranded.map_or(0, |(count,)| u64::try_from(count).unwrap_or_default());
-        Ok(Some(Adopted { database: at, was, now: store.id.to_string(), stranded }))
+        Ok(Some(Adopted { database: name.map(str::to_owned), was, now: store.id.to_string(), stranded }))
     }
 
     async fn adopt(&self, database: &Database, adopted: &Adopted) -> Result<(), LedgerError> {
