@@ -15,7 +15,11 @@ use crate::output::hidden;
 /// Begins to print what is logged.
 pub(crate) fn begin(command: &Command, is_quiet: bool) {
     let level = if is_quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
-    let targets = Targets::new().with_target("refrain", level);
+    let mut targets = Targets::new().with_target("refrain", level);
+    if matches!(command, Command::Run(_) | Command::Retry(_)) {
+        // How the one attempt ended is what the command itself says.
+        targets = targets.with_target("refrain::engine::executor", LevelFilter::ERROR);
+    }
     let lines = tracing_subscriber::fmt::layer().with_writer(Hiding::default).with_target(false);
     let lines = match command {
         Command::Serve(arguments) if arguments.log == Log::Json => lines.json().flatten_event(true).boxed(),

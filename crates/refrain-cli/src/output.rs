@@ -176,5 +176,12 @@ impl Display for Four {
 
 /// Text that somebody else wrote, on one line: it must not move the cursor of a terminal.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ").chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// The same on as many lines as it has, each after the first indented.
+pub(crate) fn harmless_lines(text: &str, indent: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| harmless(line.trim_end())).collect();
+    lines.join(&format!("\n{indent}"))
 }

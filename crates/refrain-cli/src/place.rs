@@ -42,9 +42,10 @@ impl Place {
     pub(crate) fn root(&self) -> Result<PathBuf, Fault> {
         let here = PathBuf::from(".");
         let from = self.folder.as_ref().unwrap_or(&here);
-        let unreadable = |source| ProjectError::Unreadable { path: from.clone(), source };
-        let from = std::path::absolute(from).map_err(unreadable)?;
-        Ok(Project::find(&from)?)
+        // Resolved first: the folder above `a/..` is not `a`.
+        let resolved = from.canonicalize();
+        let resolved = resolved.map_err(|source| ProjectError::Unreadable { path: from.clone(), source })?;
+        Ok(Project::find(&resolved)?)
     }
 
     /// The project; what it hides is hidden in all that is printed from now on.

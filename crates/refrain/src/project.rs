@@ -163,11 +163,10 @@ impl Project {
         Ok(taken)
     }
 
-    /// What migrating does on PostgreSQL, as a script: the store, and the ledger for each database that jobs write to.
-    pub fn migration_script() -> String {
-        let (store, ledger) =
-            (Refrain::migration_script(), crate::Ledger::<sqlx::Postgres>::migration_script());
-        format!("-- The store.\n{store}\n-- The ledger, in each database that jobs write to.\n{ledger}")
+    /// What migrating does in a database on PostgreSQL that jobs write to, as a script; none for any other database.
+    pub fn migration_script(&self, database: &str) -> Option<String> {
+        let database = self.written().find(|one| one.name == database)?;
+        database.is_postgres().then(crate::Ledger::<sqlx::Postgres>::migration_script)
     }
 
     /// Lets go of its databases.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::Project;
+use refrain::{Project, Refrain};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
@@ -13,11 +13,13 @@ use crate::place::Place;
 ///
 /// SQLite files are kept up to date by every command. On PostgreSQL that is your decision, and this is how to say it.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain migrate\n  refrain migrate --print > refrain.sql")]
+#[command(
+    after_help = "Examples:\n  refrain migrate\n  refrain migrate --print > store.sql\n  refrain migrate --print=shop > shop.sql"
+)]
 pub(crate) struct Arguments {
-    /// Print what would be done on PostgreSQL, as a script, and do nothing.
-    #[arg(long)]
-    pub(crate) print: bool,
+    /// Print what would be done on PostgreSQL, as a script, and do nothing: in the store, or in a database that jobs write to.
+    #[arg(long, value_name = "DATABASE", num_args = 0..=1, require_equals = true)]
+    pub(crate) print: Option<Option<String>>,
 }
 
 #[derive(Serialize)]
@@ -62,8 +64,12 @@ impl fmt::Display for Script {
 
 pub(crate) async fn migrate(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    if arguments.print {
-        output.result(&Script { script: Project::migration_script() })?;
+    if let Some(database) = &arguments.print {
+        let script = match database {
+            None => Refrain::migration_script(),
+            Some(name) => ledger_script(&place.project()?, name)?,
+        };
+        output.result(&Script { script })?;
         output.say("nothing was changed; run this on PostgreSQL as the user who is to own the tables");
         return Ok(Exit::Done);
     }
@@ -77,4 +83,14 @@ pub(crate) async fn migrate(place: &Place, arguments: &Arguments) -> Result<Exit
     output.result(&Migrated { databases })?;
     output.say("next: refrain check, or refrain serve");
     Ok(Exit::Done)
+}
+
+fn ledger_script(project: &Project, name: &str) -> Result<String, Fault> {
+    project.migration_script(name).ok_or_else(|| {
+        let known = project.destinations();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Fault::Refused(format!(
+            "`{name}` is no database on PostgreSQL that jobs write to\n  jobs write to: {known}; SQLite files need no script"
+        ))
+    })
 }

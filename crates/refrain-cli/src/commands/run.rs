@@ -9,7 +9,7 @@ use refrain::{Ask, Did, Place as Standing, Refrain, RunRecord, RunReport};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
-use crate::output::{Four, harmless};
+use crate::output::{Four, harmless_lines};
 use crate::place::{Opened, Place};
 use crate::signals::{Ended, Signals, Step};
 
@@ -79,11 +79,12 @@ impl Report {
     }
 }
 
-fn counts(did: Did, outcome: Option<RunOutcome>, is_open: bool) -> Four {
+fn counts(did: Did, run: &RunRecord) -> Four {
     let none = Four::default();
-    match (did, outcome) {
+    match (did, run.standing.outcome) {
         (Did::Deduplicated, _) => Four { deduplicated: 1, ..none },
-        _ if is_open => none,
+        _ if matches!(run.place, Some(Standing::Delayed(_))) => Four { failed: 1, ..none },
+        _ if run.standing.is_open() => none,
         (_, Some(RunOutcome::Done | RunOutcome::Waiting)) => Four { processed: 1, ..none },
         (_, Some(RunOutcome::Skipped)) => Four { skipped: 1, ..none },
         (_, Some(RunOutcome::Failed | RunOutcome::Partial)) => Four { failed: 1, ..none },
@@ -98,12 +99,15 @@ impl fmt::Display for Report {
             ("deduplicated", Some(at), _) => {
                 write!(f, "{run}: {state} already, at {at:.0} (attempt {attempt})")?;
             }
-            (_, _, Some(at)) => write!(f, "{run}: {state} again, not before {at:.0} (attempt {attempt})")?,
+            (_, _, Some(at)) => {
+                let failed = attempt.saturating_sub(1);
+                write!(f, "{run}: attempt {failed} failed; {state} again, not before {at:.0}")?;
+            }
             ("followed", ..) => write!(f, "{run}: {state} (attempt {attempt}, made elsewhere)")?,
             _ => write!(f, "{run}: {state} (attempt {attempt})")?,
         }
         if let Some(message) = &self.message {
-            write!(f, ": {}", harmless(message))?;
+            write!(f, "\n  {}", harmless_lines(message, "  "))?;
         }
         write!(f, "\n{}", self.counts)
     }
@@ -198,7 +202,7 @@ async fn counted(refrain: &Refrain, report: &RunReport) -> Result<Four, Fault> {
             deduplicated: units.counts.deduplicated,
             failed: units.counts.failed,
         },
-        _ => counts(*did, run.standing.outcome, run.standing.is_open()),
+        _ => counts(*did, run),
     })
 }
 

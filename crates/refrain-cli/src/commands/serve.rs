@@ -23,9 +23,9 @@ const LISTEN: &str = "127.0.0.1:7717";
 #[command(after_help = "Examples:\n  refrain serve\n  refrain serve --log json\n  \
     REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve --listen none")]
 pub(crate) struct Arguments {
-    /// Where /healthz and /readyz are answered, on this machine only; `none` means not at all.
-    #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
-    pub(crate) listen: String,
+    /// Where /healthz and /readyz are answered, on this machine only; `none` means not at all. 127.0.0.1:7717 if it is free.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
     /// How lines are logged.
     #[arg(long, value_enum, default_value_t = Log::Text)]
     pub(crate) log: Log,
@@ -43,14 +43,24 @@ pub(crate) enum Log {
 pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
     let signals = Signals::listen()?;
-    let listener = match arguments.listen.as_str() {
-        "none" => None,
-        address => Some(health::listen(parsed(address)?).await?),
+    let listener = match arguments.listen.as_deref() {
+        Some("none") => None,
+        Some(address) => Some(health::listen(parsed(address)?).await?),
+        // An address that nobody asked for must not keep a second project on this machine from its work.
+        None => health::listen(parsed(LISTEN)?).await.ok(),
     };
     let opened = place.open().await?;
     let refrain = opened.refrain.clone();
-    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
-        output.say(format_args!("health is answered at http://{address}/healthz and /readyz"));
+    match listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        Some(address) => {
+            output.say(format_args!("health is answered at http://{address}/healthz and /readyz"));
+        }
+        None if arguments.listen.is_none() => {
+            output.say(format_args!(
+                "health is not answered, for {LISTEN} is taken; another address: --listen"
+            ));
+        }
+        None => {}
     }
     let serving = refrain.serve();
     let stop = serving.stop_handle();

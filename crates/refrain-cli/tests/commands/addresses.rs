@@ -5,6 +5,7 @@ use sqlx::{Connection, Executor, SqliteConnection};
 use crate::support::Desk;
 use crate::support::address::unused_port;
 use crate::support::postgres::Scratch;
+use crate::support::project;
 
 const COMMANDS: [&str; 5] = ["migrate", "fsck", "run noop#1", "tick", "serve"];
 
@@ -75,8 +76,11 @@ async fn the_printed_script_makes_the_same_tables_by_hand() {
 async fn a_store_of_another_project_or_of_the_future_is_left_alone() {
     let scratch = Scratch::create().await;
     for desk in [Desk::sqlite(), Desk::at(&scratch.url())] {
-        desk.refrain("migrate").succeeds(&[]);
-        desk.refrain("--project shop run noop#1").succeeds(&[]);
+        for (name, text) in project::noop("shop") {
+            desk.write(&format!("shop/{name}"), &text);
+        }
+        desk.refrain("-C shop migrate").succeeds(&[]);
+        desk.refrain("-C shop run noop#1").succeeds(&[]);
         for command in ["fsck", "run noop#1", "tick", "serve"] {
             desk.refrain(command).refuses(2, &["belongs to the project `shop`, not to `refrain`"]);
         }
@@ -92,7 +96,7 @@ async fn a_store_of_another_project_or_of_the_future_is_left_alone() {
             scratch.connect().await.execute(statement).await.unwrap();
         }
         for command in COMMANDS {
-            let line = format!("--project shop {command}");
+            let line = format!("-C shop {command}");
             desk.refrain(&line).refuses(2, &["schema 99", "a newer refrain has used it"]);
         }
     }

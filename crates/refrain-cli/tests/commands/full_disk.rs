@@ -55,6 +55,7 @@ fn a_full_disk_stops_a_command_and_leaves_the_store_sound() {
     shell.args(["-c", &script]).current_dir(desk.path());
     shell
         .env("REFRAIN", PROGRAM)
+        .env("REFRAIN_PROJECT", desk.path())
         .env("REFRAIN_STORE", "sqlite:store.db")
         .env("LOGS", desk.path().join("logs"));
     let told = said(&mut shell);

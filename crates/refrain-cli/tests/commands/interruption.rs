@@ -4,15 +4,21 @@ use rustix::process::Signal;
 
 use crate::support::Desk;
 use crate::support::children::ChildProcess;
+use crate::support::eventually::{DEADLINE, eventually};
 
 /// A run that lasts until the file `go` is there.
-async fn with_a_long_run() -> (Desk, String) {
+fn with_a_long_run() -> (Desk, String) {
     let desk = Desk::sqlite();
     desk.refrain("migrate").succeeds(&[]);
     let go = desk.file("go");
     let payload = format!(r#"{{"until": {:?}}}"#, go.to_str().unwrap());
-    desk.enqueue(&[("long", &payload)]).await;
+    desk.enqueue("noop", "long", &payload);
     (desk, payload)
+}
+
+/// Its command is under way.
+async fn it_lasts(desk: &Desk) {
+    eventually("the command waits for its file", DEADLINE, async || desk.file("go.awaited").exists()).await;
 }
 
 fn let_it_end(desk: &Desk) {
@@ -22,12 +28,12 @@ fn let_it_end(desk: &Desk) {
 #[tokio::test]
 async fn serve_drains_what_is_under_way_and_begins_nothing_new() {
     for signal in [Signal::TERM, Signal::INT] {
-        let (desk, payload) = with_a_long_run().await;
+        let (desk, payload) = with_a_long_run();
         let mut serve = ChildProcess::spawn(&mut desk.command("--json serve"));
-        serve.wait_for_line("waiting for a file").await;
+        it_lasts(&desk).await;
         serve.signal(signal);
         serve.wait_for_line("draining").await;
-        desk.enqueue(&[("later", &payload)]).await;
+        desk.enqueue("noop", "later", &payload);
         let_it_end(&desk);
         let ended = serve.finish().await;
         let told = String::from_utf8(ended.stdout).unwrap();
@@ -41,9 +47,9 @@ async fn serve_drains_what_is_under_way_and_begins_nothing_new() {
 
 #[tokio::test]
 async fn a_second_signal_gives_back_what_is_under_way() {
-    let (desk, _) = with_a_long_run().await;
+    let (desk, _) = with_a_long_run();
     let mut serve = ChildProcess::spawn(&mut desk.command("serve"));
-    serve.wait_for_line("waiting for a file").await;
+    it_lasts(&desk).await;
     serve.signal(Signal::TERM);
     serve.wait_for_line("draining").await;
     serve.signal(Signal::TERM);
@@ -73,9 +79,9 @@ async fn an_idle_serve_stops_at_once() {
 #[tokio::test]
 async fn an_interrupted_run_or_tick_is_given_back_and_goes_on_later() {
     for command in ["run noop#long", "tick"] {
-        let (desk, _) = with_a_long_run().await;
+        let (desk, _) = with_a_long_run();
         let mut child = ChildProcess::spawn(&mut desk.command(command));
-        child.wait_for_line("waiting for a file").await;
+        it_lasts(&desk).await;
         child.signal(Signal::INT);
         let ended = child.finish().await;
         let told = String::from_utf8(ended.stdout).unwrap() + &String::from_utf8(ended.stderr).unwrap();
@@ -89,9 +95,9 @@ async fn an_interrupted_run_or_tick_is_given_back_and_goes_on_later() {
 
 #[tokio::test]
 async fn whoever_comes_second_follows_the_first() {
-    let (desk, _) = with_a_long_run().await;
+    let (desk, _) = with_a_long_run();
     let mut first = ChildProcess::spawn(&mut desk.command("run noop#long"));
-    first.wait_for_line("waiting for a file").await;
+    it_lasts(&desk).await;
     let mut second = ChildProcess::spawn(&mut desk.command("--json run noop#long --again"));
     let mut third = ChildProcess::spawn(&mut desk.command("run noop#long"));
     third.signal(Signal::CONT);

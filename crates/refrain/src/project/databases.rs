@@ -58,6 +58,10 @@ impl Database {
         self.time
     }
 
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self.address, Address::Postgres { .. })
+    }
+
     /// Its pool, opened at the first call.
     pub(crate) async fn connect(&self) -> Result<&Connected, DatabaseError> {
         self.connected.get_or_try_init(|| open(&self.address)).await

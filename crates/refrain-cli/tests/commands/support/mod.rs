@@ -1,9 +1,10 @@
 //! A directory in which commands are typed, and a store that they share.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use refrain::{Definition, Job, JobError, Refrain, Run};
 use tempfile::TempDir;
 
 /// Names what a module offers, although not every test program uses all of it.
@@ -23,10 +24,11 @@ pub(crate) mod children;
 #[path = "../../../../refrain/tests/support/eventually.rs"]
 pub(crate) mod eventually;
 pub(crate) mod postgres;
+pub(crate) mod project;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_refrain");
 
-/// A directory in which commands are typed; it goes when it goes out of scope.
+/// The folder of a project in which commands are typed; it goes when it goes out of scope.
 pub(crate) struct Desk {
     directory: TempDir,
     store: Option<String>,
@@ -41,14 +43,28 @@ pub(crate) struct Said {
 }
 
 impl Desk {
-    /// With the store that nobody has to name.
+    /// With the store that nobody has to name, and jobs that do nothing.
     pub(crate) fn new() -> Desk {
-        Desk { directory: tempfile::tempdir().unwrap(), store: None }
+        Desk::of(&project::noop("refrain"))
+    }
+
+    /// With these files.
+    pub(crate) fn of(files: &[(&str, impl AsRef<str>)]) -> Desk {
+        let desk = Desk { directory: tempfile::tempdir().unwrap(), store: None };
+        for (name, text) in files {
+            desk.write(name, text.as_ref());
+        }
+        desk
     }
 
     /// With a store that is named in the environment.
     pub(crate) fn at(store: &str) -> Desk {
-        Desk { store: Some(store.to_owned()), ..Desk::new() }
+        Desk::new().with_store(store)
+    }
+
+    /// The same with a store that is named in the environment.
+    pub(crate) fn with_store(self, store: &str) -> Desk {
+        Desk { store: Some(store.to_owned()), ..self }
     }
 
     /// With a SQLite file in the directory, `store.db`.
@@ -64,6 +80,15 @@ impl Desk {
         self.path().join(name)
     }
 
+    /// Writes a file of the project; a script may be executed.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.file(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
     /// The program with its arguments, to be run here.
     pub(crate) fn command(&self, line: &str) -> Command {
         self.command_of(&line.split_whitespace().collect::<Vec<_>>())
@@ -71,7 +96,8 @@ impl Desk {
 
     pub(crate) fn command_of(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.args(arguments).current_dir(self.path()).env_remove("REFRAIN_STORE");
+        command.args(arguments).current_dir(self.path());
+        command.env_remove("REFRAIN_STORE").env_remove("REFRAIN_PROJECT").env("NO_COLOR", "1");
         if let Some(store) = &self.store {
             command.env("REFRAIN_STORE", store);
         }
@@ -83,19 +109,10 @@ impl Desk {
         said(&mut self.command(line))
     }
 
-    /// Queues keys of `noop`, each with a payload, as another program would.
-    pub(crate) async fn enqueue(&self, offers: &[(&str, &str)]) {
-        let address = self.store.as_deref().unwrap();
-        let address = match address.strip_prefix("sqlite:") {
-            Some(file) => format!("sqlite:{}", self.file(file).display()),
-            None => address.to_owned(),
-        };
-        let refrain = Refrain::at(&address, "refrain").unwrap().job(Definition::of(Noop).unwrap());
-        let refrain = refrain.open().await.unwrap();
-        let offers = offers.iter().map(|(key, payload)| (*key, Some(*payload)));
-        let offered = refrain.enqueue_many("noop", offers).await.unwrap();
-        assert!(offered.iter().all(|one| one.is_new()));
-        refrain.close().await;
+    /// Queues a run with a payload.
+    pub(crate) fn enqueue(&self, job: &str, key: &str, payload: &str) {
+        let mut enqueue = self.command_of(&["enqueue", job, "--key", key, "--payload", payload]);
+        said(&mut enqueue).succeeds(&[": queued"]);
     }
 }
 
@@ -123,16 +140,5 @@ impl Said {
         for word in words {
             assert!(self.stdout.contains(word), "{word:?} is not in {self:?}");
         }
-    }
-}
-
-/// The job as its callers know it: by its name.
-struct Noop;
-
-impl Job for Noop {
-    const NAME: &'static str = "noop";
-
-    async fn run(&self, _: &mut Run) -> Result<(), JobError> {
-        Ok(())
     }
 }
