@@ -149,6 +149,11 @@ impl Project {
         Ok(opening)
     }
 
+    /// The names of the databases that jobs write to.
+    pub fn destinations(&self) -> Vec<&str> {
+        self.written().map(|database| database.name.as_str()).collect()
+    }
+
     /// Makes the tables of the ledger, or brings them up to date, in every database that jobs write to. Gives what was done,
     /// by database.
     pub async fn migrate(&self) -> Result<Vec<(String, Vec<&'static str>)>, Error> {
