@@ -103,7 +103,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// An error may quote what was typed: it must not move the terminal's cursor, nor fill the screen.
-fn harmless(words: &str) -> String {
+pub(crate) fn harmless(words: &str) -> String {
     let mut shown: String = words.chars().take(MESSAGE_CHARACTERS).map(printable).collect();
     if words.chars().nth(MESSAGE_CHARACTERS).is_some() {
         shown.push('…');

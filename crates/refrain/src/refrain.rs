@@ -17,6 +17,7 @@ mod status;
 mod tick;
 mod trace;
 mod units;
+mod why;
 mod workers;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub use serve::{Serving, StopHandle};
 pub use status::JobRecord;
 pub use trace::Trace;
 pub use units::{AttemptUnits, UnitDedupes};
+pub use why::Why;
 pub use workers::WorkerRecord;
 
 use crate::database::{Address, Database};
