@@ -18,6 +18,7 @@ mod status;
 mod tick;
 mod trace;
 mod units;
+mod why;
 mod workers;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use serve::{Serving, StopHandle};
 pub use status::JobRecord;
 pub use trace::Trace;
 pub use units::{AttemptUnits, UnitDedupes};
+pub use why::Why;
 pub use workers::WorkerRecord;
 
 use crate::database::{Address, Database};

@@ -38,6 +38,7 @@ pub(crate) mod schedules;
 pub(crate) mod show;
 pub(crate) mod take_over;
 pub(crate) mod tick;
+pub(crate) mod why;
 pub(crate) mod workers;
 
 use std::sync::Arc;
