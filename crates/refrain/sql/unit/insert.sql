@@ -4,5 +4,5 @@ insert into refrain_units (ledger, key, fingerprint, ordinal, fence, at, version
 select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, 0, true, 'applied'
 from rows(5: key text, fingerprint integer, ordinal integer) as r
 where true
-order by r.key
+/*order by r.key*/
 on conflict (ledger, key) do nothing
