@@ -38,7 +38,7 @@ pub enum Facts {
     /// A run that has no record.
     Absent(AbsentFacts),
     /// A run that has one.
-    Recorded(RecordedFacts),
+    Recorded(Box<RecordedFacts>),
     /// A key.
     Key(KeyFacts),
 }

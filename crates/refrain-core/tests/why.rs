@@ -1,5 +1,5 @@
 //! Every cause, by table: the facts that lead to it, the rule that it names, and the words in which it is told.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
 
 use jiff::Timestamp;
 use refrain_core::Expectation;
@@ -79,7 +79,7 @@ fn is_told(facts: &Facts, rules: &[&str], told: &str) {
 }
 
 fn recorded(facts: RecordedFacts, rules: &[&str], told: &str) {
-    is_told(&Facts::Recorded(facts), rules, told);
+    is_told(&Facts::Recorded(facts.into()), rules, told);
 }
 
 fn absent(run: &str, lack: Lack, rule: &str, told: &str) {
@@ -294,7 +294,7 @@ fn what_else_there_is_to_know_follows_the_answer() {
         late_since: Some(at("09T02:30")),
         ..done()
     };
-    let causes = why(&Facts::Recorded(facts));
+    let causes = why(&Facts::Recorded(facts.into()));
     let told: Vec<String> = causes.iter().skip(1).map(ToString::to_string).collect();
     assert_eq!(
         told,
@@ -310,21 +310,21 @@ fn what_else_there_is_to_know_follows_the_answer() {
         ]
     );
     let older = RecordedFacts { setting: Setting { version: Some(1), ..setting() }, ..done() };
-    let [_, too_old] = &why(&Facts::Recorded(older))[..] else { unreachable!() };
+    let [_, too_old] = &why(&Facts::Recorded(older.into()))[..] else { unreachable!() };
     assert_eq!(
         too_old.to_string(),
         "This process is too old for sync#42: it was done under version 2, and the job here has version 1.\n  \
          bring it up to date: what a newer version has written is not overwritten"
     );
     let elsewhere = RecordedFacts { setting: Setting { version: None, ..setting() }, ..queued() };
-    let causes = why(&Facts::Recorded(elsewhere));
+    let causes = why(&Facts::Recorded(elsewhere.into()));
     assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), ["queued", "not-here"]);
 }
 
 #[test]
 fn a_done_run_that_is_computed_again_is_open_first_and_done_still() {
     let standing = RunStanding { outcome: Some(RunOutcome::Done), open: Some(OpenState::Queued) };
-    let causes = why(&Facts::Recorded(RecordedFacts { standing, version: Some(2), ..queued() }));
+    let causes = why(&Facts::Recorded(RecordedFacts { standing, version: Some(2), ..queued() }.into()));
     assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), ["queued", "done"]);
 }
 

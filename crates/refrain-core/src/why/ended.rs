@@ -101,12 +101,11 @@ fn partial(run: &str, message: Option<&str>, units: &[UnitLeft]) -> Told {
         units.iter().filter(|unit| unit.is_parked == is_parked).map(|unit| unit.key.clone()).collect()
     };
     let (parked, failed) = (keys(true), keys(false));
-    let mut left = String::new();
-    for (word, keys) in [("parked", &parked), ("failed", &failed)] {
-        if !keys.is_empty() {
-            left += &format!("; {word}: {}", listed(keys));
-        }
-    }
+    let named = |word: &str, keys: &[String]| match keys {
+        [] => String::new(),
+        keys => format!("; {word}: {}", listed(keys)),
+    };
+    let left = named("parked", &parked) + &named("failed", &failed);
     let told = Told::new("partial", format!("{run} is partial{said}{left}"));
     match parked.first() {
         Some(key) => told.next(format!("refrain retry {} --unit {}", typed(run), typed(key))),

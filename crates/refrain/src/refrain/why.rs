@@ -122,7 +122,7 @@ impl Refrain {
             && let Some(record) = self.record(id).await?
         {
             let facts = self.recorded_facts(&asked, &record).await?;
-            return Ok(answered(&facts.run.clone(), &Facts::Recorded(facts)));
+            return Ok(answered(&facts.run.clone(), &Facts::Recorded(facts.into())));
         }
         let lack = match (window, name) {
             (Some(window), RunName::Windowed { scope, .. }) => {

@@ -46,7 +46,7 @@ impl Refrain {
         let view = self.view(job.as_str()).await?;
         let setting = self.setting(&job, Some(number), &view).await?;
         let facts = self.recorded_facts(&Asked { number, view, setting }, run).await?;
-        Ok(why(&Facts::Recorded(facts)))
+        Ok(why(&Facts::Recorded(facts.into())))
     }
 
     /// If this is the name of a job: that, and the newest of its runs.
