@@ -48,8 +48,8 @@ use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Jobs};
+use crate::ledger::Backend;
 use crate::ledger::destination::{Destinations, attach};
-use crate::ledger::{Backend, LedgerError};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
 use crate::store::{Reality, Store, migrate};
@@ -99,7 +99,8 @@ pub struct Opening {
     settings: Settings,
     connections: u32,
     jobs: Vec<Definition>,
-    destinations: Vec<Database>,
+    /// With what people call them, if they call them anything.
+    destinations: Vec<(Option<String>, Database)>,
     simulated: Option<Timestamp>,
 }
 
@@ -208,7 +209,13 @@ impl Opening {
     /// ```
     #[must_use]
     pub fn destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>) -> Opening {
-        self.destinations.push(DB::database(pool, self.settings.idle()));
+        self.destinations.push((None, DB::database(pool, self.settings.idle())));
+        self
+    }
+
+    /// The same for one that has a name: whatever is wrong with it is said under that name.
+    pub(crate) fn named_destination<DB: Backend>(mut self, name: &str, pool: &sqlx::Pool<DB>) -> Opening {
+        self.destinations.push((Some(name.to_owned()), DB::database(pool, self.settings.idle())));
         self
     }
 
@@ -288,11 +295,15 @@ async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
 async fn attached(
     store: &Store,
     project: &ProjectName,
-    named: Vec<Database>,
-) -> Result<Destinations, LedgerError> {
+    others: Vec<(Option<String>, Database)>,
+) -> Result<Destinations, Error> {
     let mut attached = vec![attach(store.database.clone(), project, Some(&store.id)).await?];
-    for database in named {
-        attached.push(attach(database.with_idle(store.idle()), project, Some(&store.id)).await?);
+    for (name, database) in others {
+        let other = attach(database.with_idle(store.idle()), project, Some(&store.id)).await;
+        attached.push(other.map_err(|error| match name {
+            Some(name) => Error::Destination { name, source: Box::new(error) },
+            None => error.into(),
+        })?);
     }
     Ok(Destinations::relaying(attached))
 }

@@ -29,7 +29,7 @@ impl Opening {
         let store =
             Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
         let mut found = Vec::new();
-        let named = std::iter::once(&store.database).chain(&self.destinations);
+        let named = std::iter::once(&store.database).chain(self.destinations.iter().map(|(_, other)| other));
         for (at, database) in named.enumerate() {
             if let Some(adopted) = self.look(&store, database, at.saturating_sub(1)).await? {
                 if adopt {
