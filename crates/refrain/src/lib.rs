@@ -43,7 +43,7 @@ pub use ledger::{
     LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
 pub use payload::PAYLOAD_BYTES_MAX;
-pub use project::{FILE, JOBS, Problems, Project, ProjectError};
+pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
 pub use refrain::{
     Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
     DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord,

@@ -5,6 +5,7 @@
 
 pub(crate) mod databases;
 mod files;
+mod unopened;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use refrain_core::{ProjectName, Scope, Timetable, Window, Zone};
 use crate::action::binds;
 use crate::action::command::{Command, CommandJob};
 use crate::action::environment::environment_of;
-use crate::action::sql::Statements;
+use crate::action::sql::{Statements, said};
 use crate::action::values::{of_window, values};
 use crate::database::Address;
 use crate::error::Error;
@@ -27,6 +28,7 @@ use crate::run::Run;
 use databases::{Connected, Database, Speaks};
 
 pub use files::{FILE, JOBS};
+pub use unopened::Unopened;
 
 /// A project that was read.
 #[derive(Debug, Clone)]
@@ -160,10 +162,13 @@ impl Project {
         let mut taken = Vec::new();
         for database in self.written() {
             let steps = match database.connect().await? {
-                Connected::Sqlite(pool) => crate::Ledger::migrate(pool).await?,
-                Connected::Postgres(pool) => crate::Ledger::migrate(pool).await?,
+                Connected::Sqlite(pool) => crate::Ledger::migrate(pool).await,
+                Connected::Postgres(pool) => crate::Ledger::migrate(pool).await,
             };
-            taken.push((database.name.clone(), steps));
+            let name = database.name.clone();
+            let refused =
+                |source| Error::Destination { name: database.name.clone(), source: Box::new(source) };
+            taken.push((name, steps.map_err(refused)?));
         }
         Ok(taken)
     }
@@ -216,6 +221,9 @@ impl Project {
             .formerly(job.formerly.clone());
         if let Some(timetable) = &job.timetable {
             definition = definition.timetable(timetable.clone());
+        }
+        if let Some(grace) = job.grace {
+            definition = definition.grace(grace);
         }
         if let Some(concurrency) = job.concurrency {
             definition = definition.concurrency(concurrency);
@@ -280,11 +288,19 @@ async fn scopes<DB: Speaks>(
     let values = of_window(window, &timetable.zone);
     let bound =
         binds::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
-    let texts =
-        DB::texts(pool, &bound).await.map_err(|error| JobError::new(format!("the scopes: {error}")))?;
-    let named = texts.into_iter().map(|text| {
-        let text = text.ok_or_else(|| JobError::for_good("a scope is null; leave it out of the query"))?;
-        Scope::parse(&text).map_err(|error| JobError::for_good(error.to_string()))
+    let told = |error: sqlx::Error| JobError::new(format!("the scopes cannot be found: {}", said(&error)));
+    let kinds = DB::kinds(pool, &bound).await.map_err(told)?;
+    if kinds.len() != 1 {
+        let columns = kinds.len();
+        return Err(JobError::for_good(format!(
+            "`scopes` gives {columns} columns\n  a scope is one value: write a query of one column"
+        )));
+    }
+    let texts = DB::texts(pool, &bound).await.map_err(told)?;
+    let named = texts.into_iter().map(|text| match text.as_deref() {
+        None => Err(JobError::for_good("a scope is null\n  leave such rows out of the query `scopes`")),
+        Some("") => Err(JobError::for_good("a scope is empty\n  leave such rows out of the query `scopes`")),
+        Some(text) => Scope::parse(text).map_err(|error| JobError::for_good(error.to_string())),
     });
     named.collect()
 }

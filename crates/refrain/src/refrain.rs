@@ -50,8 +50,8 @@ use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Jobs};
+use crate::ledger::Backend;
 use crate::ledger::destination::{Destinations, attach};
-use crate::ledger::{Backend, LedgerError};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
 use crate::store::{Reality, Store, migrate};
@@ -306,7 +306,7 @@ async fn attached(
     store: &Store,
     project: &ProjectName,
     named: Vec<Named>,
-) -> Result<Destinations, LedgerError> {
+) -> Result<Destinations, Error> {
     let mut attached = vec![attach(store.database.clone(), project, Some(&store.id)).await?];
     for Named { database, spare } in named {
         match (attach(database.with_idle(store.idle()), project, Some(&store.id)).await, spare) {
@@ -315,7 +315,8 @@ async fn attached(
                 let error = error.to_string();
                 tracing::warn!(database = name, error, "this database is left out; its jobs will fail");
             }
-            (Err(error), _) => return Err(error),
+            (Err(error), Some(name)) => return Err(Error::Destination { name, source: Box::new(error) }),
+            (Err(error), None) => return Err(error.into()),
         }
     }
     Ok(Destinations::relaying(attached))

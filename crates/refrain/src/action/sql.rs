@@ -13,10 +13,14 @@ use sqlx::Pool;
 
 use super::binds::{Bound, bound};
 use super::values::values;
+use crate::database::DatabaseError;
 use crate::job::{Job, JobError};
-use crate::ledger::{BatchError, Per};
+use crate::ledger::{BatchError, LedgerError, Per};
 use crate::project::databases::{Connected, Database, Speaks};
 use crate::run::Run;
+
+/// By so many of its first words a statement is told.
+const WORDS: usize = 6;
 
 /// What is executed, where.
 #[derive(Debug, Clone)]
@@ -38,8 +42,9 @@ impl Job for Statements {
     const NAME: &'static str = "sql";
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        // How often it may fail is for the run to count.
+        // How often it may fail, or take its worker with it, is for the run to count.
         run.facts.tries = i32::MAX.unsigned_abs();
+        run.facts.suspicion = 0;
         match self.database.connect().await? {
             Connected::Sqlite(pool) => self.apply(run, pool).await,
             Connected::Postgres(pool) => self.apply(run, pool).await,
@@ -73,10 +78,14 @@ impl Statements {
                 }
             }
             let is_well = went.is_ok();
-            batch.settle(went).await?;
-            if is_well {
-                failed = None;
-                tracing::info!(job = %run.job(), run = run.key(), rows, "statements executed");
+            match (batch.settle(went).await, failed.take()) {
+                (Ok(()), _) if is_well => {
+                    tracing::info!(job = %run.job(), run = run.key(), rows, "statements executed");
+                }
+                (Ok(()), told) => failed = told,
+                // What the database says of a statement of its own is no news of the statement here.
+                (Err(LedgerError::Database(DatabaseError::Statement(_))), Some(told)) => return Err(told),
+                (Err(error), _) => return Err(error.into()),
             }
         }
         failed.map_or(Ok(()), Err)
@@ -95,13 +104,22 @@ impl Statements {
     }
 
     fn told(&self, at: usize, error: &sqlx::Error) -> JobError {
-        let said = match error {
-            sqlx::Error::Database(error) => error.message().to_owned(),
-            error => error.to_string(),
-        };
-        let first = self.statements.get(at).map(Sql::text).unwrap_or_default();
-        let first: String = first.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
-        JobError::new(format!("statement {} of {} ({first} …): {said}", at + 1, self.statements.len()))
+        let text = self.statements.get(at).map(Sql::text).unwrap_or_default();
+        let mut words = text.split_whitespace();
+        let mut first: Vec<&str> = words.by_ref().take(WORDS).collect();
+        first.extend(words.next().map(|_| "…"));
+        let (number, count, first, said) = (at + 1, self.statements.len(), first.join(" "), said(error));
+        JobError::new(format!("statement {number} of {count} (`{first}`): {said}"))
+    }
+}
+
+/// What a database says of a statement, and what it advises.
+pub(crate) fn said(error: &sqlx::Error) -> String {
+    let sqlx::Error::Database(error) = error else { return error.to_string() };
+    let advice = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().and_then(|error| error.hint());
+    match advice {
+        Some(advice) => format!("{}\n  {advice}", error.message()),
+        None => error.message().to_owned(),
     }
 }
 
@@ -113,5 +131,5 @@ pub(crate) async fn scope_kind<DB: Speaks>(
 ) -> Result<String, JobError> {
     let nothing = super::values::of_any_window();
     let query = bound(query, &nothing, DB::DIALECT, time, None).map_err(JobError::for_good)?;
-    Ok(DB::kind_of_first_column(pool, &query).await?)
+    Ok(DB::kinds(pool, &query).await?.into_iter().next().unwrap_or_default())
 }
