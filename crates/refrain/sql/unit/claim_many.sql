@@ -4,6 +4,6 @@ insert into refrain_units (ledger, key, fingerprint, fence, at, version, attempt
 select r.ledger, r.key, r.fingerprint, r.fence, (select now from refrain_clock), r.version, r.attempt, 0, true, 'applied'
 from rows(1: ledger integer, key text, fingerprint integer, fence integer, attempt integer, version integer) as r
 where true
-/*order by r.ledger, r.key*/
+order by r.ledger, r.key
 on conflict (ledger, key) do nothing
 returning ledger, key, at

@@ -1,9 +1,9 @@
 //! A statement: one text for both databases, and the arguments that go with it.
 //!
 //! The text is written for SQLite, where it runs as it stands but for lists of rows, and is turned into PostgreSQL
-//! in three ways, all of them here: tables move from a prefix to a schema (`refrain_runs`, `refrain.runs`); a lock, and the
-//! order in which rows are locked, is a comment that only PostgreSQL reads (`/*for update skip locked*/`, `/*order by r.key*/`):
-//! a file has one lock, and would sort for nothing; and a list of rows is one argument,
+//! in three ways, all of them here: tables move from a prefix to a schema (`refrain_runs`, `refrain.runs`); a lock, or an
+//! order that is there only for locks, is a comment that only PostgreSQL reads (`/*for update skip locked*/`); and a list of rows
+//! is one argument,
 //!
 //! ```sql
 //! select r.run from rows(2: run integer, message text) as r
