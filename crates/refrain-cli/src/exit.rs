@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use refrain::core::redact::Redactor;
 use refrain::{Problems, ProjectError};
 
 use crate::output::ProblemLine;
@@ -102,6 +103,14 @@ impl Fault {
         }
     }
 
+    /// Hides what the files of a broken project have from the environment.
+    pub(crate) fn redactor(&self) -> Option<&Redactor> {
+        match self {
+            Self::Project(ProjectError::Problems(problems)) => Some(&problems.redactor),
+            _ => None,
+        }
+    }
+
     /// The same for programs.
     pub(crate) fn problems(&self) -> Vec<ProblemLine<'_>> {
         let Self::Project(ProjectError::Problems(Problems { problems, sources, .. })) = self else {
@@ -119,6 +128,7 @@ impl Fault {
 
 fn of_error(error: &refrain::Error) -> Exit {
     match error {
+        refrain::Error::Held { .. } => Exit::Waits,
         error if error.is_transient() => Exit::Unavailable,
         error if error.is_usage() => Exit::Usage,
         _ => Exit::Failed,

@@ -26,6 +26,7 @@ use place::Place;
 fn main() -> ExitCode {
     // Before all else: a supervisor is started for every command, and needs nothing of what follows.
     refrain::supervise();
+    refrain::keep_memory_private();
     let Arguments { options, command } = Arguments::parse();
     let output = Output { name: command.name(), json: options.json, quiet: options.quiet, yes: options.yes };
     log::begin(&command, options.quiet);

@@ -47,6 +47,19 @@ pub enum Error {
     /// No window of the job is over.
     #[error("no window of `{0}` is over yet\n  see when the first one is: refrain next {0}")]
     NoWindowYet(JobName),
+    /// A job cannot have its name.
+    #[error(transparent)]
+    NameTaken(#[from] crate::store::jobs::NameTaken),
+    /// A command that was cut off, and may or may not have done its work.
+    #[error(
+        "`{run}` was interrupted at attempt {attempt}: it may or may not have done its work, so it waits for a person\n  look what it has done; to execute it again: refrain retry {run}"
+    )]
+    Held {
+        /// Which run.
+        run: String,
+        /// The attempt that was cut off.
+        attempt: i32,
+    },
     /// The job speaks to a database that is not named in the project.
     #[error(
         "`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]"

@@ -129,14 +129,17 @@ impl Project {
         Redactor::new(&self.project.secrets)
     }
 
-    /// Its store, not yet opened, with its jobs and the databases that they write to. Another store may be named.
-    pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
+    /// Its store, not yet opened, with its jobs. Another store may be named.
+    pub fn opening_alone(&self, store: Option<&str>) -> Result<Opening, Error> {
         let address = Address::parse(store.unwrap_or(self.project.store.expose()))?;
         let address = if store.is_some() { address } else { inside(&self.root, address) };
-        let mut opening = Refrain::at_address(address, self.project.name.clone());
-        for definition in self.definitions()? {
-            opening = opening.job(definition);
-        }
+        let opening = Refrain::at_address(address, self.project.name.clone());
+        Ok(self.definitions()?.into_iter().fold(opening, Opening::job))
+    }
+
+    /// The same, with the databases that its jobs write to.
+    pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
+        let mut opening = self.opening_alone(store)?;
         for database in self.written() {
             opening = match database.connect().await {
                 Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, &database.name),
@@ -208,6 +211,7 @@ impl Project {
                 statements: statements.clone(),
                 timetable: job.timetable.clone(),
                 scopes: job.scopes.clone(),
+                redactor: self.redactor(),
             })?,
             (Action::Sql(_), None) => return Err(Error::NoDatabase(job.name.clone())),
         };

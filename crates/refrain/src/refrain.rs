@@ -50,8 +50,8 @@ use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Jobs};
-use crate::ledger::Backend;
 use crate::ledger::destination::{Destinations, attach};
+use crate::ledger::{Backend, LedgerError};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
 use crate::store::{Reality, Store, migrate};
@@ -103,6 +103,7 @@ pub struct Opening {
     jobs: Vec<Definition>,
     destinations: Vec<Named>,
     simulated: Option<Timestamp>,
+    only_looks: bool,
 }
 
 /// A database that jobs write to.
@@ -131,6 +132,7 @@ impl Refrain {
             jobs: Vec::new(),
             destinations: Vec::new(),
             simulated: None,
+            only_looks: false,
         }
     }
 
@@ -241,6 +243,13 @@ impl Opening {
         Opening { connections: connections.max(2), ..self }
     }
 
+    /// Opens it to look and not to work: no job is registered, no timetable is put in force. A job that the store has never
+    /// seen is not known then.
+    #[must_use]
+    pub fn only_looking(self) -> Opening {
+        Opening { only_looks: true, ..self }
+    }
+
     /// Sets the clock that schedules read, never that of leases. It makes a new store simulated for good; one in which
     /// something real has happened is refused when it is opened, and a simulated one when it is to be served.
     #[must_use]
@@ -273,7 +282,11 @@ impl Opening {
             Some(now) => now,
             None => store.now().await?,
         };
-        let registry = Box::pin(jobs::register(&store, self.jobs, now)).await?;
+        let registry = if self.only_looks {
+            jobs::recognise(&store, self.jobs).await?
+        } else {
+            Box::pin(jobs::register(&store, self.jobs, now)).await?
+        };
         let destinations = Box::pin(attached(&store, &self.project, self.destinations)).await?;
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
@@ -302,11 +315,7 @@ async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
 }
 
 /// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.
-async fn attached(
-    store: &Store,
-    project: &ProjectName,
-    named: Vec<Named>,
-) -> Result<Destinations, Error> {
+async fn attached(store: &Store, project: &ProjectName, named: Vec<Named>) -> Result<Destinations, Error> {
     let mut attached = vec![attach(store.database.clone(), project, Some(&store.id)).await?];
     for Named { database, spare } in named {
         match (attach(database.with_idle(store.idle()), project, Some(&store.id)).await, spare) {

@@ -109,7 +109,7 @@ impl fmt::Display for Moved {
 
 pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let opened = place.look().await?;
+    let opened = place.look_around().await?;
     let refrain = &opened.refrain;
     let moved = match &arguments.verb {
         Verb::Show { job } => {
@@ -130,8 +130,12 @@ pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<E
         }
         Verb::Rewind { job, name, by, scope } => {
             let was = seen(refrain, job, scope, name).await?;
-            let at = was.clone().unwrap_or_default();
-            let position = refrain.rewind_checkpoint(job, scope, name, *by, &at).await?;
+            let Some(at) = &was else {
+                return Err(Fault::Refused(format!(
+                    "`{job}` has no checkpoint `{name}`\n  which there are: refrain checkpoint show {job}"
+                )));
+            };
+            let position = refrain.rewind_checkpoint(job, scope, name, *by, at).await?;
             Some((job, scope, name, was, position.to_string()))
         }
     };

@@ -56,13 +56,13 @@ pub(crate) async fn recover(place: &Place, _: &Arguments) -> Result<Exit, Fault>
     let output = place.output;
     let project = place.project()?;
     let opening = place.prepared(&project).await?;
-    let found = opening.recover(false).await?;
+    let found = opening.recover(None).await?;
     let databases: Vec<Database> = found
-        .into_iter()
+        .iter()
         .map(|one| Database {
-            database: one.database.unwrap_or_else(|| "the database of the store".to_owned()),
-            was: one.was,
-            now: one.now,
+            database: one.database.clone().unwrap_or_else(|| "the database of the store".to_owned()),
+            was: one.was.clone(),
+            now: one.now.clone(),
             stranded: one.stranded,
         })
         .collect();
@@ -75,7 +75,7 @@ pub(crate) async fn recover(place: &Place, _: &Arguments) -> Result<Exit, Fault>
     );
     let is_done = output.ask("Let this store go on there?");
     if is_done {
-        opening.recover(true).await?;
+        opening.recover(Some(&found)).await?;
     }
     project.close().await;
     output.result(&Recovered { is_done, databases })?;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use clap::Args;
 use jiff::Timestamp;
+use refrain::core::project::Action;
 use refrain::core::state::RunOutcome;
 use refrain::{Ask, Did, Place as Standing, Refrain, RunRecord, RunReport};
 use serde::Serialize;
@@ -141,12 +142,30 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     if !name.contains(['@', '#']) {
         name = refrain.latest_window(&name).await?;
     }
+    needs_no_payload(&opened, &name).await?;
     let ask = if arguments.again { Ask::Again } else { Ask::Once };
     let stop = refrain.stop_handle();
     let work = Box::pin(refrain.run(&name, ask));
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
     told(place, opened, &name, &report, is_interrupted).await
+}
+
+/// A queued run that was never offered has nothing to be about, and its key would be spent.
+async fn needs_no_payload(opened: &Opened, name: &str) -> Result<(), Fault> {
+    let Some((job, key)) = name.split_once('#') else { return Ok(()) };
+    let file = opened.project.jobs().iter().find(|file| file.name.as_str() == job);
+    let is_payload = |name: &str| name.starts_with("payload");
+    let needs = file.is_some_and(|file| match &file.action {
+        Action::Command(words) => words.iter().any(|word| word.names().any(is_payload)),
+        Action::Sql(statements) => statements.iter().any(|sql| sql.names().into_iter().any(is_payload)),
+    });
+    if needs && opened.refrain.show(name).await?.is_none() {
+        return Err(Fault::Refused(format!(
+            "nobody has enqueued `{key}`, and `{job}` needs a payload\n  refrain enqueue {job} --key {key} --payload JSON"
+        )));
+    }
+    Ok(())
 }
 
 /// Says what became of a run, and what to type next.

@@ -90,7 +90,13 @@ fn short(line: &RunLine) -> &str {
 
 pub(crate) async fn status(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let opened = place.look().await?;
+    let opened = match place.look().await {
+        Err(Fault::NoStore(_)) => {
+            output.say("nothing has run yet; next: refrain run JOB, or refrain serve");
+            return Ok(Exit::Done);
+        }
+        opened => opened?,
+    };
     let refrain = &opened.refrain;
     let now = refrain.now().await?;
     let mut jobs = refrain.job_records().await?;

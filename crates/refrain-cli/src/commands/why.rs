@@ -10,8 +10,10 @@ use crate::exit::{Exit, Fault};
 use crate::place::Place;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  refrain why export@2026-06-09\n  refrain why digest@2026-06-09T14:00/acme\n  \
-    refrain why invoice:INV-7                       a key of a unit, an effect or a queued run")]
+#[command(
+    after_help = "Examples:\n  refrain why export@2026-06-09\n  refrain why digest@2026-06-09T14:00/acme\n  \
+    refrain why invoice:INV-7                       a key of a unit, an effect or a queued run"
+)]
 pub(crate) struct Arguments {
     /// JOB@WINDOW, JOB@WINDOW/SCOPE, JOB#KEY, or a key.
     #[arg(value_name = "RUN|KEY")]
@@ -45,8 +47,17 @@ impl fmt::Display for Answer {
 }
 
 pub(crate) async fn why(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.open().await?;
-    let why = opened.refrain.why(&arguments.subject).await?;
+    let opened = place.look_around().await?;
+    let subject = &arguments.subject;
+    let job = subject.split(['@', '#']).next().unwrap_or_default();
+    let has_file = opened.project.jobs().iter().any(|one| one.name.as_str() == job);
+    let is_known = opened.refrain.jobs().iter().any(|one| one.as_str() == job);
+    if has_file && !is_known {
+        return Err(Fault::Refused(format!(
+            "`{job}` has a file, and this store has never seen it: nobody has served or run it yet\n  refrain run {subject}, or refrain serve"
+        )));
+    }
+    let why = opened.refrain.why(subject).await?;
     opened.close().await;
     let causes = why.causes.iter().map(Cause::told);
     let causes = causes.map(|Told { rule, said, advice }| Line { rule, said, next: advice }).collect();

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use refrain_core::project::{Sql, TimeForm};
+use refrain_core::redact::Redactor;
 use refrain_core::{Key, KeyError, Timetable, key};
 use serde::Serialize;
 use sqlx::Pool;
@@ -30,6 +31,8 @@ pub(crate) struct Statements {
     pub(crate) timetable: Option<Timetable>,
     /// The query whose column says of which type a scope is.
     pub(crate) scopes: Option<Sql>,
+    /// Hides secrets in what the database says, before it is kept.
+    pub(crate) redactor: Redactor,
 }
 
 /// The one unit of such a run. What it says is its version: a text that was edited without another version is the same work.
@@ -109,7 +112,8 @@ impl Statements {
         let mut first: Vec<&str> = words.by_ref().take(WORDS).collect();
         first.extend(words.next().map(|_| "…"));
         let (number, count, first, said) = (at + 1, self.statements.len(), first.join(" "), said(error));
-        JobError::new(format!("statement {number} of {count} (`{first}`): {said}"))
+        let told = format!("statement {number} of {count} (`{first}`): {said}");
+        JobError::new(self.redactor.redact(&told))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
 use crate::job::Definition;
+use crate::store::begun;
 use crate::store::delayed::pull;
 use crate::store::enqueue::{Offer, enqueue};
 use crate::store::line::{JobNumber, Line, Priority};
@@ -105,6 +106,9 @@ impl Refrain {
             }
             if ask == Ask::Retry && is_there {
                 return Err(Error::Done { run: run.to_owned(), attempt: record.attempt });
+            }
+            if let (Ask::Once, Some(attempt)) = (ask, begun::find(self.store(), id, i32::MAX).await?) {
+                return Err(Error::Held { run: run.to_owned(), attempt });
             }
             if record.is_forgotten {
                 return Err(Error::Forgotten(run.to_owned()));
