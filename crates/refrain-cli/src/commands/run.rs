@@ -179,6 +179,7 @@ pub(super) async fn told(
     let output = place.output;
     let message = said_last(&opened.refrain, &report.run).await?;
     let counted = counted(&opened.refrain, report).await?;
+    let is_held = opened.refrain.held_at(&report.run).await?.is_some();
     opened.close().await;
     let is_late = message.as_deref().is_some_and(|message| message.starts_with("timed out"));
     output.result(&Report::of(name, report, message, counted))?;
@@ -192,6 +193,11 @@ pub(super) async fn told(
                 "recorded; the same command finds it done from now on. What it printed: refrain logs {name}"
             ));
             Exit::Done
+        }
+        () if is_held => {
+            output
+                .say(format_args!("it waits for a person: look what it has done, then refrain retry {name}"));
+            Exit::Waits
         }
         () if is_interrupted => {
             output.say("it was given back; the same command goes on");

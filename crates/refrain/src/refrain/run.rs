@@ -126,6 +126,12 @@ impl Refrain {
         Ok(RunReport { did, attempt, run })
     }
 
+    /// The attempt of a run whose command was cut off, so that it waits for a person; none if it does not.
+    pub async fn held_at(&self, run: &RunRecord) -> Result<Option<u64>, Error> {
+        let attempt = begun::find(self.store(), run.id, i32::MAX).await?.filter(|_| !run.standing.is_open());
+        Ok(attempt.and_then(|attempt| u64::try_from(attempt).ok()))
+    }
+
     /// The name of a job's latest window that is over: what a person means who names only the job.
     pub async fn latest_window(&self, job: &str) -> Result<String, Error> {
         let (number, definition) = self.job(job)?;
