@@ -119,9 +119,8 @@ impl Refrain {
         }
         let (_, window, key) = self.named(text).await?;
         if let Some(id) = show::find(self.store(), number, &key.to_string()).await?
-            && let Some(record) = self.record(id).await?
+            && let Some(facts) = self.recorded_facts(&asked, id).await?
         {
-            let facts = self.recorded_facts(&asked, &record).await?;
             return Ok(answered(&facts.run.clone(), &Facts::Recorded(facts.into())));
         }
         let lack = match (window, name) {

@@ -45,8 +45,8 @@ impl Refrain {
         let (number, _) = self.recorded_job(job.as_str()).await?;
         let view = self.view(job.as_str()).await?;
         let setting = self.setting(&job, Some(number), &view).await?;
-        let facts = self.recorded_facts(&Asked { number, view, setting }, run).await?;
-        Ok(why(&Facts::Recorded(facts.into())))
+        let facts = self.recorded_facts(&Asked { number, view, setting }, run.number()).await?;
+        Ok(facts.map_or_else(Vec::new, |facts| why(&Facts::Recorded(facts.into()))))
     }
 
     /// If this is the name of a job: that, and the newest of its runs.

@@ -18,12 +18,15 @@ const COUNTED: i64 = 1_000;
 const LISTED: i64 = 10;
 
 impl Refrain {
+    /// What is known of a run; none if there is none. It and its open attempt are of one instant, or one that ends
+    /// meanwhile would stand nowhere.
     pub(super) async fn recorded_facts(
         &self,
         asked: &Asked,
-        record: &RunRecord,
-    ) -> Result<RecordedFacts, Error> {
-        let open = show::show(self.store(), record.id).await?.and_then(|(_, open)| open);
+        run: i64,
+    ) -> Result<Option<RecordedFacts>, Error> {
+        let Some((row, open)) = show::show(self.store(), run).await? else { return Ok(None) };
+        let record = &RunRecord::of(row, open)?;
         let place = match open {
             Some(open) => Some(self.whereabouts(asked, record, open).await?),
             None => None,
@@ -34,7 +37,7 @@ impl Refrain {
         let suspects = units.iter().flat_map(|attempt| &attempt.dedupes).filter(|one| one.is_suspect());
         let late_at = asked.view.late_at(record).filter(|_| record.is_awaited());
         let now = self.schedule_now().await?;
-        Ok(RecordedFacts {
+        Ok(Some(RecordedFacts {
             run: asked.view.name_of(record),
             setting: asked.setting.clone(),
             standing: record.standing,
@@ -57,7 +60,7 @@ impl Refrain {
                 .map(|one| Suspect { reason: one.reason.clone(), count: one.count, keys: one.keys.clone() })
                 .collect(),
             late_since: late_at.filter(|late_at| *late_at <= now),
-        })
+        }))
     }
 
     /// What the open attempt waits for.
