@@ -52,7 +52,7 @@ pub enum Error {
     )]
     NoDatabase(JobName),
     /// There is no such run.
-    #[error("there is no run `{0}` yet")]
+    #[error("there is no run `{0}` yet\n  do it: refrain run {0}; why it is not there: refrain why {0}")]
     NoRun(String),
     /// The window has no such scope.
     #[error(
@@ -65,7 +65,9 @@ pub enum Error {
     )]
     Forgotten(String),
     /// The payload is no JSON, or too much of it.
-    #[error("the payload of `{key}` cannot be taken: {reason}")]
+    #[error(
+        "the payload of `{key}` cannot be taken: {reason}\n  write JSON of a moderate length, as in '{{\"user_id\": 42}}'"
+    )]
     Payload {
         /// Whose payload.
         key: String,

@@ -16,6 +16,7 @@ use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
 use crate::job::Definition;
+use crate::store::begun;
 use crate::store::delayed::pull;
 use crate::store::enqueue::{Offer, enqueue};
 use crate::store::line::{JobNumber, Line, Priority};
@@ -46,6 +47,8 @@ pub enum Did {
     Followed,
     /// It was done before; nothing was done now.
     Deduplicated,
+    /// A command was cut off before, and must not be executed again before a person has looked; nothing was done now.
+    Held,
 }
 
 /// What became of a run that was asked for.
@@ -103,6 +106,9 @@ impl Refrain {
             if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, attempt: record.attempt, run: record });
             }
+            if ask == Ask::Once && self.is_held(id).await? {
+                return Ok(RunReport { did: Did::Held, attempt: record.attempt, run: record });
+            }
             if ask == Ask::Retry && is_there {
                 return Err(Error::Done { run: run.to_owned(), attempt: record.attempt });
             }
@@ -120,6 +126,11 @@ impl Refrain {
         relay.all_or_later().await;
         let run = self.record(id).await?.ok_or_else(missing)?;
         Ok(RunReport { did, attempt, run })
+    }
+
+    /// Whether it is not known how a command of it ended that must not be executed twice.
+    async fn is_held(&self, id: i64) -> Result<bool, Error> {
+        Ok(begun::find(self.store(), id, i32::MAX).await?.is_some())
     }
 
     /// The name of a job's latest window that is over: what a person means who names only the job.
