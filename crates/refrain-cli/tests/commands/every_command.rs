@@ -156,7 +156,7 @@ async fn a_persons_word() {
         "pause export",
         "--json pause export",
         "pause nope",
-        "tick --now 2001-06-04T02:00:00Z",
+        "--quiet tick --now 2001-06-04T02:00:00Z",
         "status export",
         "resume export",
         "--json resume export",
