@@ -10,8 +10,8 @@ use refrain::{Problems, ProjectError};
 use crate::output::ProblemLine;
 use crate::problems::draw;
 
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a command ended; the worst of many is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// It is done, now or before.
     Done = 0,
@@ -69,6 +69,9 @@ pub(crate) enum Fault {
         /// What the system said.
         source: io::Error,
     },
+    /// It is too late for what was asked for; the text says what can be done.
+    #[error("{0}")]
+    TooLate(String),
     /// There is nothing to look at.
     #[error(
         "there is no store at {0}\n  check the address; a run, a tick or `refrain migrate` makes a store"
@@ -86,7 +89,7 @@ impl Fault {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Refrain(error) | Self::Project(ProjectError::Refused(error)) => of_error(error),
-            Self::Output(_) | Self::Signals(_) => Exit::Failed,
+            Self::Output(_) | Self::Signals(_) | Self::TooLate(_) => Exit::Failed,
             Self::Project(_)
             | Self::Write { .. }
             | Self::Refused(_)
@@ -128,7 +131,6 @@ impl Fault {
 
 fn of_error(error: &refrain::Error) -> Exit {
     match error {
-        refrain::Error::Held { .. } => Exit::Waits,
         error if error.is_transient() => Exit::Unavailable,
         error if error.is_usage() => Exit::Usage,
         _ => Exit::Failed,

@@ -17,9 +17,10 @@ pub(crate) fn begin(command: &Command, is_quiet: bool) {
     let level = if is_quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
     let mut targets = Targets::new().with_target("refrain", level);
     match command {
-        // How the one attempt ended is what the command itself says.
+        // How the one attempt ended, and what it did, is what the command itself says.
         Command::Run(_) | Command::Retry(_) => {
             targets = targets.with_target("refrain::engine::executor", LevelFilter::ERROR);
+            targets = targets.with_target("refrain::action", LevelFilter::WARN.min(level));
         }
         Command::Serve(_) => {}
         _ => targets = targets.with_target("refrain::engine::executor", level.min(LevelFilter::WARN)),
@@ -27,7 +28,9 @@ pub(crate) fn begin(command: &Command, is_quiet: bool) {
     let lines = tracing_subscriber::fmt::layer().with_writer(Hiding::default).with_target(false);
     let lines = match command {
         Command::Serve(arguments) if arguments.log == Log::Json => lines.json().flatten_event(true).boxed(),
-        _ => lines.boxed(),
+        Command::Serve(_) | Command::Tick(_) => lines.boxed(),
+        // Somebody sits before it, and knows what time it is.
+        _ => lines.without_time().boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
 }

@@ -12,6 +12,7 @@ mod problems;
 mod progress;
 mod reload;
 mod run_line;
+mod run_report;
 mod signals;
 
 use std::process::ExitCode;
@@ -27,7 +28,10 @@ fn main() -> ExitCode {
     // Before all else: a supervisor is started for every command, and needs nothing of what follows.
     refrain::supervise();
     refrain::keep_memory_private();
-    let Arguments { options, command } = Arguments::parse();
+    let Arguments { options, command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return output::misunderstood(&error).into(),
+    };
     let output = Output { name: command.name(), json: options.json, quiet: options.quiet, yes: options.yes };
     log::begin(&command, options.quiet);
     let place = Place { folder: options.folder, store: options.store, output };

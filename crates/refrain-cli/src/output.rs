@@ -7,8 +7,8 @@ use std::fmt::{self, Display};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{OnceLock, RwLock};
 
-use refrain::Counts;
 use refrain::core::redact::Redactor;
+use refrain::{Counts, UnitCounts};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
@@ -128,6 +128,20 @@ impl Output {
     }
 }
 
+/// Says what could not be understood of a command line, or what was asked about it.
+pub(crate) fn misunderstood(error: &clap::Error) -> Exit {
+    let is_fault = error.use_stderr();
+    if is_fault && std::env::args_os().any(|argument| argument == "--json") {
+        let words = error.render().to_string();
+        let said = words.strip_prefix("error: ").unwrap_or(&words).trim_end().to_owned();
+        let output = Output { name: "refrain", json: true, quiet: false, yes: false };
+        let failure = Failure { error: said, exit_code: Exit::Usage.code(), problems: &[] };
+        drop(print(&output.object(&failure)));
+    }
+    drop(error.print());
+    if is_fault { Exit::Usage } else { Exit::Done }
+}
+
 fn print(text: &str) -> Result<bool, Fault> {
     match writeln!(anstream::stdout().lock(), "{}", hidden(text)) {
         // Whoever read it has read enough.
@@ -166,6 +180,25 @@ impl From<Counts> for Four {
     fn from(counts: Counts) -> Four {
         let Counts { ended, failed, skipped, deduplicated, .. } = counts;
         Four { processed: ended.saturating_sub(failed), skipped, deduplicated, failed }
+    }
+}
+
+impl From<UnitCounts> for Four {
+    fn from(counts: UnitCounts) -> Four {
+        let UnitCounts { processed, skipped, deduplicated, failed } = counts;
+        Four { processed, skipped, deduplicated, failed }
+    }
+}
+
+impl Four {
+    /// Both together.
+    pub(crate) fn with(self, other: Four) -> Four {
+        Four {
+            processed: self.processed + other.processed,
+            skipped: self.skipped + other.skipped,
+            deduplicated: self.deduplicated + other.deduplicated,
+            failed: self.failed + other.failed,
+        }
     }
 }
 

@@ -93,6 +93,17 @@ impl Place {
         looked(opening, project).await
     }
 
+    /// The same for commands that list: none if nothing has run yet. A store that somebody has named must be there.
+    pub(crate) async fn look_if_any(&self) -> Result<Option<Opened>, Fault> {
+        match self.look().await {
+            Err(Fault::NoStore(_)) if self.store.is_none() => {
+                self.output.say("nothing has run yet; next: refrain run JOB, refrain tick, or refrain serve");
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        }
+    }
+
     /// Only the one that nobody has named: a mistyped path would make a second, empty store.
     fn make_folder(&self, root: &Path) -> Result<(), Fault> {
         let path = root.join(FOLDER);

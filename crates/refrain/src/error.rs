@@ -50,16 +50,6 @@ pub enum Error {
     /// A job cannot have its name.
     #[error(transparent)]
     NameTaken(#[from] crate::store::jobs::NameTaken),
-    /// A command that was cut off, and may or may not have done its work.
-    #[error(
-        "`{run}` was interrupted at attempt {attempt}: it may or may not have done its work, so it waits for a person\n  look what it has done; to execute it again: refrain retry {run}"
-    )]
-    Held {
-        /// Which run.
-        run: String,
-        /// The attempt that was cut off.
-        attempt: i32,
-    },
     /// The job speaks to a database that is not named in the project.
     #[error(
         "`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]"
@@ -77,7 +67,7 @@ pub enum Error {
         source: Box<LedgerError>,
     },
     /// There is no such run.
-    #[error("there is no run `{0}` yet")]
+    #[error("there is no run `{0}` yet\n  do it: refrain run {0}; why it is not there: refrain why {0}")]
     NoRun(String),
     /// The window has no such scope.
     #[error(
@@ -90,7 +80,9 @@ pub enum Error {
     )]
     Forgotten(String),
     /// The payload is no JSON, or too much of it.
-    #[error("the payload of `{key}` cannot be taken: {reason}")]
+    #[error(
+        "the payload of `{key}` cannot be taken: {reason}\n  write JSON of a moderate length, as in '{{\"user_id\": 42}}'"
+    )]
     Payload {
         /// Whose payload.
         key: String,

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::Cancelling;
+use refrain::core::state::RunOutcome;
+use refrain::{Cancelling, Refrain};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
@@ -27,6 +28,7 @@ impl fmt::Display for Called {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.did {
             "cancelled" => write!(f, "{}: cancelled before it began", self.run),
+            "deduplicated" => write!(f, "{}: cancelled already", self.run),
             _ => write!(f, "{}: its worker has been asked to end it", self.run),
         }
     }
@@ -34,14 +36,29 @@ impl fmt::Display for Called {
 
 pub(crate) async fn cancel(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let opened = place.look().await?;
-    let cancelling = opened.refrain.cancel(&arguments.run).await?;
-    opened.close().await;
-    let did = match cancelling {
-        Cancelling::Cancelled => "cancelled",
-        Cancelling::Asked => "asked",
-    };
     let run = &arguments.run;
+    let cancelled = cancelled(&opened.refrain, run).await;
+    opened.close().await;
+    let did = cancelled?;
     place.output.result(&Called { run: run.clone(), did })?;
     place.output.say(format_args!("see: refrain show {run}; after all: refrain retry {run}"));
     Ok(Exit::Done)
+}
+
+/// What was done. One that has ended stays as it is.
+async fn cancelled(refrain: &Refrain, run: &str) -> Result<&'static str, Fault> {
+    let standing = refrain.show(run).await?.map(|record| record.standing);
+    match standing.filter(|standing| !standing.is_open()).and_then(|standing| standing.outcome) {
+        Some(RunOutcome::Cancelled) => return Ok("deduplicated"),
+        Some(outcome) => {
+            return Err(Fault::TooLate(format!(
+                "`{run}` is {outcome} already, so there is nothing to cancel\n  how it ended: refrain show {run}"
+            )));
+        }
+        None => {}
+    }
+    Ok(match refrain.cancel(run).await? {
+        Cancelling::Cancelled => "cancelled",
+        Cancelling::Asked => "asked",
+    })
 }

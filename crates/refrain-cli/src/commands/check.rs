@@ -39,7 +39,7 @@ impl Job {
         };
         let does = match &job.action {
             Action::Command(arguments) => {
-                let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+                let words: Vec<String> = arguments.iter().map(|word| quoted(&word.to_string())).collect();
                 format!("runs {}", words.join(" "))
             }
             Action::Sql(statements) => match statements.len() {
@@ -63,13 +63,25 @@ impl fmt::Display for Checked {
     }
 }
 
+/// A word as a shell would have to be told it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,@%+{}".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 pub(crate) fn check(place: &Place, _: &Arguments) -> Result<Exit, Fault> {
     let project = place.project()?;
     let jobs: Vec<Job> = project.jobs().iter().map(Job::of).collect();
-    let first = jobs.first().map(|job| job.name.clone());
+    let is_scheduled = |job: &&JobFile| job.timetable.is_some();
+    let first = project.jobs().iter().find(is_scheduled).or(project.jobs().first());
+    let first = first.map(|job| (job.name.to_string(), job.timetable.is_some()));
     place.output.result(&Checked { project: project.name().to_string(), jobs })?;
     match first {
-        Some(job) => place.output.say(format_args!("next: refrain run {job}, or refrain next {job}")),
+        Some((job, true)) => place.output.say(format_args!("next: refrain run {job}, or refrain next {job}")),
+        Some((job, false)) => place.output.say(format_args!("next: refrain enqueue {job} --key KEY")),
         None => place.output.say("next: write a job, as in jobs/hello.toml of `refrain init`"),
     }
     Ok(Exit::Done)

@@ -113,6 +113,10 @@ pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<E
     let refrain = &opened.refrain;
     let moved = match &arguments.verb {
         Verb::Show { job } => {
+            if let Some(job) = job {
+                // Says which there are.
+                refrain.view(job).await?;
+            }
             let records = refrain.checkpoints(job.as_deref()).await?;
             let is_empty = records.is_empty();
             for record in records {
@@ -130,12 +134,8 @@ pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<E
         }
         Verb::Rewind { job, name, by, scope } => {
             let was = seen(refrain, job, scope, name).await?;
-            let Some(at) = &was else {
-                return Err(Fault::Refused(format!(
-                    "`{job}` has no checkpoint `{name}`\n  which there are: refrain checkpoint show {job}"
-                )));
-            };
-            let position = refrain.rewind_checkpoint(job, scope, name, *by, at).await?;
+            let at = was.clone().ok_or_else(|| missing(job, name))?;
+            let position = refrain.rewind_checkpoint(job, scope, name, *by, &at).await?;
             Some((job, scope, name, was, position.to_string()))
         }
     };
@@ -146,6 +146,12 @@ pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<E
         output.result(&Moved { job, scope, name, was, position })?;
     }
     Ok(Exit::Done)
+}
+
+fn missing(job: &str, name: &str) -> Fault {
+    Fault::Refused(format!(
+        "there is no checkpoint `{name}` of {job}\n  those that are there: refrain checkpoint show"
+    ))
 }
 
 /// Where it stands now; what a person says is about that.

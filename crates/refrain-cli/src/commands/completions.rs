@@ -1,7 +1,10 @@
 //! `refrain completions`: what a shell completes.
 
+use std::fmt;
+
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};
+use serde::Serialize;
 
 use crate::cli;
 use crate::exit::{Exit, Fault};
@@ -17,9 +20,22 @@ pub(crate) struct Arguments {
     pub(crate) shell: Shell,
 }
 
+#[derive(Serialize)]
+struct Script {
+    shell: String,
+    script: String,
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.script)
+    }
+}
+
 pub(crate) fn completions(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let mut text = Vec::new();
     generate(arguments.shell, &mut cli::Arguments::command(), "refrain", &mut text);
-    place.output.text(String::from_utf8_lossy(&text))?;
+    let script = String::from_utf8_lossy(&text).into_owned();
+    place.output.result(&Script { shell: arguments.shell.to_string(), script })?;
     Ok(Exit::Done)
 }

@@ -1,9 +1,11 @@
 //! `refrain man`: the manual, as pages.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _};
 use clap_mangen::Man;
+use serde::Serialize;
 
 use crate::cli;
 use crate::exit::{Exit, Fault};
@@ -16,17 +18,43 @@ pub(crate) struct Arguments {
     pub(crate) dir: Option<PathBuf>,
 }
 
+#[derive(Serialize)]
+struct Page {
+    page: String,
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.page)
+    }
+}
+
+#[derive(Serialize)]
+struct Written {
+    directory: String,
+    pages: usize,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "wrote {} pages into {}", self.pages, self.directory)
+    }
+}
+
 pub(crate) fn man(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let command = cli::Arguments::command();
     let Some(dir) = &arguments.dir else {
         let mut text = Vec::new();
         Man::new(command).render(&mut text).map_err(Fault::Output)?;
-        place.output.text(String::from_utf8_lossy(&text))?;
+        place.output.result(&Page { page: String::from_utf8_lossy(&text).into_owned() })?;
         return Ok(Exit::Done);
     };
     let failed = |source| Fault::Write { path: dir.clone(), source };
     std::fs::create_dir_all(dir).map_err(failed)?;
     clap_mangen::generate_to(command, dir).map_err(failed)?;
-    place.output.say(format_args!("wrote the pages into {}; read them: man refrain", dir.display()));
+    let pages = std::fs::read_dir(dir).map_err(failed)?.flatten();
+    let pages = pages.filter(|entry| entry.file_name().to_string_lossy().starts_with("refrain")).count();
+    place.output.result(&Written { directory: dir.display().to_string(), pages })?;
+    place.output.say("read them: man refrain");
     Ok(Exit::Done)
 }

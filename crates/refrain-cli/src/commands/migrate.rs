@@ -87,10 +87,8 @@ pub(crate) async fn migrate(place: &Place, arguments: &Arguments) -> Result<Exit
 
 fn ledger_script(project: &Project, name: &str) -> Result<String, Fault> {
     project.migration_script(name).ok_or_else(|| {
-        let known = project.destinations();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         Fault::Refused(format!(
-            "`{name}` is no database on PostgreSQL that jobs write to\n  jobs write to: {known}; SQLite files need no script"
+            "`{name}` is no database on PostgreSQL that jobs write to\n  see [databases] in refrain.toml; SQLite files need no script"
         ))
     })
 }

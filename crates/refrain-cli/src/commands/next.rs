@@ -5,10 +5,11 @@ use std::fmt;
 use clap::Args;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
-use refrain::core::schedule::{Preview, describe};
+use refrain::core::schedule::{Opens, Preview, PreviewLine, describe};
 use refrain::core::{Revisions, Timetable, window_name};
 use serde::Serialize;
 
+use super::tick::instant;
 use crate::exit::{Exit, Fault};
 use crate::place::Place;
 
@@ -20,14 +21,18 @@ pub(crate) struct Arguments {
     /// The job.
     pub(crate) job: String,
     /// Show the ticks around this date instead, with what a change of the clocks does to them.
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = date)]
     pub(crate) around: Option<Date>,
     /// How many windows.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub(crate) count: u16,
     /// From when, as in 2026-06-09T14:00:00Z; now unless said.
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = instant)]
     pub(crate) from: Option<Timestamp>,
+}
+
+fn date(text: &str) -> Result<Date, String> {
+    text.parse().map_err(|_| "write a date, as in 2026-10-25".to_owned())
 }
 
 #[derive(Serialize)]
@@ -69,7 +74,21 @@ struct Around {
 struct Tick {
     at: Timestamp,
     wall: String,
+    opens: usize,
+    first: Option<String>,
+    last: Option<String>,
     note: Option<String>,
+}
+
+impl Tick {
+    fn of(line: &PreviewLine) -> Tick {
+        let (opens, first, last) = match &line.opens {
+            Opens::Nothing => (0, None, None),
+            Opens::One(window, _) => (1, Some(window.clone()), Some(window.clone())),
+            Opens::Several(first, last, count) => (*count, Some(first.clone()), Some(last.clone())),
+        };
+        Tick { at: line.tick, wall: line.wall.to_string(), opens, first, last, note: line.note.clone() }
+    }
 }
 
 impl fmt::Display for Around {
@@ -95,13 +114,9 @@ pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
         Revisions::first(timetable.clone(), from).map_err(|error| Fault::Refused(error.to_string()))?;
     if let Some(date) = arguments.around {
         let preview = Preview::around(revisions.current(), date);
-        let ticks = preview.lines.iter().map(|line| Tick {
-            at: line.tick,
-            wall: line.wall.to_string(),
-            note: line.note.clone(),
-        });
+        let ticks = preview.lines.iter().map(Tick::of).collect();
         let (job, zone) = (job.name.to_string(), preview.zone.clone());
-        place.output.result(&Around { job, zone, ticks: ticks.collect(), preview })?;
+        place.output.result(&Around { job, zone, ticks, preview })?;
         return Ok(Exit::Done);
     }
     let openings = revisions.current().openings(covered(&revisions, from));

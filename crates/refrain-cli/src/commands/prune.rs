@@ -34,7 +34,8 @@ struct Pruned {
 
 impl fmt::Display for Pruned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "forgot {} bodies older than {}", self.rows, self.older_than)
+        let bodies = if self.rows == 1 { "body" } else { "bodies" };
+        write!(f, "forgot {} {bodies} older than {}", self.rows, self.older_than)
     }
 }
 

@@ -3,9 +3,9 @@
 use clap::Args;
 use refrain::core::RunName;
 
-use super::run::told;
 use crate::exit::{Exit, Fault};
 use crate::place::Place;
+use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
 
 /// Another attempt of a run that failed, is partial, or was skipped or cancelled. Only what is not done is done again.
@@ -44,5 +44,5 @@ pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let Ended { result, is_interrupted } =
         signals.see_through(work, &stop, &[Step::StopNow], place.output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    told(place, opened, run, &report, is_interrupted).await
+    told(place, opened, vec![Ran { name: run.clone(), report }], is_interrupted).await
 }

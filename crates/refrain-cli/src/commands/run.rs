@@ -1,17 +1,12 @@
 //! `refrain run`: one run, now and here.
 
-use std::fmt;
-
 use clap::Args;
-use jiff::Timestamp;
 use refrain::core::project::Action;
-use refrain::core::state::RunOutcome;
-use refrain::{Ask, Did, Place as Standing, Refrain, RunRecord, RunReport};
-use serde::Serialize;
+use refrain::{Ask, Place as Standing, Refrain, RunReport};
 
 use crate::exit::{Exit, Fault};
-use crate::output::{Four, harmless_lines};
 use crate::place::{Opened, Place};
+use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
 
 #[derive(Args)]
@@ -36,82 +31,6 @@ pub(crate) struct Arguments {
     /// Make another attempt, even if it is done.
     #[arg(long)]
     pub(crate) again: bool,
-}
-
-#[derive(Serialize)]
-struct Report {
-    run: String,
-    did: &'static str,
-    state: String,
-    attempt: u64,
-    started_at: Option<Timestamp>,
-    ended_at: Option<Timestamp>,
-    again_at: Option<Timestamp>,
-    message: Option<String>,
-    counts: Four,
-}
-
-impl Report {
-    fn of(
-        name: &str,
-        RunReport { did, run, .. }: &RunReport,
-        message: Option<String>,
-        units: Four,
-    ) -> Report {
-        let again_at = match run.place {
-            Some(Standing::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
-            _ => None,
-        };
-        Report {
-            run: name.to_owned(),
-            did: match did {
-                Did::Ran => "ran",
-                Did::Followed => "followed",
-                Did::Deduplicated => "deduplicated",
-            },
-            state: run.standing.node().to_string(),
-            attempt: run.attempt,
-            started_at: run.started_at,
-            ended_at: run.ended_at,
-            again_at,
-            message,
-            counts: units,
-        }
-    }
-}
-
-fn counts(did: Did, run: &RunRecord) -> Four {
-    let none = Four::default();
-    match (did, run.standing.outcome) {
-        (Did::Deduplicated, _) => Four { deduplicated: 1, ..none },
-        _ if matches!(run.place, Some(Standing::Delayed(_))) => Four { failed: 1, ..none },
-        _ if run.standing.is_open() => none,
-        (_, Some(RunOutcome::Done | RunOutcome::Waiting)) => Four { processed: 1, ..none },
-        (_, Some(RunOutcome::Skipped)) => Four { skipped: 1, ..none },
-        (_, Some(RunOutcome::Failed | RunOutcome::Partial)) => Four { failed: 1, ..none },
-        (_, Some(RunOutcome::Cancelled) | None) => none,
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { run, state, attempt, .. } = self;
-        match (self.did, self.ended_at, self.again_at) {
-            ("deduplicated", Some(at), _) => {
-                write!(f, "{run}: {state} already, at {at:.0} (attempt {attempt})")?;
-            }
-            (_, _, Some(at)) => {
-                let failed = attempt.saturating_sub(1);
-                write!(f, "{run}: attempt {failed} failed; {state} again, not before {at:.0}")?;
-            }
-            ("followed", ..) => write!(f, "{run}: {state} (attempt {attempt}, made elsewhere)")?,
-            _ => write!(f, "{run}: {state} (attempt {attempt})")?,
-        }
-        if let Some(message) = &self.message {
-            write!(f, "\n  {}", harmless_lines(message, "  "))?;
-        }
-        write!(f, "\n{}", self.counts)
-    }
 }
 
 /// The run as it was typed, in one piece.
@@ -145,10 +64,10 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     needs_no_payload(&opened, &name).await?;
     let ask = if arguments.again { Ask::Again } else { Ask::Once };
     let stop = refrain.stop_handle();
-    let work = Box::pin(refrain.run(&name, ask));
+    let work = Box::pin(all(refrain, &name, ask));
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
-    let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    told(place, opened, &name, &report, is_interrupted).await
+    let Some(ran) = result.transpose()? else { return Ok(Exit::Interrupted) };
+    told(place, opened, ran, is_interrupted).await
 }
 
 /// A queued run that was never offered has nothing to be about, and its key would be spent.
@@ -168,73 +87,37 @@ async fn needs_no_payload(opened: &Opened, name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Says what became of a run, and what to type next.
-pub(super) async fn told(
-    place: &Place,
-    opened: Opened,
-    name: &str,
-    report: &RunReport,
-    is_interrupted: bool,
-) -> Result<Exit, Fault> {
-    let output = place.output;
-    let message = said_last(&opened.refrain, &report.run).await?;
-    let counted = counted(&opened.refrain, report).await?;
-    let is_held = opened.refrain.held_at(&report.run).await?.is_some();
-    opened.close().await;
-    let is_late = message.as_deref().is_some_and(|message| message.starts_with("timed out"));
-    output.result(&Report::of(name, report, message, counted))?;
-    Ok(match () {
-        () if report.did == Did::Deduplicated => {
-            output.say("nothing was done; add --again for another attempt");
-            Exit::Done
-        }
-        () if report.is_done() => {
-            output.say(format_args!(
-                "recorded; the same command finds it done from now on. What it printed: refrain logs {name}"
-            ));
-            Exit::Done
-        }
-        () if is_held => {
-            output
-                .say(format_args!("it waits for a person: look what it has done, then refrain retry {name}"));
-            Exit::Waits
-        }
-        () if is_interrupted => {
-            output.say("it was given back; the same command goes on");
-            Exit::Interrupted
-        }
-        () if report.run.standing.is_open() => {
-            output.say(
-                "it is tried again by `refrain serve` or `refrain tick`, or by the same command at once",
-            );
-            if is_late { Exit::TimedOut } else { Exit::Failed }
-        }
-        () => {
-            output.say(format_args!("look: refrain logs {name}; the same command tries it again"));
-            if is_late { Exit::TimedOut } else { Exit::Failed }
-        }
-    })
-}
-
-/// The units of the attempt if it had any, else the run itself.
-async fn counted(refrain: &Refrain, report: &RunReport) -> Result<Four, Fault> {
-    let RunReport { did, attempt, run } = report;
-    let units = refrain.units(run).await?.into_iter().find(|units| units.attempt == *attempt);
-    Ok(match units {
-        Some(units) if *did != Did::Deduplicated => Four {
-            processed: units.counts.processed,
-            skipped: units.counts.skipped,
-            deduplicated: units.counts.deduplicated,
-            failed: units.counts.failed,
-        },
-        _ => counts(*did, run),
-    })
-}
-
-/// What the last attempt said that ended; of an open run it stands with the attempts before.
-async fn said_last(refrain: &Refrain, run: &RunRecord) -> Result<Option<String>, Fault> {
-    if !run.standing.is_open() {
-        return Ok(run.message.clone());
+/// The run and, if it is that of a window with scopes, theirs: until they are done the window is not.
+async fn all(refrain: &Refrain, name: &str, ask: Ask) -> Result<Vec<Ran>, refrain::Error> {
+    let report = refrain.run(name, ask).await?;
+    let (job, key) = (report.run.job.clone(), report.run.key.clone());
+    let is_whole = report.run.window.is_some() && report.run.scope().is_empty() && report.is_done();
+    let mut ran = vec![Ran { name: name.to_owned(), report }];
+    if !is_whole {
+        return Ok(ran);
     }
-    Ok(refrain.attempts(run).await?.pop().and_then(|attempt| attempt.message))
+    let view = refrain.view(&job).await?;
+    let (of_window, mut after) = (format!("{key}/"), key);
+    loop {
+        let page = refrain.runs(&job, &after).await?;
+        for run in &page {
+            if !run.key.starts_with(&of_window) {
+                return Ok(ran);
+            }
+            let name = view.name_of(run);
+            let report = refrain.run(&name, ask).await?;
+            let is_left = is_left(&report);
+            ran.push(Ran { name, report });
+            if is_left {
+                return Ok(ran);
+            }
+        }
+        let Some(last) = page.last() else { return Ok(ran) };
+        after.clone_from(&last.key);
+    }
+}
+
+/// Whether an attempt is open that was not made: somebody wants this to end.
+fn is_left(report: &RunReport) -> bool {
+    report.run.standing.is_open() && !matches!(report.run.place, Some(Standing::Delayed(_)))
 }

@@ -37,7 +37,7 @@ fn mark(text: &str) -> Result<Mark, String> {
 
 pub(crate) async fn runs(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let opened = place.look().await?;
+    let Some(opened) = place.look_if_any().await? else { return Ok(Exit::Done) };
     let refrain = &opened.refrain;
     let now = refrain.now().await?;
     let mut views: HashMap<String, JobView> = HashMap::new();
@@ -71,6 +71,10 @@ pub(crate) async fn runs(place: &Place, arguments: &Arguments) -> Result<Exit, F
     if looked_at >= LOOKED_AT_MAX {
         output.say(format_args!("the newest {LOOKED_AT_MAX} runs were looked at"));
     }
-    output.say("one of them: refrain show RUN; why it stands so: refrain why RUN");
+    if left == arguments.limit {
+        output.say("there is no such run; all that is known: refrain status");
+    } else {
+        output.say("one of them: refrain show RUN; why it stands so: refrain why RUN");
+    }
     Ok(Exit::Done)
 }

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use clap::Args;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use refrain::core::duration;
 use refrain::{AttemptRecord, AttemptUnits, DedupeRecord};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::exit::{Exit, Fault};
 use crate::output::{Four, harmless};
@@ -24,7 +26,7 @@ pub(crate) struct Arguments {
 struct Shown {
     #[serde(flatten)]
     run: RunLine,
-    payload: Option<String>,
+    payload: Option<Value>,
     attempts: Vec<Attempt>,
     units: Vec<Units>,
     dedupes: Vec<Dedupe>,
@@ -70,10 +72,10 @@ impl fmt::Display for Shown {
         write!(f, "\n  opened   {:.0}", self.run.opened_at)?;
         if let (Some(began), Some(ended)) = (self.run.started_at, self.run.ended_at) {
             let took = ended.duration_since(began);
-            write!(f, "\n  last     {began:.0}, took {:.1} s", took.as_secs_f64())?;
+            write!(f, "\n  began    {began:.0}, took {}", length(took))?;
         }
         if let Some(payload) = &self.payload {
-            write!(f, "\n  payload  {}", harmless(payload))?;
+            write!(f, "\n  payload  {}", harmless(&payload.to_string()))?;
         }
         for Attempt { number, ended, ended_at, message, .. } in &self.attempts {
             write!(f, "\n  attempt {number}: {ended}, {ended_at:.0}")?;
@@ -91,13 +93,11 @@ impl fmt::Display for Shown {
         }
         match self.dedupes.as_slice() {
             [] => Ok(()),
-            [.., last] => write!(
-                f,
-                "\n  asked for again {} times, last {:.0} by {}",
-                self.dedupes.len(),
-                last.at,
-                last.asked
-            ),
+            [only] => write!(f, "\n  asked for once more, {:.0} by {}", only.at, only.asked),
+            [.., last] => {
+                let times = self.dedupes.len();
+                write!(f, "\n  asked for {times} times more, last {:.0} by {}", last.at, last.asked)
+            }
         }
     }
 }
@@ -116,7 +116,7 @@ pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, F
     let units = refrain.units(&run).await?.into_iter().map(units).collect();
     let dedupes = refrain.dedupes(&run).await?.into_iter();
     let dedupes = dedupes.map(|DedupeRecord { at, asked }| Dedupe { at, asked }).collect();
-    let payload = run.payload.clone();
+    let payload = run.payload.as_deref().and_then(|payload| serde_json::from_str(payload).ok());
     let line = RunLine::of(&run, &view, now);
     opened.close().await;
     let name = line.run.clone();
@@ -133,17 +133,20 @@ fn attempt(record: AttemptRecord) -> Attempt {
 }
 
 fn units(record: AttemptUnits) -> Units {
-    let counts = Four {
-        processed: record.counts.processed,
-        skipped: record.counts.skipped,
-        deduplicated: record.counts.deduplicated,
-        failed: record.counts.failed,
-    };
     let dedupes = record.dedupes.into_iter().map(|one| UnitDedupe {
         is_suspect: one.is_suspect(),
         reason: one.reason,
         count: one.count,
         keys: one.keys,
     });
-    Units { attempt: record.attempt, counts, dedupes: dedupes.collect() }
+    Units { attempt: record.attempt, counts: record.counts.into(), dedupes: dedupes.collect() }
+}
+
+/// How long something took, in a unit that says something.
+fn length(took: SignedDuration) -> String {
+    match took.as_secs() {
+        ..1 => format!("{} ms", took.as_millis().max(0)),
+        1..60 => format!("{:.1} s", took.as_secs_f64()),
+        _ => duration::format(took.unsigned_abs()),
+    }
 }

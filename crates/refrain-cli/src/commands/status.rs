@@ -52,7 +52,10 @@ impl fmt::Display for Row<'_> {
         };
         write!(f, "\n  {} ", short(first))?;
         self.grid().iter().try_for_each(|mark| write!(f, "{mark}"))?;
-        write!(f, " {}  ", short(last))?;
+        if short(first) != short(last) {
+            write!(f, " {}", short(last))?;
+        }
+        write!(f, "  ")?;
         let counts = self.counts();
         let mut parts = counts.iter().map(|(mark, count)| format!("{count} {}", mark.word()));
         f.write_str(&parts.by_ref().collect::<Vec<_>>().join(", "))
@@ -83,20 +86,17 @@ impl Row<'_> {
     }
 }
 
-/// The window, or the key, without the job.
+/// The window, or the key, without the job and the scope.
 fn short(line: &RunLine) -> &str {
-    line.run.strip_prefix(&line.job).unwrap_or(&line.run).trim_start_matches(['@', '#'])
+    let name = line.run.strip_prefix(&line.job).unwrap_or(&line.run);
+    let name = name.strip_prefix(['@', '#']).unwrap_or(name);
+    let scope = if line.scope.is_empty() { None } else { name.strip_suffix(&line.scope) };
+    scope.and_then(|name| name.strip_suffix('/')).unwrap_or(name)
 }
 
 pub(crate) async fn status(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let opened = match place.look().await {
-        Err(Fault::NoStore(_)) => {
-            output.say("nothing has run yet; next: refrain run JOB, or refrain serve");
-            return Ok(Exit::Done);
-        }
-        opened => opened?,
-    };
+    let Some(opened) = place.look_if_any().await? else { return Ok(Exit::Done) };
     let refrain = &opened.refrain;
     let now = refrain.now().await?;
     let mut jobs = refrain.job_records().await?;
@@ -152,7 +152,6 @@ async fn shown(
     output.say(legend.trim_end());
     match needed.into_iter().next_back() {
         Some((_, run)) => output.say(format_args!("next: refrain why {run}")),
-        None if jobs.is_empty() => output.say("nothing has run yet; next: refrain tick, or refrain serve"),
         None => output.say("nothing needs attention; one run: refrain show RUN"),
     }
     Ok(())

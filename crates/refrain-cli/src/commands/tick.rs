@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     pub(crate) now: Option<Timestamp>,
 }
 
-fn instant(text: &str) -> Result<Timestamp, String> {
+pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "write an instant, as in 2026-06-09T14:00:00Z".to_owned())
 }
 
@@ -82,9 +82,9 @@ pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, F
             output.say("what was under way was given back; the same command goes on");
             Exit::Interrupted
         }
-        Counts { failed: 1.., .. } => {
+        Counts { failed: 1.., timed_out, .. } => {
             output.say("which, and why: refrain runs --state failed; one again: refrain retry RUN");
-            Exit::Failed
+            if timed_out > 0 { Exit::TimedOut } else { Exit::Failed }
         }
         _ => {
             output.say("next: the same again when more is due, or `refrain serve`, which waits for it");

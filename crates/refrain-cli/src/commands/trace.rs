@@ -103,6 +103,8 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
     }
     let tried_by = lines(refrain, &trace.tried_by).await?;
     let enqueued = lines(refrain, &trace.enqueued).await?;
+    let is_parked = trace.units.iter().any(|unit| unit.status == UnitStatus::Parked);
+    let parked = tried_by.first().filter(|_| is_parked).map(|line| line.run.clone());
     let units = trace.units.into_iter().map(|unit| Unit {
         status: match unit.status {
             UnitStatus::Failed(times) => format!("failed {times} times"),
@@ -129,9 +131,12 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let (units, effects) = (units.collect(), effects.collect());
     opened.close().await;
     place.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued })?;
-    place
-        .output
-        .say(format_args!("a parked unit again: refrain retry RUN --unit {}", harmless(&arguments.key)));
+    if let Some(run) = parked {
+        let unit = harmless(&arguments.key);
+        place.output.say(format_args!("the unit again: refrain retry {run} --unit {unit}"));
+    } else {
+        place.output.say("one of these runs: refrain show RUN; what it printed: refrain logs RUN");
+    }
     Ok(Exit::Done)
 }
 

@@ -1,54 +1,9 @@
-//! What commands print, word for word: people learn it, and programs read it.
-//!
-//! A transcript has what was typed after `$`, what came on stdout as it is, what came on stderr after `|`, and the exit
-//! code after `=`. `REFRAIN_BLESS=1` writes them anew.
-
-use std::fmt::Write;
-use std::path::Path;
+//! The first minute, a simulated week, failures, and what is refused: word for word.
 
 use sqlx::{Connection, Executor, SqliteConnection};
 
-use crate::support::{Desk, Said};
-
-fn transcript(desk: &Desk, lines: &[&str]) -> String {
-    let mut text = String::new();
-    for line in lines {
-        let Said { code, stdout, stderr } = desk.refrain(line);
-        write!(text, "$ refrain {line}\n{stdout}").unwrap();
-        for talk in stderr.lines() {
-            writeln!(text, "| {talk}").unwrap();
-        }
-        writeln!(text, "= {}\n", code.unwrap()).unwrap();
-    }
-    timeless(&text.replace(desk.path().to_str().unwrap(), "/desk"))
-}
-
-/// Hides the times at which the test ran; those that it chose are of 2001.
-fn timeless(text: &str) -> String {
-    let is_part = |letter: char| letter.is_ascii_digit() || "TZ:.-".contains(letter);
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(is_part) {
-        let (before, from) = rest.split_at(start);
-        let (word, after) = from.split_at(from.find(|letter| !is_part(letter)).unwrap_or(from.len()));
-        let is_time = word.len() >= 20 && word.ends_with('Z') && !word.starts_with("2001-");
-        shown += before;
-        shown += if is_time { "TIME" } else { word };
-        rest = after;
-    }
-    shown + rest
-}
-
-#[track_caller]
-fn matches(name: &str, transcript: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/transcripts").join(name);
-    if std::env::var_os("REFRAIN_BLESS").is_some() {
-        std::fs::write(path, transcript).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(path).unwrap();
-    assert_eq!(transcript, expected, "{name} differs; REFRAIN_BLESS=1 writes it anew");
-}
+use crate::support::Desk;
+use crate::support::transcript::{matches, transcript};
 
 #[test]
 fn the_first_minute() {
@@ -63,7 +18,7 @@ fn the_first_minute() {
         "--quiet run noop#43",
         "fsck",
     ];
-    matches("first-minute.txt", &transcript(&Desk::new(), &lines));
+    matches("transcripts/first-minute.txt", &transcript(&Desk::new(), &lines));
 }
 
 #[test]
@@ -79,7 +34,7 @@ fn a_simulated_week_and_what_is_refused_then() {
     ];
     let mut simulated = transcript(&Desk::sqlite(), &lines);
     simulated += &transcript(&Desk::sqlite(), &["run noop#1", "tick --now 2001-06-09T14:00:00Z"]);
-    matches("simulated.txt", &simulated);
+    matches("transcripts/simulated.txt", &simulated);
 }
 
 #[test]
@@ -106,7 +61,7 @@ fn every_command_as_json() {
         "--json --quiet run noop",
         "--json --quiet serve --listen none",
     ];
-    matches("json.txt", &transcript(&Desk::sqlite(), &lines));
+    matches("transcripts/json.txt", &transcript(&Desk::sqlite(), &lines));
 }
 
 #[test]
@@ -124,7 +79,7 @@ fn a_run_that_fails_and_one_that_is_tried_again() {
         desk.enqueue("noop", key, r#"{"error": "the line is bad"}"#);
     }
     told += &transcript(&desk, &["run noop#shaky", "--json run noop#shaky-too"]);
-    matches("failures.txt", &told);
+    matches("transcripts/failures.txt", &told);
 }
 
 #[tokio::test]
@@ -134,7 +89,7 @@ async fn what_must_not_be_is_listed_and_left() {
     let mut connection = SqliteConnection::connect(desk.file("store.db").to_str().unwrap()).await.unwrap();
     connection.execute("update refrain_runs set open = 1").await.unwrap();
     connection.close().await.unwrap();
-    matches("findings.txt", &transcript(&desk, &["fsck", "--json fsck"]));
+    matches("transcripts/findings.txt", &transcript(&desk, &["fsck", "--json fsck"]));
 }
 
 #[test]
@@ -156,30 +111,7 @@ fn what_cannot_be_understood() {
         "tick --now soon",
         "fsck now",
     ];
-    matches("misunderstood.txt", &transcript(&Desk::new(), &lines));
-}
-
-#[test]
-fn hostile_names_are_names_or_are_refused() {
-    let desk = Desk::sqlite();
-    let refrain = |argument: &str| crate::support::said(&mut desk.command_of(&["run", argument]));
-    for name in [
-        "noop#'; drop table refrain_runs; --",
-        "noop#../../etc/passwd",
-        "noop#$(reboot)",
-        "noop#%00 🎵",
-        "noop##@/",
-    ] {
-        refrain(name).succeeds(&[name, ": done"]);
-        refrain(name).succeeds(&[name, "done already"]);
-    }
-    let long = format!("noop#{}", "x".repeat(100_000));
-    for name in ["noop#\u{1b}[2J", "noop#a\nb", "--", "-noop#1", "", long.as_str()] {
-        let said = refrain(name);
-        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{said:?}");
-        assert!(!said.stderr.contains('\u{1b}') && said.stderr.len() < 1_000, "{said:?}");
-    }
-    desk.refrain("fsck").succeeds(&["0 findings"]);
+    matches("transcripts/misunderstood.txt", &transcript(&Desk::new(), &lines));
 }
 
 #[test]

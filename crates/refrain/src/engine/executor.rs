@@ -63,6 +63,9 @@ impl From<JobError> for Verdict {
     }
 }
 
+/// What is said of an attempt that took too long, before how long it had.
+pub(crate) const TIMED_OUT: &str = "timed out after";
+
 /// A run in hand: everything that its attempt needs.
 pub(crate) struct Task {
     pub(crate) surroundings: Arc<Surroundings>,
@@ -199,7 +202,7 @@ impl Task {
                 },
                 Ok(Err(error)) => error.into(),
                 Err(_) => Verdict::Failed(JobError::new(format!(
-                    "timed out after {}", refrain_core::duration::format(self.definition.timeout)
+                    "{TIMED_OUT} {}", refrain_core::duration::format(self.definition.timeout)
                 ))),
             },
         };

@@ -11,6 +11,7 @@ use std::time::Duration;
 use refrain_core::state::RunOutcome;
 use tokio::sync::mpsc;
 
+use super::executor::TIMED_OUT;
 use super::service::Wake;
 use crate::store::finish::{End, Ending, Landed, finish};
 use crate::store::tick::Ticked;
@@ -79,6 +80,8 @@ pub struct Counts {
     pub ended: u64,
     /// Of those, the ones whose run is failed or partial.
     pub failed: u64,
+    /// Of those that failed, the ones that took too long.
+    pub timed_out: u64,
     /// Attempts that are followed by another one.
     pub again: u64,
     /// Attempts whose word did not count, because their run had been taken over.
@@ -125,9 +128,12 @@ impl Counts {
                 );
                 self.lost += 1;
             }
-            (Landed::Yes, End::Closed { outcome, .. }) => {
+            (Landed::Yes, End::Closed { outcome, message, .. }) => {
                 self.ended += 1;
-                self.failed += u64::from(matches!(outcome, RunOutcome::Failed | RunOutcome::Partial));
+                let has_failed = matches!(outcome, RunOutcome::Failed | RunOutcome::Partial);
+                self.failed += u64::from(has_failed);
+                let is_late = message.as_ref().is_some_and(|message| message.starts_with(TIMED_OUT));
+                self.timed_out += u64::from(has_failed && is_late);
             }
             (Landed::Yes, _) => self.again += 1,
         }

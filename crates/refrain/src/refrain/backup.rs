@@ -18,7 +18,7 @@ impl Refrain {
     pub async fn backup(&self, path: &Path) -> Result<u64, Error> {
         let failed = |source| Error::Backup { path: path.to_owned(), source };
         if path.exists() {
-            return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists)));
+            return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already")));
         }
         let partial = beside(path);
         create(&partial).map_err(failed)?;

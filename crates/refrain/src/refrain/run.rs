@@ -47,6 +47,8 @@ pub enum Did {
     Followed,
     /// It was done before; nothing was done now.
     Deduplicated,
+    /// A command was cut off before, and must not be executed again before a person has looked; nothing was done now.
+    Held,
 }
 
 /// What became of a run that was asked for.
@@ -104,11 +106,11 @@ impl Refrain {
             if ask == Ask::Once && is_there {
                 return Ok(RunReport { did: Did::Deduplicated, attempt: record.attempt, run: record });
             }
+            if ask == Ask::Once && self.is_held(id).await? {
+                return Ok(RunReport { did: Did::Held, attempt: record.attempt, run: record });
+            }
             if ask == Ask::Retry && is_there {
                 return Err(Error::Done { run: run.to_owned(), attempt: record.attempt });
-            }
-            if let (Ask::Once, Some(attempt)) = (ask, begun::find(self.store(), id, i32::MAX).await?) {
-                return Err(Error::Held { run: run.to_owned(), attempt });
             }
             if record.is_forgotten {
                 return Err(Error::Forgotten(run.to_owned()));
@@ -126,10 +128,9 @@ impl Refrain {
         Ok(RunReport { did, attempt, run })
     }
 
-    /// The attempt of a run whose command was cut off, so that it waits for a person; none if it does not.
-    pub async fn held_at(&self, run: &RunRecord) -> Result<Option<u64>, Error> {
-        let attempt = begun::find(self.store(), run.id, i32::MAX).await?.filter(|_| !run.standing.is_open());
-        Ok(attempt.and_then(|attempt| u64::try_from(attempt).ok()))
+    /// Whether it is not known how a command of it ended that must not be executed twice.
+    async fn is_held(&self, id: i64) -> Result<bool, Error> {
+        Ok(begun::find(self.store(), id, i32::MAX).await?.is_some())
     }
 
     /// The name of a job's latest window that is over: what a person means who names only the job.

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use tempfile::TempDir;
 
 /// Names what a module offers, although not every test program uses all of it.
@@ -25,6 +27,7 @@ pub(crate) mod children;
 pub(crate) mod eventually;
 pub(crate) mod postgres;
 pub(crate) mod project;
+pub(crate) mod transcript;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_refrain");
 
@@ -70,6 +73,18 @@ impl Desk {
     /// With a SQLite file in the directory, `store.db`.
     pub(crate) fn sqlite() -> Desk {
         Desk::at("sqlite:store.db")
+    }
+
+    /// A project with a database, two customers in it.
+    pub(crate) async fn shop() -> Desk {
+        let desk = Desk::of(&project::SHOP);
+        let options = SqliteConnectOptions::new().filename(desk.file("shop.db")).create_if_missing(true);
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        let tables = "create table totals (day text); create table customers (name text);
+                      insert into customers (name) values ('bolt'), ('acme')";
+        connection.execute(tables).await.unwrap();
+        connection.close().await.unwrap();
+        desk
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -31,3 +31,52 @@ pub(crate) fn noop(name: &str) -> [(&'static str, String); 5] {
         ("jobs/noop-hourly.toml", HOURLY.to_owned()),
     ]
 }
+
+/// A shop: days that are exported, days of each customer, statements, and a queue of letters.
+pub(crate) const SHOP: [(&str, &str); 9] = [
+    ("refrain.toml", "[project]\nname = \"shop\"\n\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+    (
+        "jobs/export.toml",
+        r#"schedule = "30 2 * * *"
+timezone = "Europe/Berlin"
+window   = "day"
+start    = 2001-06-01
+catch-up = "all"
+command  = ["echo", "exporting", "{ds}"]
+"#,
+    ),
+    (
+        "jobs/digest.toml",
+        r#"schedule = "@daily"
+window   = "day"
+database = "shop"
+scopes   = "select name from customers order by name"
+retry    = { attempts = 1 }
+command  = ["./digest.sh", "for {scope}"]
+"#,
+    ),
+    (
+        "digest.sh",
+        "#!/bin/sh\n[ \"$1\" != 'for bolt' ] || { echo 'bolt has moved' >&2; exit 7; }\necho \"digest $1\"\n",
+    ),
+    (
+        "jobs/totals.toml",
+        "schedule = \"@daily\"\nwindow = \"day\"\ndatabase = \"shop\"\nsql = \"insert into totals (day) values (:ds)\"\n",
+    ),
+    (
+        "jobs/letter.toml",
+        "queue = true\nretry = { attempts = 1 }\ncommand = [\"./letter.sh\", \"{payload.to}\"]\n",
+    ),
+    (
+        "letter.sh",
+        "#!/bin/sh\n[ \"$1\" != Bob ] || { echo 'no such customer' >&2; exit 3; }\necho \"dear $1\"\n",
+    ),
+    (
+        "jobs/slow.toml",
+        "queue = true\ntimeout = \"1s\"\nretry = { attempts = 1 }\ncommand = [\"sleep\", \"60\"]\n",
+    ),
+    (
+        "jobs/payment.toml",
+        "queue = true\ninterrupted = \"hold\"\ncommand = [\"sh\", \"-c\", \"kill -KILL $$\"]\n",
+    ),
+];

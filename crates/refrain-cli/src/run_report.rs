@@ -1,0 +1,178 @@
+//! What became of runs that were asked for: what `run` and `retry` print, and the code they end with.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use refrain::core::project::Action;
+use refrain::core::state::RunOutcome;
+use refrain::{Did, Place as Standing, Project, Refrain, RunRecord, RunReport};
+use serde::Serialize;
+
+use crate::exit::{Exit, Fault};
+use crate::output::{Four, harmless_lines};
+use crate::place::{Opened, Place};
+
+/// A run that was asked for.
+pub(crate) struct Ran {
+    /// As it is called.
+    pub(crate) name: String,
+    pub(crate) report: RunReport,
+}
+
+#[derive(Serialize)]
+struct Report {
+    run: String,
+    did: &'static str,
+    state: String,
+    attempt: u64,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    again_at: Option<Timestamp>,
+    message: Option<String>,
+    counts: Four,
+}
+
+impl Report {
+    async fn of(refrain: &Refrain, Ran { name, report }: &Ran) -> Result<Report, Fault> {
+        let RunReport { did, run, .. } = report;
+        Ok(Report {
+            run: name.clone(),
+            did: match did {
+                Did::Ran => "ran",
+                Did::Followed => "followed",
+                Did::Deduplicated => "deduplicated",
+                Did::Held => "held",
+            },
+            state: run.standing.node().to_string(),
+            attempt: run.attempt,
+            started_at: run.started_at,
+            ended_at: run.ended_at,
+            again_at: match run.place {
+                Some(Standing::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
+                _ => None,
+            },
+            message: said_last(refrain, run).await?,
+            counts: counted(refrain, report).await?,
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { run, state, attempt, .. } = self;
+        match (self.did, self.ended_at, self.again_at) {
+            ("deduplicated", Some(at), _) => {
+                write!(f, "{run}: {state} already, at {at:.0} (attempt {attempt})")?;
+            }
+            (_, _, Some(at)) => {
+                let failed = attempt.saturating_sub(1);
+                write!(f, "{run}: attempt {failed} failed; {state} again, not before {at:.0}")?;
+            }
+            ("held", ..) => write!(f, "{run}: {state} (attempt {attempt}); it waits for a person")?,
+            ("followed", ..) => write!(f, "{run}: {state} (attempt {attempt}, made elsewhere)")?,
+            _ => write!(f, "{run}: {state} (attempt {attempt})")?,
+        }
+        match &self.message {
+            Some(message) => write!(f, "\n  {}", harmless_lines(message, "  ")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The units of the attempt if it had any, else the run itself.
+async fn counted(refrain: &Refrain, report: &RunReport) -> Result<Four, Fault> {
+    let RunReport { did, attempt, run } = report;
+    let units = refrain.units(run).await?.into_iter().find(|units| units.attempt == *attempt);
+    Ok(match units {
+        Some(units) if *did != Did::Deduplicated => units.counts.into(),
+        _ => counts(*did, run),
+    })
+}
+
+fn counts(did: Did, run: &RunRecord) -> Four {
+    let none = Four::default();
+    match (did, run.standing.outcome) {
+        (Did::Deduplicated, _) => Four { deduplicated: 1, ..none },
+        _ if matches!(run.place, Some(Standing::Delayed(_))) => Four { failed: 1, ..none },
+        _ if run.standing.is_open() => none,
+        (_, Some(RunOutcome::Done | RunOutcome::Waiting)) => Four { processed: 1, ..none },
+        (_, Some(RunOutcome::Skipped)) => Four { skipped: 1, ..none },
+        (_, Some(RunOutcome::Failed | RunOutcome::Partial)) => Four { failed: 1, ..none },
+        (_, Some(RunOutcome::Cancelled) | None) => none,
+    }
+}
+
+/// What the last attempt said that ended; of an open run it stands with the attempts before.
+async fn said_last(refrain: &Refrain, run: &RunRecord) -> Result<Option<String>, Fault> {
+    if !run.standing.is_open() {
+        return Ok(run.message.clone());
+    }
+    Ok(refrain.attempts(run).await?.pop().and_then(|attempt| attempt.message))
+}
+
+/// Says what became of runs, and what to type next. The code is that of the worst.
+pub(crate) async fn told(
+    place: &Place,
+    opened: Opened,
+    ran: Vec<Ran>,
+    is_interrupted: bool,
+) -> Result<Exit, Fault> {
+    let output = place.output;
+    let mut total = Four::default();
+    let mut worst: Option<(Exit, &Ran)> = None;
+    for one in &ran {
+        let report = Report::of(&opened.refrain, one).await?;
+        total = total.with(report.counts);
+        let exit = exit(&one.report, report.message.as_deref(), is_interrupted);
+        if worst.is_none_or(|(most, _)| exit >= most) {
+            worst = Some((exit, one));
+        }
+        output.line(&report)?;
+    }
+    if !output.json {
+        output.text(total)?;
+    }
+    let Opened { refrain, project } = opened;
+    if let Some((exit, one)) = worst {
+        output.say(next(exit, one, &project));
+    }
+    Opened { refrain, project }.close().await;
+    Ok(worst.map_or(Exit::Done, |(exit, _)| exit))
+}
+
+fn exit(report: &RunReport, message: Option<&str>, is_interrupted: bool) -> Exit {
+    match () {
+        () if report.did == Did::Deduplicated || report.is_done() => Exit::Done,
+        () if report.did == Did::Held => Exit::Waits,
+        () if is_interrupted => Exit::Interrupted,
+        () if message.is_some_and(|message| message.starts_with("timed out")) => Exit::TimedOut,
+        () if message.is_some_and(|message| message.contains("it is not executed again by itself")) => {
+            Exit::Waits
+        }
+        () => Exit::Failed,
+    }
+}
+
+/// What to type next.
+fn next(exit: Exit, Ran { name, report }: &Ran, project: &Project) -> String {
+    let is_command = project
+        .jobs()
+        .iter()
+        .any(|job| job.name.as_str() == report.run.job && matches!(job.action, Action::Command(_)));
+    let look = if is_command { "logs" } else { "show" };
+    match exit {
+        Exit::Done if report.did == Did::Deduplicated => {
+            "nothing was done; add --again for another attempt".to_owned()
+        }
+        Exit::Done => {
+            format!("recorded; the same command finds it done from now on. Look: refrain {look} {name}")
+        }
+        Exit::Interrupted => "it was given back; the same command goes on".to_owned(),
+        Exit::Waits => format!("what it printed: refrain logs {name}; after a look: refrain retry {name}"),
+        _ if report.run.standing.is_open() => {
+            "it is tried again by `refrain serve` or `refrain tick`, or by the same command at once"
+                .to_owned()
+        }
+        _ => format!("look: refrain {look} {name}; the same command tries it again"),
+    }
+}

@@ -1,0 +1,290 @@
+//! Every command, as text and as JSON, when it succeeds and when it is refused: word for word.
+
+use crate::support::transcript::{matches, transcript};
+use crate::support::{Desk, said};
+
+#[test]
+fn a_project_is_made_checked_and_looked_at() {
+    let desk = Desk::of(&[("letter.txt", "Dear Ada,\n")]);
+    let lines = [
+        "check",
+        "--json check",
+        "init shop",
+        "init shop",
+        "--json init other",
+        "-C shop check",
+        "-C shop --json check",
+        "-C shop status",
+        "-C shop --json runs",
+        "-C shop show hello@2001-06-09",
+        "-C shop/jobs next hello --from 2001-06-09T12:00:00Z --count 2",
+        "-C shop check --all",
+        "-C letter.txt check",
+    ];
+    matches("transcripts/projects.txt", &transcript(&desk, &lines));
+}
+
+#[tokio::test]
+async fn the_coming_windows() {
+    let lines = [
+        "check",
+        "next export --from 2001-06-09T12:00:00Z --count 3",
+        "--json next export --from 2001-06-09T12:00:00Z --count 1",
+        "next export --around 2001-10-28",
+        "--json next export --around 2001-10-28",
+        "next letter",
+        "next nope",
+        "next export --around tomorrow",
+        "next export --count 0",
+        "--json next export --from soon",
+    ];
+    matches("transcripts/next.txt", &transcript(&Desk::shop().await, &lines));
+}
+
+#[tokio::test]
+async fn what_became_of_windows() {
+    let desk = Desk::shop().await;
+    let lines = [
+        "tick --now 2001-06-04T02:00:00Z",
+        "status",
+        "status export --windows 2",
+        "--json status export",
+        "status nope",
+        "runs",
+        "runs --job export --limit 1",
+        "runs --state failed",
+        "--json runs --state done --limit 1",
+        "runs --job nope",
+        "runs --state fine",
+        "show export@2001-06-02",
+        "--json show export@2001-06-02",
+        "show export@2001-06-20",
+        "show export",
+        "logs export@2001-06-02",
+        "--json logs export@2001-06-02",
+        "logs export@2001-06-20",
+        "logs export@2001-06-02 --attempt 2",
+    ];
+    matches("transcripts/windows.txt", &transcript(&desk, &lines));
+}
+
+#[tokio::test]
+async fn a_window_with_scopes_is_done_with_all_of_them_and_ends_as_the_worst() {
+    let desk = Desk::shop().await;
+    let lines = [
+        "run digest@2001-06-01",
+        "run digest@2001-06-01",
+        "run digest@2001-06-01/acme --again",
+        "--json run digest --window 2001-06-01 --scope acme",
+        "run digest@2001-06-01/nobody",
+        "run digest --scope acme",
+        "run digest@2001-06-01 --scope acme",
+        "run digest --window 2001-06-01 --key 7",
+        "status digest",
+        "--json run digest@2001-06-02",
+    ];
+    matches("transcripts/scopes.txt", &transcript(&desk, &lines));
+}
+
+#[tokio::test]
+async fn a_queue() {
+    let desk = Desk::shop().await;
+    let lines = [
+        r#"enqueue letter --key 1 --payload {"to":"Ada"}"#,
+        r#"enqueue letter --key 1 --payload {"to":"Ada"}"#,
+        r#"--json enqueue letter --key 2 --payload {"to":"Bob"}"#,
+        "--json enqueue letter --key 2",
+        "enqueue letter --key 3 --payload {to:Bob}",
+        "enqueue export --key 1",
+        "enqueue nope --key 1",
+        "enqueue letter",
+        "run letter#1",
+        "run letter --key 1",
+        "run letter#2",
+        "show letter#2",
+        "--json show letter#2",
+        "retry letter#2",
+        "--json retry letter#2",
+        "retry letter#1",
+        "retry letter#9",
+        "retry letter#2 --unit 2",
+        "logs letter#2",
+        "--json logs letter#2 --attempt 2",
+        "trace 2",
+        "--json trace 1",
+        "trace 9",
+        "enqueue slow --key 1",
+        "cancel slow#1",
+        "--json cancel slow#1",
+        "cancel letter#1",
+        "cancel slow#9",
+        "status slow",
+    ];
+    matches("transcripts/queue.txt", &transcript(&desk, &lines));
+}
+
+#[tokio::test]
+async fn commands_that_take_too_long_and_one_that_somebody_must_look_at() {
+    let desk = Desk::shop().await;
+    let lines = [
+        "run slow#1",
+        "--json retry slow#1",
+        "run payment#1",
+        "--json run payment#1",
+        "run payment#1 --again",
+        "enqueue slow --key 2",
+        r#"enqueue letter --key 1 --payload {"to":"Bob"}"#,
+    ];
+    let mut told = transcript(&desk, &lines);
+    // What is due since 2001 is none of this.
+    for job in ["export", "digest", "totals"] {
+        desk.refrain(&format!("pause {job}")).succeeds(&["paused"]);
+    }
+    let ticked = desk.refrain("--quiet --json tick");
+    assert_eq!(ticked.code, Some(124), "{ticked:?}");
+    assert!(ticked.stdout.contains(r#""failed":2"#), "{ticked:?}");
+    told += &transcript(&desk, &["runs --state failed"]);
+    matches("transcripts/ends.txt", &told);
+}
+
+#[tokio::test]
+async fn a_persons_word() {
+    let desk = Desk::shop().await;
+    let lines = [
+        "tick --now 2001-06-02T02:00:00Z",
+        "pause export",
+        "pause export",
+        "--json pause export",
+        "pause nope",
+        "--quiet tick --now 2001-06-04T02:00:00Z",
+        "status export",
+        "resume export",
+        "--json resume export",
+        "run export@2001-06-03",
+        "checkpoint show",
+        "--json checkpoint show",
+        "checkpoint show nope",
+        "checkpoint rewind export updated_at --by 2d",
+        "checkpoint rewind export updated_at --by soon",
+    ];
+    matches("transcripts/control.txt", &transcript(&desk, &lines));
+}
+
+#[tokio::test]
+async fn a_store_is_kept_well() {
+    let desk = Desk::shop().await;
+    let lines = [
+        "fsck",
+        "backup copy.db",
+        "migrate",
+        "--json migrate",
+        "migrate --print=shop",
+        "run totals@2001-06-01",
+        "run export@2001-06-01",
+        "fsck",
+        "--json fsck",
+        "backup copy.db",
+        "backup copy.db",
+        "--json backup nowhere/copy.db",
+        "--store sqlite:copy.db fsck",
+        "prune",
+        "--json prune --older-than 30d",
+        "prune --older-than for-ever",
+        "recover",
+        "--json recover",
+    ];
+    matches("transcripts/store.txt", &transcript(&desk, &lines));
+}
+
+#[tokio::test]
+async fn a_lost_store_runs_nothing_until_a_person_has_looked() {
+    let desk = Desk::shop().await;
+    desk.refrain("run totals@2001-06-01").succeeds(&[": done"]);
+    std::fs::remove_dir_all(desk.file(".refrain")).unwrap();
+    let lines = [
+        "run totals@2001-06-01",
+        "recover",
+        "--json recover",
+        "recover --yes",
+        "run totals@2001-06-01",
+        "recover",
+    ];
+    let told = transcript(&desk, &lines);
+    matches("transcripts/recover.txt", &nameless(&told));
+}
+
+/// Hides the names of stores, which are drawn.
+fn nameless(text: &str) -> String {
+    let is_name = |word: &str| word.len() >= 16 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let mut shown = String::new();
+    for word in text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric()) {
+        let (bare, end) = word.split_at(word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len());
+        shown += if is_name(bare) { "STORE" } else { bare };
+        shown += end;
+    }
+    shown
+}
+
+#[test]
+fn completions_manual_and_schema_are_what_their_readers_take() {
+    let desk = Desk::new();
+    for (shell, word) in
+        [("bash", "complete -F"), ("zsh", "#compdef refrain"), ("fish", "complete -c refrain")]
+    {
+        desk.refrain(&format!("completions {shell}")).succeeds(&[word, "enqueue"]);
+        desk.refrain(&format!("--json completions {shell}")).succeeds(&[r#""script":""#, "enqueue"]);
+    }
+    desk.refrain("completions tcl").refuses(2, &["possible values: bash"]);
+    desk.refrain("man").succeeds(&[".TH refrain 1", "refrain\\-enqueue"]);
+    desk.refrain("--json man").succeeds(&[r#""page":""#]);
+    desk.refrain("man pages").succeeds(&["pages into pages"]);
+    assert!(desk.file("pages/refrain-enqueue.1").exists());
+    let plain = desk.refrain("schema");
+    plain.succeeds(&["http://json-schema.org/draft-07/schema#", "catch-up"]);
+    assert_eq!(desk.refrain("--json schema").stdout, plain.stdout);
+}
+
+#[test]
+fn everything_that_is_json_is_one_object_a_line() {
+    let desk = Desk::new();
+    desk.refrain("run noop#1").succeeds(&[]);
+    for line in [
+        "check",
+        "next noop-hourly",
+        "run noop#1",
+        "enqueue noop --key 2",
+        "tick",
+        "status",
+        "runs",
+        "show noop#1",
+        "logs noop#1",
+        "trace 1",
+        "retry noop#1",
+        "cancel noop#1",
+        "pause noop",
+        "resume noop",
+        "checkpoint show",
+        "migrate",
+        "migrate --print",
+        "recover",
+        "fsck",
+        "prune",
+        "completions bash",
+        "man",
+        "nonsense",
+        "show",
+        "",
+    ] {
+        let words: Vec<&str> = ["--json"].into_iter().chain(line.split_whitespace()).collect();
+        let said = said(&mut desk.command_of(&words));
+        for object in said.stdout.lines() {
+            let object: serde_json::Value = serde_json::from_str(object).unwrap();
+            assert_eq!(object["schema_version"], 1, "{line}: {object}");
+            assert!(object["command"].is_string(), "{line}: {object}");
+            let is_failure = said.code != Some(0);
+            assert_eq!(object["error"].is_string(), is_failure, "{line}: {object}");
+            assert_eq!(object["exit_code"].is_number(), is_failure, "{line}: {object}");
+        }
+        assert_eq!(said.code == Some(0) || said.stdout.lines().count() == 1, true, "{line}: {said:?}");
+    }
+}
