@@ -68,6 +68,7 @@ impl Output {
     }
 
     /// Prints text as it is; for people only.
+    #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
     pub(crate) fn text(self, text: impl Display) -> Result<bool, Fault> {
         print(text.to_string().trim_end_matches('\n'))
     }
@@ -98,6 +99,7 @@ impl Output {
     }
 
     /// From now on this is hidden in all that is printed.
+    #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
     pub(crate) fn hide(self, redactor: Redactor) {
         if let Ok(mut hidden) = HIDDEN.write() {
             hidden.push(redactor);

@@ -61,7 +61,7 @@ async fn reload(root: &Path, refrain: &Refrain, output: Output) {
     match replaced {
         Ok(()) => tracing::info!(jobs = refrain.jobs().len(), "the files were read again"),
         Err(error) => {
-            tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were")
+            tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were");
         }
     }
 }

@@ -34,7 +34,7 @@ pub use unopened::Unopened;
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
-    project: Arc<core::Project>,
+    files: Arc<core::Project>,
     databases: BTreeMap<String, Arc<Database>>,
 }
 
@@ -106,7 +106,7 @@ impl Project {
             let address = inside(&root, address);
             databases.insert(name.clone(), Database::new(name, address, file));
         }
-        Ok(Project { root, project: Arc::new(project), databases })
+        Ok(Project { root, files: Arc::new(project), databases })
     }
 
     /// Its folder.
@@ -116,24 +116,24 @@ impl Project {
 
     /// Its name.
     pub fn name(&self) -> &ProjectName {
-        &self.project.name
+        &self.files.name
     }
 
     /// Its jobs, as their files say.
     pub fn jobs(&self) -> &[JobFile] {
-        &self.project.jobs
+        &self.files.jobs
     }
 
     /// Hides what came from the environment.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(&self.project.secrets)
+        Redactor::new(&self.files.secrets)
     }
 
     /// Its store, not yet opened, with its jobs. Another store may be named.
     pub fn opening_alone(&self, store: Option<&str>) -> Result<Opening, Error> {
-        let address = Address::parse(store.unwrap_or(self.project.store.expose()))?;
+        let address = Address::parse(store.unwrap_or(self.files.store.expose()))?;
         let address = if store.is_some() { address } else { inside(&self.root, address) };
-        let opening = Refrain::at_address(address, self.project.name.clone());
+        let opening = Refrain::at_address(address, self.files.name.clone());
         Ok(self.definitions()?.into_iter().fold(opening, Opening::job))
     }
 
@@ -191,7 +191,7 @@ impl Project {
 
     fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.databases.values().filter(|database| {
-            self.project.jobs.iter().any(|job| {
+            self.files.jobs.iter().any(|job| {
                 matches!(job.action, Action::Sql(_)) && job.database.as_deref() == Some(&database.name)
             })
         })
@@ -199,7 +199,7 @@ impl Project {
 
     /// Its jobs.
     pub fn definitions(&self) -> Result<Vec<Definition>, Error> {
-        self.project.jobs.iter().map(|job| self.definition(job)).collect()
+        self.files.jobs.iter().map(|job| self.definition(job)).collect()
     }
 
     fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
@@ -208,7 +208,7 @@ impl Project {
             (Action::Command(_), _) => Definition::of(CommandJob::new(self.command_of(job)))?,
             (Action::Sql(statements), Some(database)) => Definition::of(Statements {
                 database: Arc::clone(database),
-                statements: statements.clone(),
+                texts: statements.clone(),
                 timetable: job.timetable.clone(),
                 scopes: job.scopes.clone(),
                 redactor: self.redactor(),

@@ -105,7 +105,7 @@ impl Task {
         match &result {
             // As a text it is quoted: what a job says must not move the cursor of a terminal.
             Verdict::Failed(error) => {
-                tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed")
+                tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed");
             }
             Verdict::Partial { message, .. } => {
                 tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, message, "a run is partial");
