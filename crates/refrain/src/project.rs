@@ -34,7 +34,7 @@ pub use unopened::Unopened;
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
-    project: Arc<core::Project>,
+    files: Arc<core::Project>,
     databases: BTreeMap<String, Arc<Database>>,
 }
 
@@ -91,13 +91,13 @@ impl Project {
     pub fn load(root: &Path) -> Result<Project, ProjectError> {
         let root = std::path::absolute(root)
             .map_err(|source| ProjectError::Unreadable { path: root.to_owned(), source })?;
-        let project = files::read(&root)?;
+        let files = files::read(&root)?;
         let mut databases = BTreeMap::new();
-        for (name, file) in &project.databases {
+        for (name, file) in &files.databases {
             let address = Address::parse(file.url.expose()).map_err(Error::from)?.inside(&root);
             databases.insert(name.clone(), Database::new(name, address, file));
         }
-        Ok(Project { root, project: Arc::new(project), databases })
+        Ok(Project { root, files: Arc::new(files), databases })
     }
 
     /// Its folder.
@@ -107,24 +107,24 @@ impl Project {
 
     /// Its name.
     pub fn name(&self) -> &ProjectName {
-        &self.project.name
+        &self.files.name
     }
 
     /// Its jobs, as their files say.
     pub fn jobs(&self) -> &[JobFile] {
-        &self.project.jobs
+        &self.files.jobs
     }
 
     /// Hides what came from the environment.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(&self.project.secrets)
+        Redactor::new(&self.files.secrets)
     }
 
     /// Its store, not yet opened, with its jobs and the databases that they write to. Another store may be named.
     pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
-        let address = Address::parse(store.unwrap_or(self.project.store.expose()))?;
+        let address = Address::parse(store.unwrap_or(self.files.store.expose()))?;
         let address = if store.is_some() { address } else { address.inside(&self.root) };
-        let mut opening = Refrain::at_address(address, self.project.name.clone());
+        let mut opening = Refrain::at_address(address, self.files.name.clone());
         for definition in self.definitions()? {
             opening = opening.job(definition);
         }
@@ -175,7 +175,7 @@ impl Project {
 
     fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.databases.values().filter(|database| {
-            self.project.jobs.iter().any(|job| {
+            self.files.jobs.iter().any(|job| {
                 matches!(job.action, Action::Sql(_)) && job.database.as_deref() == Some(&database.name)
             })
         })
@@ -183,7 +183,7 @@ impl Project {
 
     /// Its jobs.
     pub fn definitions(&self) -> Result<Vec<Definition>, Error> {
-        self.project.jobs.iter().map(|job| self.definition(job)).collect()
+        self.files.jobs.iter().map(|job| self.definition(job)).collect()
     }
 
     fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
@@ -192,7 +192,7 @@ impl Project {
             (Action::Command(_), _) => Definition::of(CommandJob::new(self.command_of(job)))?,
             (Action::Sql(statements), Some(database)) => Definition::of(Statements {
                 database: Arc::clone(database),
-                statements: statements.clone(),
+                all: statements.clone(),
                 timetable: job.timetable.clone(),
                 scopes: job.scopes.clone(),
             })?,

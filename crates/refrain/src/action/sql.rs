@@ -26,7 +26,8 @@ const WORDS: usize = 6;
 #[derive(Debug, Clone)]
 pub(crate) struct Statements {
     pub(crate) database: Arc<Database>,
-    pub(crate) statements: Vec<Sql>,
+    /// In their order.
+    pub(crate) all: Vec<Sql>,
     pub(crate) timetable: Option<Timetable>,
     /// The query whose column says of which type a scope is.
     pub(crate) scopes: Option<Sql>,
@@ -94,21 +95,21 @@ impl Statements {
     async fn bound<DB: Speaks>(&self, run: &Run, pool: &Pool<DB>) -> Result<Vec<Bound>, JobError> {
         let values = values(run, self.timetable.as_ref());
         let time = self.database.time();
-        let needs_scope = self.statements.iter().any(|sql| sql.names().contains(&"scope"));
+        let needs_scope = self.all.iter().any(|sql| sql.names().contains(&"scope"));
         let scope = match &self.scopes {
             Some(query) if needs_scope => Some(scope_kind(query, pool, time).await?),
             _ => None,
         };
         let bind = |sql: &Sql| bound(sql, &values, DB::DIALECT, time, scope.as_deref());
-        self.statements.iter().map(|sql| bind(sql).map_err(JobError::for_good)).collect()
+        self.all.iter().map(|sql| bind(sql).map_err(JobError::for_good)).collect()
     }
 
     fn told(&self, at: usize, error: &sqlx::Error) -> JobError {
-        let text = self.statements.get(at).map(Sql::text).unwrap_or_default();
+        let text = self.all.get(at).map(Sql::text).unwrap_or_default();
         let mut words = text.split_whitespace();
         let mut first: Vec<&str> = words.by_ref().take(WORDS).collect();
         first.extend(words.next().map(|_| "…"));
-        let (number, count, first, said) = (at + 1, self.statements.len(), first.join(" "), said(error));
+        let (number, count, first, said) = (at + 1, self.all.len(), first.join(" "), said(error));
         JobError::new(format!("statement {number} of {count} (`{first}`): {said}"))
     }
 }
