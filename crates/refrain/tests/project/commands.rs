@@ -1,7 +1,5 @@
 //! Commands of job files: what they are told, what they print, and the same job in three languages.
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::both_databases;
 use crate::shop::Shop;
 use crate::support::TestDatabase;
@@ -31,15 +29,10 @@ print(day, total)
 print("one attempt more", file=sys.stderr)
 "#;
 
-fn program(shop: &Shop, name: &str, text: &str) {
-    shop.write(name, text);
-    std::fs::set_permissions(shop.root().join(name), PermissionsExt::from_mode(0o755)).unwrap();
-}
-
 async fn samples(shop: &Shop) {
     shop.write("orders.csv", ORDERS);
-    program(shop, "total.sh", SHELL);
-    program(shop, "total.py", PYTHON);
+    shop.program("total.sh", SHELL);
+    shop.program("total.py", PYTHON);
     shop.job("shell", &format!("{WHEN}command = [\"./total.sh\", \"{{ds}}\"]\n"));
     shop.job("python", &format!("{WHEN}command = [\"./total.py\"]\n"));
     shop.execute("create table orders (day date, org text, amount integer); create table totals (day date, total integer)").await;
