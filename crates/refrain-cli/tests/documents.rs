@@ -23,7 +23,9 @@ fn acts(document: &str) -> Vec<Act> {
     for line in text.lines() {
         match (&mut block, line.strip_prefix("```")) {
             (None, Some(language)) => block = Some((language, Vec::new())),
-            (Some(_), Some(_)) => acts.extend(block.take().into_iter().flat_map(|(of, lines)| done(of, &lines))),
+            (Some(_), Some(_)) => {
+                acts.extend(block.take().into_iter().flat_map(|(of, lines)| done(of, &lines)))
+            }
             (Some((_, lines)), None) => lines.push(line),
             (None, None) => {}
         }
@@ -32,7 +34,8 @@ fn acts(document: &str) -> Vec<Act> {
 }
 
 fn done(language: &str, lines: &[&str]) -> Vec<Act> {
-    let path = lines.first().and_then(|first| first.strip_prefix("# ")).filter(|path| path.ends_with(".toml"));
+    let path =
+        lines.first().and_then(|first| first.strip_prefix("# ")).filter(|path| path.ends_with(".toml"));
     match (language, path) {
         ("sh", _) => {
             let lines = lines.iter().filter(|line| !line.trim().is_empty());
