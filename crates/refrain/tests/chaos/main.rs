@@ -1,6 +1,6 @@
-//! A weekend of chaos in half a minute: two servers on one store, killed and told to end again and again, while the clock that
-//! schedules read runs five thousand times as fast, jumps with its zones, and job files are edited and renamed. In the end
-//! every window that should exist has a row that says what became of it, and every command ran as often as is recorded.
+//! A weekend of chaos in half a minute: two servers on one store, killed and told to end again and again, while the clock
+//! that schedules read runs five thousand times as fast, jumps with its zones, and job files are edited and renamed. In the
+//! end every window that should exist has a row that says what became of it, and every command ran as often as is recorded.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
