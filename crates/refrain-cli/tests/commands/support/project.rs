@@ -68,7 +68,9 @@ command  = ["./digest.sh", "for {scope}"]
         "queue = true\nretry = { attempts = 1 }\ncommand = [\"./letter.sh\", \"{payload.to}\"]\n",
     ),
     (
-        "letter.sh", "#!/bin/sh\n[ \"$1\" != Bob ] || { echo 'no such customer' >&2; exit 3; }\necho \"dear $1\"\n"),
+        "letter.sh",
+        "#!/bin/sh\n[ \"$1\" != Bob ] || { echo 'no such customer' >&2; exit 3; }\necho \"dear $1\"\n",
+    ),
     (
         "jobs/slow.toml",
         "queue = true\ntimeout = \"1s\"\nretry = { attempts = 1 }\ncommand = [\"sleep\", \"60\"]\n",
