@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     backup, cancel, check, checkpoint, completions, enqueue, init, logs, man, migrate, next, pause, prune,
-    recover, retry, run, runs, serve, show, status, tick, trace,
+    recover, retry, run, runs, serve, show, status, tick, trace, why,
 };
 
 const EXAMPLES: &str = "\
@@ -93,6 +93,8 @@ pub(crate) enum Command {
     Logs(logs::Arguments),
     /// Everything that is known of one key: a unit, an effect, a queued run.
     Trace(trace::Arguments),
+    /// Why a run did or did not run: the key, the run, the rule that decided.
+    Why(why::Arguments),
     /// Another attempt of a run that is not done, or of one unit in it.
     Retry(retry::Arguments),
     /// How far jobs have read their sources: show, set, rewind.
@@ -137,6 +139,7 @@ impl Command {
             Self::Show(_) => "show",
             Self::Logs(_) => "logs",
             Self::Trace(_) => "trace",
+            Self::Why(_) => "why",
             Self::Retry(_) => "retry",
             Self::Checkpoint(_) => "checkpoint",
             Self::Cancel(_) => "cancel",

@@ -24,3 +24,4 @@ pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod tick;
 pub(crate) mod trace;
+pub(crate) mod why;

@@ -4,7 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+<<<<<<< HEAD
 use refrain::ProjectError;
+=======
+use refrain::core::redact::Redactor;
+use refrain::{Problems, ProjectError};
+>>>>>>> cli
 
 use crate::output::ProblemLine;
 use crate::problems::{draw, in_order};
@@ -101,6 +106,14 @@ impl Fault {
     pub(crate) fn drawn(&self) -> Option<String> {
         match self {
             Self::Project(ProjectError::Problems(problems)) => Some(draw(problems)),
+            _ => None,
+        }
+    }
+
+    /// Hides what the files of a broken project have from the environment.
+    pub(crate) fn redactor(&self) -> Option<&Redactor> {
+        match self {
+            Self::Project(ProjectError::Problems(problems)) => Some(&problems.redactor),
             _ => None,
         }
     }

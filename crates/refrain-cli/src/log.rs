@@ -16,10 +16,14 @@ use crate::output::hidden;
 pub(crate) fn begin(command: &Command, is_quiet: bool) {
     let level = if is_quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
     let mut targets = Targets::new().with_target("refrain", level);
-    if matches!(command, Command::Run(_) | Command::Retry(_)) {
+    match command {
         // How the one attempt ended, and what it did, is what the command itself says.
-        targets = targets.with_target("refrain::engine::executor", LevelFilter::ERROR);
-        targets = targets.with_target("refrain::action", LevelFilter::WARN.min(level));
+        Command::Run(_) | Command::Retry(_) => {
+            targets = targets.with_target("refrain::engine::executor", LevelFilter::ERROR);
+            targets = targets.with_target("refrain::action", LevelFilter::WARN.min(level));
+        }
+        Command::Serve(_) => {}
+        _ => targets = targets.with_target("refrain::engine::executor", level.min(LevelFilter::WARN)),
     }
     let lines = tracing_subscriber::fmt::layer().with_writer(Hiding::default).with_target(false);
     let lines = match command {

@@ -27,6 +27,7 @@ use place::Place;
 fn main() -> ExitCode {
     // Before all else: a supervisor is started for every command, and needs nothing of what follows.
     refrain::supervise();
+    refrain::keep_memory_private();
     let Arguments { options, command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return output::misunderstood(&error).into(),
@@ -60,6 +61,7 @@ async fn act(place: &Place, command: Command) -> Result<Exit, Fault> {
         Command::Show(arguments) => commands::show::show(place, &arguments).await,
         Command::Logs(arguments) => commands::logs::logs(place, &arguments).await,
         Command::Trace(arguments) => commands::trace::trace(place, &arguments).await,
+        Command::Why(arguments) => commands::why::why(place, &arguments).await,
         Command::Retry(arguments) => commands::retry::retry(place, &arguments).await,
         Command::Checkpoint(arguments) => commands::checkpoint::checkpoint(place, &arguments).await,
         Command::Cancel(arguments) => commands::cancel::cancel(place, &arguments).await,

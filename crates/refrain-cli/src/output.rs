@@ -15,7 +15,8 @@ use crate::exit::{Exit, Fault};
 
 const SCHEMA_VERSION: u32 = 1;
 
-static HIDDEN: RwLock<Option<Redactor>> = RwLock::new(None);
+/// What was hidden once stays hidden: files that are read again may not name it any more.
+static HIDDEN: RwLock<Vec<Redactor>> = RwLock::new(Vec::new());
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +69,7 @@ impl Output {
     }
 
     /// Prints text as it is; for people only.
+    #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
     pub(crate) fn text(self, text: impl Display) -> Result<bool, Fault> {
         print(text.to_string().trim_end_matches('\n'))
     }
@@ -98,14 +100,16 @@ impl Output {
     }
 
     /// From now on this is hidden in all that is printed.
+    #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
     pub(crate) fn hide(self, redactor: Redactor) {
         if let Ok(mut hidden) = HIDDEN.write() {
-            *hidden = Some(redactor);
+            hidden.push(redactor);
         }
     }
 
     /// Says what went wrong.
     pub(crate) fn fault(self, fault: &Fault, exit: Exit) {
+        fault.redactor().into_iter().for_each(|redactor| self.hide(redactor.clone()));
         if self.json {
             let problems = fault.problems();
             let text = self.object(&Failure {
@@ -156,8 +160,8 @@ fn tell(words: impl Display) {
 
 /// The text without the secrets of the project.
 pub(crate) fn hidden(text: &str) -> String {
-    let redactor = HIDDEN.read().ok().and_then(|hidden| hidden.clone());
-    redactor.map_or_else(|| text.to_owned(), |redactor| redactor.redact(text).into_owned())
+    let Ok(hidden) = HIDDEN.read() else { return String::new() };
+    hidden.iter().fold(text.to_owned(), |text, redactor| redactor.redact(&text).into_owned())
 }
 
 /// Whether stderr takes colours, as `NO_COLOR` and the terminal say.

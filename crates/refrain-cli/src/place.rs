@@ -79,15 +79,18 @@ impl Place {
         Ok(Opened { refrain, project })
     }
 
-    /// Opens a store to look at: one that is not there is not made.
+    /// Opens a store to look at: one that is not there is not made, and nothing is written.
     pub(crate) async fn look(&self) -> Result<Opened, Fault> {
         let project = self.project()?;
+        let opening = project.opening_alone(self.store.as_deref())?;
+        looked(opening, project).await
+    }
+
+    /// The same, with the databases that jobs write to.
+    pub(crate) async fn look_around(&self) -> Result<Opened, Fault> {
+        let project = self.project()?;
         let opening = self.opening(&project).await?;
-        if opening.is_new() {
-            return Err(Fault::NoStore(opening.address()));
-        }
-        let refrain = opening.open().await?;
-        Ok(Opened { refrain, project })
+        looked(opening, project).await
     }
 
     /// The same for commands that list: none if nothing has run yet. A store that somebody has named must be there.
@@ -111,4 +114,12 @@ impl Place {
         }
         Ok(())
     }
+}
+
+async fn looked(opening: Opening, project: Project) -> Result<Opened, Fault> {
+    if opening.is_new() {
+        return Err(Fault::NoStore(opening.address()));
+    }
+    let refrain = opening.only_looking().open().await?;
+    Ok(Opened { refrain, project })
 }

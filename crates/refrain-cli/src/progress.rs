@@ -28,9 +28,6 @@ impl Progress {
             drop(write!(io::stderr().lock(), "\r\x1b[K{words}"));
         }
     }
-
-    /// Takes the line away.
-    pub(crate) fn end(self) {}
 }
 
 impl Drop for Progress {

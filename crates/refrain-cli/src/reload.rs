@@ -11,7 +11,7 @@ use refrain::{FILE, JOBS, Project, Refrain};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Fault;
-use crate::output::Output;
+use crate::output::{Output, ProblemLine};
 
 /// How often to look at the files.
 const LOOK: Duration = Duration::from_secs(1);
@@ -42,8 +42,9 @@ async fn reload(root: &Path, refrain: &Refrain, output: Output) {
         Ok(project) => project,
         Err(error) => {
             let fault = Fault::from(error);
-            if let Some(drawn) = fault.drawn() {
-                output.say(drawn);
+            for problem in fault.problems() {
+                let ProblemLine { path, line, column, message, help } = problem;
+                tracing::error!(file = path, line, column, problem = message, help, "a file is wrong");
             }
             tracing::error!(
                 error = fault.to_string(),
@@ -60,7 +61,7 @@ async fn reload(root: &Path, refrain: &Refrain, output: Output) {
     match replaced {
         Ok(()) => tracing::info!(jobs = refrain.jobs().len(), "the files were read again"),
         Err(error) => {
-            tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were")
+            tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were");
         }
     }
 }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_opens_at_the_tick_of_the_revision_in_force_for_it() {
+    fn h14_a_window_opens_at_the_tick_of_the_revision_in_force_for_it() {
         let revisions = moved();
         for (name, revision, tick) in [
             ("2026-06-01", 1, "2026-06-02T00:00:00Z"),

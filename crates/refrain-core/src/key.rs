@@ -253,6 +253,10 @@ fn push_part(text: &mut String, part: &str, place: impl Fn() -> String) -> Resul
     if part.is_empty() {
         return Err(KeyError::Empty { part: place() });
     }
+    if !part.contains(|character| matches!(character, '%' | ':') || leaves_the_line(character)) {
+        text.push_str(part);
+        return Ok(());
+    }
     for character in part.chars() {
         match character {
             '%' => text.push_str("%25"),

@@ -11,7 +11,7 @@
 //! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`],
 //!   [`retry`], [`while_running`]
 //! - What may follow what: [`state`]
-//! - What a person should hear of: [`alarm`], [`spike`]
+//! - What a person should hear of: [`alarm`], [`spike`]; and asks: [`why`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
 //! - What a person wrote: [`project`] (job files), [`template`], [`values`], [`parse_error`]
 //! - What nobody may read: [`redact`]
@@ -48,6 +48,7 @@ pub mod tick;
 pub mod timetable;
 pub mod values;
 pub mod while_running;
+pub mod why;
 pub mod window;
 pub mod window_name;
 pub mod zone;

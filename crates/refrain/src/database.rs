@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{AssertSqlSafe, Executor as _, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Postgres, Sqlite};
 
 pub(crate) use address::Address;
 use connection::Connection;
@@ -188,6 +188,15 @@ impl Database {
         let path = path.to_string_lossy().into_owned();
         sqlx::query("vacuum into $1").bind(path).execute(readers).await?;
         Ok(true)
+    }
+
+    /// Executes one statement in a file that nobody else uses.
+    pub(crate) async fn amend(path: &std::path::Path, bound: Bound<'_>) -> Result<u64> {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+        let mut connection = sqlx::SqliteConnection::connect_with(&options).await?;
+        let changed = Connection::Sqlite(&mut connection).execute(bound).await?;
+        sqlx::Connection::close(connection).await?;
+        Ok(changed)
     }
 
     pub(crate) async fn close(&self) {

@@ -4,6 +4,7 @@ use refrain_core::{JobName, ParseError};
 
 use crate::database::DatabaseError;
 use crate::ledger::LedgerError;
+use crate::project::Unopened;
 use crate::refrain::CheckpointError;
 use crate::store::StoreError;
 
@@ -46,11 +47,25 @@ pub enum Error {
     /// No window of the job is over.
     #[error("no window of `{0}` is over yet\n  see when the first one is: refrain next {0}")]
     NoWindowYet(JobName),
+    /// A job cannot have its name.
+    #[error(transparent)]
+    NameTaken(#[from] crate::store::jobs::NameTaken),
     /// The job speaks to a database that is not named in the project.
     #[error(
         "`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]"
     )]
     NoDatabase(JobName),
+    /// A database that jobs speak to cannot be opened.
+    #[error(transparent)]
+    Unopened(#[from] Unopened),
+    /// The ledger in a database that jobs write to said no.
+    #[error("the database `{name}`: {source}")]
+    Destination {
+        /// What the project calls it.
+        name: String,
+        /// What is wrong with it.
+        source: Box<LedgerError>,
+    },
     /// There is no such run.
     #[error("there is no run `{0}` yet\n  do it: refrain run {0}; why it is not there: refrain why {0}")]
     NoRun(String),
@@ -111,6 +126,8 @@ impl Error {
         match self {
             Self::Store(StoreError::Database(error)) => error.is_transient(),
             Self::Ledger(error) => error.is_transient(),
+            Self::Destination { source, .. } => source.is_transient(),
+            Self::Unopened(error) => error.is_transient(),
             _ => false,
         }
     }

@@ -269,6 +269,10 @@ impl Definition {
         self.timetable.is_some() && self.while_running != WhileRunning::Allow
     }
 
+    pub(crate) fn has_scopes(&self) -> bool {
+        self.scopes.is_some()
+    }
+
     pub(crate) fn scopes_of(&self, window: Window) -> Option<Found<'static>> {
         self.scopes.as_ref().map(|find| find(window))
     }

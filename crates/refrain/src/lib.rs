@@ -43,11 +43,13 @@ pub use ledger::{
     LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
 pub use payload::PAYLOAD_BYTES_MAX;
-pub use project::{FILE, JOBS, Problems, Project, ProjectError};
+pub use process::keep_memory_private;
+pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
 pub use refrain::{
     Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
     DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord,
-    POSITION_BYTES_MAX, Refrain, RunRecord, RunReport, Serving, StopHandle, Trace, UnitDedupes, WorkerRecord,
+    POSITION_BYTES_MAX, Refrain, RunRecord, RunReport, Serving, StopHandle, Trace, UnitDedupes, Why,
+    WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -130,6 +130,13 @@ impl FromStr for Process {
     }
 }
 
+/// Nobody else of the same user may look into the memory of this process, and it leaves none behind in a core file: it holds
+/// passwords of databases.
+pub fn keep_memory_private() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

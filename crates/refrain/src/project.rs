@@ -5,6 +5,7 @@
 
 pub(crate) mod databases;
 mod files;
+mod unopened;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use refrain_core::{ProjectName, Scope, Timetable, Window, Zone};
 use crate::action::binds;
 use crate::action::command::{Command, CommandJob};
 use crate::action::environment::environment_of;
-use crate::action::sql::Statements;
+use crate::action::sql::{Statements, said};
 use crate::action::values::{of_window, values};
 use crate::database::Address;
 use crate::error::Error;
@@ -27,12 +28,13 @@ use crate::run::Run;
 use databases::{Connected, Database, Speaks};
 
 pub use files::{FILE, JOBS};
+pub use unopened::Unopened;
 
 /// A project that was read.
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
-    project: Arc<core::Project>,
+    files: Arc<core::Project>,
     databases: BTreeMap<String, Arc<Database>>,
 }
 
@@ -74,6 +76,14 @@ pub struct Problems {
     pub redactor: Redactor,
 }
 
+/// An address whose path, if it has one, is meant from a folder.
+fn inside(folder: &Path, address: Address) -> Address {
+    match address {
+        Address::Sqlite { path } => Address::Sqlite { path: folder.join(path) },
+        server @ Address::Postgres { .. } => server,
+    }
+}
+
 fn counted(Problems { problems, .. }: &Problems) -> String {
     let files: BTreeSet<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
     let number = |count: usize, what: &str| match count {
@@ -97,10 +107,11 @@ impl Project {
         let project = files::read(&root)?;
         let mut databases = BTreeMap::new();
         for (name, file) in &project.databases {
-            let address = Address::parse(file.url.expose()).map_err(Error::from)?.inside(&root);
+            let address = Address::parse(file.url.expose()).map_err(Error::from)?;
+            let address = inside(&root, address);
             databases.insert(name.clone(), Database::new(name, address, file));
         }
-        Ok(Project { root, project: Arc::new(project), databases })
+        Ok(Project { root, files: Arc::new(project), databases })
     }
 
     /// Its folder.
@@ -110,27 +121,30 @@ impl Project {
 
     /// Its name.
     pub fn name(&self) -> &ProjectName {
-        &self.project.name
+        &self.files.name
     }
 
     /// Its jobs, as their files say.
     pub fn jobs(&self) -> &[JobFile] {
-        &self.project.jobs
+        &self.files.jobs
     }
 
     /// Hides what came from the environment.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(&self.project.secrets)
+        Redactor::new(&self.files.secrets)
     }
 
-    /// Its store, not yet opened, with its jobs and the databases that they write to. Another store may be named.
+    /// Its store, not yet opened, with its jobs. Another store may be named.
+    pub fn opening_alone(&self, store: Option<&str>) -> Result<Opening, Error> {
+        let address = Address::parse(store.unwrap_or(self.files.store.expose()))?;
+        let address = if store.is_some() { address } else { inside(&self.root, address) };
+        let opening = Refrain::at_address(address, self.files.name.clone());
+        Ok(self.definitions()?.into_iter().fold(opening, Opening::job))
+    }
+
+    /// The same, with the databases that its jobs write to.
     pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
-        let address = Address::parse(store.unwrap_or(self.project.store.expose()))?;
-        let address = if store.is_some() { address } else { address.inside(&self.root) };
-        let mut opening = Refrain::at_address(address, self.project.name.clone());
-        for definition in self.definitions()? {
-            opening = opening.job(definition);
-        }
+        let mut opening = self.opening_alone(store)?;
         for database in self.written() {
             opening = match database.connect().await {
                 Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, &database.name),
@@ -145,16 +159,24 @@ impl Project {
         Ok(opening)
     }
 
+    /// The names of the databases that jobs write to.
+    pub fn destinations(&self) -> Vec<&str> {
+        self.written().map(|database| database.name.as_str()).collect()
+    }
+
     /// Makes the tables of the ledger, or brings them up to date, in every database that jobs write to. Gives what was done,
     /// by database.
     pub async fn migrate(&self) -> Result<Vec<(String, Vec<&'static str>)>, Error> {
         let mut taken = Vec::new();
         for database in self.written() {
             let steps = match database.connect().await? {
-                Connected::Sqlite(pool) => crate::Ledger::migrate(pool).await?,
-                Connected::Postgres(pool) => crate::Ledger::migrate(pool).await?,
+                Connected::Sqlite(pool) => crate::Ledger::migrate(pool).await,
+                Connected::Postgres(pool) => crate::Ledger::migrate(pool).await,
             };
-            taken.push((database.name.clone(), steps));
+            let name = database.name.clone();
+            let refused =
+                |source| Error::Destination { name: database.name.clone(), source: Box::new(source) };
+            taken.push((name, steps.map_err(refused)?));
         }
         Ok(taken)
     }
@@ -174,7 +196,7 @@ impl Project {
 
     fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.databases.values().filter(|database| {
-            self.project.jobs.iter().any(|job| {
+            self.files.jobs.iter().any(|job| {
                 matches!(job.action, Action::Sql(_)) && job.database.as_deref() == Some(&database.name)
             })
         })
@@ -182,7 +204,7 @@ impl Project {
 
     /// Its jobs.
     pub fn definitions(&self) -> Result<Vec<Definition>, Error> {
-        self.project.jobs.iter().map(|job| self.definition(job)).collect()
+        self.files.jobs.iter().map(|job| self.definition(job)).collect()
     }
 
     fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
@@ -191,9 +213,10 @@ impl Project {
             (Action::Command(_), _) => Definition::of(CommandJob::new(self.command_of(job)))?,
             (Action::Sql(statements), Some(database)) => Definition::of(Statements {
                 database: Arc::clone(database),
-                statements: statements.clone(),
+                texts: statements.clone(),
                 timetable: job.timetable.clone(),
                 scopes: job.scopes.clone(),
+                redactor: self.redactor(),
             })?,
             (Action::Sql(_), None) => return Err(Error::NoDatabase(job.name.clone())),
         };
@@ -207,6 +230,9 @@ impl Project {
             .formerly(job.formerly.clone());
         if let Some(timetable) = &job.timetable {
             definition = definition.timetable(timetable.clone());
+        }
+        if let Some(grace) = job.grace {
+            definition = definition.grace(grace);
         }
         if let Some(concurrency) = job.concurrency {
             definition = definition.concurrency(concurrency);
@@ -271,11 +297,19 @@ async fn scopes<DB: Speaks>(
     let values = of_window(window, &timetable.zone);
     let bound =
         binds::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
-    let texts =
-        DB::texts(pool, &bound).await.map_err(|error| JobError::new(format!("the scopes: {error}")))?;
-    let named = texts.into_iter().map(|text| {
-        let text = text.ok_or_else(|| JobError::for_good("a scope is null; leave it out of the query"))?;
-        Scope::parse(&text).map_err(|error| JobError::for_good(error.to_string()))
+    let told = |error: sqlx::Error| JobError::new(format!("the scopes cannot be found: {}", said(&error)));
+    let kinds = DB::kinds(pool, &bound).await.map_err(told)?;
+    if kinds.len() != 1 {
+        let columns = kinds.len();
+        return Err(JobError::for_good(format!(
+            "`scopes` gives {columns} columns\n  a scope is one value: write a query of one column"
+        )));
+    }
+    let texts = DB::texts(pool, &bound).await.map_err(told)?;
+    let named = texts.into_iter().map(|text| match text.as_deref() {
+        None => Err(JobError::for_good("a scope is null\n  leave such rows out of the query `scopes`")),
+        Some("") => Err(JobError::for_good("a scope is empty\n  leave such rows out of the query `scopes`")),
+        Some(text) => Scope::parse(text).map_err(|error| JobError::for_good(error.to_string())),
     });
     named.collect()
 }

@@ -18,6 +18,7 @@ mod status;
 mod tick;
 mod trace;
 mod units;
+mod why;
 mod workers;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use serve::{Serving, StopHandle};
 pub use status::JobRecord;
 pub use trace::Trace;
 pub use units::{AttemptUnits, UnitDedupes};
+pub use why::Why;
 pub use workers::WorkerRecord;
 
 use crate::database::{Address, Database};
@@ -101,6 +103,7 @@ pub struct Opening {
     jobs: Vec<Definition>,
     destinations: Vec<Named>,
     simulated: Option<Timestamp>,
+    only_looks: bool,
 }
 
 /// A database that jobs write to.
@@ -129,6 +132,7 @@ impl Refrain {
             jobs: Vec::new(),
             destinations: Vec::new(),
             simulated: None,
+            only_looks: false,
         }
     }
 
@@ -239,6 +243,13 @@ impl Opening {
         Opening { connections: connections.max(2), ..self }
     }
 
+    /// Opens it to look and not to work: no job is registered, no timetable is put in force. A job that the store has never
+    /// seen is not known then.
+    #[must_use]
+    pub fn only_looking(self) -> Opening {
+        Opening { only_looks: true, ..self }
+    }
+
     /// Sets the clock that schedules read, never that of leases. It makes a new store simulated for good; one in which
     /// something real has happened is refused when it is opened, and a simulated one when it is to be served.
     #[must_use]
@@ -271,7 +282,11 @@ impl Opening {
             Some(now) => now,
             None => store.now().await?,
         };
-        let registry = Box::pin(jobs::register(&store, self.jobs, now)).await?;
+        let registry = if self.only_looks {
+            jobs::recognise(&store, self.jobs).await?
+        } else {
+            Box::pin(jobs::register(&store, self.jobs, now)).await?
+        };
         let destinations = Box::pin(attached(&store, &self.project, self.destinations)).await?;
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
@@ -300,11 +315,7 @@ async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
 }
 
 /// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.
-async fn attached(
-    store: &Store,
-    project: &ProjectName,
-    named: Vec<Named>,
-) -> Result<Destinations, LedgerError> {
+async fn attached(store: &Store, project: &ProjectName, named: Vec<Named>) -> Result<Destinations, Error> {
     let mut attached = vec![attach(store.database.clone(), project, Some(&store.id)).await?];
     for Named { database, spare } in named {
         match (attach(database.with_idle(store.idle()), project, Some(&store.id)).await, spare) {
@@ -313,7 +324,8 @@ async fn attached(
                 let error = error.to_string();
                 tracing::warn!(database = name, error, "this database is left out; its jobs will fail");
             }
-            (Err(error), _) => return Err(error),
+            (Err(error), Some(name)) => return Err(Error::Destination { name, source: Box::new(error) }),
+            (Err(error), None) => return Err(error.into()),
         }
     }
     Ok(Destinations::relaying(attached))

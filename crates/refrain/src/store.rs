@@ -38,6 +38,7 @@ pub(crate) mod schedules;
 pub(crate) mod show;
 pub(crate) mod take_over;
 pub(crate) mod tick;
+pub(crate) mod why;
 pub(crate) mod workers;
 
 use std::sync::Arc;
@@ -198,8 +199,7 @@ async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> R
     if let Some(owner) = owner {
         return Ok(owner);
     }
-    let mut random = SystemRandom::new();
-    let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+    let id = new_id();
     let owner: Option<Owner> = retried(|| async {
         let mut transaction = database.write().await?;
         let found =
@@ -211,6 +211,12 @@ async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> R
     })
     .await?;
     owner.ok_or(StoreError::Missing)
+}
+
+/// A name that no other store has.
+pub(crate) fn new_id() -> String {
+    let mut random = SystemRandom::new();
+    format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
 }
 
 /// Does a step again while it meets locks, conflicts and lost answers; what else it says is kept as it is.

@@ -53,11 +53,13 @@ const MAY_SCAN: [(&str, &str); 7] = [
 const OF_THE_LEDGER: [&str; 5] = ["sql/checkpoint/", "sql/fence/", "sql/intent/", "sql/ledger/", "sql/unit/"];
 
 /// Those whose plans are not remembered, or need not last.
-const FORGOTTEN: [(&str, &str); 4] = [
+const FORGOTTEN: [(&str, &str); 6] = [
     ("sql/unit/update.sql", "planned anew each time"),
     ("sql/unit/raise_order.sql", "planned anew each time"),
     ("sql/intent/forget.sql", "planned anew each time"),
     ("sql/unit/unpark.sql", "a person asked, once"),
+    ("sql/checkpoint/list.sql", "a person asked, once"),
+    ("sql/unit/left_keys.sql", "a person asked, once"),
 ];
 
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.

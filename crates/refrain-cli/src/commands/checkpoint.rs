@@ -109,7 +109,7 @@ impl fmt::Display for Moved {
 
 pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let opened = place.look().await?;
+    let opened = place.look_around().await?;
     let refrain = &opened.refrain;
     let moved = match &arguments.verb {
         Verb::Show { job } => {

@@ -45,8 +45,9 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
     let Arguments { job, key, payload } = arguments;
     let opened = place.open().await?;
     let enqueued = opened.refrain.enqueue(job, key, payload.as_deref()).await?;
-    opened.close().await;
     let run = format!("{job}#{key}");
+    let kept = opened.refrain.show(&run).await?.and_then(|run| run.payload);
+    opened.close().await;
     let did = if enqueued.is_new() { "enqueued" } else { "deduplicated" };
     let counts = Four { deduplicated: u64::from(!enqueued.is_new()), ..Four::default() };
     place.output.result(&Offered { run: run.clone(), did, counts })?;
@@ -55,6 +56,11 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
             .output
             .say(format_args!("`refrain serve` or `refrain tick` does it, or at once: refrain run {run}"));
     } else {
+        if payload.is_some() && *payload != kept {
+            place
+                .output
+                .say("its payload is another one than the first, which counts; a new fact has a new key");
+        }
         place.output.say(format_args!("what became of it: refrain show {run}"));
     }
     Ok(Exit::Done)

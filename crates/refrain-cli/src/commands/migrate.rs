@@ -19,6 +19,7 @@ use crate::place::Place;
 pub(crate) struct Arguments {
     /// Print what would be done on PostgreSQL, as a script, and do nothing: in the store, or in a database that jobs write to.
     #[arg(long, value_name = "DATABASE", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "an option that may have a value is three cases to the parser")]
     pub(crate) print: Option<Option<String>>,
 }
 

@@ -36,7 +36,7 @@ fn date(text: &str) -> Result<Date, String> {
 }
 
 #[derive(Serialize)]
-struct Windows {
+struct Ahead {
     job: String,
     when: String,
     windows: Vec<Coming>,
@@ -51,7 +51,7 @@ struct Coming {
     opens_local: String,
 }
 
-impl fmt::Display for Windows {
+impl fmt::Display for Ahead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.job, self.when)?;
         for Coming { window, opens_local, .. } in &self.windows {
@@ -132,7 +132,7 @@ pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
         }
     });
     let (name, when) = (job.name.to_string(), describe(timetable));
-    place.output.result(&Windows { job: name, when, windows: windows.collect() })?;
+    place.output.result(&Ahead { job: name, when, windows: windows.collect() })?;
     place.output.say("what a change of the clocks does: add --around DATE");
     Ok(Exit::Done)
 }

@@ -44,7 +44,7 @@ pub(crate) async fn prune(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let keep = arguments.older_than.unwrap_or_else(|| opened.refrain.keep());
     let mut progress = Progress::begin(place.output);
     let rows = opened.refrain.prune(keep, |rows| progress.show(format_args!("{rows} bodies"))).await?;
-    progress.end();
+    drop(progress);
     opened.close().await;
     place.output.result(&Pruned { rows, older_than: duration::format(keep) })?;
     place.output.say("keys stay: what was done is still done");

@@ -21,11 +21,11 @@ pub(crate) struct Arguments {}
 #[derive(Serialize)]
 struct Recovered {
     is_done: bool,
-    databases: Vec<Database>,
+    databases: Vec<Found>,
 }
 
 #[derive(Serialize)]
-struct Database {
+struct Found {
     database: String,
     was: String,
     now: String,
@@ -37,7 +37,7 @@ impl fmt::Display for Recovered {
         if self.databases.is_empty() {
             return f.write_str("every database belongs to this store; there is nothing to recover");
         }
-        for (at, Database { database, was, now, stranded }) in self.databases.iter().enumerate() {
+        for (at, Found { database, was, now, stranded }) in self.databases.iter().enumerate() {
             let line = if at == 0 { "" } else { "\n" };
             let verb = if self.is_done { "belonged" } else { "belongs" };
             write!(f, "{line}{database}: {verb} to the store {was}, and this one is {now}")?;
@@ -56,13 +56,13 @@ pub(crate) async fn recover(place: &Place, _: &Arguments) -> Result<Exit, Fault>
     let output = place.output;
     let project = place.project()?;
     let opening = place.prepared(&project).await?;
-    let found = opening.recover(false).await?;
-    let databases: Vec<Database> = found
-        .into_iter()
-        .map(|one| Database {
-            database: one.database.unwrap_or_else(|| "the database of the store".to_owned()),
-            was: one.was,
-            now: one.now,
+    let found = opening.recover(None).await?;
+    let databases: Vec<Found> = found
+        .iter()
+        .map(|one| Found {
+            database: one.database.clone().unwrap_or_else(|| "the database of the store".to_owned()),
+            was: one.was.clone(),
+            now: one.now.clone(),
             stranded: one.stranded,
         })
         .collect();
@@ -75,7 +75,7 @@ pub(crate) async fn recover(place: &Place, _: &Arguments) -> Result<Exit, Fault>
     );
     let is_done = output.ask("Let this store go on there?");
     if is_done {
-        opening.recover(true).await?;
+        opening.recover(Some(&found)).await?;
     }
     project.close().await;
     output.result(&Recovered { is_done, databases })?;

@@ -1,10 +1,11 @@
 //! `refrain run`: one run, now and here.
 
 use clap::Args;
+use refrain::core::project::Action;
 use refrain::{Ask, Place as Standing, Refrain, RunReport};
 
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
+use crate::place::{Opened, Place};
 use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
 
@@ -60,12 +61,30 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     if !name.contains(['@', '#']) {
         name = refrain.latest_window(&name).await?;
     }
+    needs_no_payload(&opened, &name).await?;
     let ask = if arguments.again { Ask::Again } else { Ask::Once };
     let stop = refrain.stop_handle();
     let work = Box::pin(all(refrain, &name, ask));
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(ran) = result.transpose()? else { return Ok(Exit::Interrupted) };
     told(place, opened, ran, is_interrupted).await
+}
+
+/// A queued run that was never offered has nothing to be about, and its key would be spent.
+async fn needs_no_payload(opened: &Opened, name: &str) -> Result<(), Fault> {
+    let Some((job, key)) = name.split_once('#') else { return Ok(()) };
+    let file = opened.project.jobs().iter().find(|file| file.name.as_str() == job);
+    let is_payload = |name: &str| name.starts_with("payload");
+    let needs = file.is_some_and(|file| match &file.action {
+        Action::Command(words) => words.iter().any(|word| word.names().any(is_payload)),
+        Action::Sql(statements) => statements.iter().any(|sql| sql.names().into_iter().any(is_payload)),
+    });
+    if needs && opened.refrain.show(name).await?.is_none() {
+        return Err(Fault::Refused(format!(
+            "nobody has enqueued `{key}`, and `{job}` needs a payload\n  refrain enqueue {job} --key {key} --payload JSON"
+        )));
+    }
+    Ok(())
 }
 
 /// The run and, if it is that of a window with scopes, theirs: until they are done the window is not.

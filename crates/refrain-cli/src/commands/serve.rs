@@ -23,7 +23,7 @@ const LISTEN: &str = "127.0.0.1:7717";
 #[command(after_help = "Examples:\n  refrain serve\n  refrain serve --log json\n  \
     REFRAIN_STORE=postgres://ada:secret@db/shop refrain serve --listen none")]
 pub(crate) struct Arguments {
-    /// Where /healthz and /readyz are answered, on this machine only; `none` for nowhere. 127.0.0.1:7717 if it is free.
+    /// Where /healthz and /readyz are answered, on this machine only; `none` means not at all. 127.0.0.1:7717 if it is free.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
     /// How lines are logged.

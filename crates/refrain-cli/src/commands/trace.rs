@@ -91,7 +91,7 @@ impl fmt::Display for Traced {
 }
 
 pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look().await?;
+    let opened = place.look_around().await?;
     let refrain = &opened.refrain;
     let trace = refrain.trace(&arguments.key).await?;
     if trace.is_empty() {

@@ -4,6 +4,8 @@
 //! of the wrong form is refused. SQLite has no such types: moments are bound in the form in which the database holds them,
 //! or a comparison of `2026-06-09T00:00:00Z` with `2026-06-09 00:00:00` would quietly find nothing.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use refrain_core::Values;
 use refrain_core::project::{Dialect, Sql, TimeForm};
@@ -24,17 +26,6 @@ pub(crate) enum Argument {
     Real(f64),
     Boolean(bool),
 }
-
-/// Types of PostgreSQL that a scope may have; any other is bound as text.
-const SCOPES: [(&str, &str); 7] = [
-    ("INT2", "smallint"),
-    ("INT4", "integer"),
-    ("INT8", "bigint"),
-    ("UUID", "uuid"),
-    ("VARCHAR", "varchar"),
-    ("BPCHAR", "bpchar"),
-    ("TEXT", "text"),
-];
 
 /// Binds the values of a run; `scope` is the type of a scope, as the database calls it.
 pub(crate) fn bound(
@@ -64,32 +55,45 @@ fn argument(
     dialect: Dialect,
     time: TimeForm,
     scope: Option<&str>,
-) -> Result<(Argument, &'static str), String> {
+) -> Result<(Argument, Cow<'static, str>), String> {
     if let Some(value) = values.payload_at(name) {
-        return of_json(name, value);
+        return of_json(name, value).map(|(argument, kind)| (argument, kind.into()));
     }
     let text = values.text(name).ok_or_else(|| {
         format!(
             "`:{name}` has no value in this run\n  a queued run has its payload, a scheduled one its window"
         )
     })?;
-    Ok(match (name, dialect) {
+    if let ("scope", Dialect::Postgres) = (name, dialect) {
+        return Ok((Argument::Text(text), of_scope(scope)));
+    }
+    let (argument, kind) = match (name, dialect) {
         ("ds", _) => (Argument::Text(text), "date"),
         ("window_start" | "window_end" | "watermark", Dialect::Postgres) => {
             (Argument::Text(text), "timestamptz")
         }
         ("window_start" | "window_end" | "watermark", Dialect::Sqlite) => (moment(&text, time)?, "text"),
         ("version", _) => (Argument::Integer(text.parse().unwrap_or_default()), "bigint"),
-        ("scope", Dialect::Postgres) => {
-            let known = SCOPES.iter().find(|(theirs, _)| Some(*theirs) == scope);
-            (Argument::Text(text), known.map_or("text", |(_, kind)| kind))
-        }
         ("scope", Dialect::Sqlite) if scope == Some("INTEGER") => match text.parse() {
             Ok(number) => (Argument::Integer(number), "bigint"),
             Err(_) => (Argument::Text(text), "text"),
         },
         _ => (Argument::Text(text), "text"),
-    })
+    };
+    Ok((argument, kind.into()))
+}
+
+/// The type of PostgreSQL that a scope has, by what the driver calls it: its own types in capitals, those that somebody made
+/// as the server writes them, with quotes and schema where they are needed.
+fn of_scope(theirs: Option<&str>) -> Cow<'static, str> {
+    match theirs {
+        None | Some("" | "UNKNOWN") => "text".into(),
+        Some("\"CHAR\"") => "\"char\"".into(),
+        Some(name) if name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()) => {
+            name.to_ascii_lowercase().into()
+        }
+        Some(name) => name.to_owned().into(),
+    }
 }
 
 fn of_json(name: &str, value: &Value) -> Result<(Argument, &'static str), String> {
@@ -156,9 +160,12 @@ mod tests {
 
     #[test]
     fn a_scope_has_the_type_of_its_column() {
-        for (theirs, ours) in
-            [(Some("INT8"), "bigint"), (Some("UUID"), "uuid"), (Some("odd"), "text"), (None, "text")]
-        {
+        for (theirs, ours) in [
+            (Some("INT8"), "int8"),
+            (Some("UUID"), "uuid"),
+            (Some("\"Region\""), "\"Region\""),
+            (None, "text"),
+        ] {
             let bound = of("select :scope", Dialect::Postgres, TimeForm::Text, theirs).unwrap();
             assert_eq!(bound.text, format!("select cast($1 as {ours})"));
         }

@@ -30,7 +30,7 @@ use crate::store::begun;
 pub const GRACE: Duration = Duration::from_secs(5);
 
 /// What is executed in one attempt.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Command {
     /// The program and its arguments, each as it is. A path with a `/` counts from the directory.
     pub argv: Vec<String>,
@@ -46,6 +46,13 @@ pub struct Command {
     pub interrupted: Interrupted,
     /// What is taken out of its output.
     pub redactor: Redactor,
+}
+
+/// Without the values of its environment: some are secrets.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command").field("argv", &self.argv).finish_non_exhaustive()
+    }
 }
 
 type Make = dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync;
@@ -165,7 +172,10 @@ fn judged(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str
         Some(Answer::Ended { end, why: Why::Itself }) => {
             let ended = outcome::ended(end, last_words);
             match (end, ended) {
-                (End::Signal(_), Err(error)) if is_held => (held(&error.to_string()), false),
+                // A shell whose child was killed by a signal says so by a code above 128.
+                (End::Signal(_) | End::Code(129..=159), Err(error)) if is_held => {
+                    (held(&error.to_string()), false)
+                }
                 (_, ended) => (Some(ended), true),
             }
         }

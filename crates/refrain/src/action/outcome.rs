@@ -7,6 +7,7 @@ use crate::job::JobError;
 
 const ENOENT: i32 = 2;
 const E2BIG: i32 = 7;
+const ENOEXEC: i32 = 8;
 const EACCES: i32 = 13;
 
 const SIGNALS: [(Signal, &str); 16] = [
@@ -74,14 +75,19 @@ pub(super) fn not_started(
             "check its first line (`#!/bin/sh`) and for which machine it was built".to_owned()
         }
     };
-    JobError::for_good(format!("{what}\n  {advice}"))
+    let said = format!("{what}\n  {advice}");
+    match errno {
+        Some(ENOENT | E2BIG | ENOEXEC | EACCES) | None => JobError::for_good(said),
+        // The system was short of something, or the file is being written: another time it may be.
+        Some(_) => JobError::new(what),
+    }
 }
 
 /// A command that was cut off, and is not to be executed again by itself.
 pub(super) fn held(run: &str, attempt: i64, how: &str) -> JobError {
     JobError::for_good(format!(
         "{how} at attempt {attempt}: it may or may not have done its work, so it is not executed again by itself\n  \
-         look what it has done; to execute it again: refrain run {run} --again"
+         look what it has done; to execute it again: refrain retry {run}"
     ))
 }
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use serde::{Deserialize, Serialize};
 
 /// What is to be executed, and how.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Orders {
     pub(super) argv: Vec<String>,
     /// Variables that are passed on as they are.

@@ -7,25 +7,32 @@
 use std::sync::Arc;
 
 use refrain_core::project::{Sql, TimeForm};
+use refrain_core::redact::Redactor;
 use refrain_core::{Key, KeyError, Timetable, key};
 use serde::Serialize;
 use sqlx::Pool;
 
 use super::binds::{Bound, bound};
 use super::values::values;
+use crate::database::DatabaseError;
 use crate::job::{Job, JobError};
-use crate::ledger::{BatchError, Per};
+use crate::ledger::{BatchError, LedgerError, Per};
 use crate::project::databases::{Connected, Database, Speaks};
 use crate::run::Run;
+
+/// By so many of its first words a statement is told.
+const WORDS: usize = 6;
 
 /// What is executed, where.
 #[derive(Debug, Clone)]
 pub(crate) struct Statements {
     pub(crate) database: Arc<Database>,
-    pub(crate) statements: Vec<Sql>,
+    pub(crate) texts: Vec<Sql>,
     pub(crate) timetable: Option<Timetable>,
     /// The query whose column says of which type a scope is.
     pub(crate) scopes: Option<Sql>,
+    /// Hides secrets in what the database says, before it is kept.
+    pub(crate) redactor: Redactor,
 }
 
 /// The one unit of such a run. What it says is its version: a text that was edited without another version is the same work.
@@ -38,8 +45,9 @@ impl Job for Statements {
     const NAME: &'static str = "sql";
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        // How often it may fail is for the run to count.
+        // How often it may fail, or take its worker with it, is for the run to count.
         run.facts.tries = i32::MAX.unsigned_abs();
+        run.facts.suspicion = 0;
         match self.database.connect().await? {
             Connected::Sqlite(pool) => self.apply(run, pool).await,
             Connected::Postgres(pool) => self.apply(run, pool).await,
@@ -73,10 +81,14 @@ impl Statements {
                 }
             }
             let is_well = went.is_ok();
-            batch.settle(went).await?;
-            if is_well {
-                failed = None;
-                tracing::info!(job = %run.job(), run = run.key(), rows, "statements executed");
+            match (batch.settle(went).await, failed.take()) {
+                (Ok(()), _) if is_well => {
+                    tracing::info!(job = %run.job(), run = run.key(), rows, "statements executed");
+                }
+                (Ok(()), told) => failed = told,
+                // What the database says of a statement of its own is no news of the statement here.
+                (Err(LedgerError::Database(DatabaseError::Statement(_))), Some(told)) => return Err(told),
+                (Err(error), _) => return Err(error.into()),
             }
         }
         failed.map_or(Ok(()), Err)
@@ -85,23 +97,33 @@ impl Statements {
     async fn bound<DB: Speaks>(&self, run: &Run, pool: &Pool<DB>) -> Result<Vec<Bound>, JobError> {
         let values = values(run, self.timetable.as_ref());
         let time = self.database.time();
-        let needs_scope = self.statements.iter().any(|sql| sql.names().contains(&"scope"));
+        let needs_scope = self.texts.iter().any(|sql| sql.names().contains(&"scope"));
         let scope = match &self.scopes {
             Some(query) if needs_scope => Some(scope_kind(query, pool, time).await?),
             _ => None,
         };
         let bind = |sql: &Sql| bound(sql, &values, DB::DIALECT, time, scope.as_deref());
-        self.statements.iter().map(|sql| bind(sql).map_err(JobError::for_good)).collect()
+        self.texts.iter().map(|sql| bind(sql).map_err(JobError::for_good)).collect()
     }
 
     fn told(&self, at: usize, error: &sqlx::Error) -> JobError {
-        let said = match error {
-            sqlx::Error::Database(error) => error.message().to_owned(),
-            error => error.to_string(),
-        };
-        let first = self.statements.get(at).map(Sql::text).unwrap_or_default();
-        let first: String = first.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
-        JobError::new(format!("statement {} of {} ({first} …): {said}", at + 1, self.statements.len()))
+        let text = self.texts.get(at).map(Sql::text).unwrap_or_default();
+        let mut words = text.split_whitespace();
+        let mut first: Vec<&str> = words.by_ref().take(WORDS).collect();
+        first.extend(words.next().map(|_| "…"));
+        let (number, count, first, said) = (at + 1, self.texts.len(), first.join(" "), said(error));
+        let told = format!("statement {number} of {count} (`{first}`): {said}");
+        JobError::new(self.redactor.redact(&told))
+    }
+}
+
+/// What a database says of a statement, and what it advises.
+pub(crate) fn said(error: &sqlx::Error) -> String {
+    let sqlx::Error::Database(error) = error else { return error.to_string() };
+    let advice = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().and_then(|error| error.hint());
+    match advice {
+        Some(advice) => format!("{}\n  {advice}", error.message()),
+        None => error.message().to_owned(),
     }
 }
 
@@ -113,5 +135,5 @@ pub(crate) async fn scope_kind<DB: Speaks>(
 ) -> Result<String, JobError> {
     let nothing = super::values::of_any_window();
     let query = bound(query, &nothing, DB::DIALECT, time, None).map_err(JobError::for_good)?;
-    Ok(DB::kind_of_first_column(pool, &query).await?)
+    Ok(DB::kinds(pool, &query).await?.into_iter().next().unwrap_or_default())
 }

@@ -56,14 +56,6 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// The same, where the path of a file is meant from a folder.
-    pub(crate) fn inside(self, folder: &std::path::Path) -> Address {
-        match self {
-            Address::Sqlite { path } => Address::Sqlite { path: folder.join(path) },
-            server @ Address::Postgres { .. } => server,
-        }
-    }
-
     /// Reads an address.
     pub(crate) fn parse(text: &str) -> Result<Address, ParseError> {
         match text.split_once(':') {

@@ -1,8 +1,9 @@
 //! A statement: one text for both databases, and the arguments that go with it.
 //!
 //! The text is written for SQLite, where it runs as it stands but for lists of rows, and is turned into PostgreSQL
-//! in three ways, all of them here: tables move from a prefix to a schema (`refrain_runs`, `refrain.runs`); a lock is
-//! a comment that only PostgreSQL reads (`/*for update skip locked*/`); and a list of rows is one argument,
+//! in three ways, all of them here: tables move from a prefix to a schema (`refrain_runs`, `refrain.runs`); a lock, or an
+//! order that is there only for locks, is a comment that only PostgreSQL reads (`/*for update skip locked*/`); and a list of rows
+//! is one argument,
 //!
 //! ```sql
 //! select r.run from rows(2: run integer, message text) as r
@@ -127,7 +128,7 @@ fn for_sqlite(text: &str) -> String {
 }
 
 fn for_postgres(text: &str) -> String {
-    let locking = text.replace("/*for ", "for ").replace("*/", "");
+    let locking = text.replace("/*", "").replace("*/", "");
     let expanded = with_rows(&locking, |first, columns, name| {
         let mut source = String::from("unnest(");
         for (at, (_, kind)) in columns.iter().enumerate() {

@@ -19,6 +19,7 @@ use crate::failpoint;
 use crate::job::{Definition, JobError};
 use crate::lease::Lease;
 use crate::leaving::Leaving;
+use crate::ledger::UnitCounts;
 use crate::ledger::fence::Facts;
 use crate::ledger::tally::{Tally, Told};
 use crate::ledger::touched::{Left, Touched};
@@ -90,6 +91,9 @@ impl Task {
 
     async fn end(&mut self, held: Held) -> Ending {
         let started_at = Some(Timestamp::now().as_microsecond());
+        let (job, key, attempt) =
+            (self.definition.name.clone(), self.claimed.key.clone(), self.claimed.attempt);
+        tracing::info!(%job, key, attempt, "a run begins");
         let (tally, leaving) = (Tally::default(), Leaving::default());
         let result = match self.load(tally.clone(), leaving.clone()) {
             Ok(run) => self.perform(run, &held).await,
@@ -97,10 +101,19 @@ impl Task {
         };
         let told = tally.told();
         let result = judged(result, &told);
-        if let Verdict::Failed(error) = &result {
-            let (job, key, attempt) = (&self.definition.name, &self.claimed.key, self.claimed.attempt);
+        let UnitCounts { processed, skipped, deduplicated, failed } = told.counts;
+        match &result {
             // As a text it is quoted: what a job says must not move the cursor of a terminal.
-            tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed");
+            Verdict::Failed(error) => {
+                tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed");
+            }
+            Verdict::Partial { message, .. } => {
+                tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, message, "a run is partial");
+            }
+            Verdict::Done => {
+                tracing::info!(%job, key, attempt, processed, skipped, deduplicated, failed, "a run is done");
+            }
+            Verdict::Interrupted(why) => tracing::info!(%job, key, attempt, ?why, "a run was interrupted"),
         }
         let end = classify(&self.definition, &self.claimed, result);
         let units = (told.discovered > 0).then(|| Box::new(told));

@@ -192,7 +192,7 @@ mod tests {
     use crate::store::Reality;
     use crate::store::alarms::list;
     use crate::store::enqueue::{Offer, enqueue};
-    use crate::store::jobs::register;
+    use crate::store::jobs::{JobRow, Registered, register};
     use crate::store::line::{Line, Priority};
 
     const IDLE: Duration = Duration::from_secs(10);
@@ -211,7 +211,10 @@ mod tests {
             let (address, project) = (Address::parse(&address).unwrap(), ProjectName::parse("shop").unwrap());
             let store = Store::open(&address, &project, 1, IDLE, Reality::Real).await.unwrap();
             let name = JobName::parse("welcome").unwrap();
-            let job = register(&store, &name, &name, &[]).await.unwrap().id;
+            let Registered::As(JobRow { id: job, .. }) = register(&store, &name, &name, &[]).await.unwrap()
+            else {
+                panic!("the name is free")
+            };
             let began = store.now().await.unwrap();
             House { store, job, began, _directory: directory }
         }

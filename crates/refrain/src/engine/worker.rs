@@ -45,7 +45,7 @@ pub(crate) struct Worker {
     turn: usize,
     drained_for: Option<Line>,
     fronts: Fronts,
-    unresolved: Option<Wish>,
+    unresolved: Option<(Wish, Arc<Definition>)>,
     listening: JoinHandle<()>,
     under_way: UnderWay,
     leases: Leases,
@@ -148,7 +148,7 @@ impl Worker {
         let is_suspect = line.priority()? == Priority::Suspect;
         let after = self.fronts.get(line);
         let wish = Wish { after, ..self.wish(line, definition, if is_suspect { 1 } else { room }, None) };
-        let runs = self.claimed(wish).await?;
+        let runs = self.claimed(wish, definition).await?;
         let count = runs.len();
         self.fronts.set(line, runs.last().filter(|_| count == wish.limit).map(|last| last.run));
         if runs.is_empty() {
@@ -160,20 +160,18 @@ impl Worker {
 
     /// Makes a claim. One whose answer was lost for good is remembered, and asked about before the next: its runs would
     /// be held by a worker that does not know of them.
-    async fn claimed(&mut self, wish: Wish) -> Result<Vec<Claimed>> {
-        self.unresolved = Some(wish);
+    async fn claimed(&mut self, wish: Wish, definition: &Arc<Definition>) -> Result<Vec<Claimed>> {
+        self.unresolved = Some((wish, Arc::clone(definition)));
         let runs = claim(&self.store, wish).await?;
         self.unresolved = None;
         Ok(runs)
     }
 
     async fn recover(&mut self) -> Result<()> {
-        let Some(wish) = self.unresolved else { return Ok(()) };
+        let Some((wish, definition)) = self.unresolved.clone() else { return Ok(()) };
         let runs = recover(&self.store, wish).await?;
         self.unresolved = None;
-        if let Some(definition) = self.jobs.get(wish.line.job()?) {
-            self.begin(wish, &definition, runs).await?;
-        }
+        self.begin(wish, &definition, runs).await?;
         Ok(())
     }
 
@@ -250,7 +248,7 @@ impl Worker {
     pub(crate) async fn one(&mut self, line: Line, run: i64) -> Result<bool> {
         let Some(definition) = self.jobs.get(line.job()?) else { return Ok(false) };
         let wish = self.wish(line, &definition, 1, Some(run));
-        let runs = self.claimed(wish).await?;
+        let runs = self.claimed(wish, &definition).await?;
         self.leases.insert(wish.lease, runs.len());
         let Some(claimed) = runs.into_iter().next() else { return Ok(false) };
         self.spawn(self.task(line, &definition, wish.lease, claimed));

@@ -32,6 +32,7 @@ catalog! {
     UNIT_FIND = "sql/unit/find.sql",
     UNIT_INSERT = "sql/unit/insert.sql",
     UNIT_LEFT = "sql/unit/left.sql",
+    UNIT_LEFT_KEYS = "sql/unit/left_keys.sql",
     UNIT_PAST = "sql/unit/past.sql",
     UNIT_PAST_MANY = "sql/unit/past_many.sql",
     UNIT_RAISE_ORDER = "sql/unit/raise_order.sql",

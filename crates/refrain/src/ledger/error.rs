@@ -17,7 +17,7 @@ pub enum LedgerError {
     Store(#[from] StoreError),
     /// There are no tables yet, and on a server nobody makes them quietly.
     #[error(
-        "there is no ledger in this database yet\n  make it with `Ledger::migrate`, or let its owner run:\n\n{script}\n  and let us in, with our name for USER:\n\ngrant usage on schema refrain to USER;\ngrant select, insert, update, delete on all tables in schema refrain to USER;\ngrant usage on all sequences in schema refrain to USER;"
+        "there is no ledger in this database yet\n  make it: refrain migrate, or `Ledger::migrate` in a program; or let its owner run:\n\n{script}\n  and let us in, with our name for USER:\n\ngrant usage on schema refrain to USER;\ngrant select, insert, update, delete on all tables in schema refrain to USER;\ngrant usage on all sequences in schema refrain to USER;"
     )]
     Missing {
         /// The statements that make the tables.

@@ -86,6 +86,19 @@ pub(crate) async fn trace(
     records.collect()
 }
 
+/// The first units that a run of a job has left unapplied, with their status: `(run, scope, start of its window)`.
+pub(crate) async fn left(
+    database: &Database,
+    project: &ProjectName,
+    job: &str,
+    (run, scope, start): (&str, &str, &str),
+    limit: i64,
+) -> Result<Vec<(String, String)>> {
+    let mut transaction = database.read().await?;
+    let left = catalog::UNIT_LEFT_KEYS.bind(project.as_str()).bind(job).bind(run);
+    Ok(transaction.fetch_all(left.bind(scope).bind(start).bind(limit)).await?)
+}
+
 /// Gives a parked unit all its tries again. Gives how many there were under this key.
 pub(crate) async fn unpark(database: &Database, project: &ProjectName, job: &str, key: &Key) -> Result<u64> {
     let unparked = retried(|| async {

@@ -132,8 +132,11 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     }
 
     pub(super) fn list(&self, units: &[T]) -> Result<List> {
-        let arrivals: Result<Vec<Arrival>> = units.iter().map(|unit| self.arrival(unit)).collect();
-        List::of(&self.judge(), arrivals?)
+        let mut arrivals = Vec::with_capacity(units.len());
+        for unit in units {
+            arrivals.push(self.arrival(unit)?);
+        }
+        List::of(&self.judge(), arrivals)
     }
 
     fn arrival(&self, unit: &T) -> Result<Arrival> {

@@ -10,20 +10,23 @@ use refrain_core::project::{self as files, Dialect, TimeForm};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{
-    AssertSqlSafe, Column as _, Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite, Statement as _,
-    TypeInfo as _,
+    AssertSqlSafe, Column as _, ConnectOptions as _, Connection as _, Executor as _, Pool, Postgres,
+    SqlSafeStr as _, Sqlite, Statement as _, TypeInfo as _,
 };
 use tokio::sync::OnceCell;
 
+use super::unopened::Unopened;
 use crate::action::binds::{Argument, Bound};
-use crate::database::{Address, DatabaseError};
+use crate::database::Address;
 use crate::ledger::Backend;
 
 /// Connections to one server; a file has one writer anyway.
 const CONNECTIONS: u32 = 8;
 /// How long a statement waits for somebody else's lock on a file.
 const BUSY: Duration = Duration::from_secs(10);
-/// How long to wait for a connection.
+/// How long to wait for a server to answer at all.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for a connection that is free.
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// A database of a project.
@@ -63,8 +66,12 @@ impl Database {
     }
 
     /// Its pool, opened at the first call.
-    pub(crate) async fn connect(&self) -> Result<&Connected, DatabaseError> {
-        self.connected.get_or_try_init(|| open(&self.address)).await
+    pub(crate) async fn connect(&self) -> Result<&Connected, Unopened> {
+        let opened = async || match &self.address {
+            Address::Sqlite { path } if !path.exists() => Err(Unopened::missing(&self.name, &self.address)),
+            address => open(address).await.map_err(|error| Unopened::of(&self.name, address, error)),
+        };
+        self.connected.get_or_try_init(opened).await
     }
 
     pub(crate) async fn close(&self) {
@@ -76,18 +83,28 @@ impl Database {
     }
 }
 
-async fn open(address: &Address) -> Result<Connected, DatabaseError> {
+/// One that answers. A pool would ask a server that is down again and again, and then not say why.
+async fn open(address: &Address) -> Result<Connected, sqlx::Error> {
     match address {
         Address::Sqlite { path } => {
             let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY);
             let pool = SqlitePoolOptions::new().max_connections(4).acquire_timeout(CONNECT);
-            Ok(Connected::Sqlite(pool.connect_with(options).await?))
+            let pool = pool.connect_with(options).await?;
+            pool.execute("select name from sqlite_schema limit 1").await?;
+            Ok(Connected::Sqlite(pool))
         }
         Address::Postgres { options, .. } => {
+            let answer = tokio::time::timeout(PATIENCE, options.connect()).await;
+            answer.map_err(|_| unanswered())??.close().await?;
             let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
-            Ok(Connected::Postgres(pool.connect_with((**options).clone()).await?))
+            Ok(Connected::Postgres(pool.connect_lazy_with((**options).clone())))
         }
     }
+}
+
+fn unanswered() -> std::io::Error {
+    let said = format!("no answer within {} seconds", PATIENCE.as_secs());
+    std::io::Error::new(std::io::ErrorKind::ConnectionRefused, said)
 }
 
 /// What job files ask of a database, whichever it is.
@@ -100,20 +117,20 @@ pub(crate) trait Speaks: Backend {
         bound: &Bound,
     ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
-    /// The first column of each row, as text; none where it is null.
+    /// The only column of each row, as text; none where it is null.
     fn texts(
         pool: &Pool<Self>,
         bound: &Bound,
     ) -> impl Future<Output = Result<Vec<Option<String>>, sqlx::Error>> + Send;
 
-    /// What the database calls the type of the first column.
-    fn kind_of_first_column(
+    /// What the database calls the types of the columns.
+    fn kinds(
         pool: &Pool<Self>,
         bound: &Bound,
-    ) -> impl Future<Output = Result<String, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<Vec<String>, sqlx::Error>> + Send;
 }
 
-/// The first column of a query as text, on both databases; a query of several columns is refused by them.
+/// The only column of a query as text, on both databases.
 fn as_texts(text: &str) -> String {
     format!("with refrain_scopes(scope) as ({text}\n) select cast(scope as text) from refrain_scopes")
 }
@@ -146,10 +163,9 @@ macro_rules! speaks {
                 query.fetch_all(pool).await
             }
 
-            async fn kind_of_first_column(pool: &Pool<Self>, bound: &Bound) -> Result<String, sqlx::Error> {
+            async fn kinds(pool: &Pool<Self>, bound: &Bound) -> Result<Vec<String>, sqlx::Error> {
                 let statement = pool.prepare(AssertSqlSafe(bound.text.clone()).into_sql_str()).await?;
-                let column = statement.columns().first();
-                Ok(column.map(|column| column.type_info().name().to_owned()).unwrap_or_default())
+                Ok(statement.columns().iter().map(|column| column.type_info().name().to_owned()).collect())
             }
         }
     };

@@ -9,7 +9,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Refrain;
+use crate::database::{Database, DatabaseError};
 use crate::error::Error;
+use crate::store::{catalog, new_id};
 
 impl Refrain {
     /// Copies a SQLite store into a new file, and gives its size in bytes. A server has tools of its own for that.
@@ -20,7 +22,7 @@ impl Refrain {
         }
         let partial = beside(path);
         create(&partial).map_err(failed)?;
-        let copied = self.store().database.copy_into(&partial).await;
+        let copied = self.copied(&partial).await;
         let settled = match copied {
             Ok(true) => settle(&partial, path).map_err(failed),
             Ok(false) => Err(Error::NoBackup),
@@ -30,6 +32,17 @@ impl Refrain {
             drop(std::fs::remove_file(&partial));
         }
         settled
+    }
+}
+
+impl Refrain {
+    /// A copy is another store. Restored, it is older than what it has written elsewhere, and must be let in by a person.
+    async fn copied(&self, partial: &Path) -> Result<bool, DatabaseError> {
+        let is_file = self.store().database.copy_into(partial).await?;
+        if is_file {
+            Database::amend(partial, catalog::STORE_RENAME.bind(new_id())).await?;
+        }
+        Ok(is_file)
     }
 }
 

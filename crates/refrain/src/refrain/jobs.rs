@@ -9,9 +9,10 @@ use refrain_core::JobName;
 use super::Refrain;
 use crate::error::Error;
 use crate::job::{Definition, Registry};
+use crate::store::Store;
+use crate::store::jobs::{self, Registered};
 use crate::store::schedules;
 use crate::store::tick::Scheduled;
-use crate::store::{Store, jobs};
 
 pub(super) async fn register(
     store: &Store,
@@ -24,11 +25,18 @@ pub(super) async fn register(
     }
     let known = jobs::all(store).await?;
     let timetables = schedules::in_force(store).await?;
+    let former = |definition: &Definition| {
+        definition.formerly.iter().any(|former| known.contains_key(former.as_str()))
+    };
     for mut definition in definitions {
         let row = match known.get(definition.name.as_str()) {
-            Some(row) => row.clone(),
-            None => {
-                jobs::register(store, &definition.name, definition.identity(), &definition.formerly).await?
+            Some(row) if !former(&definition) => row.clone(),
+            _ => {
+                let (name, identity) = (&definition.name, definition.identity());
+                match jobs::register(store, name, identity, &definition.formerly).await? {
+                    Registered::As(row) => row,
+                    Registered::Refused(taken) => return Err(taken.into()),
+                }
             }
         };
         let number = row.id;
@@ -44,6 +52,19 @@ pub(super) async fn register(
             (None, None) => {}
         }
         registry.insert(number, definition);
+    }
+    Ok(registry)
+}
+
+/// The jobs that the store knows, and nothing is written: for whoever only looks.
+pub(super) async fn recognise(store: &Store, definitions: Vec<Definition>) -> Result<Registry, Error> {
+    let known = jobs::all(store).await?;
+    let mut registry = Registry::default();
+    for mut definition in definitions {
+        if let Some(row) = known.get(definition.name.as_str()) {
+            definition.first_name = Some(JobName::parse(&row.identity)?);
+            registry.insert(row.id, definition);
+        }
     }
     Ok(registry)
 }

@@ -23,8 +23,9 @@ pub struct Adopted {
 }
 
 impl Opening {
-    /// Which of the named databases belong to another store. Given `adopt`, they are this store's from then on.
-    pub async fn recover(&self, adopt: bool) -> Result<Vec<Adopted>, Error> {
+    /// Which of the named databases belong to another store. Those among them that a person was shown are this store's from
+    /// then on.
+    pub async fn recover(&self, shown: Option<&[Adopted]>) -> Result<Vec<Adopted>, Error> {
         let (idle, reality) = (self.settings.idle(), Reality::Real);
         let store =
             Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
@@ -32,7 +33,7 @@ impl Opening {
         let named = self.destinations.iter().map(|named| (&named.database, named.spare.as_deref()));
         for (database, name) in std::iter::once((&store.database, None)).chain(named) {
             if let Some(adopted) = self.look(&store, database, name).await? {
-                if adopt {
+                if shown.is_some_and(|shown| shown.contains(&adopted)) {
                     self.adopt(database, &adopted).await?;
                 }
                 found.push(adopted);

@@ -281,7 +281,7 @@ impl Refrain {
 
     /// A window that has a row although it is on no grid any more: the rules of its zone have changed since. It is called
     /// by its instant.
-    async fn opened_window(
+    pub(super) async fn opened_window(
         &self,
         number: JobNumber,
         name: &str,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use refrain_core::JobName;
 
 use super::line::JobNumber;
-use super::{Result, Store, StoreError, catalog};
-use crate::database::{place, retried};
+use super::{Result, Store, StoreError, catalog, settled};
+use crate::database::{Transaction, place, retried};
 
 /// A job as it is stored.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -16,6 +16,39 @@ pub(crate) struct JobRow {
     pub(crate) identity: String,
 }
 
+/// What became of the wish to register a job.
+pub(crate) enum Registered {
+    /// It is this one.
+    As(JobRow),
+    /// The name was another job's, or still is one of two that both have runs.
+    Refused(NameTaken),
+}
+
+/// Why a job cannot have a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameTaken {
+    /// The job that had it is called otherwise now.
+    #[error(
+        "`{name}` is what the job `{now}` was called before, and its runs and units are kept under that name\n  these files are older than the store, or choose another name for a new job"
+    )]
+    Former {
+        /// The name that was asked for.
+        name: String,
+        /// What the job is called.
+        now: String,
+    },
+    /// Both names have runs of their own.
+    #[error(
+        "`{name}` says that it was called `{former}`, and both have runs of their own, which cannot become one history\n  leave out `formerly`"
+    )]
+    Both {
+        /// The new name.
+        name: String,
+        /// The former one.
+        former: String,
+    },
+}
+
 /// Gives a job that is new its number. One that was called otherwise keeps the number, the runs and the first name of the
 /// newest of its former names that is known.
 pub(crate) async fn register(
@@ -23,25 +56,57 @@ pub(crate) async fn register(
     name: &JobName,
     identity: &JobName,
     formerly: &[JobName],
-) -> Result<JobRow> {
-    let found: Option<JobRow> = retried(|| async {
-        let mut transaction = store.database.write().await?;
-        let mut renamed = 0;
-        for former in formerly {
-            if renamed == 0 {
-                let rename = catalog::JOB_RENAME.bind(former.as_str()).bind(name.as_str());
-                renamed = transaction.execute(rename).await?;
+) -> Result<Registered> {
+    settled(|| registered(store, name, identity, formerly)).await
+}
+
+async fn registered(
+    store: &Store,
+    name: &JobName,
+    identity: &JobName,
+    formerly: &[JobName],
+) -> Result<Registered> {
+    let mut transaction = store.database.write().await?;
+    let mut own = named(&mut transaction, name).await?;
+    if let Some(row) = own.as_ref().filter(|row| row.name != name.as_str()) {
+        let (name, now) = (name.to_string(), row.name.clone());
+        return Ok(Registered::Refused(NameTaken::Former { name, now }));
+    }
+    for former in formerly {
+        let Some(row) = named(&mut transaction, former).await? else { continue };
+        if row.name == name.as_str() {
+            break;
+        }
+        if let Some(new) = &own {
+            let used: Option<(i32,)> = transaction.fetch_optional(catalog::JOB_USED.bind(new.id)).await?;
+            if used.is_some() {
+                let (name, former) = (name.to_string(), former.to_string());
+                return Ok(Registered::Refused(NameTaken::Both { name, former }));
             }
+            super::schedules::remove(&mut transaction, new.id).await?;
+            transaction.execute(catalog::JOB_UNNAME.bind(new.id)).await?;
+            transaction.execute(catalog::JOB_REMOVE.bind(new.id)).await?;
         }
-        if renamed == 0 {
-            transaction.execute(catalog::JOB_REGISTER.bind(name.as_str()).bind(identity.as_str())).await?;
+        transaction.execute(catalog::JOB_RENAME.bind(row.id).bind(name.as_str())).await?;
+        transaction.execute(catalog::JOB_NAME.bind(name.as_str()).bind(row.id)).await?;
+        own = named(&mut transaction, name).await?;
+        break;
+    }
+    if own.is_none() {
+        transaction.execute(catalog::JOB_REGISTER.bind(name.as_str()).bind(identity.as_str())).await?;
+        let row: Option<JobRow> = transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?;
+        if let Some(row) = &row {
+            transaction.execute(catalog::JOB_NAME.bind(name.as_str()).bind(row.id)).await?;
         }
-        let found = transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?;
-        transaction.commit(place!("register")).await?;
-        Ok(found)
-    })
-    .await?;
-    found.ok_or_else(|| StoreError::Broken(format!("the job {name} was not kept")))
+        own = row;
+    }
+    let own = own.ok_or_else(|| StoreError::Broken(format!("the job {name} was not kept")))?;
+    transaction.commit(place!("register")).await?;
+    Ok(Registered::As(own))
+}
+
+async fn named(transaction: &mut Transaction, name: &JobName) -> Result<Option<JobRow>> {
+    Ok(transaction.fetch_optional(catalog::JOB_NAMED.bind(name.as_str())).await?)
 }
 
 /// All jobs, by name.

@@ -9,7 +9,7 @@ use refrain_core::{Revisions, Timetable};
 use super::line::JobNumber;
 use super::tick::{Schedule, Scheduled, tick};
 use super::{Result, Store, StoreError, catalog, instant, revisions, settled};
-use crate::database::{place, retried};
+use crate::database::{Transaction, place, retried};
 
 /// The most schedules that are looked at in one go.
 pub(crate) const PAGE: usize = 500;
@@ -105,4 +105,11 @@ pub(crate) async fn retire(store: &Store, job: JobNumber) -> Result<()> {
         transaction.commit(place!("schedule")).await
     })
     .await?)
+}
+
+/// Takes back the timetables of a job that is removed.
+pub(crate) async fn remove(transaction: &mut Transaction, job: JobNumber) -> Result<()> {
+    transaction.execute(catalog::SCHEDULE_REMOVE.bind(job)).await?;
+    transaction.execute(catalog::REVISION_CLEAR.bind(job)).await?;
+    Ok(())
 }

@@ -34,16 +34,16 @@ every_store! {
         refrain.tick_at(june("02T00:29")).await.unwrap();
         assert_eq!(late(&refrain).await, [], "its time has not run out");
         assert!(!is_late(&refrain, "report@2020-06-01", "02T00:29").await);
-        for now in ["02T00:30", "02T00:31", "02T09:00"] {
+        for time in ["02T00:30", "02T00:31", "02T09:00"] {
             let elsewhere = open(&database, [report()]).await;
-            refrain.tick_at(june(now)).await.unwrap();
-            elsewhere.tick_at(june(now)).await.unwrap();
+            refrain.tick_at(june(time)).await.unwrap();
+            elsewhere.tick_at(june(time)).await.unwrap();
             let alarms = late(&refrain).await;
             let [alarm] = alarms.as_slice() else { panic!("one alarm, not {alarms:?}") };
             assert_eq!((alarm.subject.as_str(), alarm.job.as_deref()), ("report@2020-06-01", Some("report")));
             assert_eq!(alarm.at, june("02T00:30"));
             assert!(alarm.message.contains("is failed") && alarm.message.contains("30m"), "{}", alarm.message);
-            assert!(is_late(&refrain, "report@2020-06-01", now).await);
+            assert!(is_late(&refrain, "report@2020-06-01", time).await);
         }
         refrain.run("report@2020-06-01", Ask::Once).await.unwrap();
         assert!(!is_late(&refrain, "report@2020-06-01", "02T09:00").await, "late, and done");

@@ -54,3 +54,4 @@ mod retries;
 mod scopes;
 mod status;
 mod upkeep;
+mod why;

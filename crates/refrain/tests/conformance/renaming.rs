@@ -1,7 +1,7 @@
 //! A job gets another name, or other jobs take its place while a process serves: what was done stays done.
 
 use refrain::core::JobName;
-use refrain::{Ask, Did};
+use refrain::{Ask, Did, Refrain};
 
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
@@ -32,14 +32,52 @@ every_store! {
         is_sound(&refrain).await;
     }
 
-    async fn a_former_name_that_another_job_has_taken_is_left_to_it(database) {
+    async fn two_jobs_with_runs_of_their_own_do_not_become_one(database) {
         let seen = Seen::default();
         let refrain = open(&database, [seen.job("old"), seen.job("new")]).await;
+        for run in ["old#1", "new#1"] {
+            refrain.run(run, Ask::Once).await.unwrap();
+        }
+        refrain.close().await;
+        let opening = Refrain::at(&database.url(), "shop").unwrap();
+        let refused = opening.job(seen.job("new").formerly(names(&["old"]))).open().await.err().unwrap();
+        assert!(refused.to_string().contains("both have runs of their own"), "{refused}");
+        let refrain = open(&database, [seen.job("old"), seen.job("new")]).await;
+        assert_eq!(told(&refrain, "old").await, ["1 done 1"], "nothing was changed");
+    }
+
+    async fn a_name_that_was_registered_too_early_gives_way_to_the_history(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [seen.job("old")]).await;
+        refrain.run("old#1", Ask::Once).await.unwrap();
+        open(&database, [seen.job("new")]).await.close().await;
+        let refrain = open(&database, [seen.job("new").formerly(names(&["old"]))]).await;
+        assert_eq!(told(&refrain, "new").await, ["1 done 1"]);
+        is_sound(&refrain).await;
+    }
+
+    async fn a_name_that_a_job_had_before_is_never_another_jobs(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [seen.job("old")]).await;
         refrain.run("old#1", Ask::Once).await.unwrap();
         refrain.close().await;
-        let refrain = open(&database, [seen.job("new").formerly(names(&["old"])), seen.job("old")]).await;
-        assert_eq!(told(&refrain, "old").await, ["1 done 1"], "both have runs of their own");
-        assert_eq!(told(&refrain, "new").await, [] as [&str; 0]);
+        open(&database, [seen.job("middle").formerly(names(&["old"]))]).await.close().await;
+        open(&database, [seen.job("new").formerly(names(&["middle", "old"]))]).await.close().await;
+        for former in ["old", "middle"] {
+            let opening = Refrain::at(&database.url(), "shop").unwrap().job(seen.job(former));
+            let refused = opening.open().await.err().unwrap().to_string();
+            assert!(refused.contains("`new` was called before"), "{refused}");
+        }
+        assert_eq!(seen.all(), ["1"], "an old process does not do the work again");
+    }
+
+    async fn whoever_only_looks_changes_nothing(database) {
+        let seen = Seen::default();
+        open(&database, [seen.job("mails")]).await.close().await;
+        let opening = Refrain::at(&database.url(), "shop").unwrap().job(seen.job("letters"));
+        let looking = opening.job(seen.job("mails")).only_looking().open().await.unwrap();
+        assert_eq!(looking.jobs().iter().map(JobName::as_str).collect::<Vec<_>>(), ["mails"]);
+        assert_eq!(database.store_texts("select name from refrain_jobs").await, ["mails"]);
     }
 
     async fn jobs_are_replaced_while_a_process_serves(database) {

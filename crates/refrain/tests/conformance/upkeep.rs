@@ -28,7 +28,12 @@ every_store! {
         refrain.run("mails#grace", Ask::Once).await.unwrap();
 
         let url = format!("sqlite:{}", copy.display());
-        let restored = Refrain::at(&url, "shop").unwrap().job(seen.job("mails")).open().await.unwrap();
+        let opening = || Refrain::at(&url, "shop").unwrap().job(seen.job("mails"));
+        let refused = opening().open().await.err().unwrap().to_string();
+        assert!(refused.contains("refrain recover"), "a restored store is let in by a person: {refused}");
+        let found = opening().recover(None).await.unwrap();
+        assert_eq!(opening().recover(Some(&found)).await.unwrap(), found);
+        let restored = opening().open().await.unwrap();
         assert_eq!(told(&restored, "mails").await, ["ada done 1"]);
         is_sound(&restored).await;
     }

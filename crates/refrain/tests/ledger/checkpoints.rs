@@ -1,6 +1,7 @@
 //! A person's word on checkpoints: seen, moved from where they were seen, and never under an attempt that goes on from
 //! there.
 
+use std::future::ready;
 use std::time::Duration;
 
 use refrain::core::Scope;
@@ -20,7 +21,7 @@ fn paging<DB: Backend>(shop: &Shop<DB>, source: &Source, gate: &Gate, seen: &See
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut pages = units.cursor("billing").await?;
             while let Some(page) =
-                pages.next(|at| std::future::ready(read(&source, &seen, at.as_deref()))).await?
+                pages.next(|at| ready(Ok::<_, LedgerError>(read(&source, &seen, at.as_deref())))).await?
             {
                 if run.key() == "monday" && run.attempt() == 1 {
                     gate.pass().await;
@@ -36,12 +37,12 @@ fn paging<DB: Backend>(shop: &Shop<DB>, source: &Source, gate: &Gate, seen: &See
     })
 }
 
-fn read(source: &Source, seen: &Seen, at: Option<&str>) -> Result<Fetched<Invoice>, LedgerError> {
+fn read(source: &Source, seen: &Seen, at: Option<&str>) -> Fetched<Invoice> {
     seen.push(format!("from {}", at.unwrap_or("-")));
     let after: i64 = at.map_or(0, |at| at.parse().unwrap());
     let units: Vec<Invoice> = source.all().into_iter().filter(|one| one.id > after).take(3).collect();
     let next = units.last().map(|last| last.id.to_string());
-    Ok(Fetched { units, next })
+    Fetched { units, next }
 }
 
 /// `sync/acme billing 6 by monday 1` of each checkpoint.
@@ -200,8 +201,8 @@ both_shops! {
                 Ok(())
             }
         });
-        let scopes = || ["acme", "beta"].iter().map(|scope| Scope::parse(scope).unwrap()).collect();
-        let scoped = scoped.timetable(daily()).scopes(move |_| async move { Ok(scopes()) });
+        let list = || ["acme", "beta"].iter().map(|scope| Scope::parse(scope).unwrap()).collect();
+        let scoped = scoped.timetable(daily()).scopes(move |_| async move { Ok(list()) });
         let refrain = opened(&shop, [scoped]).await;
         let running = tokio::spawn({
             let refrain = refrain.clone();

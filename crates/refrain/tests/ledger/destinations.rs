@@ -47,11 +47,13 @@ both_shops! {
         let opening = || Refrain::at(&other.url(), "shop").unwrap().destination(&shop.pool);
         assert!(opening().open().await.is_err(), "nobody has looked yet");
 
-        let found = opening().recover(false).await.unwrap();
+        let found = opening().recover(None).await.unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(opening().open().await.is_err(), "looking changes nothing");
-        assert_eq!(opening().recover(true).await.unwrap(), found);
-        assert_eq!(opening().recover(true).await.unwrap(), [], "it is this store's now");
+        assert_eq!(opening().recover(Some(&[])).await.unwrap(), found, "what nobody has seen is not adopted");
+        assert!(opening().open().await.is_err());
+        assert_eq!(opening().recover(Some(&found)).await.unwrap(), found);
+        assert_eq!(opening().recover(None).await.unwrap(), [], "it is this store's now");
 
         let second = opening().job(job()).open().await.unwrap();
         assert_eq!(ran(&second, "sync#monday").await, "monday done 1");

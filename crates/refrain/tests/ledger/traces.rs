@@ -2,13 +2,25 @@
 
 use std::time::Duration;
 
+use refrain::core::JobName;
 use refrain::core::retry::{Backoff, Retry};
-use refrain::core::state::{RunOutcome, UnitStatus};
-use refrain::{Ask, Did, Error, Intent, JobError, Ledger, Per, key};
+use refrain::core::state::{OnChange, RunOutcome, UnitStatus};
+use refrain::{Ask, Did, Error, Intent, JobError, Ledger, Per, Refrain, key};
 
 use crate::intents::opened;
-use crate::shop::{Source, invoice, invoices, ran, sync};
-use crate::support::work::{Seen, job};
+use crate::shop::{Invoice, Source, invoice, invoices, ran, sync};
+use crate::support::work::{Gate, Seen, job};
+
+/// That the causes of an answer are of these rules, in this order, and the words of each are in it.
+async fn is_told(refrain: &Refrain, asked: &str, causes: &[(&str, &[&str])]) {
+    let why = refrain.why(asked).await.unwrap();
+    let rules: Vec<&str> = why.causes.iter().map(refrain::core::why::Cause::rule).collect();
+    assert_eq!(rules, causes.iter().map(|(rule, _)| *rule).collect::<Vec<_>>(), "{:?}", why.causes);
+    for (cause, (_, words)) in why.causes.iter().zip(causes) {
+        let told = cause.to_string();
+        words.iter().for_each(|word| assert!(told.contains(word), "{word} is not in: {told}"));
+    }
+}
 
 const ONCE: Retry =
     Retry { attempts: 1, backoff: Backoff { min: Duration::from_millis(1), max: Duration::from_millis(1) } };
@@ -78,5 +90,86 @@ both_shops! {
         refrain.enqueue("flaky", "2", None).await.unwrap();
         refrain.cancel("flaky#2").await.unwrap();
         assert!(refrain.retry("flaky#2").await.unwrap().is_done(), "someone wants it after all");
+    }
+
+    async fn x3_a_partial_run_names_its_units_and_a_unit_its_run(shop) {
+        let source = Source::of([invoices(2), vec![invoice(3, -1)]].concat());
+        let refrain = opened(&shop, [sync(&shop, &source, Per::Ever, |units| units).retry(ONCE)]).await;
+        ran(&refrain, "sync#monday").await;
+        let retry = "refrain retry sync#monday --unit invoice:3";
+        is_told(&refrain, "sync#monday", &[("partial", &["sync#monday", "parked: invoice:3", retry])]).await;
+        is_told(&refrain, "invoice:3", &[("parked", &["`invoice:3` of sync", "by sync#monday, attempt 1", retry])]).await;
+        let words = ["by sync#monday, attempt 1", "version 1", "refrain trace invoice:1"];
+        is_told(&refrain, "invoice:1", &[("applied", &words)]).await;
+        let again = sync(&shop, &source, Per::Ever, |units| units);
+        refrain.replace_jobs(vec![again]).await.unwrap();
+        refrain.unpark("sync", "invoice:3").await.unwrap();
+        ran(&refrain, "sync#monday").await;
+        let failed: &[&str] = &["`invoice:3` of sync", "failed once", "attempt 2", retry];
+        is_told(&refrain, "invoice:3", &[("unit-failed", failed)]).await;
+    }
+
+    async fn x3_a_key_that_is_too_wide_is_told_at_the_first_content_that_it_swallows(shop) {
+        let source = Source::of(vec![invoice(1, 10)]);
+        let refrain = opened(&shop, [sync(&shop, &source, Per::Ever, |units| units.on_change(OnChange::First))]).await;
+        ran(&refrain, "sync#monday").await;
+        source.shows(vec![invoice(1, 11)]);
+        ran(&refrain, "sync#tuesday").await;
+        let wide: &[&str] = &["sync#tuesday", "first-wins, once", "invoice:1", "refrain trace invoice:1"];
+        is_told(&refrain, "sync#tuesday", &[("done", &[]), ("wide-key", wide)]).await;
+        let met: &[&str] = &["`invoice:1`", "by sync#tuesday", "on-change = \"first\""];
+        is_told(&refrain, "invoice:1", &[("applied", &["by sync#monday"]), ("unit-deduplicated", met)]).await;
+        source.shows(vec![invoice(7, 1), invoice(7, 2)]);
+        ran(&refrain, "sync#friday").await;
+        assert!(refrain.why("sync#friday").await.unwrap().names("wide-key"), "one key, two contents");
+    }
+
+    async fn x3_content_that_came_late_and_an_effect_are_told_by_their_key(shop) {
+        let source = Source::of(vec![Invoice { updated: 5, ..invoice(1, 10) }]);
+        let refrain = opened(&shop, [sync(&shop, &source, Per::Ever, |units| units.order(|one| one.updated))]).await;
+        ran(&refrain, "sync#monday").await;
+        source.shows(vec![Invoice { updated: 4, ..invoice(1, 9) }]);
+        ran(&refrain, "sync#tuesday").await;
+        let ledger = Ledger::open(&shop.pool, "shop", "sign-up").await.unwrap();
+        let mut tx = shop.pool.begin().await.unwrap();
+        ledger.intend(&mut tx, [Intent::effect("mail", key!("invoice", 1).unwrap(), 2).unwrap()]).await.unwrap();
+        tx.commit().await.unwrap();
+        refrain.tick().await.unwrap();
+        let causes: [(&str, &[&str]); 3] = [
+            ("applied", &["by sync#monday"]),
+            ("unit-deduplicated", &["by sync#tuesday", "(stale)", "a lower order never overwrites"]),
+            ("effect", &["`mail` about `invoice:1`, version 2, is pending"]),
+        ];
+        is_told(&refrain, "invoice:1", &causes).await;
+    }
+
+    async fn what_a_renamed_job_did_under_its_first_name_is_found_under_its_present_one(shop) {
+        let source = Source::of([invoices(2), vec![invoice(3, -1)]].concat());
+        let before = opened(&shop, [sync(&shop, &source, Per::Ever, |units| units).retry(ONCE)]).await;
+        ran(&before, "sync#monday").await;
+        before.close().await;
+        let renamed = sync(&shop, &source, Per::Ever, |units| units).retry(ONCE).named("import").unwrap();
+        let refrain = opened(&shop, [renamed.formerly(vec![JobName::parse("sync").unwrap()])]).await;
+        is_told(&refrain, "invoice:1", &[("applied", &["of import", "by import#monday"])]).await;
+        let retry = "refrain retry import#monday --unit invoice:3";
+        is_told(&refrain, "import#monday", &[("partial", &["parked: invoice:3", retry])]).await;
+        assert_eq!(refrain.unpark("import", "invoice:3").await.unwrap(), 1);
+    }
+
+    async fn h13_a_held_key_is_found_by_its_text_with_its_holder_and_a_way_out(shop) {
+        let gate = Gate::closed();
+        let refrain = opened(&shop, [gate.job("export")]).await;
+        refrain.enqueue("export", "acme:7", None).await.unwrap();
+        let running = tokio::spawn({
+            let refrain = refrain.clone();
+            async move { refrain.tick().await.unwrap() }
+        });
+        gate.have_begun(1).await;
+        let holder = std::process::id().to_string();
+        let words: &[&str] = &["export#acme:7", &holder, "since 20", "refrain cancel export#acme:7"];
+        is_told(&refrain, "acme:7", &[("running", words)]).await;
+        refrain.cancel("export#acme:7").await.unwrap();
+        running.await.unwrap();
+        is_told(&refrain, "acme:7", &[("cancelled", &["refrain retry export#acme:7"])]).await;
     }
 }

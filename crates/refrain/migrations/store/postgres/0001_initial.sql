@@ -26,6 +26,12 @@ create table refrain.jobs (
     paused_at bigint
 );
 
+-- Every name that a job has or had. It is never given to another one, or the work of the one would count as the other's.
+create table refrain.job_names (
+    name text collate "C" not null primary key,
+    job  integer not null
+);
+
 create table refrain.schedules (
     job     integer not null primary key,
     covered bigint,

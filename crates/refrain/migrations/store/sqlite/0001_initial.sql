@@ -26,6 +26,12 @@ create table refrain_jobs (
     paused_at integer
 ) strict;
 
+-- Every name that a job has or had. It is never given to another one, or the work of the one would count as the other's.
+create table refrain_job_names (
+    name text not null primary key,
+    job  integer not null
+) strict, without rowid;
+
 create table refrain_schedules (
     job     integer not null primary key,
     covered integer,

@@ -1,0 +1,114 @@
+//! How a run last ended.
+
+use jiff::Timestamp;
+
+use super::{Told, UnitLeft, listed, on, quoted, typed};
+
+/// How a run last ended, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It is done.
+    Done {
+        /// The run.
+        run: String,
+        /// The attempt that did it.
+        attempt: u64,
+        /// When.
+        at: Option<Timestamp>,
+        /// Under which version.
+        version: Option<u32>,
+    },
+    /// It is done, but for effects.
+    WaitsForEffects {
+        /// The run.
+        run: String,
+        /// The attempt that did it.
+        attempt: u64,
+    },
+    /// It failed for good.
+    Failed {
+        /// The run.
+        run: String,
+        /// The last attempt.
+        attempt: u64,
+        /// When.
+        at: Option<Timestamp>,
+        /// What it said.
+        message: Option<String>,
+    },
+    /// Some of its units are not applied.
+    Partial {
+        /// The run.
+        run: String,
+        /// What it said.
+        message: Option<String>,
+        /// The first of those units.
+        units: Vec<UnitLeft>,
+    },
+    /// A person called it off.
+    Cancelled {
+        /// The run.
+        run: String,
+        /// When.
+        at: Option<Timestamp>,
+    },
+    /// It was passed over.
+    Skipped {
+        /// The run.
+        run: String,
+        /// When.
+        at: Option<Timestamp>,
+        /// The rule that passed it over.
+        reason: String,
+    },
+}
+
+impl Ended {
+    pub(super) fn told(&self) -> Told {
+        match self {
+            Ended::Done { run, attempt, at, version } => {
+                let version = version.map_or_else(String::new, |version| format!(" under version {version}"));
+                let said = format!("{run} is done, by attempt {attempt}{}{version}", on(*at));
+                Told::new("done", said)
+                    .next(format!("another attempt all the same: refrain run {} --again", typed(run)))
+            }
+            Ended::WaitsForEffects { run, attempt } => {
+                let said =
+                    format!("{run} has done its work, by attempt {attempt}, and waits for its effects");
+                Told::new("waits-for-effects", said).next("refrain effects --waiting")
+            }
+            Ended::Failed { run, attempt, at, message } => {
+                let message = quoted(message.as_deref().unwrap_or("nothing was said"));
+                let said = format!("{run} failed for good with attempt {attempt}{}: {message}", on(*at));
+                Told::new("failed", said).next(format!("refrain retry {}", typed(run)))
+            }
+            Ended::Partial { run, message, units } => partial(run, message.as_deref(), units),
+            Ended::Cancelled { run, at } => {
+                let said = format!("{run} was cancelled{}: a person called it off", on(*at));
+                Told::new("cancelled", said).next(format!("refrain retry {}", typed(run)))
+            }
+            Ended::Skipped { run, at, reason } => {
+                let said = format!("{run} was skipped{}: {reason}", on(*at));
+                Told::new("skipped", said).next(format!("do it after all: refrain run {}", typed(run)))
+            }
+        }
+    }
+}
+
+fn partial(run: &str, message: Option<&str>, units: &[UnitLeft]) -> Told {
+    let said = message.map_or_else(String::new, |said| format!(": {}", quoted(said)));
+    let keys = |is_parked: bool| -> Vec<String> {
+        units.iter().filter(|unit| unit.is_parked == is_parked).map(|unit| unit.key.clone()).collect()
+    };
+    let (parked, failed) = (keys(true), keys(false));
+    let named = |word: &str, keys: &[String]| match keys {
+        [] => String::new(),
+        keys => format!("; {word}: {}", listed(keys)),
+    };
+    let left = named("parked", &parked) + &named("failed", &failed);
+    let told = Told::new("partial", format!("{run} is partial{said}{left}"));
+    match parked.first() {
+        Some(key) => told.next(format!("refrain retry {} --unit {}", typed(run), typed(key))),
+        None => told.next(format!("refrain retry {}", typed(run))),
+    }
+}

@@ -1,0 +1,394 @@
+//! Every cause, by table: the facts that lead to it, the rule that it names, and the words in which it is told.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
+
+use jiff::Timestamp;
+use refrain_core::Expectation;
+use refrain_core::state::{EffectState, Open as OpenState, RunNode, RunOutcome, RunStanding, UnitStatus};
+use refrain_core::why::{
+    AbsentFacts, AskedAgain, EffectFacts, Facts, Frozen, Holder, KeyFacts, Lack, RecordedFacts, Setting,
+    Suspect, UnitFacts, UnitLeft, Whereabouts, why,
+};
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-06-{time}:00Z").parse().unwrap()
+}
+
+/// Noon of the ninth, one worker with three runs in hand.
+fn setting() -> Setting {
+    Setting {
+        now: at("09T12:00"),
+        job: "sync".to_owned(),
+        version: Some(2),
+        paused_at: None,
+        workers: 1,
+        under_way: 3,
+        last_seen: Some(at("09T11:00")),
+        is_simulated: false,
+    }
+}
+
+/// Done this morning, by its second attempt.
+fn done() -> RecordedFacts {
+    RecordedFacts {
+        run: "sync#42".to_owned(),
+        setting: setting(),
+        standing: RunStanding { outcome: Some(RunOutcome::Done), open: None },
+        place: None,
+        attempt: 2,
+        ended_attempt: 2,
+        version: Some(2),
+        opened_at: at("09T10:00"),
+        ended_at: Some(at("09T10:05")),
+        message: None,
+        last_message: None,
+        taken_over: 0,
+        is_suspect: false,
+        is_called_off: false,
+        is_forgotten: false,
+        asked_again: None,
+        units_left: Vec::new(),
+        suspects: Vec::new(),
+        late_since: None,
+    }
+}
+
+fn open(place: Whereabouts) -> RecordedFacts {
+    let standing = RunStanding { outcome: None, open: Some(OpenState::Queued) };
+    let last_message = Some("429\nslow down".to_owned());
+    RecordedFacts { standing, place: Some(place), version: None, ended_at: None, last_message, ..done() }
+}
+
+fn queued() -> RecordedFacts {
+    open(Whereabouts::Queued { ahead: 7, slots: None })
+}
+
+fn ended(outcome: RunOutcome, message: &str) -> RecordedFacts {
+    let standing = RunStanding { outcome: Some(outcome), open: None };
+    RecordedFacts { standing, message: Some(message.to_owned()), ..done() }
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+/// That the facts lead to these rules, the first of them told so.
+fn is_told(facts: &Facts, rules: &[&str], told: &str) {
+    let causes = why(facts);
+    assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), rules, "{facts:?}");
+    assert_eq!(causes[0].to_string(), told);
+}
+
+fn recorded(facts: RecordedFacts, rules: &[&str], told: &str) {
+    is_told(&Facts::Recorded(facts.into()), rules, told);
+}
+
+fn absent(run: &str, lack: Lack, rule: &str, told: &str) {
+    is_told(&Facts::Absent(AbsentFacts { run: run.to_owned(), setting: setting(), lack }), &[rule], told);
+}
+
+#[test]
+fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() {
+    let window = |end: &str, tick: Option<&str>| Lack::Window {
+        end: at(end),
+        expectation: Expectation::Opens { revision: 1, tick: tick.map(at) },
+    };
+    absent(
+        "sync@2026-06-09",
+        window("10T00:00", Some("10T02:00")),
+        "not-over",
+        "sync@2026-06-09 is not over: the window ends at 2026-06-10T00:00:00Z, and it opens at 2026-06-10T02:00:00Z, \
+         the first tick at or after its end.\n  wait: run now, it would count as done without the rest of it",
+    );
+    absent(
+        "sync@2026-06-08",
+        window("09T00:00", Some("09T14:00")),
+        "not-due",
+        "sync@2026-06-08 is not due: the window ended at 2026-06-09T00:00:00Z, and it opens at 2026-06-09T14:00:00Z, \
+         the first tick at or after its end.\n  do it now: refrain run sync@2026-06-08",
+    );
+    absent(
+        "sync@2026-06-08/a b",
+        window("09T00:00", None),
+        "not-due",
+        "sync@2026-06-08/a b is not due: the window ended at 2026-06-09T00:00:00Z, and no tick follows that would open \
+         it.\n  do it now: refrain run 'sync@2026-06-08/a b'",
+    );
+    absent(
+        "sync@2026-06-07",
+        window("08T00:00", Some("08T02:00")),
+        "never-opened",
+        "sync@2026-06-07 was due at 2026-06-08T02:00:00Z and was never opened: workers are heard of (1), and \
+         no scheduler has opened it; the last attempt in this store ended at 2026-06-09T11:00:00Z.\n  \
+         refrain serve, or for all that is due: refrain tick",
+    );
+    let expectation = Expectation::LeftOut { revision: 3, from: at("01T00:00") };
+    absent(
+        "sync@2026-05-30",
+        Lack::Window { end: at("01T00:00"), expectation },
+        "left-out",
+        "sync@2026-05-30 is not expected: the windows of revision 3 of the timetable begin at 2026-06-01T00:00:00Z.\n  \
+         do it all the same: refrain run sync@2026-05-30",
+    );
+}
+
+#[test]
+fn what_has_no_name_here_is_answered_with_its_neighbours() {
+    absent(
+        "sync@2026-06-09T14:30",
+        Lack::NoWindow {
+            window: "2026-06-09T14:30".to_owned(),
+            reason: "no window of this job begins then".to_owned(),
+            beside: names(&["sync@2026-06-09T14:00", "sync@2026-06-09T15:00"]),
+        },
+        "no-such-window",
+        "sync has no window `2026-06-09T14:30`: no window of this job begins then.\n  \
+         the windows around it: sync@2026-06-09T14:00, sync@2026-06-09T15:00",
+    );
+    absent(
+        "sync@2026-06-08/acne",
+        Lack::Scope {
+            window: "sync@2026-06-08".to_owned(),
+            standing: RunNode::Done,
+            frozen: Some(Frozen { scopes: 12, at: Some(at("09T02:00")) }),
+            near: names(&["sync@2026-06-08/acme"]),
+        },
+        "unknown-scope",
+        "sync@2026-06-08/acne does not exist: the scopes of sync@2026-06-08 were frozen at 2026-06-09T02:00:00Z, 12 of \
+         them, and this is none.\n  did you mean sync@2026-06-08/acme?",
+    );
+    absent(
+        "sync@2026-06-08/acme",
+        Lack::Scope {
+            window: "sync@2026-06-08".to_owned(),
+            standing: RunNode::Failed,
+            frozen: None,
+            near: Vec::new(),
+        },
+        "not-expanded",
+        "sync@2026-06-08/acme does not exist yet: the run sync@2026-06-08 finds the scopes of its window, and is \
+         failed.\n  refrain why sync@2026-06-08",
+    );
+    let unknown = |near: &[&str]| {
+        let setting = Setting { job: "snyc".to_owned(), ..setting() };
+        Facts::Absent(AbsentFacts {
+            run: "snyc#1".to_owned(),
+            setting,
+            lack: Lack::Job { near: names(near) },
+        })
+    };
+    let nobody = "There is no job `snyc`: neither this process nor the store has ever heard of it.\n  ";
+    is_told(&unknown(&["sync"]), &["unknown-job"], &format!("{nobody}did you mean sync?"));
+    is_told(&unknown(&[]), &["unknown-job"], &format!("{nobody}refrain status"));
+}
+
+#[test]
+fn an_open_run_is_told_by_what_it_waits_for() {
+    recorded(
+        queued(),
+        &["queued"],
+        "sync#42 is queued behind 7 other runs of its job; workers heard of: 1, with 3 runs in hand.\n  \
+         do it here: refrain run sync#42",
+    );
+    recorded(
+        RecordedFacts { setting: Setting { workers: 0, last_seen: None, ..setting() }, ..queued() },
+        &["no-worker"],
+        "sync#42 is queued, and no worker is alive: nothing has ever run in this store.\n  \
+         refrain serve, or for this one: refrain run sync#42",
+    );
+    recorded(
+        RecordedFacts { setting: Setting { paused_at: Some(at("08T09:00")), ..setting() }, ..queued() },
+        &["paused"],
+        "sync#42 is queued, and sync is paused since 2026-06-08T09:00:00Z: nothing of it begins.\n  refrain resume sync",
+    );
+    recorded(
+        open(Whereabouts::Queued { ahead: 0, slots: Some((2, names(&["sync#1", "sync#2"]))) }),
+        &["slots-taken"],
+        "sync#42 is queued: its job has concurrency = 2, and under way are sync#1, sync#2.\n  \
+         it begins when one of them ends",
+    );
+    let holder =
+        Holder { run: "sync@2026-06-08".to_owned(), standing: RunNode::Running, since: at("09T02:00") };
+    recorded(
+        open(Whereabouts::BehindItsLane { holder: Some(holder) }),
+        &["lane-held"],
+        "sync#42 waits for sync@2026-06-08, which holds their lane (while-running = \"queue\") and is running since \
+         2026-06-09T02:00:00Z.\n  refrain why sync@2026-06-08",
+    );
+    recorded(
+        open(Whereabouts::Delayed { until: at("09T13:00") }),
+        &["backing-off"],
+        "sync#42 is tried again after \"429 slow down\": attempt 2 begins not before 2026-06-09T13:00:00Z.\n  \
+         do not wait: refrain run sync#42",
+    );
+}
+
+#[test]
+fn a_run_in_somebodys_hands_is_told_by_whose() {
+    let running = |alive_until: &str| {
+        let (process, since) = ("7f/1/4242/99".to_owned(), at("09T11:30"));
+        open(Whereabouts::Running { worker: 9, process, since, alive_until: at(alive_until) })
+    };
+    recorded(
+        RecordedFacts { is_called_off: true, taken_over: 2, is_suspect: true, ..running("09T12:01") },
+        &["running", "called-off", "taken-over"],
+        "sync#42 is running: worker 9 (7f/1/4242/99) has attempt 2 since 2026-06-09T11:30:00Z, and counts as alive until \
+         2026-06-09T12:01:00Z.\n  call it off: refrain cancel sync#42",
+    );
+    recorded(
+        running("09T11:59"),
+        &["worker-silent"],
+        "sync#42 is held since 2026-06-09T11:30:00Z by worker 9 (7f/1/4242/99), which is not heard of any more.\n  \
+         whoever serves takes it over soon; where nobody does: refrain tick",
+    );
+}
+
+#[test]
+fn a_run_that_ended_is_told_by_how() {
+    recorded(
+        done(),
+        &["done"],
+        "sync#42 is done, by attempt 2 at 2026-06-09T10:05:00Z under version 2.\n  \
+         another attempt all the same: refrain run sync#42 --again",
+    );
+    recorded(
+        ended(RunOutcome::Failed, "no such table: orders"),
+        &["failed"],
+        "sync#42 failed for good with attempt 2 at 2026-06-09T10:05:00Z: \"no such table: orders\".\n  refrain retry sync#42",
+    );
+    recorded(
+        ended(RunOutcome::Skipped, "missed; with catch-up = \"latest\" only the window from X runs"),
+        &["skipped"],
+        "sync#42 was skipped at 2026-06-09T10:05:00Z: missed; with catch-up = \"latest\" only the window from X runs.\n  \
+         do it after all: refrain run sync#42",
+    );
+    recorded(
+        ended(RunOutcome::Cancelled, "cancelled before it began"),
+        &["cancelled"],
+        "sync#42 was cancelled at 2026-06-09T10:05:00Z: a person called it off.\n  refrain retry sync#42",
+    );
+    recorded(
+        ended(RunOutcome::Waiting, ""),
+        &["waits-for-effects"],
+        "sync#42 has done its work, by attempt 2, and waits for its effects.\n  refrain effects --waiting",
+    );
+    let left = |key: &str, is_parked| UnitLeft { key: key.to_owned(), is_parked };
+    let units_left = vec![left("invoice:2", true), left("invoice:3", false)];
+    recorded(
+        RecordedFacts { units_left, ..ended(RunOutcome::Partial, "2 of 9 units are not applied") },
+        &["partial"],
+        "sync#42 is partial: \"2 of 9 units are not applied\"; parked: invoice:2; failed: invoice:3.\n  \
+         refrain retry sync#42 --unit invoice:2",
+    );
+}
+
+#[test]
+fn what_else_there_is_to_know_follows_the_answer() {
+    let suspect = Suspect { reason: "first-wins".to_owned(), count: 4, keys: names(&["day:1"]) };
+    let asked = AskedAgain { times: 3, is_more: false, last: at("09T11:00"), way: "enqueue".to_owned() };
+    let facts = RecordedFacts {
+        setting: Setting { version: Some(3), is_simulated: true, ..setting() },
+        taken_over: 1,
+        is_forgotten: true,
+        asked_again: Some(asked),
+        suspects: vec![suspect],
+        late_since: Some(at("09T02:30")),
+        ..done()
+    };
+    let causes = why(&Facts::Recorded(facts.into()));
+    let told: Vec<String> = causes.iter().skip(1).map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "sync#42 is outdated: it is done under version 2, and its job has version 3.\n  refrain run sync#42 --again",
+            "sync#42 was taken over once from workers that died.\n  refrain show sync#42",
+            "sync#42 is late: by the grace of its job it was to be done by 2026-06-09T02:30:00Z.",
+            "sync#42 was asked for again 3 times and deduplicated, last at 2026-06-09T11:00:00Z by enqueue.\n  refrain show sync#42",
+            "What sync#42 was given is not kept any more, so no other attempt is made of it.\n  enqueue it under a new key",
+            "The key of units of sync#42 may be too wide (first-wins, 4 times): other content came under keys that are \
+             applied, and on-change = \"first\" swallowed it; day:1.\n  refrain trace day:1",
+            "The store is simulated: its schedules read a clock that was set, and nobody serves it.\n  refrain tick --now TIME",
+        ]
+    );
+    let older = RecordedFacts { setting: Setting { version: Some(1), ..setting() }, ..done() };
+    let [_, too_old] = &why(&Facts::Recorded(older.into()))[..] else { unreachable!() };
+    assert_eq!(
+        too_old.to_string(),
+        "This process is too old for sync#42: it was done under version 2, and the job here has version 1.\n  \
+         bring it up to date: what a newer version has written is not overwritten"
+    );
+    let elsewhere = RecordedFacts { setting: Setting { version: None, ..setting() }, ..queued() };
+    let causes = why(&Facts::Recorded(elsewhere.into()));
+    assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), ["queued", "not-here"]);
+}
+
+#[test]
+fn a_done_run_that_is_computed_again_is_open_first_and_done_still() {
+    let standing = RunStanding { outcome: Some(RunOutcome::Done), open: Some(OpenState::Queued) };
+    let causes = why(&Facts::Recorded(RecordedFacts { standing, version: Some(2), ..queued() }.into()));
+    assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), ["queued", "done"]);
+}
+
+#[test]
+fn a_key_is_told_as_a_unit_as_an_effect_or_as_nothing() {
+    let unit = |status| UnitFacts {
+        ledger: "sync/acme".to_owned(),
+        status,
+        run: Some("sync#42".to_owned()),
+        attempt: Some(2),
+        version: 1,
+        at: at("09T10:00"),
+        message: Some("total is negative".to_owned()),
+        left_alone: Vec::new(),
+    };
+    let nothing = KeyFacts {
+        key: "invoice:7".to_owned(),
+        units: Vec::new(),
+        effects: Vec::new(),
+        runs: 0,
+        databases: 2,
+        job: None,
+    };
+    let met = vec![("sync#43".to_owned(), "stale".to_owned())];
+    let applied = UnitFacts { message: None, left_alone: met, ..unit(UnitStatus::Applied) };
+    let units = |units: Vec<UnitFacts>| Facts::Key(KeyFacts { units, ..nothing.clone() });
+    is_told(
+        &units(vec![applied.clone(), unit(UnitStatus::Parked)]),
+        &["parked", "applied", "unit-deduplicated"],
+        "`invoice:7` of sync/acme is parked: its tries are used, last by sync#42, attempt 2, at 2026-06-09T10:00:00Z \
+         under version 1: \"total is negative\".\n  refrain retry sync#42 --unit invoice:7",
+    );
+    is_told(
+        &units(vec![unit(UnitStatus::Failed(2))]),
+        &["unit-failed"],
+        "`invoice:7` of sync/acme failed twice, last by sync#42, attempt 2, at 2026-06-09T10:00:00Z under version 1: \
+         \"total is negative\".\n  refrain retry sync#42 --unit invoice:7",
+    );
+    is_told(
+        &units(vec![applied]),
+        &["applied", "unit-deduplicated"],
+        "`invoice:7` of sync/acme is applied, by sync#42, attempt 2, at 2026-06-09T10:00:00Z under version 1.\n  \
+         refrain trace invoice:7",
+    );
+    let (state, run) = (EffectState::Pending, Some("sync#42".to_owned()));
+    let effect =
+        EffectFacts { name: "mail".to_owned(), version: 2, state, run, at: at("09T10:00"), dedupes: 3 };
+    is_told(
+        &Facts::Key(KeyFacts { effects: vec![effect], ..nothing.clone() }),
+        &["effect"],
+        "The effect `mail` about `invoice:7`, version 2, is pending: wished for by sync#42 at 2026-06-09T10:00:00Z, and \
+         deduplicated 3 times since.\n  refrain trace invoice:7",
+    );
+    is_told(
+        &Facts::Key(nothing.clone()),
+        &["nothing-known"],
+        "Nothing is known of `invoice:7`: no unit in the databases that were looked at (2), no effect, no run.\n  \
+         a run is written JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY; a key as its job makes it",
+    );
+    let job = Some(Some("sync#42".to_owned()));
+    is_told(
+        &Facts::Key(KeyFacts { key: "sync".to_owned(), job, ..nothing.clone() }),
+        &["a-job"],
+        "sync is a job, and not one of its runs.\n  its newest run: refrain why sync#42",
+    );
+    assert!(why(&Facts::Key(KeyFacts { runs: 1, ..nothing })).is_empty(), "its runs are told by themselves");
+}

@@ -1,0 +1,3 @@
+-- Who asked again for a run, the last one first.
+-- $1 run, $2 limit; by dedupes_run
+select at, asked from refrain_dedupes where run = $1 order by id desc limit $2

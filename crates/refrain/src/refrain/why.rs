@@ -1,0 +1,209 @@
+//! Why did it run, or why not? Reads all that may explain it; [`core::why`](crate::core::why) decides what does.
+
+mod keyed;
+mod recorded;
+
+use jiff::Timestamp;
+use refrain_core::why::{AbsentFacts, Cause, Facts, Frozen, Lack, Setting, near, why};
+use refrain_core::{JobName, Key, Revisions, RunKey, RunName, Scope};
+
+use super::name::JobView;
+use super::{Refrain, RunRecord};
+use crate::error::Error;
+use crate::store::line::JobNumber;
+use crate::store::{Reality, instant, jobs, show};
+
+/// The most scopes of a window among which one is looked for that is like another.
+const SCOPES_LOOKED_AT: i64 = 1_000;
+/// How many runs are looked at to see when somebody was last at work.
+const RECENT: usize = 20;
+
+/// The answer to somebody who asks why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// What it is about, as people write it.
+    pub subject: String,
+    /// The causes: the first is the answer, the others are what else there is to know.
+    pub causes: Vec<Cause>,
+}
+
+impl Why {
+    /// Whether a cause of this rule is among them.
+    pub fn names(&self, rule: &str) -> bool {
+        self.causes.iter().any(|cause| cause.rule() == rule)
+    }
+}
+
+/// A job as it was asked for, with what is around it.
+struct Asked {
+    number: JobNumber,
+    view: JobView,
+    setting: Setting,
+}
+
+impl Refrain {
+    /// Why a run did or did not run, or what became of a key: `job@window`, `job@window/scope`, `job#key`, or a key of a
+    /// unit, an effect or an enqueued run.
+    ///
+    /// ```
+    /// use refrain::{Definition, Job, JobError, Refrain, Run};
+    ///
+    /// # struct Welcome;
+    /// # impl Job for Welcome {
+    /// #     const NAME: &'static str = "welcome";
+    /// #     async fn run(&self, _: &mut Run) -> Result<(), JobError> {
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
+    /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
+    /// assert!(refrain.why("welcome#42").await?.names("never-enqueued"));
+    /// refrain.enqueue("welcome", "42", None).await?;
+    /// assert!(refrain.why("welcome#42").await?.names("no-worker"));
+    /// refrain.tick().await?;
+    /// assert!(refrain.why("welcome#42").await?.causes[0].to_string().starts_with("welcome#42 is done, by attempt 1"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn why(&self, text: &str) -> Result<Why, Error> {
+        let name = match text.parse::<RunName>() {
+            Ok(name) => name,
+            Err(error) => match Key::parse(text) {
+                Ok(key) => return self.why_key(&key).await,
+                Err(_) => return Err(error.into()),
+            },
+        };
+        match self.recorded_job(name.job().as_str()).await {
+            Ok((number, _)) => self.why_run(text, number, &name).await,
+            Err(unknown @ Error::UnknownJob { .. }) => self.why_no_job(text, &name, unknown).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A name whose job nobody knows may be a key that has such a form.
+    async fn why_no_job(&self, text: &str, name: &RunName, unknown: Error) -> Result<Why, Error> {
+        if let Ok(key) = Key::parse(text) {
+            let of_key = self.why_key(&key).await?;
+            if !of_key.names("nothing-known") {
+                return Ok(of_key);
+            }
+        }
+        let Error::UnknownJob { name: job, .. } = &unknown else { return Err(unknown) };
+        let known = jobs::all(self.store()).await?;
+        let names = known.keys().map(String::as_str);
+        let lack = Lack::Job { near: near(job.as_str(), names) };
+        let mut setting =
+            self.setting(name.job(), None, &JobView { definition: None, revisions: None }).await?;
+        // That it is not here says no more than that it is nowhere.
+        setting.version = Some(0);
+        Ok(answered(text, &Facts::Absent(AbsentFacts { run: text.to_owned(), setting, lack })))
+    }
+
+    async fn why_run(&self, text: &str, number: JobNumber, name: &RunName) -> Result<Why, Error> {
+        let view = self.view(name.job().as_str()).await?;
+        let setting = self.setting(name.job(), Some(number), &view).await?;
+        let asked = Asked { number, view, setting };
+        if let RunName::Windowed { job, window, scope } = name {
+            let Some(revisions) = &asked.view.revisions else { return Err(Error::NoWindows(job.clone())) };
+            if let (Err(error), None) =
+                (revisions.find(window), self.opened_window(number, window, scope).await?)
+            {
+                let beside = revisions.beside(window).into_iter().map(|window| run_name(job, &window, scope));
+                let (reason, beside) = (error.reason().to_owned(), beside.collect());
+                let lack = Lack::NoWindow { window: window.clone(), reason, beside };
+                return Ok(absent(text, asked, lack));
+            }
+        }
+        let (_, window, key) = self.named(text).await?;
+        if let Some(id) = show::find(self.store(), number, &key.to_string()).await?
+            && let Some(facts) = self.recorded_facts(&asked, id).await?
+        {
+            return Ok(answered(&facts.run.clone(), &Facts::Recorded(facts.into())));
+        }
+        let lack = match (window, name) {
+            (Some(window), RunName::Windowed { scope, .. }) => {
+                let own = RunKey::windowed(window.start(), &Scope::default()).to_string();
+                let of_scope = match show::find(self.store(), number, &own).await? {
+                    Some(own) if !scope.as_str().is_empty() => self.lacks_scope(&asked, own, scope).await?,
+                    _ => None,
+                };
+                let revisions = asked.view.revisions.as_ref();
+                let expectation = revisions.map(|revisions: &Revisions| revisions.expectation(window));
+                let end = window.end().timestamp();
+                let of_window = expectation.map(|expectation| Lack::Window { end, expectation });
+                of_scope.or(of_window).unwrap_or(Lack::Job { near: Vec::new() })
+            }
+            _ => Lack::Key { key: key.to_string() },
+        };
+        Ok(absent(text, asked, lack))
+    }
+
+    /// What a scope lacks whose window is there.
+    async fn lacks_scope(&self, asked: &Asked, own: i64, scope: &Scope) -> Result<Option<Lack>, Error> {
+        let Some(record) = self.record(own).await? else { return Ok(None) };
+        let has_scopes = asked.view.definition.as_ref().is_none_or(|definition| definition.has_scopes());
+        let scopes = crate::store::why::frozen_scopes(self.store(), own).await?;
+        let frozen = match scopes {
+            Some(scopes) => Some(Frozen { scopes, at: record.ended_at }),
+            None if has_scopes => None,
+            None => Some(Frozen { scopes: 0, at: None }),
+        };
+        let rows = show::list(self.store(), asked.number, &record.key, SCOPES_LOOKED_AT).await?;
+        let prefix = format!("{}/", record.key);
+        let scopes: Vec<&str> = rows.iter().filter_map(|row| row.key.strip_prefix(&prefix)).collect();
+        let window = asked.view.name_of(&record);
+        let near = near(scope.as_str(), scopes).into_iter().map(|scope| format!("{window}/{scope}"));
+        let (near, standing) = (near.collect(), record.standing.node());
+        Ok(Some(Lack::Scope { window, standing, frozen, near }))
+    }
+
+    /// What is known around a run of a job.
+    async fn setting(
+        &self,
+        job: &JobName,
+        number: Option<JobNumber>,
+        view: &JobView,
+    ) -> Result<Setting, Error> {
+        let present = self.store().now().await?;
+        let workers = self.workers().await?;
+        let alive = workers.iter().filter(|worker| worker.is_alive(present));
+        let recent = self.recent(None, RECENT).await?;
+        let paused_at = match number {
+            Some(number) => jobs::paused_at(self.store(), number).await?.map(instant).transpose()?,
+            None => None,
+        };
+        Ok(Setting {
+            now: self.simulated.unwrap_or(present),
+            job: job.to_string(),
+            version: view.definition.as_ref().map(|definition| definition.version),
+            paused_at,
+            workers: alive.clone().count() as u64,
+            under_way: alive.map(|worker| worker.runs).sum(),
+            last_seen: recent.iter().filter_map(|run: &RunRecord| run.ended_at).max(),
+            is_simulated: self.store().reality == Reality::Simulated,
+        })
+    }
+
+    /// The time for schedules.
+    pub(super) async fn schedule_now(&self) -> Result<Timestamp, Error> {
+        match self.simulated {
+            Some(now) => Ok(now),
+            None => Ok(self.store().now().await?),
+        }
+    }
+}
+
+fn run_name(job: &JobName, window: &str, scope: &Scope) -> String {
+    RunName::Windowed { job: job.clone(), window: window.to_owned(), scope: scope.clone() }.to_string()
+}
+
+fn absent(run: &str, asked: Asked, lack: Lack) -> Why {
+    answered(run, &Facts::Absent(AbsentFacts { run: run.to_owned(), setting: asked.setting, lack }))
+}
+
+fn answered(subject: &str, facts: &Facts) -> Why {
+    Why { subject: subject.to_owned(), causes: why(facts) }
+}

@@ -1,0 +1,151 @@
+//! Reads what explains where a run stands.
+
+use jiff::Timestamp;
+use refrain_core::state::RunOutcome;
+use refrain_core::why::{AskedAgain, Holder, RecordedFacts, Suspect, UnitLeft, Whereabouts};
+
+use super::super::{Refrain, RunRecord};
+use super::Asked;
+use crate::error::Error;
+use crate::ledger::trace;
+use crate::store::line::Priority;
+use crate::store::show::{self, OpenAttempt, Place};
+use crate::store::{instant, why};
+
+/// How far those are counted that stand before a run, and those who asked again.
+const COUNTED: i64 = 1_000;
+/// The most runs and keys that an answer lists.
+const LISTED: i64 = 10;
+
+impl Refrain {
+    /// What is known of a run; none if there is none. It and its open attempt are of one instant, or one that ends
+    /// meanwhile would stand nowhere.
+    pub(super) async fn recorded_facts(
+        &self,
+        asked: &Asked,
+        run: i64,
+    ) -> Result<Option<RecordedFacts>, Error> {
+        let Some((row, open)) = show::show(self.store(), run).await? else { return Ok(None) };
+        let record = &RunRecord::of(row, open)?;
+        let place = match open {
+            Some(open) => Some(self.whereabouts(asked, record, open).await?),
+            None => None,
+        };
+        let past = self.attempts(record).await?;
+        let was_taken = |ended: &str| matches!(ended, "taken-over" | "crashed-alone");
+        let units = self.units(record).await?;
+        let suspects = units.iter().flat_map(|attempt| &attempt.dedupes).filter(|one| one.is_suspect());
+        let late_at = asked.view.late_at(record).filter(|_| record.is_awaited());
+        let now = self.schedule_now().await?;
+        Ok(Some(RecordedFacts {
+            run: asked.view.name_of(record),
+            setting: asked.setting.clone(),
+            standing: record.standing,
+            place,
+            attempt: record.attempt,
+            ended_attempt: record.ended_attempt,
+            version: record.version,
+            opened_at: record.opened_at,
+            ended_at: record.ended_at,
+            message: record.message.clone(),
+            last_message: past.last().and_then(|attempt| attempt.message.clone()),
+            taken_over: past.iter().filter(|attempt| was_taken(&attempt.ended)).count() as u64,
+            is_suspect: open
+                .is_some_and(|open| open.line.priority().is_ok_and(|one| one == Priority::Suspect)),
+            is_called_off: why::is_called_off(self.store(), record.id).await?,
+            is_forgotten: record.is_forgotten,
+            asked_again: self.asked_again(record).await?,
+            units_left: self.units_left(record).await?,
+            suspects: suspects
+                .map(|one| Suspect { reason: one.reason.clone(), count: one.count, keys: one.keys.clone() })
+                .collect(),
+            late_since: late_at.filter(|late_at| *late_at <= now),
+        }))
+    }
+
+    /// What the open attempt waits for.
+    async fn whereabouts(
+        &self,
+        asked: &Asked,
+        record: &RunRecord,
+        open: OpenAttempt,
+    ) -> Result<Whereabouts, Error> {
+        Ok(match open.place {
+            Place::Queued => {
+                let ahead = why::ahead(self.store(), open.line, record.id, COUNTED).await?;
+                Whereabouts::Queued { ahead, slots: self.slots(asked).await? }
+            }
+            Place::Running => match why::hold(self.store(), asked.number, record.id).await? {
+                Some(hold) => Whereabouts::Running {
+                    worker: hold.worker,
+                    process: hold.process.unwrap_or_else(|| "gone".to_owned()),
+                    since: instant(hold.claimed_at)?,
+                    alive_until: instant(hold.expires_at.unwrap_or_default())?,
+                },
+                // It has ended, or was taken over, between two reads.
+                None => Whereabouts::Queued { ahead: 0, slots: None },
+            },
+            Place::Delayed(until) => Whereabouts::Delayed { until: instant(until)? },
+            Place::BehindItsLane => {
+                Whereabouts::BehindItsLane { holder: self.lane_holder(asked, record).await? }
+            }
+        })
+    }
+
+    /// The limit of a job and the runs that make use of it, if it is reached.
+    async fn slots(&self, asked: &Asked) -> Result<Option<(u32, Vec<String>)>, Error> {
+        let limit = asked.view.definition.as_ref().and_then(|definition| definition.concurrency);
+        let Some(limit) = limit else { return Ok(None) };
+        let holders = why::slot_holders(self.store(), asked.number, i64::from(limit)).await?;
+        if holders.len() < usize::try_from(limit).unwrap_or(usize::MAX) {
+            return Ok(None);
+        }
+        let mut names = Vec::new();
+        for holder in holders {
+            names.extend(self.record(holder).await?.map(|record| asked.view.name_of(&record)));
+        }
+        Ok(Some((limit, names)))
+    }
+
+    async fn lane_holder(&self, asked: &Asked, record: &RunRecord) -> Result<Option<Holder>, Error> {
+        let holder = show::lane_holder(self.store(), asked.number, &record.key).await?;
+        let Some(id) = holder.filter(|holder| *holder != record.id) else { return Ok(None) };
+        let Some(holder) = self.record(id).await? else { return Ok(None) };
+        let hold = why::hold(self.store(), asked.number, id).await?;
+        let claimed_at: Option<Timestamp> = hold.map(|hold| instant(hold.claimed_at)).transpose()?;
+        Ok(Some(Holder {
+            run: asked.view.name_of(&holder),
+            standing: holder.standing.node(),
+            since: claimed_at.unwrap_or(holder.opened_at),
+        }))
+    }
+
+    async fn asked_again(&self, record: &RunRecord) -> Result<Option<AskedAgain>, Error> {
+        let asked = why::asked_again(self.store(), record.id, COUNTED).await?;
+        let times = asked.len();
+        let Some((last, way)) = asked.into_iter().next() else { return Ok(None) };
+        let is_more = i64::try_from(times).is_ok_and(|times| times >= COUNTED);
+        Ok(Some(AskedAgain { times: times as u64, is_more, last: instant(last)?, way }))
+    }
+
+    /// The first units that a partial run has left unapplied.
+    async fn units_left(&self, record: &RunRecord) -> Result<Vec<UnitLeft>, Error> {
+        if record.standing.outcome != Some(RunOutcome::Partial) {
+            return Ok(Vec::new());
+        }
+        let names = self.first_names().await?;
+        let start = record.window.map_or_else(String::new, |window| window.start().timestamp().to_string());
+        let mut left = Vec::new();
+        for destination in self.engine.destinations.relayed() {
+            let job = names.first(&record.job);
+            let (run, scope) = (record.key.as_str(), record.scope());
+            let keys =
+                trace::left(&destination.database, &self.engine.project, job, (run, scope, &start), LISTED)
+                    .await?;
+            left.extend(
+                keys.into_iter().map(|(key, status)| UnitLeft { key, is_parked: status == "parked" }),
+            );
+        }
+        Ok(left)
+    }
+}

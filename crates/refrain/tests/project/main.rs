@@ -1,0 +1,21 @@
+//! Projects on disk: what job files say is what happens, on real databases, once.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "in a test a panic is the failure report"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod commands;
+mod killed;
+mod once;
+mod queued;
+mod refusals;
+mod renaming;
+mod scopes;
+mod shop;
+mod typed;

@@ -1,0 +1,129 @@
+//! A folder with a project in it, the database that its jobs write to, and what can be seen of both from outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use refrain::{Ask, Error, Project, Refrain, RunReport};
+use sqlx::{AssertSqlSafe, Executor};
+use tempfile::TempDir;
+
+use crate::support::TestDatabase;
+use crate::support::children::ChildProcess;
+use crate::support::work::SETTINGS;
+
+pub(crate) struct Shop {
+    pub(crate) database: TestDatabase,
+    folder: TempDir,
+}
+
+impl Shop {
+    /// A project with one database, which is called `shop`. A store on a server stands in it; one in a file does not.
+    pub(crate) fn of(database: TestDatabase) -> Shop {
+        let shop = Shop { database, folder: tempfile::tempdir().unwrap() };
+        let url = shop.database.url();
+        let store = if shop.database.is_sqlite() { "sqlite:refrain.db" } else { &url };
+        shop.settings(store, &format!("shop = \"{url}\""));
+        shop
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn settings(&self, store: &str, databases: &str) {
+        let text =
+            format!("[project]\nname = \"shop\"\n[store]\nurl = \"{store}\"\n[databases]\n{databases}\n");
+        self.write("refrain.toml", &text);
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.root().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn job(&self, name: &str, text: &str) {
+        self.write(&format!("jobs/{name}.toml"), text);
+    }
+
+    /// A job with a window for each day from the first of June 2020 on, which executes these statements.
+    pub(crate) fn daily(&self, name: &str, sql: &str, more: &str) {
+        let when = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\ncatch-up = \"all\"";
+        self.job(name, &format!("{when}\n{more}\nsql = \"\"\"{sql}\"\"\"\n"));
+    }
+
+    pub(crate) fn remove(&self, job: &str) {
+        fs::remove_file(self.root().join(format!("jobs/{job}.toml"))).unwrap();
+    }
+
+    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+        fs::read_to_string(self.root().join(name)).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// The project as it is now, its tables made and its store open.
+    pub(crate) async fn open(&self) -> Refrain {
+        self.opened().await.unwrap()
+    }
+
+    pub(crate) async fn opened(&self) -> Result<Refrain, Error> {
+        let project = Project::load(self.root()).unwrap();
+        project.opening(None).await?.migrate().await?;
+        project.migrate().await?;
+        project.opening(None).await?.settings(SETTINGS).open().await
+    }
+
+    /// Asks for one run of the project as it is now.
+    pub(crate) async fn run(&self, name: &str, ask: Ask) -> RunReport {
+        let refrain = self.open().await;
+        let report = refrain.run(name, ask).await.unwrap();
+        refrain.close().await;
+        report
+    }
+
+    /// Statements of the shop itself.
+    pub(crate) async fn execute(&self, text: &str) {
+        match &self.database {
+            TestDatabase::Sqlite { pool, .. } => drop(pool.execute(AssertSqlSafe(text)).await.unwrap()),
+            TestDatabase::Postgres { pool, .. } => drop(pool.execute(AssertSqlSafe(text)).await.unwrap()),
+        }
+    }
+
+    /// The only column of a query of the shop, as text.
+    pub(crate) async fn rows(&self, query: &str) -> Vec<String> {
+        let query = AssertSqlSafe(query);
+        match &self.database {
+            TestDatabase::Sqlite { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+            TestDatabase::Postgres { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
+        }
+    }
+
+    /// One of two texts, by the database.
+    pub(crate) fn either<'t>(&self, sqlite: &'t str, postgres: &'t str) -> &'t str {
+        if self.database.is_sqlite() { sqlite } else { postgres }
+    }
+
+    /// A process of its own that works on the project; its variables may arm failpoints.
+    pub(crate) fn process(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
+        let mut command = Command::new(program());
+        command.arg(self.root()).args(arguments).envs(variables.iter().copied());
+        command.env("REFRAIN_FAILPOINT_LOG", self.root().join("struck"));
+        ChildProcess::spawn(&mut command)
+    }
+
+    /// Runs such a process, which must end well. Gives what it printed.
+    pub(crate) async fn done(&self, arguments: &[&str]) -> String {
+        let output = self.process(arguments, &[]).finish().await;
+        let [said, failed] =
+            [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+        assert!(output.status.success(), "{arguments:?} ended with {}: {said}\n{failed}", output.status);
+        said
+    }
+}
+
+fn program() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().and_then(Path::parent).unwrap().join("examples/project");
+    assert!(program.exists(), "there is no {}: build the examples", program.display());
+    program
+}
