@@ -4,12 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-<<<<<<< HEAD
 use refrain::ProjectError;
-=======
 use refrain::core::redact::Redactor;
-use refrain::{Problems, ProjectError};
->>>>>>> cli
 
 use crate::output::ProblemLine;
 use crate::problems::{draw, in_order};
