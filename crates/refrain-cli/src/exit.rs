@@ -4,11 +4,11 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use refrain::ProjectError;
 use refrain::core::redact::Redactor;
-use refrain::{Problems, ProjectError};
 
 use crate::output::ProblemLine;
-use crate::problems::draw;
+use crate::problems::{draw, in_order};
 
 /// How a command ended; the worst of many is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,14 +116,18 @@ impl Fault {
 
     /// The same for programs.
     pub(crate) fn problems(&self) -> Vec<ProblemLine<'_>> {
-        let Self::Project(ProjectError::Problems(Problems { problems, sources, .. })) = self else {
-            return Vec::new();
-        };
-        let lines = problems.iter().map(|problem| {
-            let source = sources.iter().find(|source| source.path == problem.path);
+        let Self::Project(ProjectError::Problems(problems)) = self else { return Vec::new() };
+        let lines = in_order(problems).into_iter().map(|problem| {
+            let source = problems.sources.iter().find(|source| source.path == problem.path);
             let (line, column) = source.map_or((1, 1), |source| source.position(problem.span.start));
-            let (path, message) = (problem.path.as_str(), problem.message.as_str());
-            ProblemLine { path, line, column, message, help: problem.help.as_deref() }
+            ProblemLine {
+                path: &problem.path,
+                line,
+                column,
+                message: &problem.message,
+                label: &problem.label,
+                help: problem.help.as_deref(),
+            }
         });
         lines.collect()
     }

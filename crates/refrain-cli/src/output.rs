@@ -52,6 +52,7 @@ pub(crate) struct ProblemLine<'p> {
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) message: &'p str,
+    pub(crate) label: &'p str,
     pub(crate) help: Option<&'p str>,
 }
 

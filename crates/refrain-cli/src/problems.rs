@@ -40,12 +40,12 @@ impl Diagnostic for Drawn<'_> {
     }
 }
 
-/// All of them, one below the other.
+/// All of them, one below the other, file by file.
 pub(crate) fn draw(problems: &Problems) -> String {
     let theme = if is_colourful() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(WIDTH).with_links(false);
     let mut text = String::new();
-    for problem in &problems.problems {
+    for problem in in_order(problems) {
         let source = problems.sources.iter().find(|source| source.path == problem.path);
         let written = source.map(|source| source.text.clone()).unwrap_or_default();
         let drawn = Drawn { problem, source: NamedSource::new(&problem.path, written) };
@@ -54,5 +54,13 @@ pub(crate) fn draw(problems: &Problems) -> String {
         }
         text.push('\n');
     }
-    problems.redactor.redact(&text).into_owned()
+    problems.redactor.redact(text.trim_end_matches('\n')).into_owned() + "\n"
+}
+
+/// By file, in the order in which files were read, and from top to bottom.
+pub(crate) fn in_order(problems: &Problems) -> Vec<&Problem> {
+    let file = |problem: &Problem| problems.sources.iter().position(|source| source.path == problem.path);
+    let mut sorted: Vec<&Problem> = problems.problems.iter().collect();
+    sorted.sort_by_key(|problem| (file(problem), problem.span.start));
+    sorted
 }

@@ -43,8 +43,8 @@ async fn reload(root: &Path, refrain: &Refrain, output: Output) {
         Err(error) => {
             let fault = Fault::from(error);
             for problem in fault.problems() {
-                let ProblemLine { path, line, column, message, help } = problem;
-                tracing::error!(file = path, line, column, problem = message, help, "a file is wrong");
+                let ProblemLine { path, line, column, message, label, help } = problem;
+                tracing::error!(file = path, line, column, problem = message, label, help, "a file is wrong");
             }
             tracing::error!(
                 error = fault.to_string(),

@@ -7,7 +7,7 @@ pub(crate) mod databases;
 mod files;
 mod unopened;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub enum ProjectError {
         source: std::io::Error,
     },
     /// Files are wrong.
-    #[error("{} in the files of this project", counted(.0.problems.len()))]
+    #[error("{}", counted(.0))]
     Problems(Problems),
     /// An address or a name cannot be taken.
     #[error(transparent)]
@@ -84,8 +84,13 @@ fn inside(folder: &Path, address: Address) -> Address {
     }
 }
 
-fn counted(problems: usize) -> String {
-    if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
+fn counted(Problems { problems, .. }: &Problems) -> String {
+    let files: BTreeSet<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    let number = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    format!("{} in {}", number(problems.len(), "problem"), number(files.len(), "file"))
 }
 
 impl Project {

@@ -287,7 +287,9 @@ impl Opening {
         } else {
             Box::pin(jobs::register(&store, self.jobs, now)).await?
         };
-        let destinations = Box::pin(attached(&store, &self.project, self.destinations)).await?;
+        // Whoever only looks may look into what belongs to another store: a backup, say.
+        let owner = if self.only_looks { None } else { Some(&*store.id) };
+        let destinations = Box::pin(attached(&store, &self.project, self.destinations, owner)).await?;
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
             store: store.clone(),
@@ -315,10 +317,15 @@ async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
 }
 
 /// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.
-async fn attached(store: &Store, project: &ProjectName, named: Vec<Named>) -> Result<Destinations, Error> {
-    let mut attached = vec![attach(store.database.clone(), project, Some(&store.id)).await?];
+async fn attached(
+    store: &Store,
+    project: &ProjectName,
+    named: Vec<Named>,
+    owner: Option<&str>,
+) -> Result<Destinations, Error> {
+    let mut attached = vec![attach(store.database.clone(), project, owner).await?];
     for Named { database, spare } in named {
-        match (attach(database.with_idle(store.idle()), project, Some(&store.id)).await, spare) {
+        match (attach(database.with_idle(store.idle()), project, owner).await, spare) {
             (Ok(destination), _) => attached.push(destination),
             (Err(error), Some(name)) if !matches!(error, LedgerError::OtherStore { .. }) => {
                 let error = error.to_string();

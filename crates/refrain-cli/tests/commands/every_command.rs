@@ -64,6 +64,11 @@ async fn what_became_of_windows() {
         "--json logs export@2001-06-02",
         "logs export@2001-06-20",
         "logs export@2001-06-02 --attempt 2",
+        "why export@2001-06-02",
+        "--json why export@2001-06-02",
+        "why export@2001-06-20",
+        "why digest@2001-06-01",
+        "why nope@2001-06-01",
     ];
     matches("transcripts/windows.txt", &transcript(&desk, &lines));
 }
@@ -110,6 +115,9 @@ async fn a_queue() {
         "retry letter#2 --unit 2",
         "logs letter#2",
         "--json logs letter#2 --attempt 2",
+        "why letter#2",
+        "why letter#9",
+        "--json why 2",
         "trace 2",
         "--json trace 1",
         "trace 9",
@@ -158,6 +166,7 @@ async fn a_persons_word() {
         "pause nope",
         "--quiet tick --now 2001-06-04T02:00:00Z",
         "status export",
+        "why export@2001-06-03",
         "resume export",
         "--json resume export",
         "run export@2001-06-03",
@@ -259,6 +268,7 @@ fn everything_that_is_json_is_one_object_a_line() {
         "show noop#1",
         "logs noop#1",
         "trace 1",
+        "why noop#1",
         "retry noop#1",
         "cancel noop#1",
         "pause noop",

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
 mod addresses;
+mod broken;
 mod every_command;
 mod files;
 mod full_disk;

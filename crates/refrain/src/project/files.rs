@@ -33,9 +33,20 @@ pub(super) fn read(root: &Path) -> Result<Project, ProjectError> {
     let files = Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling };
     read_project(&files).map_err(|problems| {
         let redactor = Redactor::new(&secrets(&files));
-        let sources = std::iter::once(project.clone()).chain(jobs.iter().cloned()).collect();
+        let mut sources: Vec<Source> = std::iter::once(project.clone()).chain(jobs.iter().cloned()).collect();
+        for problem in &problems {
+            if !sources.iter().any(|source| source.path == problem.path) {
+                sources.extend(beside(&problem.path, &sibling));
+            }
+        }
         ProjectError::Problems(Problems { problems, sources, redactor })
     })
+}
+
+/// A file that a job names, by the path that people call it by.
+fn beside(path: &str, sibling: &dyn Fn(&str) -> Option<String>) -> Option<Source> {
+    let name = path.strip_prefix(JOBS)?.strip_prefix('/')?;
+    Some(Source::new(path, sibling(name)?))
 }
 
 /// The job files, in the order of their names; a project need not have any.

@@ -30,7 +30,7 @@ fn timeless(text: &str) -> String {
     while let Some(start) = rest.find(is_part) {
         let (before, from) = rest.split_at(start);
         let end = from.find(|letter| !is_part(letter)).unwrap_or(from.len());
-        let (word, after) = from.split_at(from.split_at(end).0.trim_end_matches(':').len().max(1));
+        let (word, after) = from.split_at(from.split_at(end).0.trim_end_matches([':', '.']).len().max(1));
         let is_time = word.len() >= 20 && word.ends_with('Z') && !word.starts_with("2001-");
         let is_length =
             before.ends_with("took ") || before.ends_with("\"bytes\"") || after.starts_with(" bytes");

@@ -1,0 +1,84 @@
+//! Projects that are broken, and how that is drawn: a person should thank for each of them.
+//!
+//! The projects are those of `crates/refrain-core/tests/projects`; what `refrain check` prints of each is in a file here.
+//! `REFRAIN_BLESS=1` writes them anew: read them as the person who made the mistake.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::transcript::matches;
+use crate::support::{Desk, Said, said};
+
+fn projects() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../refrain-core/tests/projects");
+    let mut folders: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders
+}
+
+fn name(folder: &Path) -> &str {
+    folder.file_name().unwrap().to_str().unwrap()
+}
+
+/// The same project on a desk; scripts are kept as texts, so that nobody takes them for ours.
+fn copy(folder: &Path) -> Desk {
+    let desk = Desk::of(&[("jobs/.keep", "")]);
+    fs::copy(folder.join("refrain.toml"), desk.file("refrain.toml")).unwrap();
+    for entry in fs::read_dir(folder.join("jobs")).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let copied = desk.file("jobs").join(file.strip_suffix(".txt").unwrap_or(&file));
+        fs::copy(folder.join("jobs").join(&file), copied).unwrap();
+    }
+    desk
+}
+
+fn check(folder: &Path, line: &str) -> Said {
+    let desk = copy(folder);
+    let mut command = desk.command(line);
+    if name(folder) != "missing-environment" {
+        command
+            .env("DATABASE_URL", "mongodb://admin:hunter2@db")
+            .env("MAIL_URL", "https://mail.internal/v1")
+            .env("SLACK_URL", "https://mail.internal/v1")
+            .env("API_TOKEN", "token-of-the-test");
+    }
+    let said = said(&mut command);
+    for secret in ["hunter2", "mail.internal", "token-of-the-test"] {
+        assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{}: {said:?}", name(folder));
+    }
+    said
+}
+
+#[test]
+fn every_broken_project_is_drawn_as_a_person_needs_it() {
+    let folders = projects();
+    for folder in &folders {
+        let said = check(folder, "check");
+        said.refuses(2, &[]);
+        matches(&format!("broken/{}.txt", name(folder)), &said.stderr);
+    }
+    let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/broken");
+    assert_eq!(fs::read_dir(drawn).unwrap().count(), folders.len(), "a drawing without a project");
+    assert!(folders.len() > 20);
+}
+
+#[test]
+fn programs_get_the_place_and_the_words_of_every_problem() {
+    let folder = projects().into_iter().find(|folder| name(folder) == "unknown-key").unwrap();
+    let said = check(&folder, "--json --quiet check");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let object: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    matches("broken-json.txt", &format!("{object:#}\n"));
+}
+
+#[test]
+fn colours_are_only_for_terminals_and_the_width_is_always_the_same() {
+    let folder = projects().into_iter().find(|folder| name(folder) == "bad-cron").unwrap();
+    let desk = copy(&folder);
+    let plain = desk.refrain("check");
+    for (name, value) in [("COLUMNS", "40"), ("TERM", "dumb"), ("CLICOLOR", "1"), ("NO_COLOR", "")] {
+        let told = said(desk.command("check").env(name, value));
+        assert_eq!(told.stderr, plain.stderr, "{name}={value}");
+        assert!(!told.stderr.contains('\u{1b}'), "{name}={value}");
+    }
+}
