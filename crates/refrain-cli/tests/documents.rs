@@ -24,7 +24,7 @@ fn acts(document: &str) -> Vec<Act> {
         match (&mut block, line.strip_prefix("```")) {
             (None, Some(language)) => block = Some((language, Vec::new())),
             (Some(_), Some(_)) => {
-                acts.extend(block.take().into_iter().flat_map(|(of, lines)| done(of, &lines)))
+                acts.extend(block.take().into_iter().flat_map(|(of, lines)| done(of, &lines)));
             }
             (Some((_, lines)), None) => lines.push(line),
             (None, None) => {}
@@ -34,8 +34,7 @@ fn acts(document: &str) -> Vec<Act> {
 }
 
 fn done(language: &str, lines: &[&str]) -> Vec<Act> {
-    let path =
-        lines.first().and_then(|first| first.strip_prefix("# ")).filter(|path| path.ends_with(".toml"));
+    let path = lines.first().and_then(|first| first.strip_prefix("# ")).filter(|path| is_toml(path));
     match (language, path) {
         ("sh", _) => {
             let lines = lines.iter().filter(|line| !line.trim().is_empty());
@@ -44,6 +43,10 @@ fn done(language: &str, lines: &[&str]) -> Vec<Act> {
         ("toml", Some(path)) => vec![Act::Write { path: path.to_owned(), text: lines.join("\n") }],
         _ => Vec::new(),
     }
+}
+
+fn is_toml(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "toml")
 }
 
 /// The lines of all `sh` blocks of a document.
