@@ -8,20 +8,54 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The lines of all `sh` blocks of a document.
-fn command_lines(document: &str) -> Vec<String> {
+/// What a reader does with a document: writes files, types lines.
+enum Act {
+    /// A `toml` block whose first line is a comment that is its path.
+    Write { path: String, text: String },
+    /// A line of a `sh` block.
+    Type(String),
+}
+
+fn acts(document: &str) -> Vec<Act> {
     let text = std::fs::read_to_string(root().join(document)).unwrap();
-    let mut lines = Vec::new();
-    let mut inside = false;
+    let mut acts = Vec::new();
+    let mut block: Option<(&str, Vec<&str>)> = None;
     for line in text.lines() {
-        match line {
-            "```sh" => inside = true,
-            "```" => inside = false,
-            line if inside && !line.trim().is_empty() => lines.push(line.to_owned()),
-            _ => {}
+        match (&mut block, line.strip_prefix("```")) {
+            (None, Some(language)) => block = Some((language, Vec::new())),
+            (Some(_), Some(_)) => {
+                acts.extend(block.take().into_iter().flat_map(|(of, lines)| done(of, &lines)));
+            }
+            (Some((_, lines)), None) => lines.push(line),
+            (None, None) => {}
         }
     }
-    lines
+    acts
+}
+
+fn done(language: &str, lines: &[&str]) -> Vec<Act> {
+    let path = lines.first().and_then(|first| first.strip_prefix("# ")).filter(|path| is_toml(path));
+    match (language, path) {
+        ("sh", _) => {
+            let lines = lines.iter().filter(|line| !line.trim().is_empty());
+            lines.map(|line| Act::Type((*line).to_owned())).collect()
+        }
+        ("toml", Some(path)) => vec![Act::Write { path: path.to_owned(), text: lines.join("\n") }],
+        _ => Vec::new(),
+    }
+}
+
+fn is_toml(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "toml")
+}
+
+/// The lines of all `sh` blocks of a document.
+fn command_lines(document: &str) -> Vec<String> {
+    let lines = acts(document).into_iter().filter_map(|act| match act {
+        Act::Type(line) => Some(line),
+        Act::Write { .. } => None,
+    });
+    lines.collect()
 }
 
 /// The names of all tests, as `./test NAME` matches them: the modules, then the function.
@@ -70,36 +104,45 @@ fn test_functions(text: &str) -> Vec<&str> {
     names
 }
 
-/// Runs a line as it is printed, but for `./test`, which would run this test again: its plan must be sound. What is
-/// said of `refrain` is typed in a directory of its own, line after line.
+/// Runs a line as it is printed, by a shell, but for `./test`, which would run this test again: its plan must be sound. What
+/// is said of `refrain` is typed in a directory of its own, line after line.
 fn run(line: &str, desk: &Path) -> Output {
-    let mut words = line.split_whitespace();
-    let program = words.next().unwrap();
-    let is_ours = program == "refrain";
-    let mut command = Command::new(if is_ours { env!("CARGO_BIN_EXE_refrain") } else { program });
+    let is_ours = line.starts_with("refrain ");
+    let line = if line.starts_with("./test") { format!("{line} --plan") } else { line.to_owned() };
+    let programs = Path::new(env!("CARGO_BIN_EXE_refrain")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
     command
+        .args(["-c", &line])
         .current_dir(if is_ours { desk.to_owned() } else { root() })
-        .args(words)
-        .env_remove("REFRAIN_STORE");
-    if line.starts_with("./test") {
-        command.arg("--plan");
-    }
+        .env("PATH", path)
+        .env_remove("REFRAIN_STORE")
+        .env_remove("REFRAIN_PROJECT");
     command.output().unwrap()
 }
 
 #[test]
 fn every_command_line_in_the_documents_works() {
     let mut tried = 0;
-    for document in ["README.md", "CONTRIBUTING.md"] {
+    for document in ["README.md", "CONTRIBUTING.md", "docs/JOBS.md"] {
         let desk = tempfile::tempdir().unwrap();
-        for line in command_lines(document) {
-            let output = run(&line, desk.path());
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{document}: `{line}` failed:\n{said}");
-            tried += 1;
+        for act in acts(document) {
+            match act {
+                Act::Write { path, text } => {
+                    let path = desk.path().join(path);
+                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    std::fs::write(path, text).unwrap();
+                }
+                Act::Type(line) => {
+                    let output = run(&line, desk.path());
+                    let said = String::from_utf8_lossy(&output.stderr);
+                    assert!(output.status.success(), "{document}: `{line}` failed:\n{said}");
+                    tried += 1;
+                }
+            }
         }
     }
-    assert!(tried >= 6, "only {tried} command lines were found");
+    assert!(tried >= 20, "only {tried} command lines were found");
 }
 
 /// NAME of a documented `./test NAME`.

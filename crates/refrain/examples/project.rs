@@ -30,7 +30,8 @@ async fn serve(root: &Path, refrain: &Refrain, until_idle: bool) -> Result<(), E
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     println!("serving");
-    let mut serving = serving.into_future();
+    // A task of its own: left alone while the files are read, it might hold what that needs.
+    let mut serving = tokio::spawn(serving.into_future());
     let idle = async || loop {
         tokio::time::sleep(LOOK).await;
         if until_idle && matches!(refrain.open_runs().await, Ok(0)) {
@@ -40,7 +41,7 @@ async fn serve(root: &Path, refrain: &Refrain, until_idle: bool) -> Result<(), E
     loop {
         tokio::select! {
             counts = &mut serving => {
-                let counts = counts?;
+                let counts = counts.unwrap()?;
                 println!("ended={} opened={}", counts.ended, counts.opened);
                 return Ok(());
             }

@@ -12,11 +12,36 @@
 //! | `FAILPOINTS` | `place=action;…` |
 //! | `REFRAIN_FAILPOINT_LOG` | a file that gets the name of each place that killed or stopped the process, or lost a reply |
 //! | `REFRAIN_WEAKENED` | `statement=path;…`: the text of a statement is that of the file |
+//! | `REFRAIN_TEST_CLOCK` | `FROM ORIGIN PACE UNTIL`: at `FROM` by the database it is `ORIGIN` for schedules, from there on their time goes `PACE` times as fast, and at `UNTIL` it stands; everything else reads the real clock |
 //! | `REFRAIN_GUARDED` | a file whose first byte says how many transactions that write are open; whoever kills the process reads there whether that struck inside of one |
+
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 #[cfg(feature = "failpoints")]
 #[path = "failpoint/armed.rs"]
 mod places;
+
+#[cfg(feature = "failpoints")]
+mod clock;
+
+#[cfg(not(feature = "failpoints"))]
+mod clock {
+    use super::{Duration, Timestamp};
+
+    pub(super) const fn schedules(now: Timestamp) -> Timestamp {
+        now
+    }
+
+    pub(super) const fn wait(length: Duration) -> Duration {
+        length
+    }
+
+    pub(super) const fn is_set() -> bool {
+        false
+    }
+}
 
 #[cfg(not(feature = "failpoints"))]
 mod places {
@@ -80,4 +105,19 @@ pub(crate) fn is_weakened(guard: &str) -> bool {
 /// Another text for a statement, so that a test can show that it notices.
 pub(crate) fn replacement(statement: &str) -> Option<&'static str> {
     places::replacement(statement)
+}
+
+/// The time that schedules read when it is `now` by the database.
+pub(crate) fn schedule_time(now: Timestamp) -> Timestamp {
+    clock::schedules(now)
+}
+
+/// How long to wait in truth for so much of the time that schedules read.
+pub(crate) fn real_wait(length: Duration) -> Duration {
+    clock::wait(length)
+}
+
+/// Whether schedules read another clock, which nobody is to doubt.
+pub(crate) fn is_clock_set() -> bool {
+    clock::is_set()
 }

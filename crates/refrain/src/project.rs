@@ -104,14 +104,14 @@ impl Project {
     pub fn load(root: &Path) -> Result<Project, ProjectError> {
         let root = std::path::absolute(root)
             .map_err(|source| ProjectError::Unreadable { path: root.to_owned(), source })?;
-        let project = files::read(&root)?;
+        let files = files::read(&root)?;
         let mut databases = BTreeMap::new();
-        for (name, file) in &project.databases {
+        for (name, file) in &files.databases {
             let address = Address::parse(file.url.expose()).map_err(Error::from)?;
             let address = inside(&root, address);
             databases.insert(name.clone(), Database::new(name, address, file));
         }
-        Ok(Project { root, files: Arc::new(project), databases })
+        Ok(Project { root, files: Arc::new(files), databases })
     }
 
     /// Its folder.

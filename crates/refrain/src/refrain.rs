@@ -190,7 +190,7 @@ impl Refrain {
         recorded.map(|row| (row.id, None)).ok_or(unknown)
     }
 
-    fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.engine.store
     }
 }
@@ -280,7 +280,7 @@ impl Opening {
             Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
         let now = match self.simulated {
             Some(now) => now,
-            None => store.now().await?,
+            None => store.schedule_time().await?,
         };
         let registry = if self.only_looks {
             jobs::recognise(&store, self.jobs).await?

@@ -49,6 +49,7 @@ use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
 
 use crate::database::{Address, Database, DatabaseError, Transaction, place, retried};
+use crate::failpoint;
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -183,6 +184,11 @@ impl Store {
     pub(crate) async fn now(&self) -> Result<Timestamp> {
         let mut transaction = self.database.read().await?;
         now(&mut transaction).await
+    }
+
+    /// The time that schedules read: the same, unless a test has set another clock for them.
+    pub(crate) async fn schedule_time(&self) -> Result<Timestamp> {
+        Ok(failpoint::schedule_time(self.now().await?))
     }
 }
 

@@ -1,8 +1,11 @@
-//! What tests need to see and nobody else: the texts of all statements, and what the planner is told before them.
+//! What tests need to see and nobody else: the texts of all statements, what the planner is told before them, and all
+//! timetables of a job.
+
+use refrain_core::{JobName, Revisions};
 
 use crate::database::postgres;
 use crate::engine::settings::Settings;
-use crate::{ledger, store};
+use crate::{Error, Refrain, ledger, store};
 
 /// Every statement of the store and of the ledger: its name, and its text for SQLite and for PostgreSQL.
 pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
@@ -16,4 +19,10 @@ pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
 /// How every transaction of the store begins on PostgreSQL.
 pub fn begin_on_postgres() -> String {
     postgres::begin("", Settings::default().idle()).to_string()
+}
+
+/// All timetables that a job has had; none if there is no such job, or it never had one.
+pub async fn revisions(refrain: &Refrain, job: &str) -> Result<Option<Revisions>, Error> {
+    let Some(row) = store::jobs::find(refrain.store(), &JobName::parse(job)?).await? else { return Ok(None) };
+    Ok(store::schedules::read(refrain.store(), row.id).await?)
 }

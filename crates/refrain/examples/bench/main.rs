@@ -14,6 +14,7 @@ mod scratch;
 mod subject;
 mod workload {
     //! One file per question.
+    pub(crate) mod commands;
     pub(crate) mod disk;
     pub(crate) mod drain;
     pub(crate) mod flat;
@@ -29,8 +30,9 @@ use scratch::Server;
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const WORKLOADS: [&str; 6] = ["disk", "drain", "units", "flat", "mixed", "idle"];
-const USAGE: &str = "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [flat] [mixed] [idle]
+const WORKLOADS: [&str; 7] = ["disk", "drain", "units", "commands", "flat", "mixed", "idle"];
+const USAGE: &str =
+    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [commands] [flat] [mixed] [idle]
 DATABASE_URL: a PostgreSQL server on which databases may be made; without it, SQLite alone is measured";
 
 /// What was asked for.
@@ -74,8 +76,13 @@ impl Plan {
     }
 }
 
+fn main() -> ExitCode {
+    refrain::supervise();
+    measured()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn measured() -> ExitCode {
     match Box::pin(measure()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -103,6 +110,7 @@ async fn measure() -> Result<()> {
                 "disk" => workload::disk::measure(&plan, server, &mut report).await?,
                 "drain" => workload::drain::measure(&plan, server, &mut report).await?,
                 "units" => workload::units::measure(&plan, server, &mut report).await?,
+                "commands" => workload::commands::measure(&plan, server, &mut report).await?,
                 "flat" => workload::flat::measure(&plan, server, &mut report).await?,
                 "mixed" => workload::mixed::measure(&plan, server, &mut report).await?,
                 _ => workload::idle::measure(&plan, server, &mut report).await?,

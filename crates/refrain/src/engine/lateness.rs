@@ -133,7 +133,7 @@ impl Service for Lateness {
     type Error = StoreError;
 
     async fn tick(&mut self) -> Result<Next> {
-        let now = self.store.now().await?;
+        let now = self.store.schedule_time().await?;
         self.look_at(now).await?;
         Ok(Next::After(EVERY))
     }

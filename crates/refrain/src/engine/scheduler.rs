@@ -11,6 +11,7 @@ use refrain_core::clock_watch::{ClockWatch, Reading};
 
 use super::Engine;
 use super::service::{Next, Service, Wake};
+use crate::failpoint;
 use crate::job::Jobs;
 use crate::store::delayed::{next as next_delayed, wake};
 use crate::store::schedules::{Due, PAGE, due, next as next_due};
@@ -60,8 +61,11 @@ impl Scheduler {
     async fn believed(&mut self) -> Result<Option<Timestamp>> {
         let now = match self.now {
             Now::Given(now) => return Ok(Some(now)),
-            Now::Database => self.store.now().await?,
+            Now::Database => self.store.schedule_time().await?,
         };
+        if failpoint::is_clock_set() {
+            return Ok(Some(now));
+        }
         let reading = Reading { wall: now, monotonic: self.since.elapsed() };
         let Some(watch) = self.watch else {
             self.watch = Some(ClockWatch::from(reading));
@@ -145,7 +149,7 @@ impl Service for &mut Scheduler {
         let schedule = next_due(&self.store, now).await?;
         let delayed = next_delayed(&self.store).await?;
         // One that is still due after a pass belongs to a job that is not known here.
-        let schedule = schedule.filter(|left| !left.is_zero());
+        let schedule = schedule.filter(|left| !left.is_zero()).map(failpoint::real_wait);
         let soonest = schedule.into_iter().chain(delayed).min();
         // A loop's wait is a tenth more or less than asked: an hour must not be asked for at once.
         Ok(soonest.map_or(Next::Idle, |left| Next::After(left.min(self.poll).max(Duration::from_millis(1)))))

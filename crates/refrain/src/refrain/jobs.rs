@@ -73,7 +73,7 @@ impl Refrain {
     /// Puts other jobs in place of those that this process knows, and their timetables in force, while it goes on serving.
     /// An attempt that is under way ends as it began. If anything is refused, all stays as it was here.
     pub async fn replace_jobs(&self, definitions: Vec<Definition>) -> Result<(), Error> {
-        let now = self.store().now().await?;
+        let now = self.store().schedule_time().await?;
         let registry = Box::pin(register(self.store(), definitions, now)).await?;
         self.engine.jobs.replace(registry);
         self.bell.ring();

@@ -139,7 +139,7 @@ impl Refrain {
         let Some(revisions) = crate::store::schedules::read(self.store(), number).await? else {
             return Err(Error::NoWindows(definition.name.clone()));
         };
-        let now = self.store().now().await?;
+        let now = self.store().schedule_time().await?;
         let window = revisions.latest(now).ok_or_else(|| Error::NoWindowYet(definition.name.clone()))?;
         Ok(format!("{job}@{}", revisions.name_of(window)))
     }
@@ -247,7 +247,7 @@ impl Refrain {
             if !is_known && key.to_string().contains('/') {
                 return Err(Error::NoScope(run.to_owned()));
             }
-            if !is_known && end > self.store().now().await? {
+            if !is_known && end > self.store().schedule_time().await? {
                 return Err(Error::NotOver { window: window.to_string(), end });
             }
         }

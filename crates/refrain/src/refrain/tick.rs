@@ -12,7 +12,7 @@ impl Refrain {
     pub async fn tick(&self) -> Result<Counts, Error> {
         let now = match self.simulated {
             Some(now) => now,
-            None => self.store().now().await?,
+            None => self.store().schedule_time().await?,
         };
         self.tick_at(now).await
     }

@@ -92,11 +92,7 @@ impl World {
 
     /// The same kind of database, empty.
     pub(crate) async fn like(other: &TestDatabase) -> World {
-        World::of(if other.is_sqlite() {
-            TestDatabase::sqlite().await
-        } else {
-            TestDatabase::postgres().await
-        })
+        World::of(TestDatabase::like(other).await)
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {

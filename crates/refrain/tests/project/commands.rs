@@ -1,16 +1,22 @@
 //! Commands of job files: what they are told, what they print, and the same job in three languages.
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::both_databases;
 use crate::shop::Shop;
 use crate::support::TestDatabase;
 
-const WHEN: &str = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\ncatch-up = \"all\"\ntimezone = \"Europe/Berlin\"\n";
+const WHEN: &str = "timezone = \"Europe/Berlin\"\nschedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\n\
+    catch-up = \"all\"\n";
 
 /// Orders as lines, and what a day comes to.
 const ORDERS: &str = "2020-06-09,acme,4\n2020-06-10,acme,1\n2020-06-09,beta,3\n";
 const TOTAL: &str = "2020-06-09 7";
+
+const TELL: &str = r#"#!/bin/sh
+printf '%s\n' "$@"
+pwd
+env | grep ^REFRAIN_ | sort
+echo "[$SECRET]"
+"#;
 
 const SHELL: &str = r#"#!/bin/sh
 set -eu
@@ -31,23 +37,20 @@ print(day, total)
 print("one attempt more", file=sys.stderr)
 "#;
 
-fn program(shop: &Shop, name: &str, text: &str) {
-    shop.write(name, text);
-    std::fs::set_permissions(shop.root().join(name), PermissionsExt::from_mode(0o755)).unwrap();
-}
-
 async fn samples(shop: &Shop) {
     shop.write("orders.csv", ORDERS);
-    program(shop, "total.sh", SHELL);
-    program(shop, "total.py", PYTHON);
+    shop.program("total.sh", SHELL);
+    shop.program("total.py", PYTHON);
     shop.job("shell", &format!("{WHEN}command = [\"./total.sh\", \"{{ds}}\"]\n"));
     shop.job("python", &format!("{WHEN}command = [\"./total.py\"]\n"));
-    shop.execute("create table orders (day date, org text, amount integer); create table totals (day date, total integer)").await;
+    shop.execute("create table orders (day date, org text, amount integer)").await;
+    shop.execute("create table totals (day date, total integer)").await;
     for line in ORDERS.lines() {
         let [day, org, amount] = *line.split(',').collect::<Vec<_>>().as_slice() else { panic!("{line}") };
         shop.execute(&format!("insert into orders values ('{day}', '{org}', {amount})")).await;
     }
-    shop.job("sql", &format!("{WHEN}sql = \"insert into totals select day, sum(amount) from orders where day = :ds group by day\"\n"));
+    let sql = "insert into totals select day, sum(amount) from orders where day = :ds group by day";
+    shop.job("sql", &format!("{WHEN}sql = \"{sql}\"\n"));
 }
 
 both_databases! {
@@ -80,7 +83,9 @@ both_databases! {
 
     async fn a_command_is_told_what_it_is_about_and_nothing_else(database) {
         let shop = Shop::of(database);
-        shop.job("export", &format!("{WHEN}version = 2\ncommand = [\"sh\", \"-c\", \"printf '%s\\\\n' \\\"$@\\\"; pwd; env | grep ^REFRAIN_ | sort; echo \\\"[$SECRET]\\\"\", \"sh\", \"{{ds}}\", \"from={{window_start}} to={{window_end}}\", \"{{job}} {{version}}\"]\n"));
+        shop.program("tell.sh", TELL);
+        let arguments = "\"{ds}\", \"from={window_start} to={window_end}\", \"{job} {version}\"";
+        shop.job("export", &format!("{WHEN}version = 2\ncommand = [\"./tell.sh\", {arguments}]\n"));
         shop.open().await.close().await;
         let mut process = shop.process(&["run", "export@2020-06-09"], &[("SECRET", "swordfish")]);
         let said = String::from_utf8(process.finish().await.stdout).unwrap();
@@ -114,7 +119,9 @@ both_databases! {
     async fn a_command_has_a_run_for_each_scope(database) {
         let shop = Shop::of(database);
         shop.execute("create table orgs (id integer); insert into orgs values (7), (40)").await;
-        shop.job("digest", &format!("{WHEN}scopes = \"select id from orgs\"\ncommand = [\"sh\", \"-c\", \"echo \\\"$REFRAIN_RUN $REFRAIN_SCOPE $1\\\" >> told\", \"sh\", \"{{scope}}\"]\n"));
+        shop.program("note.sh", "#!/bin/sh\necho \"$REFRAIN_RUN $REFRAIN_SCOPE $1\" >> told\n");
+        let scoped = "scopes = \"select id from orgs\"\ncommand = [\"./note.sh\", \"{scope}\"]\n";
+        shop.job("digest", &format!("{WHEN}{scoped}"));
         let refrain = shop.open().await;
         refrain.run("digest@2020-06-09", refrain::Ask::Once).await.unwrap();
         refrain.close().await;

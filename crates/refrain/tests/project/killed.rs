@@ -45,7 +45,7 @@ both_databases! {
 
     async fn f2_killed_after_the_commit_the_next_one_finds_it_done(database) {
         for place in ["unit-apply.after-commit", "finish.before-commit"] {
-            let shop = shop(if database.is_sqlite() { TestDatabase::sqlite().await } else { TestDatabase::postgres().await }).await;
+            let shop = shop(TestDatabase::like(&database).await).await;
             killed(&shop, place).await;
             assert_eq!(written(&shop).await, ["1", "2", "2020-06-09"], "{place}");
             assert!(shop.done(&["run", WINDOW]).await.starts_with("did Ran done 2"), "{place}");

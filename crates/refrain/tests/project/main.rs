@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accounting;
 mod commands;
 mod killed;
 mod once;

@@ -11,7 +11,8 @@ both_databases! {
     async fn a_payload_reaches_statements_and_a_key_is_done_once(database) {
         let shop = Shop::of(database);
         shop.execute("create table users (id integer, name text)").await;
-        shop.job("welcome", "queue = true\nretry = { attempts = 1 }\nsql = \"insert into users values (:payload.user.id, :payload.name)\"\n");
+        let sql = "insert into users values (:payload.user.id, :payload.name)";
+        shop.job("welcome", &format!("queue = true\nretry = {{ attempts = 1 }}\nsql = \"{sql}\"\n"));
         let refrain = shop.open().await;
         let ada = r#"{"user": {"id": 42}, "name": "Ada"}"#;
         assert!(refrain.enqueue("welcome", "42", Some(ada)).await.unwrap().is_new());

@@ -1,6 +1,7 @@
 //! A folder with a project in it, the database that its jobs write to, and what can be seen of both from outside.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,6 +44,12 @@ impl Shop {
         fs::write(path, text).unwrap();
     }
 
+    /// A program in the project.
+    pub(crate) fn program(&self, name: &str, text: &str) {
+        self.write(name, text);
+        fs::set_permissions(self.root().join(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
     pub(crate) fn job(&self, name: &str, text: &str) {
         self.write(&format!("jobs/{name}.toml"), text);
     }
@@ -64,6 +71,14 @@ impl Shop {
     /// The project as it is now, its tables made and its store open.
     pub(crate) async fn open(&self) -> Refrain {
         self.opened().await.unwrap()
+    }
+
+    /// Makes all tables, and puts no timetable in force.
+    pub(crate) async fn prepare(&self) {
+        let project = Project::load(self.root()).unwrap();
+        project.opening(None).await.unwrap().migrate().await.unwrap();
+        project.migrate().await.unwrap();
+        project.close().await;
     }
 
     pub(crate) async fn opened(&self) -> Result<Refrain, Error> {
@@ -113,12 +128,21 @@ impl Shop {
 
     /// Runs such a process, which must end well. Gives what it printed.
     pub(crate) async fn done(&self, arguments: &[&str]) -> String {
-        let output = self.process(arguments, &[]).finish().await;
+        self.done_with(arguments, &[]).await
+    }
+
+    pub(crate) async fn done_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+        let output = self.process(arguments, variables).finish().await;
         let [said, failed] =
             [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
         assert!(output.status.success(), "{arguments:?} ended with {}: {said}\n{failed}", output.status);
         said
     }
+}
+
+/// A clock for schedules that shows one time.
+pub(crate) fn standing_at(time: &str) -> String {
+    format!("{time} {time} 0 {time}")
 }
 
 fn program() -> PathBuf {

@@ -102,6 +102,12 @@ impl ChildProcess {
         ended.unwrap().unwrap()
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        waitid(WaitId::Pid(self.pid()), options).unwrap().is_some()
+    }
+
     /// How it ended, and all that was printed, also by what it has started.
     pub(crate) async fn finish(&mut self) -> Output {
         let status = self.wait().await;
@@ -189,6 +195,7 @@ super::used_or_not!(
     ChildProcess::wait_for_line,
     ChildProcess::line_with,
     ChildProcess::wait,
+    ChildProcess::has_ended,
     ChildProcess::finish,
     ChildProcess::end,
     unprivileged,

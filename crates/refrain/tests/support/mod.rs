@@ -147,7 +147,12 @@ impl TestDatabase {
         TestDatabase::Postgres { pool, pooler: None, scratch: Box::new(scratch) }
     }
 
-    /// The same, and whoever takes its URL is behind a pooler in transaction mode.
+    /// The same kind of database, empty.
+    pub(crate) async fn like(other: &TestDatabase) -> TestDatabase {
+        if other.is_sqlite() { TestDatabase::sqlite().await } else { TestDatabase::postgres().await }
+    }
+
+    /// A PostgreSQL, and whoever takes its URL is behind a pooler in transaction mode.
     pub(crate) async fn pgbouncer() -> TestDatabase {
         let mut database = TestDatabase::postgres().await;
         if let TestDatabase::Postgres { pooler, scratch, .. } = &mut database {
@@ -241,6 +246,7 @@ fn in_schema(text: &str) -> String {
 
 used_or_not!(
     TestDatabase::sqlite,
+    TestDatabase::like,
     TestDatabase::pgbouncer,
     TestDatabase::url,
     TestDatabase::store,

@@ -217,7 +217,7 @@ where
 }
 
 /// Bytes of this process that are in memory.
-fn resident() -> Result<f64> {
+pub(super) fn resident() -> Result<f64> {
     let pages = std::fs::read_to_string("/proc/self/statm")?;
     let pages: f64 = pages.split(' ').nth(1).ok_or("no resident pages")?.parse()?;
     Ok(pages * 4096.0)

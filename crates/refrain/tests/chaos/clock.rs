@@ -1,0 +1,35 @@
+//! The clock that schedules read in these servers, and how the test reads it.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::support::eventually::{DEADLINE, eventually};
+
+/// How many times as fast it goes.
+const PACE: i32 = 5_400;
+
+pub(crate) struct Clock {
+    from: Timestamp,
+    origin: Timestamp,
+    until: Timestamp,
+}
+
+impl Clock {
+    pub(crate) fn starting_at(origin: Timestamp, until: Timestamp) -> Clock {
+        Clock { from: Timestamp::now(), origin, until }
+    }
+
+    /// What it is told to a server by.
+    pub(crate) fn variable(&self) -> String {
+        format!("{} {} {PACE} {}", self.from, self.origin, self.until)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        let passed: SignedDuration = Timestamp::now().duration_since(self.from);
+        (self.origin + passed * PACE).min(self.until)
+    }
+
+    /// Waits until it shows this time.
+    pub(crate) async fn shows(&self, at: Timestamp) {
+        eventually(&format!("it is {at}"), DEADLINE, async || self.now() >= at).await;
+    }
+}
