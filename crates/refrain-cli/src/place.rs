@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use refrain::core::JobName;
+use refrain::core::project::JobFile;
 use refrain::{Opening, Project, ProjectError, Refrain};
 
 use crate::exit::Fault;
@@ -74,7 +76,11 @@ impl Place {
 
     /// Opens the store for work.
     pub(crate) async fn open(&self) -> Result<Opened, Fault> {
-        let project = self.project()?;
+        self.open_for(self.project()?).await
+    }
+
+    /// The same for a project in which somebody has looked before: a mistyped name makes no store.
+    pub(crate) async fn open_for(&self, project: Project) -> Result<Opened, Fault> {
         let refrain = self.prepared(&project).await?.open().await?;
         Ok(Opened { refrain, project })
     }
@@ -114,6 +120,14 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// The job of this name, or which there are.
+pub(crate) fn job<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, Fault> {
+    let name = JobName::parse(name)?;
+    let found = project.jobs().iter().find(|job| job.name == name);
+    let known = || project.jobs().iter().map(|job| job.name.clone()).collect();
+    found.ok_or_else(|| refrain::Error::UnknownJob { name, known: known() }.into())
 }
 
 async fn looked(opening: Opening, project: Project) -> Result<Opened, Fault> {

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use clap::Args;
+use refrain::core::Key;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
 use crate::output::Four;
-use crate::place::Place;
+use crate::place::{self, Place};
 
 #[derive(Args)]
 #[command(
@@ -43,7 +44,10 @@ impl fmt::Display for Offered {
 
 pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let Arguments { job, key, payload } = arguments;
-    let opened = place.open().await?;
+    let project = place.project()?;
+    Key::parse(key)?;
+    place::job(&project, job)?;
+    let opened = place.open_for(project).await?;
     let enqueued = opened.refrain.enqueue(job, key, payload.as_deref()).await?;
     let run = format!("{job}#{key}");
     let kept = opened.refrain.show(&run).await?.and_then(|run| run.payload);

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::tick::instant;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
+use crate::place::{Place, job};
 
 #[derive(Args)]
 #[command(
@@ -99,10 +99,7 @@ impl fmt::Display for Around {
 
 pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let project = place.project()?;
-    let job = project.jobs().iter().find(|job| job.name.as_str() == arguments.job).ok_or_else(|| {
-        let names: Vec<&str> = project.jobs().iter().map(|job| job.name.as_str()).collect();
-        Fault::Refused(format!("there is no job `{}`\n  known are: {}", arguments.job, names.join(", ")))
-    })?;
+    let job = job(&project, &arguments.job)?;
     let Some(timetable) = &job.timetable else {
         return Err(Fault::Refused(format!(
             "`{0}` has no schedule: its runs are enqueued\n  refrain enqueue {0} --key KEY",

@@ -1,11 +1,12 @@
 //! `refrain run`: one run, now and here.
 
 use clap::Args;
-use refrain::core::project::Action;
-use refrain::{Ask, Place as Standing, Refrain, RunReport};
+use refrain::core::RunName;
+use refrain::core::project::{Action, JobFile};
+use refrain::{Ask, Place as Standing, Project, Refrain, RunReport};
 
 use crate::exit::{Exit, Fault};
-use crate::place::{Opened, Place};
+use crate::place::{Opened, Place, job};
 use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
 
@@ -56,7 +57,9 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     let output = place.output;
     let mut name = typed(arguments)?;
     let signals = Signals::listen()?;
-    let opened = place.open().await?;
+    let project = place.project()?;
+    can_be(&project, &name)?;
+    let opened = place.open_for(project).await?;
     let refrain = &opened.refrain;
     if !name.contains(['@', '#']) {
         name = refrain.latest_window(&name).await?;
@@ -68,6 +71,18 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(ran) = result.transpose()? else { return Ok(Exit::Interrupted) };
     told(place, opened, ran, is_interrupted).await
+}
+
+/// Whether the files know such a run, before there is a store for it.
+fn can_be(project: &Project, name: &str) -> Result<(), Fault> {
+    if name.contains(['@', '#']) {
+        job(project, name.parse::<RunName>()?.job().as_str())?;
+        return Ok(());
+    }
+    match job(project, name)? {
+        JobFile { name, timetable: None, .. } => Err(refrain::Error::NoWindows(name.clone()).into()),
+        _ => Ok(()),
+    }
 }
 
 /// A queued run that was never offered has nothing to be about, and its key would be spent.
