@@ -8,6 +8,7 @@
 //! one that hides its details is `Alive`. The time namespace is part of the name because start times are
 //! counted by its clock. Systems without `/proc` and pidfds call every process `Elsewhere`.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -96,10 +97,10 @@ pub(crate) fn children() -> Vec<Pid> {
     system::children()
 }
 
-/// Every process of a session that is alive, and their descendants, whatever session these are in. The session's number must
+/// Every process of these sessions that is alive, and their descendants, whose sessions are known from then on. A number must
 /// be held by somebody who has not been reaped, or it may be another's.
-pub(crate) fn descendants(session: u32) -> io::Result<Vec<Process>> {
-    system::descendants(session)
+pub(crate) fn descendants(sessions: &mut HashSet<u32>) -> io::Result<Vec<Process>> {
+    system::descendants(sessions)
 }
 
 impl fmt::Display for Process {

@@ -25,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use refrain::action::command::Interrupted;
 use refrain::core::{Backoff, Dst, Grid, Key, Retry, Schedule, Scope, Timetable, Zone, window_name};
 use refrain::{
-    Ask, Backend, CatchUp, Definition, Error, Job, JobError, Ledger, Opening, Refrain, Run, Settings,
+    Ask, Backend, CatchUp, Definition, Did, Error, Job, JobError, Ledger, Opening, Refrain, Run, Settings,
     StopHandle, WhileRunning,
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -252,9 +252,13 @@ async fn run_to_its_end(refrain: &Refrain, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// As often as a person asks until it is done.
+/// As often as a person asks until it is done; one that waits for a person has one here, who has looked.
 async fn run_until_done(refrain: &Refrain, name: &str) -> Result<(), Error> {
-    while !refrain.run(name, Ask::Once).await?.is_done() {}
+    let mut report = refrain.run(name, Ask::Once).await?;
+    while !report.is_done() {
+        let ask = if report.did == Did::Held { Ask::Retry } else { Ask::Once };
+        report = refrain.run(name, ask).await?;
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! Whatever becomes of the job's future, this is a task of its own and sees it through; only then is the ending recorded.
 //! Should the supervisor die before its word, what it stood over is found by its session and ended here.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -101,16 +102,23 @@ impl Attendant {
     pub(super) async fn bury(mut self) {
         let session = self.child.id();
         let _ = self.child.kill();
+        // One that was begun behind the look's back has lost its parent by the next one, and not its session.
+        let mut sessions = HashSet::from([session]);
         loop {
+            let mut known = sessions.clone();
             let left = spawn_blocking(move || {
-                let left = process::descendants(session)?;
-                let ended: io::Result<Vec<_>> = left.iter().map(process::Process::end).collect();
-                ended.map(|ended| ended.len())
+                let ended = process::descendants(&mut known).and_then(|left| {
+                    let ended: io::Result<Vec<_>> = left.iter().map(process::Process::end).collect();
+                    ended.map(|ended| ended.len())
+                });
+                (ended, known)
             });
-            match left.await {
-                Ok(Ok(0)) | Err(_) => break,
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => {
+            let Ok((ended, known)) = left.await else { break };
+            sessions = known;
+            match ended {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
                     tracing::error!(session, %error, "what a command has started cannot be ended");
                     sleep(PAUSE).await;
                 }

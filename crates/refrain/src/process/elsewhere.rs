@@ -26,7 +26,7 @@ pub(super) fn children() -> Vec<Pid> {
     Vec::new()
 }
 
-pub(super) fn descendants(_: u32) -> io::Result<Vec<Process>> {
+pub(super) fn descendants(_: &mut std::collections::HashSet<u32>) -> io::Result<Vec<Process>> {
     Ok(Vec::new())
 }
 

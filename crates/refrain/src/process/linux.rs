@@ -3,7 +3,7 @@
 //! A process that may not look into another's `/proc` must not think it absent, so an absence is asked of
 //! `kill` too. A leader can be a zombie while its threads still write: it is gone only when it is the last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -145,16 +145,17 @@ pub(super) fn children() -> Vec<Pid> {
     all().into_iter().filter(|(_, stat)| stat.parent == this).filter_map(|(pid, _)| number(pid)).collect()
 }
 
-pub(super) fn descendants(session: u32) -> io::Result<Vec<Process>> {
+pub(super) fn descendants(sessions: &mut HashSet<u32>) -> io::Result<Vec<Process>> {
     let (all, this) = (all(), this()?);
     let mut found: HashMap<u32, &Stat> = HashMap::new();
     loop {
-        let is_one = |stat: &Stat| stat.session == session || found.contains_key(&stat.parent);
+        let is_one = |stat: &Stat| sessions.contains(&stat.session) || found.contains_key(&stat.parent);
         let others = all.iter().filter(|(pid, _)| *pid != this.pid && !found.contains_key(pid));
         let more: Vec<_> = others.filter(|(_, stat)| is_one(stat)).map(|(pid, stat)| (*pid, stat)).collect();
         if more.is_empty() {
             break;
         }
+        sessions.extend(more.iter().map(|(_, stat)| stat.session));
         found.extend(more);
     }
     let alive = found.into_iter().filter(|(_, stat)| !stat.is_dead());
