@@ -8,40 +8,45 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// What a reader does with a document: writes files, types lines.
+/// What a reader does with a document: writes files, types lines, reads what they print.
 enum Act {
     /// A `toml` block whose first line is a comment that is its path.
     Write { path: String, text: String },
-    /// A line of a `sh` block.
-    Type(String),
+    /// The lines of a `sh` block.
+    Type(Vec<String>),
+    /// A `text` block right below a `sh` block: what its lines print on stdout. `…` stands for anything.
+    Read(Vec<String>),
 }
 
 fn acts(document: &str) -> Vec<Act> {
     let text = std::fs::read_to_string(root().join(document)).unwrap();
     let mut acts = Vec::new();
     let mut block: Option<(&str, Vec<&str>)> = None;
+    let mut was_typed = false;
     for line in text.lines() {
         match (&mut block, line.strip_prefix("```")) {
             (None, Some(language)) => block = Some((language, Vec::new())),
-            (Some(_), Some(_)) => {
-                acts.extend(block.take().into_iter().flat_map(|(of, lines)| done(of, &lines)));
+            (Some((language, lines)), Some(_)) => {
+                let act = done(language, lines, was_typed);
+                was_typed = matches!(act, Some(Act::Type(_)));
+                acts.extend(act);
+                block = None;
             }
             (Some((_, lines)), None) => lines.push(line),
-            (None, None) => {}
+            (None, None) => was_typed &= line.is_empty(),
         }
     }
     acts
 }
 
-fn done(language: &str, lines: &[&str]) -> Vec<Act> {
+fn done(language: &str, lines: &[&str], was_typed: bool) -> Option<Act> {
     let path = lines.first().and_then(|first| first.strip_prefix("# ")).filter(|path| is_toml(path));
+    let kept = lines.iter().map(|line| (*line).to_owned());
     match (language, path) {
-        ("sh", _) => {
-            let lines = lines.iter().filter(|line| !line.trim().is_empty());
-            lines.map(|line| Act::Type((*line).to_owned())).collect()
-        }
-        ("toml", Some(path)) => vec![Act::Write { path: path.to_owned(), text: lines.join("\n") }],
-        _ => Vec::new(),
+        ("sh", _) => Some(Act::Type(kept.filter(|line| !line.trim().is_empty()).collect())),
+        ("text", _) if was_typed => Some(Act::Read(kept.collect())),
+        ("toml", Some(path)) => Some(Act::Write { path: path.to_owned(), text: lines.join("\n") }),
+        _ => None,
     }
 }
 
@@ -49,13 +54,25 @@ fn is_toml(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "toml")
 }
 
+/// Whether a line is as it is printed in a document, where `…` stands for anything.
+fn is_like(printed: &str, line: &str) -> bool {
+    let mut parts = printed.split('…');
+    let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut is_open = false;
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        (rest, is_open) = (if part.is_empty() { "" } else { after }, part.is_empty());
+    }
+    is_open || rest.is_empty()
+}
+
 /// The lines of all `sh` blocks of a document.
 fn command_lines(document: &str) -> Vec<String> {
     let lines = acts(document).into_iter().filter_map(|act| match act {
-        Act::Type(line) => Some(line),
-        Act::Write { .. } => None,
+        Act::Type(lines) => Some(lines),
+        Act::Write { .. } | Act::Read(_) => None,
     });
-    lines.collect()
+    lines.flatten().collect()
 }
 
 /// The names of all tests, as `./test NAME` matches them: the modules, then the function.
@@ -105,10 +122,15 @@ fn test_functions(text: &str) -> Vec<&str> {
 }
 
 /// Runs a line as it is printed, by a shell, but for `./test`, which would run this test again: its plan must be sound. What
-/// is said of `refrain` is typed in a directory of its own, line after line.
+/// is said of `refrain` is typed in a directory of its own, line after line, beside a copy of the examples.
 fn run(line: &str, desk: &Path) -> Output {
-    let is_ours = line.starts_with("refrain ");
-    let line = if line.starts_with("./test") { format!("{line} --plan") } else { line.to_owned() };
+    let built = line.strip_prefix("target/debug/");
+    let is_ours = built.unwrap_or(line).starts_with("refrain ");
+    let line = match built {
+        Some(line) => line.to_owned(),
+        None if line.starts_with("./test") => format!("{line} --plan"),
+        None => line.to_owned(),
+    };
     let programs = Path::new(env!("CARGO_BIN_EXE_refrain")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("sh");
@@ -121,28 +143,87 @@ fn run(line: &str, desk: &Path) -> Output {
     command.output().unwrap()
 }
 
-#[test]
-fn every_command_line_in_the_documents_works() {
-    let mut tried = 0;
-    for document in ["README.md", "CONTRIBUTING.md", "docs/JOBS.md"] {
-        let desk = tempfile::tempdir().unwrap();
-        for act in acts(document) {
-            match act {
-                Act::Write { path, text } => {
-                    let path = desk.path().join(path);
-                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                    std::fs::write(path, text).unwrap();
-                }
-                Act::Type(line) => {
+/// Copies what is checked in, and not what a reader's own runs have left.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_name() == ".refrain" {
+        } else if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// Does all that a document asks its reader to do; gives how many lines were typed.
+fn follow(document: &str) -> usize {
+    let desk = tempfile::tempdir().unwrap();
+    copy(&root().join("examples"), &desk.path().join("examples"));
+    let (mut typed, mut printed) = (0, String::new());
+    for act in acts(document) {
+        match act {
+            Act::Write { path, text } => {
+                let path = desk.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            Act::Type(lines) => {
+                printed.clear();
+                for line in lines {
                     let output = run(&line, desk.path());
                     let said = String::from_utf8_lossy(&output.stderr);
                     assert!(output.status.success(), "{document}: `{line}` failed:\n{said}");
-                    tried += 1;
+                    printed += &String::from_utf8(output.stdout).unwrap();
+                    typed += 1;
                 }
+            }
+            Act::Read(expected) => {
+                let same = printed.lines().count() == expected.len()
+                    && printed.lines().zip(&expected).all(|(line, like)| is_like(like, line));
+                assert!(
+                    same,
+                    "{document} prints\n{}\nand the commands print\n{printed}",
+                    expected.join("\n")
+                );
             }
         }
     }
-    assert!(tried >= 20, "only {tried} command lines were found");
+    typed
+}
+
+#[test]
+fn every_command_line_in_the_documents_works_and_prints_what_they_say() {
+    let typed: usize = ["CONTRIBUTING.md", "docs/JOBS.md"].into_iter().map(follow).sum();
+    assert!(typed >= 15, "only {typed} command lines were found");
+}
+
+#[test]
+fn a_newcomer_follows_the_readme_from_the_first_line_to_the_last() {
+    let lines = command_lines("README.md");
+    assert_eq!(lines.first().map(String::as_str), Some("cargo build"));
+    assert!(lines.get(1).is_some_and(|line| line.starts_with("target/debug/refrain ")), "{lines:?}");
+    let reads = acts("README.md").iter().filter(|act| matches!(act, Act::Read(_))).count();
+    assert!(reads > 0, "what the first commands print is shown");
+    assert!(follow("README.md") >= 15);
+}
+
+#[test]
+fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
+    for (printed, line, expected) in [
+        ("hello@…: done", "hello@2026-06-09: done", true),
+        ("hello@…: done", "hello@2026-06-09: failed", false),
+        ("next …", "next week", true),
+        ("… ●  1 done", "  2026-06-09 ●  1 done", true),
+        ("a…b…c", "a1b2c", true),
+        ("a…b…c", "a1b2cd", false),
+        ("done", "done ", false),
+        ("…", "", true),
+    ] {
+        assert_eq!(is_like(printed, line), expected, "{printed:?} {line:?}");
+    }
 }
 
 /// NAME of a documented `./test NAME`.
