@@ -12,6 +12,11 @@ use crate::cli::Command;
 use crate::commands::serve::Log;
 use crate::output::hidden;
 
+/// Whether lines are objects.
+pub(crate) fn is_json(command: &Command) -> bool {
+    matches!(command, Command::Serve(arguments) if arguments.log == Log::Json)
+}
+
 /// Begins to print what is logged.
 pub(crate) fn begin(command: &Command, is_quiet: bool) {
     let level = if is_quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
@@ -27,7 +32,7 @@ pub(crate) fn begin(command: &Command, is_quiet: bool) {
     }
     let lines = tracing_subscriber::fmt::layer().with_writer(Hiding::default).with_target(false);
     let lines = match command {
-        Command::Serve(arguments) if arguments.log == Log::Json => lines.json().flatten_event(true).boxed(),
+        command if is_json(command) => lines.json().flatten_event(true).boxed(),
         Command::Serve(_) | Command::Tick(_) => lines.boxed(),
         // Somebody sits before it, and knows what time it is.
         _ => lines.without_time().boxed(),

@@ -21,7 +21,7 @@ use clap::Parser;
 
 use cli::{Arguments, Command};
 use exit::{Exit, Fault};
-use output::Output;
+use output::{Output, Talk};
 use place::Place;
 
 fn main() -> ExitCode {
@@ -32,7 +32,12 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return output::misunderstood(&error).into(),
     };
-    let output = Output { name: command.name(), json: options.json, quiet: options.quiet, yes: options.yes };
+    let talk = match () {
+        () if log::is_json(&command) => Talk::Logged,
+        () if options.quiet => Talk::Left,
+        () => Talk::Said,
+    };
+    let output = Output { name: command.name(), json: options.json, yes: options.yes, talk };
     log::begin(&command, options.quiet);
     let place = Place { folder: options.folder, store: options.store, output };
     let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -24,9 +24,20 @@ pub(crate) struct Output {
     /// What the command is called.
     pub(crate) name: &'static str,
     pub(crate) json: bool,
-    pub(crate) quiet: bool,
     /// Whether questions are answered with yes.
     pub(crate) yes: bool,
+    pub(crate) talk: Talk,
+}
+
+/// What becomes of words beside the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Talk {
+    /// They are said on stderr.
+    Said,
+    /// They are logged, so that every line on stderr is an object.
+    Logged,
+    /// They are left out.
+    Left,
 }
 
 #[derive(Serialize)]
@@ -76,8 +87,10 @@ impl Output {
 
     /// Says something beside the result: what was written, what to type next.
     pub(crate) fn say(self, words: impl Display) {
-        if !self.quiet {
-            tell(words);
+        match self.talk {
+            Talk::Said => tell(words),
+            Talk::Logged => tracing::info!("{words}"),
+            Talk::Left => {}
         }
     }
 
@@ -119,6 +132,10 @@ impl Output {
             });
             drop(print(&text));
         }
+        if self.talk == Talk::Logged {
+            tracing::error!(exit_code = exit.code(), "{fault}");
+            return;
+        }
         if let Some(drawn) = fault.drawn() {
             tell(drawn);
         }
@@ -137,7 +154,7 @@ pub(crate) fn misunderstood(error: &clap::Error) -> Exit {
     if is_fault && std::env::args_os().any(|argument| argument == "--json") {
         let words = error.render().to_string();
         let said = words.strip_prefix("error: ").unwrap_or(&words).trim_end().to_owned();
-        let output = Output { name: "refrain", json: true, quiet: false, yes: false };
+        let output = Output { name: "refrain", json: true, yes: false, talk: Talk::Said };
         let failure = Failure { error: said, exit_code: Exit::Usage.code(), problems: &[] };
         drop(print(&output.object(&failure)));
     }

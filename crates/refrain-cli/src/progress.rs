@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::output::Output;
+use crate::output::{Output, Talk};
 
 /// How often the line is written anew.
 const EVERY: Duration = Duration::from_millis(100);
@@ -17,7 +17,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn begin(output: Output) -> Progress {
-        Progress { is_shown: !output.quiet && io::stderr().is_terminal(), last: None }
+        Progress { is_shown: output.talk == Talk::Said && io::stderr().is_terminal(), last: None }
     }
 
     /// Says how far it has come.

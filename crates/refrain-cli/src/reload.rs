@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use refrain::{FILE, JOBS, Project, Refrain};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Fault;
 use crate::output::{Output, ProblemLine};
@@ -19,20 +19,33 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What there was of each file: when it was written, and how long it was.
 type Seen = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// Reads the project anew whenever there is reason to, until it is dropped.
-pub(crate) async fn watch(root: PathBuf, refrain: Refrain, output: Output) -> Result<(), Fault> {
-    let mut hangup = signal(SignalKind::hangup()).map_err(Fault::Signals)?;
-    let mut seen = look(&root);
-    loop {
-        let is_asked = tokio::select! {
-            asked = hangup.recv() => asked.is_some(),
-            () = tokio::time::sleep(LOOK) => false,
-        };
-        let now = look(&root);
-        if is_asked || now != seen {
-            // Before it is read: what is written meanwhile is seen the next time.
-            seen = now;
-            reload(&root, &refrain, output).await;
+/// The files as they were before they were read: what is written while a process begins is not missed.
+pub(crate) struct Watch {
+    root: PathBuf,
+    hangup: Signal,
+    seen: Seen,
+}
+
+impl Watch {
+    pub(crate) fn begin(root: PathBuf) -> Result<Watch, Fault> {
+        let hangup = signal(SignalKind::hangup()).map_err(Fault::Signals)?;
+        let seen = look(&root);
+        Ok(Watch { root, hangup, seen })
+    }
+
+    /// Reads the project anew whenever there is reason to, until it is dropped.
+    pub(crate) async fn go_on(mut self, refrain: Refrain, output: Output) {
+        loop {
+            let is_asked = tokio::select! {
+                asked = self.hangup.recv() => asked.is_some(),
+                () = tokio::time::sleep(LOOK) => false,
+            };
+            let now = look(&self.root);
+            if is_asked || now != self.seen {
+                // Before it is read: what is written meanwhile is seen the next time.
+                self.seen = now;
+                reload(&self.root, &refrain, output).await;
+            }
         }
     }
 }

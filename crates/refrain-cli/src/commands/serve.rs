@@ -9,7 +9,7 @@ use super::tick::Report;
 use crate::exit::{Exit, Fault};
 use crate::health;
 use crate::place::Place;
-use crate::reload;
+use crate::reload::Watch;
 use crate::signals::{Ended, Signals, Step};
 
 /// Where health is answered unless said otherwise.
@@ -49,6 +49,7 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
         // An address that nobody asked for must not keep a second project on this machine from its work.
         None => health::listen(parsed(LISTEN)?).await.ok(),
     };
+    let watch = Watch::begin(place.root()?)?;
     let opened = place.open().await?;
     let refrain = opened.refrain.clone();
     match listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
@@ -65,7 +66,7 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let steps = [Step::Drain, Step::StopNow];
-    let beside = tokio::spawn(reload::watch(opened.project.root().to_owned(), refrain.clone(), output));
+    let beside = tokio::spawn(watch.go_on(refrain.clone(), output));
     let health = listener.map(|listener| tokio::spawn(health::answer(listener, refrain.clone())));
     let Ended { result, is_interrupted } =
         signals.see_through(serving.into_future(), &stop, &steps, output).await;

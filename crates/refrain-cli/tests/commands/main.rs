@@ -10,5 +10,6 @@ mod hostile;
 mod interruption;
 mod overlap;
 mod secrets;
+mod serving;
 mod support;
 mod transcripts;

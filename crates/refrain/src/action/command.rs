@@ -123,7 +123,7 @@ impl CommandJob {
             attendant.leave().await;
             return Some(Err(error.into()));
         }
-        let recording = Recording::begin(store, (run.row, attempt), &command.redactor, stdout, stderr);
+        let recording = Recording::begin(&run, &command.redactor, stdout, stderr);
         let answer = match recording {
             Ok(_) if called_off.try_recv().is_ok() => Some(Answer::TooLate),
             Ok(_) => {

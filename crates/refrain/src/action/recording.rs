@@ -18,8 +18,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::capture::Capture;
+use crate::run::Run;
+use crate::store::Result;
 use crate::store::outputs::{OutputStream, Piece, append};
-use crate::store::{Result, Store};
 
 /// How long output may wait for more of it before it is stored.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -55,8 +56,7 @@ impl Desk {
 impl Recording {
     /// Begins to read, for an attempt of a run.
     pub(super) fn begin(
-        store: &Store,
-        (run, attempt): (i64, i32),
+        run: &Run,
         redactor: &Redactor,
         stdout: ChildStdout,
         stderr: ChildStderr,
@@ -73,7 +73,7 @@ impl Recording {
             tokio::spawn(read(Arc::clone(&desk), OutputStream::Stdout, stdout)),
             tokio::spawn(read(Arc::clone(&desk), OutputStream::Stderr, stderr)),
         ];
-        let keeper = tokio::spawn(keep(Arc::clone(&desk), store.clone(), run, attempt));
+        let keeper = tokio::spawn(keep(Arc::clone(&desk), run.clone()));
         Ok(Recording { desk, readers, keeper })
     }
 
@@ -108,7 +108,7 @@ async fn read(desk: Arc<Desk>, which: OutputStream, mut stream: pipe::Receiver) 
     }
 }
 
-async fn keep(desk: Arc<Desk>, store: Store, run: i64, attempt: i32) {
+async fn keep(desk: Arc<Desk>, run: Run) {
     let mut first = 1;
     loop {
         desk.news.notified().await;
@@ -119,9 +119,10 @@ async fn keep(desk: Arc<Desk>, store: Store, run: i64, attempt: i32) {
         let is_over = desk.over.load(Ordering::Acquire);
         let pieces = desk.capture().take();
         let mut failures = 0;
-        while let Err(error) = store_all(&store, run, attempt, first, &pieces).await {
+        while let Err(error) = store_all(&run, first, &pieces).await {
             failures += u32::from(desk.over.load(Ordering::Acquire));
-            tracing::warn!(run, attempt, %error, "output could not be stored");
+            let (job, key, attempt) = (run.job(), run.key(), run.facts.attempt);
+            tracing::warn!(%job, key, attempt, %error, "output could not be stored");
             if failures >= LAST_TRIES {
                 return;
             }
@@ -134,8 +135,11 @@ async fn keep(desk: Arc<Desk>, store: Store, run: i64, attempt: i32) {
     }
 }
 
-async fn store_all(store: &Store, run: i64, attempt: i32, first: i64, pieces: &[Piece]) -> Result<()> {
-    if pieces.is_empty() { Ok(()) } else { append(store, run, attempt, first, pieces).await }
+async fn store_all(run: &Run, first: i64, pieces: &[Piece]) -> Result<()> {
+    if pieces.is_empty() {
+        return Ok(());
+    }
+    append(&run.surroundings.store, run.row, run.facts.attempt, first, pieces).await
 }
 
 fn now() -> i64 {

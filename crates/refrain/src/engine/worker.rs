@@ -215,7 +215,7 @@ impl Worker {
     }
 
     fn spawn(&self, task: Task) {
-        let run = task.claimed.run;
+        let (job, key) = (task.definition.name.clone(), task.claimed.key.clone());
         let (endings, wake) = (self.endings.clone(), self.wake.clone());
         let unrecorded = self.unrecorded.clone();
         tokio::spawn(async move {
@@ -226,7 +226,7 @@ impl Worker {
                     unrecorded.add();
                     drop(endings.send(ending).await);
                 }
-                Err(error) => tracing::error!(run, %error, "an attempt could not be done"),
+                Err(error) => tracing::error!(%job, key, %error, "an attempt could not be done"),
             }
             drop(in_hand);
             wake.wake();

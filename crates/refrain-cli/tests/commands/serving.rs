@@ -1,0 +1,182 @@
+//! A process that serves: files that change under it, questions about its health, and what it logs.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use rustix::process::Signal;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+
+use crate::support::children::ChildProcess;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::postgres::Scratch;
+use crate::support::{Desk, project};
+
+const SERVE: &str = "serve --listen none";
+
+/// A desk that is served, and a second project on the same store that stays sound.
+async fn served(line: &str) -> (Desk, ChildProcess) {
+    let desk = Desk::sqlite();
+    for (name, text) in project::noop("refrain") {
+        desk.write(&format!("other/{name}"), &text);
+    }
+    let mut serve = ChildProcess::spawn(&mut desk.command(line));
+    serve.wait_for_line("serving").await;
+    (desk, serve)
+}
+
+async fn becomes_done(desk: &Desk, run: &str) {
+    let is_done = async || desk.refrain(&format!("--json show {run}")).stdout.contains(r#""state":"done""#);
+    eventually(&format!("{run} is done"), DEADLINE, is_done).await;
+}
+
+async fn stops(serve: &mut ChildProcess) -> String {
+    serve.signal(Signal::TERM);
+    let ended = serve.finish().await;
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    String::from_utf8(ended.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn a_changed_file_and_a_hangup_have_the_files_read_again() {
+    let (desk, mut serve) = served(SERVE).await;
+    desk.write("jobs/late.toml", "queue = true\ncommand = [\"echo\", \"late\"]\n");
+    serve.wait_for_line("the files were read again").await;
+    desk.refrain("enqueue late --key 1").succeeds(&["queued"]);
+    becomes_done(&desk, "late#1").await;
+    desk.refrain("logs late#1").succeeds(&["late"]);
+
+    serve.signal(Signal::HUP);
+    serve.wait_for_line("the files were read again").await;
+
+    desk.write("jobs/late.toml", "queue = true\ncommand = [\"echo\", \"later\", \"still\"]\n");
+    serve.wait_for_line("the files were read again").await;
+    desk.refrain("enqueue late --key 2").succeeds(&["queued"]);
+    becomes_done(&desk, "late#2").await;
+    desk.refrain("logs late#2").succeeds(&["later still"]);
+    stops(&mut serve).await;
+    desk.refrain("fsck").succeeds(&["0 findings"]);
+}
+
+#[tokio::test]
+async fn a_broken_file_changes_nothing_and_is_named() {
+    let (desk, mut serve) = served(SERVE).await;
+    let sound = std::fs::read_to_string(desk.file("jobs/noop.toml")).unwrap();
+    desk.write("jobs/noop.toml", "queue = true\ntimout = \"5m\"\ncommand = [\"./noop.sh\"]\n");
+    let named = serve.wait_for_line("a file is wrong").await;
+    assert!(named.contains("jobs/noop.toml") && named.contains("`timout`"), "{named}");
+    assert!(named.contains("did you mean `timeout`?"), "{named}");
+    serve.wait_for_line("the jobs stay as they were").await;
+    desk.refrain("run noop#1").refuses(2, &["1 problem", "timout"]);
+
+    desk.refrain("-C other enqueue noop --key 1").succeeds(&["queued"]);
+    let is_done = async || desk.refrain("-C other --json show noop#1").stdout.contains(r#""state":"done""#);
+    eventually("the job goes on as it was", DEADLINE, is_done).await;
+
+    desk.write("jobs/noop.toml", &sound);
+    serve.wait_for_line("the files were read again").await;
+    stops(&mut serve).await;
+}
+
+/// Asks for a page; gives the status and the body.
+fn asked(address: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer.rsplit("\r\n").next().unwrap().to_owned())
+}
+
+async fn address_of(serve: &mut ChildProcess) -> String {
+    let line = serve.wait_for_line("health is answered at http://").await;
+    let address = line.split("http://").nth(1).unwrap();
+    address.split('/').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn health_is_answered_to_this_machine_alone() {
+    let scratch = Scratch::create().await;
+    let desk = Desk::at(&scratch.url());
+    desk.refrain("migrate").succeeds(&[]);
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
+    let address = address_of(&mut serve).await;
+    serve.wait_for_line("serving").await;
+    assert_eq!(asked(&address, "/healthz"), (200, "alive\n".to_owned()));
+    assert_eq!(asked(&address, "/readyz"), (200, "ready\n".to_owned()));
+    for path in ["/", "/x/healthz", "/healthz/", "/../healthz"] {
+        assert_eq!(asked(&address, path).0, 404, "{path}");
+    }
+    let mut server = PgConnection::connect(&std::env::var("REFRAIN_TEST_POSTGRES").unwrap()).await.unwrap();
+    for statement in [
+        format!("alter database {} with allow_connections false", scratch.name),
+        format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'", scratch.name),
+    ] {
+        server.execute(AssertSqlSafe(statement)).await.unwrap();
+    }
+    let is_away = async || asked(&address, "/readyz").0 == 503;
+    eventually("it says that the store is away", DEADLINE, is_away).await;
+    assert_eq!(asked(&address, "/healthz").0, 200, "it lives all the same");
+    serve.signal(Signal::TERM);
+    serve.signal(Signal::TERM);
+    serve.signal(Signal::TERM);
+    serve.wait().await;
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let refused = Desk::sqlite().refrain(&format!("serve --listen {address}"));
+        refused.refuses(2, &["can be reached from other machines", "listen on 127.0.0.1"]);
+    }
+    Desk::sqlite().refrain("serve --listen everywhere").refuses(2, &["is no address to listen on"]);
+}
+
+#[tokio::test]
+async fn a_second_project_is_served_although_the_usual_address_is_taken() {
+    let desks = [Desk::sqlite(), Desk::sqlite()];
+    let mut lines = Vec::new();
+    let mut children = desks.each_ref().map(|desk| ChildProcess::spawn(&mut desk.command("serve")));
+    for child in &mut children {
+        lines.push(child.wait_for_line("health is ").await);
+        child.wait_for_line("serving").await;
+    }
+    assert!(lines.iter().any(|line| line.contains("health is not answered, for 127.0.0.1:7717 is taken")));
+    for child in &mut children {
+        stops(child).await;
+    }
+}
+
+#[tokio::test]
+async fn every_line_of_a_json_log_is_an_object_and_names_its_run() {
+    let (desk, mut serve) = served("serve --listen none --log json").await;
+    desk.enqueue("noop-once", "bad", r#"{"error": "no such\ncustomer"}"#);
+    desk.enqueue("noop", "good", r#"{"for": "somebody"}"#);
+    becomes_done(&desk, "noop#good").await;
+    serve.wait_for_line("an attempt failed").await;
+    desk.write("jobs/broken.toml", "queue = 7\n");
+    serve.wait_for_line("the jobs stay as they were").await;
+    std::fs::remove_file(desk.file("jobs/broken.toml")).unwrap();
+    serve.wait_for_line("the files were read again").await;
+    let log = stops(&mut serve).await;
+    let mut about_runs = 0;
+    for line in log.lines() {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        for name in ["timestamp", "level", "message"] {
+            assert!(object[name].is_string(), "{name} is missing: {line}");
+        }
+        if object.get("attempt").is_some() {
+            assert!(object["job"].is_string() && object["key"].is_string(), "whose is it? {line}");
+            about_runs += 1;
+        }
+    }
+    assert!(about_runs >= 2, "{log}");
+    assert!(log.contains(r#""key":"bad""#) && log.contains("stopped; what is open goes on"), "{log}");
+}
+
+#[tokio::test]
+async fn what_keeps_it_from_serving_is_an_object_too() {
+    let desk = Desk::sqlite();
+    desk.write("jobs/broken.toml", "queue = 7\n");
+    let said = desk.refrain("serve --listen none --log json");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let lines: Vec<serde_json::Value> =
+        said.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["exit_code"] == 2), "{said:?}");
+}
