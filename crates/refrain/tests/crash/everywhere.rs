@@ -49,8 +49,8 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A story for each commit that a day's work comes by. Left out are those that have a story of their own, and a person's word,
-/// which is one compare-and-set: said again, it finds itself said.
+/// A story for each commit that a day's work comes by. Left out are those that have a story of their own, and two
+/// that only a person makes, `adopt` and `set-checkpoint`, which the probe does not come by.
 fn stories() -> Vec<Story> {
     let own =
         ["adopt", "set-checkpoint", "alarm", "finish-alone", "simulate", "tick-weakened", "unit-weakened"];
