@@ -30,6 +30,8 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::feed::{Feed, FeedSource};
+use crate::publish::{FilesPublish, Step};
 use crate::redact::Secret;
 use crate::{CatchUp, JobName, ProjectName, Retry, Template, Timetable, WhileRunning};
 
@@ -155,6 +157,8 @@ pub struct JobFile {
     pub scopes: Option<Sql>,
     /// What it does.
     pub action: Action,
+    /// Where the files go that its command writes.
+    pub files: Option<FilesPublish>,
     /// What becomes of a run whose process ended in the middle.
     pub interrupted: Interrupted,
     /// The names of environment variables that are passed on to its command.
@@ -168,6 +172,28 @@ pub enum Action {
     Command(Vec<Template>),
     /// Executes statements, in one transaction.
     Sql(Vec<Sql>),
+    /// Publishes what queries give; all of one database at once.
+    Publish(Vec<Step>),
+    /// Does something with each unit of a source.
+    Units(Box<Feed>),
+}
+
+impl JobFile {
+    /// Whether a run of it is about what it was given with its key.
+    pub fn needs_payload(&self) -> bool {
+        let is_payload = |name: &str| name.split('.').next() == Some(crate::values::PAYLOAD);
+        let in_words = |words: &[Template]| words.iter().any(|word| word.names().any(is_payload));
+        let in_sql = |sql: &Sql| sql.names().into_iter().any(is_payload);
+        match &self.action {
+            Action::Command(words) => in_words(words),
+            Action::Sql(statements) => statements.iter().any(in_sql),
+            Action::Publish(steps) => steps.iter().any(|step| in_sql(&step.query)),
+            Action::Units(feed) => match &feed.source {
+                FeedSource::Command(words) => in_words(words),
+                FeedSource::Query(query) => in_sql(query),
+            },
+        }
+    }
 }
 
 impl Url {

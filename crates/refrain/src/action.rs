@@ -1,15 +1,18 @@
-//! What a job does when it is not written in Rust: a command, or statements.
+//! What a job does when it is not written in Rust: a command, statements, queries whose rows are published, units.
 //!
 //! A command runs under a [`supervisor`], a process of its own that outlives whatever becomes of the worker, and
 //! that lets nothing outlive itself: a retry never meets its predecessor.
 
+pub(crate) mod about;
 mod attendant;
 pub(crate) mod binds;
 mod capture;
 pub mod command;
 pub mod environment;
+pub(crate) mod feed;
 mod outcome;
 mod protocol;
+pub(crate) mod publish;
 mod recording;
 pub(crate) mod sql;
 pub mod supervisor;

@@ -4,6 +4,7 @@
 //! read whole or not at all: a process that serves keeps the one it has when another cannot be read.
 
 pub(crate) mod databases;
+mod definition;
 mod files;
 mod unopened;
 
@@ -11,21 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use refrain_core::project::{self as core, Action, JobFile, Problem, Source, Sql};
+use refrain_core::ProjectName;
+use refrain_core::feed::Apply;
+use refrain_core::project::{self as core, Action, JobFile, Problem, Source};
+use refrain_core::publish::{Publish, Step};
 use refrain_core::redact::Redactor;
-use refrain_core::{ProjectName, Scope, Timetable, Window, Zone};
 
-use crate::action::binds;
-use crate::action::command::{Command, CommandJob};
-use crate::action::environment::environment_of;
-use crate::action::sql::{Statements, said};
-use crate::action::values::{of_window, values};
 use crate::database::Address;
 use crate::error::Error;
-use crate::job::{Definition, JobError};
 use crate::refrain::{Opening, Refrain};
-use crate::run::Run;
-use databases::{Connected, Database, Speaks};
+use databases::{Connected, Database};
 
 pub use files::{FILE, JOBS};
 pub use unopened::Unopened;
@@ -196,120 +192,28 @@ impl Project {
 
     fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.databases.values().filter(|database| {
-            self.files.jobs.iter().any(|job| {
-                matches!(job.action, Action::Sql(_)) && job.database.as_deref() == Some(&database.name)
-            })
+            self.files.jobs.iter().any(|job| written_by(job).any(|name| name == database.name))
         })
     }
-
-    /// Its jobs.
-    pub fn definitions(&self) -> Result<Vec<Definition>, Error> {
-        self.files.jobs.iter().map(|job| self.definition(job)).collect()
-    }
-
-    fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
-        let database = job.database.as_ref().and_then(|name| self.databases.get(name));
-        let mut definition = match (&job.action, database) {
-            (Action::Command(_), _) => Definition::of(CommandJob::new(self.command_of(job)))?,
-            (Action::Sql(statements), Some(database)) => Definition::of(Statements {
-                database: Arc::clone(database),
-                texts: statements.clone(),
-                timetable: job.timetable.clone(),
-                scopes: job.scopes.clone(),
-                redactor: self.redactor(),
-            })?,
-            (Action::Sql(_), None) => return Err(Error::NoDatabase(job.name.clone())),
-        };
-        definition = definition
-            .named(job.name.as_str())?
-            .catch_up(job.catch_up)
-            .while_running(job.while_running)
-            .retry(job.retry)
-            .timeout(job.timeout)
-            .version(job.version)
-            .formerly(job.formerly.clone());
-        if let Some(timetable) = &job.timetable {
-            definition = definition.timetable(timetable.clone());
-        }
-        if let Some(grace) = job.grace {
-            definition = definition.grace(grace);
-        }
-        if let Some(concurrency) = job.concurrency {
-            definition = definition.concurrency(concurrency);
-        }
-        if let (Some(query), Some(database), Some(timetable)) = (&job.scopes, database, &job.timetable) {
-            definition = scoped(definition, query.clone(), Arc::clone(database), timetable.clone());
-        }
-        Ok(definition)
-    }
-
-    fn command_of(
-        &self,
-        job: &JobFile,
-    ) -> impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static {
-        let (root, timetable, inherit) = (self.root.clone(), job.timetable.clone(), job.environment.clone());
-        let templates = match &job.action {
-            Action::Command(templates) => templates.clone(),
-            Action::Sql(_) => Vec::new(),
-        };
-        let interrupted = job.interrupted;
-        let redactor = self.redactor();
-        let zone = timetable.as_ref().map_or_else(Zone::utc, |timetable| timetable.zone.clone());
-        move |run| {
-            let values = values(run, timetable.as_ref());
-            let argv = refrain_core::template::arguments(&templates, &values)
-                .map_err(|error| JobError::for_good(error.to_string()))?;
-            Ok(Command {
-                argv,
-                environment: environment_of(run, &zone),
-                inherit: inherit.clone(),
-                directory: root.clone(),
-                interrupted,
-                redactor: redactor.clone(),
-            })
-        }
-    }
 }
 
-/// A job with one run per window and scope.
-fn scoped(definition: Definition, query: Sql, database: Arc<Database>, timetable: Timetable) -> Definition {
-    let query = Arc::new(query);
-    let timetable = Arc::new(timetable);
-    definition.scopes(move |window| {
-        let (query, database, timetable) =
-            (Arc::clone(&query), Arc::clone(&database), Arc::clone(&timetable));
-        async move {
-            match database.connect().await? {
-                Connected::Sqlite(pool) => scopes(&query, pool, &database, window, &timetable).await,
-                Connected::Postgres(pool) => scopes(&query, pool, &database, window, &timetable).await,
-            }
-        }
-    })
+/// The names of the databases that a job writes to.
+fn written_by(job: &JobFile) -> impl Iterator<Item = &str> {
+    let names: Vec<&str> = match &job.action {
+        Action::Sql(_) => job.database.as_deref().into_iter().collect(),
+        Action::Publish(steps) => steps.iter().filter_map(database_of).collect(),
+        Action::Units(feed) => match &feed.apply {
+            Apply::Publish(publish) => vec![publish.database.as_str()],
+            Apply::Command { .. } => Vec::new(),
+        },
+        Action::Command(_) => Vec::new(),
+    };
+    names.into_iter()
 }
 
-async fn scopes<DB: Speaks>(
-    query: &Sql,
-    pool: &sqlx::Pool<DB>,
-    database: &Database,
-    window: Window,
-    timetable: &Timetable,
-) -> Result<Vec<Scope>, JobError> {
-    let values = of_window(window, &timetable.zone);
-    let bound =
-        binds::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
-    let told = |error: sqlx::Error| JobError::new(format!("the scopes cannot be found: {}", said(&error)));
-    let kinds = DB::kinds(pool, &bound).await.map_err(told)?;
-    if kinds.len() != 1 {
-        let columns = kinds.len();
-        return Err(JobError::for_good(format!(
-            "`scopes` gives {columns} columns\n  a scope is one value: write a query of one column"
-        )));
+fn database_of(step: &Step) -> Option<&str> {
+    match &step.publish {
+        Publish::Table(publish) => Some(&publish.database),
+        Publish::Files(_) => None,
     }
-    let texts = DB::texts(pool, &bound).await.map_err(told)?;
-    let named = texts.into_iter().map(|text| match text.as_deref() {
-        None => Err(JobError::for_good("a scope is null\n  leave such rows out of the query `scopes`")),
-        Some("") => Err(JobError::for_good("a scope is empty\n  leave such rows out of the query `scopes`")),
-        Some(text) => Scope::parse(text).map_err(|error| JobError::for_good(error.to_string())),
-    });
-    named.collect()
 }

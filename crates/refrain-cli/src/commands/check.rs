@@ -3,7 +3,10 @@
 use std::fmt;
 
 use clap::Args;
+use refrain::core::Template;
+use refrain::core::feed::{Apply, FeedSource};
 use refrain::core::project::{Action, JobFile};
+use refrain::core::publish::Publish;
 use refrain::core::schedule::describe;
 use serde::Serialize;
 
@@ -38,16 +41,43 @@ impl Job {
             None => "when it is enqueued".to_owned(),
         };
         let does = match &job.action {
-            Action::Command(arguments) => {
-                let words: Vec<String> = arguments.iter().map(|word| quoted(&word.to_string())).collect();
-                format!("runs {}", words.join(" "))
-            }
+            Action::Command(words) => match &job.files {
+                None => format!("runs {}", typed(words)),
+                Some(files) => format!("runs {}, whose files go into {}", typed(words), files.path),
+            },
             Action::Sql(statements) => match statements.len() {
                 1 => "executes 1 statement".to_owned(),
                 count => format!("executes {count} statements"),
             },
+            Action::Publish(steps) => {
+                let places: Vec<String> = steps.iter().map(|step| place(&step.publish)).collect();
+                format!("publishes {}", places.join(", then "))
+            }
+            Action::Units(feed) => {
+                let source = match &feed.source {
+                    FeedSource::Command(words) => format!("what {} prints", typed(words)),
+                    FeedSource::Query(_) => "the rows of a query".to_owned(),
+                };
+                match &feed.apply {
+                    Apply::Publish(publish) => {
+                        format!("takes {source} as units into {} ({})", publish.table, publish.mode)
+                    }
+                    Apply::Command { argv, .. } => format!("runs {} for each of {source}", typed(argv)),
+                }
+            }
         };
         Job { name: job.name.to_string(), file: job.path.clone(), when, does: harmless(&does) }
+    }
+}
+
+fn typed(words: &[Template]) -> String {
+    words.iter().map(|word| quoted(&word.to_string())).collect::<Vec<_>>().join(" ")
+}
+
+fn place(publish: &Publish) -> String {
+    match publish {
+        Publish::Table(publish) => format!("into {} ({})", publish.table, publish.mode),
+        Publish::Files(files) => format!("into files in {} ({})", files.path, files.format),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use refrain::core::RunName;
-use refrain::core::project::{Action, JobFile};
+use refrain::core::project::JobFile;
 use refrain::{Ask, Place as Standing, Project, Refrain, RunReport};
 
 use crate::exit::{Exit, Fault};
@@ -89,11 +89,7 @@ fn can_be(project: &Project, name: &str) -> Result<(), Fault> {
 async fn needs_no_payload(opened: &Opened, name: &str) -> Result<(), Fault> {
     let Some((job, key)) = name.split_once('#') else { return Ok(()) };
     let file = opened.project.jobs().iter().find(|file| file.name.as_str() == job);
-    let is_payload = |name: &str| name.starts_with("payload");
-    let needs = file.is_some_and(|file| match &file.action {
-        Action::Command(words) => words.iter().any(|word| word.names().any(is_payload)),
-        Action::Sql(statements) => statements.iter().any(|sql| sql.names().into_iter().any(is_payload)),
-    });
+    let needs = file.is_some_and(JobFile::needs_payload);
     if needs && opened.refrain.show(name).await?.is_none() {
         return Err(Fault::Refused(format!(
             "nobody has enqueued `{key}`, and `{job}` needs a payload\n  refrain enqueue {job} --key {key} --payload JSON"

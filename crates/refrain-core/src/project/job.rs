@@ -6,6 +6,7 @@
 mod action;
 mod effect;
 mod publish;
+mod units;
 mod when;
 
 use std::time::Duration;
@@ -16,6 +17,7 @@ use super::problem::{Problem, Source};
 use super::settings::Settings;
 use super::sql::{Dialect, Sql};
 use super::{Files, Interrupted, JobFile, TIMEOUT, environment, suggest};
+use crate::publish::Publish;
 use crate::{Backoff, JobName, Retry, Template, duration};
 
 /// A job file, and what other files must know of it.
@@ -55,8 +57,14 @@ impl<'r> Reader<'r> {
         let names = self.names();
         let scopes =
             self.text("scopes").and_then(|scopes| self.query(&scopes, Names { finds_scopes: true, ..names }));
-        let action = self.action(names);
-        let overwrites = self.publishes(names, timetable.as_ref());
+        self.belongs_together();
+        let published = self.publishes(names, timetable.as_ref());
+        let overwrites = published.overwrites.clone();
+        let files = match &published.result {
+            Some(Publish::Files(files)) if self.has("command") => Some(files.clone()),
+            _ => None,
+        };
+        let action = self.action(names, published);
         self.effects(names);
         let formerly = self.job_names("formerly");
         let job = JobName::parse(self.name).ok().zip(action).map(|(name, action)| JobFile {
@@ -75,6 +83,7 @@ impl<'r> Reader<'r> {
             database: self.database.clone(),
             scopes,
             action,
+            files,
             interrupted: self.word::<Interrupted>("interrupted"),
             environment: self.texts("env").into_iter().map(|name| name.value).collect(),
         });
@@ -151,13 +160,20 @@ impl<'r> Reader<'r> {
         if !self.settings.is_whole {
             return None;
         }
-        let known = &self.settings.database_names;
         if let Some(text) = self.text("database") {
             return self.known_database(&text);
         }
         let speaks_sql =
             ["sql", "scopes", "query", "step", "digest"].into_iter().find(|key| self.has(key))?;
-        match known.as_slice() {
+        self.only_database(speaks_sql)
+    }
+
+    /// The only database there is, for a part of the file that needs one and names none.
+    fn only_database(&mut self, speaks_sql: &str) -> Option<String> {
+        if !self.settings.is_whole {
+            return None;
+        }
+        match self.settings.database_names.as_slice() {
             [only] => return Some(only.clone()),
             [] => self.problem(
                 speaks_sql,

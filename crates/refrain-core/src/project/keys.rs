@@ -45,8 +45,6 @@ pub(crate) enum Support {
     Built,
     /// It is known and checked, but not built; this can be done instead.
     NotYet(&'static str),
-    /// One of its words is not built.
-    WordNotYet(&'static str, &'static str),
 }
 
 /// Words that may stand in one place, with what they mean.
@@ -125,10 +123,6 @@ impl Key {
 
     const fn not_yet(self, instead: &'static str) -> Key {
         Key { support: Support::NotYet(instead), ..self }
-    }
-
-    const fn word_not_yet(self, word: &'static str, instead: &'static str) -> Key {
-        Key { support: Support::WordNotYet(word, instead), ..self }
     }
 }
 

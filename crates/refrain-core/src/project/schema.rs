@@ -68,9 +68,6 @@ fn property(key: &Key) -> Value {
     let doc = match key.support {
         Support::Built => key.doc.to_owned(),
         Support::NotYet(instead) => format!("{} Not supported yet: {instead}.", key.doc),
-        Support::WordNotYet(word, instead) => {
-            format!("{} \"{word}\" is not supported yet: {instead}.", key.doc)
-        }
     };
     property.insert("description".to_owned(), json!(doc));
     property.insert("examples".to_owned(), json!([written(key.example)]));

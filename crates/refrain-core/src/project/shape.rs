@@ -240,18 +240,11 @@ fn example_within(kind: Kind, place: Place<'_>) -> &str {
 }
 
 fn unsupported(key: &Key, value: Value<'_>) -> Option<Unplaced> {
-    let (what, instead) = match key.support {
-        Support::Built => return None,
-        Support::NotYet(instead) => (format!("`{}`", key.name), instead),
-        Support::WordNotYet(word, instead) => {
-            value.text().filter(|text| text.value == word)?;
-            (format!("`{} = \"{word}\"`", key.name), instead)
-        }
-    };
+    let Support::NotYet(instead) = key.support else { return None };
     let path = value.path().to_owned();
     Some(Unplaced {
         path,
-        message: format!("{what} is not supported yet"),
+        message: format!("`{}` is not supported yet", key.name),
         label: "not supported yet",
         help: instead.into(),
     })

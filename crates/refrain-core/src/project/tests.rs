@@ -178,7 +178,7 @@ fn every_key_says_what_it_is_for_and_what_to_do_where_it_is_not_built() {
     for table in tables().into_values() {
         for key in table.keys {
             assert!(key.doc.ends_with('.') && key.doc.len() < 100, "{}", key.name);
-            if let Support::NotYet(instead) | Support::WordNotYet(_, instead) = key.support {
+            if let Support::NotYet(instead) = key.support {
                 assert!(!instead.is_empty() && !instead.ends_with('.'), "{}", key.name);
             }
         }
@@ -186,26 +186,60 @@ fn every_key_says_what_it_is_for_and_what_to_do_where_it_is_not_built() {
 }
 
 fn job(text: &str) -> JobFile {
-    let project = Source::new("refrain.toml", "[project]\nname = \"shop\"\n");
+    let settings = "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n";
+    let project = Source::new("refrain.toml", settings);
     let job = [Source::new("jobs/a.toml", text)];
     let files = Files { project: &project, jobs: &job, environment: &|_| None, sibling: &|_| None };
     read(&files).unwrap_or_else(|problems| panic!("{text}: {problems:?}")).jobs.remove(0)
+}
+
+/// A job in which a key below another may stand: all of it up to where the key is written, and the rest.
+fn around(table: &str, key: &str) -> (String, &'static str) {
+    let when = "schedule = \"@daily\"\nwindow = \"day\"\n";
+    let (what, rest) = match (table, key) {
+        ("unit", _) => (
+            "command = [\"./a.sh\"]\noutput = \"units\"\nunit = { key = \"a:{id}\", command = [\"./b.sh\"]",
+            "}\n",
+        ),
+        ("publish", "ledger") => (
+            "command = [\"./a.sh\"]\noutput = \"units\"\nunit = { key = \"a:{id}\" }\n\
+             publish = { table = \"t\", mode = \"land\"",
+            "}\n",
+        ),
+        ("publish", "insert-missing") => (
+            "query = \"select 1\"\n\
+             publish = { table = \"t\", mode = \"apply-delta\", key = [\"a\"], columns = [\"b\"]",
+            "}\n",
+        ),
+        ("publish", "format") => ("query = \"select 1\"\npublish = { path = \"out/{ds}\"", "}\n"),
+        ("publish", _) => {
+            ("query = \"select 1\"\npublish = { table = \"t\", mode = \"merge\", key = [\"a\"]", "}\n")
+        }
+        (table, _) => return (format!("{when}command = [\"./a.sh\"]\n{table} = {{ "), "}\n"),
+    };
+    (format!("{when}{what}"), rest)
 }
 
 #[test]
 fn a_default_that_is_written_changes_nothing() {
     let plain = "schedule = \"@daily\"\ncommand = [\"./a.sh\"]\n";
     let mut seen = 0;
-    for key in JOB.keys {
-        let below = key.kind.tables().into_iter().flat_map(|table| table.keys);
-        let inner = below.filter_map(|inner| Some(format!("{{ {} = {} }}", inner.name, inner.default?)));
-        for value in key.default.map(str::to_owned).into_iter().chain(inner) {
-            if matches!(key.support, Support::NotYet(_)) {
-                continue;
-            }
+    for key in JOB.keys.iter().filter(|key| key.support == Support::Built) {
+        if let Some(value) = key.default {
             assert_eq!(job(&format!("{plain}{} = {value}\n", key.name)), job(plain), "{}", key.name);
             seen += 1;
         }
+        let below = key.kind.tables().into_iter().flat_map(|table| table.keys);
+        for (inner, value) in below.filter_map(|inner| Some((inner, inner.default?))) {
+            let (before, rest) = around(key.name, inner.name);
+            if key.name == "step" || inner.support != Support::Built {
+                continue;
+            }
+            let comma = if before.ends_with("{ ") { "" } else { ", " };
+            let with = format!("{before}{comma}{} = {value} {rest}", inner.name);
+            assert_eq!(job(&with), job(&format!("{before}{rest}")), "{with}");
+            seen += 1;
+        }
     }
-    assert!(seen >= 12, "{seen}");
+    assert!(seen >= 16, "{seen}");
 }

@@ -7,13 +7,12 @@
 use std::sync::Arc;
 
 use refrain_core::project::{Sql, TimeForm};
-use refrain_core::redact::Redactor;
-use refrain_core::{Key, KeyError, Timetable, key};
+use refrain_core::{Key, KeyError, key};
 use serde::Serialize;
 use sqlx::Pool;
 
-use super::binds::{Bound, bound};
-use super::values::values;
+use super::about::About;
+use super::binds::bound;
 use crate::database::DatabaseError;
 use crate::job::{Job, JobError};
 use crate::ledger::{BatchError, LedgerError, Per};
@@ -28,11 +27,7 @@ const WORDS: usize = 6;
 pub(crate) struct Statements {
     pub(crate) database: Arc<Database>,
     pub(crate) texts: Vec<Sql>,
-    pub(crate) timetable: Option<Timetable>,
-    /// The query whose column says of which type a scope is.
-    pub(crate) scopes: Option<Sql>,
-    /// Hides secrets in what the database says, before it is kept.
-    pub(crate) redactor: Redactor,
+    pub(crate) about: About,
 }
 
 /// The one unit of such a run. What it says is its version: a text that was edited without another version is the same work.
@@ -57,7 +52,8 @@ impl Job for Statements {
 
 impl Statements {
     async fn apply<DB: Speaks>(&self, run: &Run, pool: &Pool<DB>) -> Result<(), JobError> {
-        let texts = self.bound(run, pool).await?;
+        let values = self.about.values(run);
+        let texts = self.about.bound(&self.texts, &values, pool, self.database.time()).await?;
         let fence = run.fence(pool).await?;
         let (per, of) = match run.window() {
             Some(_) => (Per::Window, key!("sql")),
@@ -94,18 +90,6 @@ impl Statements {
         failed.map_or(Ok(()), Err)
     }
 
-    async fn bound<DB: Speaks>(&self, run: &Run, pool: &Pool<DB>) -> Result<Vec<Bound>, JobError> {
-        let values = values(run, self.timetable.as_ref());
-        let time = self.database.time();
-        let needs_scope = self.texts.iter().any(|sql| sql.names().contains(&"scope"));
-        let scope = match &self.scopes {
-            Some(query) if needs_scope => Some(scope_kind(query, pool, time).await?),
-            _ => None,
-        };
-        let bind = |sql: &Sql| bound(sql, &values, DB::DIALECT, time, scope.as_deref());
-        self.texts.iter().map(|sql| bind(sql).map_err(JobError::for_good)).collect()
-    }
-
     fn told(&self, at: usize, error: &sqlx::Error) -> JobError {
         let text = self.texts.get(at).map(Sql::text).unwrap_or_default();
         let mut words = text.split_whitespace();
@@ -113,7 +97,7 @@ impl Statements {
         first.extend(words.next().map(|_| "…"));
         let (number, count, first, said) = (at + 1, self.texts.len(), first.join(" "), said(error));
         let told = format!("statement {number} of {count} (`{first}`): {said}");
-        JobError::new(self.redactor.redact(&told))
+        JobError::new(self.about.redactor.redact(&told))
     }
 }
 

@@ -19,14 +19,7 @@ use crate::database::retried;
 /// How many failed units are read at once. Those that fail again are parked in the end, and make way for the rest.
 const FAILED_MAX: i64 = 1_000;
 
-/// For how long a unit's key is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Per {
-    /// One application per key, whatever the window. For syncs and queues.
-    Ever,
-    /// One application per key and window: the next window's unit of the same key is another one.
-    Window,
-}
+pub use refrain_core::Per;
 
 pub(crate) type KeyOf<T> = Box<dyn Fn(&T) -> std::result::Result<Key, KeyError> + Send + Sync>;
 type OrderOf<T> = Box<dyn Fn(&T) -> i64 + Send + Sync>;

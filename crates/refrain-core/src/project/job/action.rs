@@ -1,10 +1,13 @@
 //! What a job does: exactly one thing.
 
 use super::Reader;
+use super::publish::Published;
 use crate::Template;
+use crate::feed::FeedSource;
 use crate::project::Action;
 use crate::project::document::Text;
 use crate::project::names::Names;
+use crate::publish::Step;
 
 /// What a job may do; it does one of these.
 const ACTIONS: [&str; 5] = ["command", "sql", "query", "step", "http"];
@@ -18,7 +21,7 @@ const INTERPRETERS: [&str; 12] =
 const ANNOUNCED_BY: [char; 3] = ['c', 'e', 'r'];
 
 impl Reader<'_> {
-    pub(super) fn action(&mut self, names: Names) -> Option<Action> {
+    pub(super) fn action(&mut self, names: Names, published: Published) -> Option<Action> {
         let actions: Vec<&str> = ACTIONS.into_iter().filter(|key| self.has(key)).collect();
         match actions.as_slice() {
             [] if !ALSO.iter().any(|key| self.has(key)) => {
@@ -36,12 +39,17 @@ impl Reader<'_> {
             [] => {}
         }
         self.only_with_a_command();
-        if let Some(query) = self.text("query") {
-            self.query(&query, names);
-        }
-        let command = self.command(names).map(Action::Command);
+        let query = self.text("query").and_then(|query| self.query(&query, names));
+        let command = self.command(names);
         let sql = self.text("sql").and_then(|sql| self.statements(&sql, names)).map(Action::Sql);
-        command.or(sql)
+        let Published { result, steps, .. } = published;
+        if self.is_feed() {
+            let source = command.map(FeedSource::Command).or(query.map(FeedSource::Query));
+            return self.feed(source, names, result).map(Box::new).map(Action::Units);
+        }
+        let published = query.zip(result).map(|(query, publish)| vec![Step { query, publish }]);
+        let published = published.or((!steps.is_empty()).then_some(steps));
+        command.map(Action::Command).or(sql).or(published.map(Action::Publish))
     }
 
     fn only_with_a_command(&mut self) {

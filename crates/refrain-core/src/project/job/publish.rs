@@ -3,59 +3,66 @@
 use super::{Reader, texts};
 use crate::project::document::{Entries, Text, Value};
 use crate::project::names::Names;
+use crate::project::problem::Problem;
 use crate::project::sql::Sql;
+use crate::publish::{FilesPublish, Mode, Publish, Step, TableName, TablePublish};
 use crate::{Grid, Timetable};
 
 /// How many ticks are looked at to see whether two fall on one date.
 const TICKS_LOOKED_AT: usize = 60;
 
+/// What is of use only where rows go into a table.
+const OF_A_TABLE: [&str; 12] = [
+    "database",
+    "mode",
+    "owns",
+    "key",
+    "columns",
+    "surrogate",
+    "check",
+    "stamp",
+    "delete-missing",
+    "insert-missing",
+    "per",
+    "ledger",
+];
+
+/// Keys that some modes alone know, and what to do about them elsewhere.
+const ONLY_WITH: [(&str, &[Mode], &str); 4] = [
+    ("columns", &[Mode::ApplyDelta], "leave it out: the columns are those of the query"),
+    ("delete-missing", &[Mode::Merge], "leave it out"),
+    ("insert-missing", &[Mode::ApplyDelta], "leave it out"),
+    ("per", &[Mode::AppendOnce], "leave it out"),
+];
+
+/// All that a job publishes.
+#[derive(Default)]
+pub(super) struct Published {
+    pub(super) result: Option<Publish>,
+    pub(super) steps: Vec<Step>,
+    /// What is overwritten: database, table, and where it says so.
+    pub(super) overwrites: Vec<(String, String, Text)>,
+}
+
 impl Reader<'_> {
-    /// Checks all that is published, and gives what is overwritten: database, table, and where it says so.
-    pub(super) fn publishes(
-        &mut self,
-        names: Names,
-        timetable: Option<&Timetable>,
-    ) -> Vec<(String, String, Text)> {
-        self.units();
+    /// Checks all that is published, and gives it.
+    pub(super) fn publishes(&mut self, names: Names, timetable: Option<&Timetable>) -> Published {
         if let Some(leaves) = self.table("digest").and_then(|digest| digest.text("leaves")) {
             self.query(&leaves, names);
         }
-        let mut publishes: Vec<Entries<'_>> = self.table("publish").into_iter().collect();
+        let mut published = Published::default();
         for step in self.entries.get("step").and_then(Value::list).unwrap_or_default() {
             let Some(step) = step.table() else { continue };
-            if let Some(query) = step.text("query") {
-                self.query(&query, names);
-            }
-            publishes.extend(step.get("publish").and_then(Value::table));
+            let query = step.text("query").and_then(|query| self.query(&query, names));
+            let publish = step.get("publish").and_then(Value::table);
+            let publish =
+                publish.and_then(|publish| self.publish(&publish, names, timetable, &mut published));
+            published.steps.extend(query.zip(publish).map(|(query, publish)| Step { query, publish }));
         }
-        publishes.iter().filter_map(|publish| self.publish(publish, names, timetable)).collect()
-    }
-
-    fn units(&mut self) {
-        let has_units = self.text("output").is_some_and(|output| output.value == "units");
-        if has_units && !self.has("unit") {
-            let help = "add [unit] with key = \"invoice:{id}\"";
-            self.problem("output", "units need a key", "[unit] is missing", help);
+        if let Some(publish) = self.table("publish") {
+            published.result = self.publish(&publish, names, timetable, &mut published);
         }
-        for key in ["unit", "watermark", "cursor"] {
-            if self.has(key) && !has_units {
-                let message = format!("`{key}` is about units, and this job has none");
-                self.problem(
-                    key,
-                    message,
-                    "no units",
-                    "add output = \"units\": each line of the output is one",
-                );
-            }
-        }
-        if self.has("query") && !self.has("publish") {
-            let help = "add [publish] with a table and a mode";
-            self.problem("query", "`query` goes nowhere", "[publish] is missing", help);
-        }
-        if self.has("publish") && !self.has("query") && !has_units {
-            let help = "add query = \"select …\", or output = \"units\"";
-            self.problem("publish", "there is nothing to publish", "no `query` and no units", help);
-        }
+        published
     }
 
     fn publish(
@@ -63,22 +70,104 @@ impl Reader<'_> {
         publish: &Entries<'_>,
         names: Names,
         timetable: Option<&Timetable>,
-    ) -> Option<(String, String, Text)> {
+        published: &mut Published,
+    ) -> Option<Publish> {
+        match (publish.text("table"), publish.text("path")) {
+            (Some(table), None) => {
+                let publish = self.into_table(publish, &table, names, timetable)?;
+                if publish.mode == Mode::Overwrite {
+                    let name = publish.table.to_string().to_lowercase();
+                    published.overwrites.push((publish.database.clone(), name, table));
+                }
+                Some(Publish::Table(Box::new(publish)))
+            }
+            (None, Some(path)) => self.into_files(publish, &path, names, timetable).map(Publish::Files),
+            (Some(_), Some(path)) => {
+                let problem = path.wrong("a result goes into a table or into files", "both are named");
+                self.problems.push(problem.help("leave `table` or `path` out"));
+                None
+            }
+            (None, None) => {
+                let problem = Problem::new(publish.path(), publish.span(), "it goes nowhere", "no `table`");
+                self.problems.push(problem.help("add table = \"revenue_daily\""));
+                None
+            }
+        }
+    }
+
+    fn into_table(
+        &mut self,
+        publish: &Entries<'_>,
+        table: &Text,
+        names: Names,
+        timetable: Option<&Timetable>,
+    ) -> Option<TablePublish> {
         let database = match publish.text("database") {
             Some(database) => self.known_database(&database),
-            None => self.database.clone(),
+            None => self.database.clone().or_else(|| self.only_database("publish")),
         };
-        if let Some(text) = publish.text("owns")
-            && let Some(sql) = self.expression("owns", &text, database.as_deref(), names)
-        {
+        let owns = publish.text("owns").and_then(|text| {
+            let sql = self.expression("owns", &text, database.as_deref(), names)?;
             self.owns(&text, &sql.names(), timetable);
+            Some(sql)
+        });
+        let checks = texts(publish, "check").into_iter();
+        let checks = checks.filter_map(|text| self.expression("check", &text, database.as_deref(), names));
+        let checks = checks.collect();
+        let name = match TableName::parse(&table.value) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.problems.push(table.unreadable("this is no name of a table", &error));
+                None
+            }
+        };
+        let Some(word) = publish.text("mode") else {
+            if !publish.has("mode") {
+                let problem =
+                    Problem::new(publish.path(), publish.span(), "`mode` is missing", "in this table");
+                self.problems.push(problem.help("add mode = \"overwrite\""));
+            }
+            return None;
+        };
+        let mode: Mode = word.value.parse().ok()?;
+        self.needed_by(publish, &word, mode);
+        let flag = |key: &str| publish.get(key).and_then(Value::flag);
+        let columns = |key: &str| texts(publish, key).into_iter().map(|text| text.value).collect();
+        Some(TablePublish {
+            database: database?,
+            table: name?,
+            mode,
+            owns,
+            key: columns("key"),
+            columns: columns("columns"),
+            surrogate: surrogates(publish),
+            checks,
+            stamp: publish.text("stamp").map(|text| text.value),
+            delete_missing: flag("delete-missing").unwrap_or(false),
+            insert_missing: flag("insert-missing").unwrap_or(false),
+            per: publish.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per()),
+            has_ledger: flag("ledger").unwrap_or(true),
+        })
+    }
+
+    fn into_files(
+        &mut self,
+        publish: &Entries<'_>,
+        path: &Text,
+        names: Names,
+        timetable: Option<&Timetable>,
+    ) -> Option<FilesPublish> {
+        for key in OF_A_TABLE.into_iter().filter(|key| publish.has(key)) {
+            let message = format!("`{key}` means nothing without a table");
+            let problem =
+                Problem::new(publish.path(), publish.key_span(key), message, "this goes into files");
+            self.problems.push(problem.help("leave it out"));
         }
-        for text in texts(publish, "check") {
-            self.expression("check", &text, database.as_deref(), names);
-        }
-        let (table, mode) = (publish.text("table")?, publish.text("mode")?);
-        self.needed_by(publish, &mode);
-        (mode.value == "overwrite").then_some((database?, table.value.to_lowercase(), table))
+        let template = self.template(path, names)?;
+        let bound: Vec<&str> = template.names().collect();
+        self.own_place("path", path, &bound, timetable);
+        let format = publish.text("format").and_then(|word| word.value.parse().ok()).unwrap_or_default();
+        Some(FilesPublish { path: template, format })
     }
 
     fn expression(&mut self, key: &str, text: &Text, database: Option<&str>, names: Names) -> Option<Sql> {
@@ -94,43 +183,91 @@ impl Reader<'_> {
         }
     }
 
-    fn needed_by(&mut self, publish: &Entries<'_>, mode: &Text) {
-        let needed: &[(&str, &str)] = match mode.value.as_str() {
-            "overwrite" => &[("owns", "add owns = \"order_date = :ds\": the rows that this window owns")],
-            "merge" => &[("key", "add key = [\"id\"]: the columns that tell one row from another")],
-            "apply-delta" => &[
-                ("key", "add key = [\"sku\"]: the columns that tell one row from another"),
-                ("columns", "add columns = [\"qty\"]: the columns that the difference is applied to"),
-            ],
-            _ => &[],
+    fn needed_by(&mut self, publish: &Entries<'_>, word: &Text, mode: Mode) {
+        const KEY: (&str, &str) = ("key", "add key = [\"id\"]: the columns that tell one row from another");
+        let has_units = self.is_feed();
+        let needed: &[(&str, &str)] = match mode {
+            Mode::Overwrite => &[("owns", "add owns = \"order_date = :ds\": the rows that this window owns")],
+            Mode::Merge if publish.get("delete-missing").and_then(Value::flag) == Some(true) => {
+                &[KEY, ("owns", "add owns = \"order_date = :ds\": only rows that it owns may go")]
+            }
+            Mode::Merge => &[KEY],
+            Mode::AppendOnce if !has_units => &[KEY],
+            Mode::ApplyDelta => {
+                &[KEY, ("columns", "add columns = [\"qty\"]: the columns that the difference is applied to")]
+            }
+            Mode::AppendOnce | Mode::Land => &[],
         };
         for (key, help) in needed.iter().filter(|(key, _)| !publish.has(key)) {
-            let message = format!("`{}` needs `{key}`", mode.value);
-            self.problems.push(mode.wrong(message, format!("`{key}` is missing")).help(*help));
+            let message = format!("`{mode}` needs `{key}`");
+            self.problems.push(word.wrong(message, format!("`{key}` is missing")).help(*help));
+        }
+        for (key, modes, help) in ONLY_WITH {
+            if publish.has(key) && !modes.contains(&mode) {
+                let message = format!("`{key}` means nothing with mode = \"{mode}\"");
+                let problem = Problem::new(publish.path(), publish.key_span(key), message, "of no use here");
+                self.problems.push(problem.help(help));
+            }
+        }
+        if has_units && matches!(mode, Mode::Overwrite | Mode::ApplyDelta) {
+            let problem = word.wrong(
+                format!("`{mode}` replaces all that a window owns, and units come one by one"),
+                "not with units",
+            );
+            self.problems.push(problem.help("write \"merge\", \"append-once\" or \"land\""));
+        }
+        if publish.has("ledger") && !has_units {
+            let message = "`ledger` is about units, and this job has none";
+            let problem = Problem::new(publish.path(), publish.key_span("ledger"), message, "no units");
+            self.problems.push(problem.help("leave it out"));
         }
     }
 
     /// Whether what a window owns is its own.
     fn owns(&mut self, text: &Text, bound: &[&str], timetable: Option<&Timetable>) {
+        self.own_place("owns", text, bound, timetable);
+    }
+
+    /// Whether two windows, or two scopes, never mean the same place.
+    fn own_place(&mut self, key: &str, text: &Text, bound: &[&str], timetable: Option<&Timetable>) {
+        let (day, part, scope) = match key {
+            "owns" => (
+                "\"order_date = :ds\"".to_owned(),
+                "\"at >= :window_start and at < :window_end\"".to_owned(),
+                format!("\"{} and org_id = :scope\"", text.value),
+            ),
+            _ => (
+                "\"out/dt={ds}\"".to_owned(),
+                "\"out/at={window_start}\"".to_owned(),
+                format!("\"{}/org={{scope}}\"", text.value.trim_end_matches('/')),
+            ),
+        };
         let binds = |name: &str| bound.contains(&name);
         let binds_window = binds("window_start") || binds("window_end");
-        let message = "`owns` does not tell one window from another";
+        let message = format!("`{key}` does not tell one window from another");
         if let Some(timetable) = timetable {
             if !binds_window && !binds("ds") {
                 let problem = text.wrong(message, "binds nothing of the window");
-                self.problems.push(problem.help("bind the window, as in \"order_date = :ds\""));
+                self.problems.push(problem.help(format!("bind the window, as in {day}")));
             } else if !binds_window && !one_window_a_date(timetable) {
                 let problem = text.wrong(message, "several windows of one date own the same rows");
-                let help = "bind its start and its end, as in \"at >= :window_start and at < :window_end\"";
-                self.problems.push(problem.help(help));
+                self.problems.push(problem.help(format!("bind its start and its end, as in {part}")));
             }
         }
         if self.has("scopes") && !binds("scope") {
-            let problem = text.wrong("`owns` does not tell one scope from another", "binds no scope");
-            self.problems
-                .push(problem.help(format!("add the scope, as in \"{} and org_id = :scope\"", text.value)));
+            let message = format!("`{key}` does not tell one scope from another");
+            let problem = text.wrong(message, "binds no scope");
+            self.problems.push(problem.help(format!("add the scope, as in {scope}")));
         }
     }
+}
+
+fn surrogates(publish: &Entries<'_>) -> Vec<(String, Vec<String>)> {
+    let Some(table) = publish.get("surrogate").and_then(Value::table) else { return Vec::new() };
+    let names = table.iter().map(|(column, ..)| column.to_owned());
+    names
+        .map(|column| (column.clone(), texts(&table, &column).into_iter().map(|text| text.value).collect()))
+        .collect()
 }
 
 fn one_window_a_date(timetable: &Timetable) -> bool {

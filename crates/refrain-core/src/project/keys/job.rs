@@ -7,9 +7,6 @@ use crate::project::form::Form;
 use crate::schedule::{Fold, Gap};
 use crate::while_running::WhileRunning;
 
-/// What can be done where rows are not yet written by `publish`.
-const BY_SQL: &str = "write the rows with `sql`: delete what the window owns, then insert it, both by :ds";
-
 /// `jobs/NAME.toml`.
 pub(crate) static JOB: Table = Table {
     name: "job-file",
@@ -75,16 +72,14 @@ pub(crate) static JOB: Table = Table {
             "Environment variables that are passed on to its command.",
         ),
         key("output", Kind::Word(output), r#""log""#, "What its command prints.")
-            .default(r#""log""#)
-            .word_not_yet("units", "leave it out; the command writes its rows itself"),
+            .default(r#""log""#),
         key(
             "sql",
             Kind::Text(Form::Sql),
             r#""delete from totals where d = :ds; insert into totals select :ds, count(*) from orders""#,
             "Statements, in one transaction; or the name of a .sql file beside this one.",
         ),
-        key("query", Kind::Text(Form::Sql), r#""select :ds as d, sum(amount) from orders""#, "What is published.")
-            .not_yet(BY_SQL),
+        key("query", Kind::Text(Form::Sql), r#""select :ds as d, sum(amount) from orders""#, "What is published."),
         key(
             "http",
             Kind::Table(&super::then::HTTP_CALL),
@@ -92,26 +87,21 @@ pub(crate) static JOB: Table = Table {
             "A call, made once per run.",
         )
         .not_yet(r#"call it from `command`, as in command = ["curl", "--fail", "https://…"]"#),
-        key("unit", Kind::Table(&UNIT), r#"{ key = "invoice:{id}" }"#, "The smallest piece of work.")
-            .not_yet("leave it out: a run of the command does all of its window"),
-        key("watermark", Kind::Table(&WATERMARK), r#"{ field = "updated_at", overlap = "10m" }"#, "Progress by time.")
-            .not_yet("have the command read from $REFRAIN_WINDOW_START to $REFRAIN_WINDOW_END"),
-        key("cursor", Kind::Table(&CURSOR), r#"{ name = "billing" }"#, "Progress by a token of the source.")
-            .not_yet("have the command read from $REFRAIN_WINDOW_START to $REFRAIN_WINDOW_END"),
+        key("unit", Kind::Table(&UNIT), r#"{ key = "invoice:{id}" }"#, "The smallest piece of work."),
+        key("watermark", Kind::Table(&WATERMARK), r#"{ field = "updated_at", overlap = "10m" }"#, "Progress by time."),
+        key("cursor", Kind::Table(&CURSOR), r#"{ name = "billing" }"#, "Progress by a token of the source."),
         key(
             "publish",
             Kind::Table(&PUBLISH),
             r#"{ table = "totals", mode = "overwrite", owns = "d = :ds" }"#,
             "Where the result goes; it becomes visible whole, at one instant.",
-        )
-        .not_yet(BY_SQL),
+        ),
         key(
             "step",
             Kind::Tables(&STEP),
             r#"[{ query = "select :ds as d", publish = { table = "t", mode = "overwrite", owns = "d = :ds" } }]"#,
             "Several results, which commit together.",
-        )
-        .not_yet(BY_SQL),
+        ),
         key("digest", Kind::Table(&DIGEST), r#"{ leaves = "select id, body from events" }"#, "A seal on the window's rows.")
             .not_yet("leave it out"),
         key(

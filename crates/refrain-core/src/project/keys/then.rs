@@ -1,7 +1,10 @@
 //! The tables below a job: which units, where they go, then what.
 
-use super::{Kind, TEMPLATES, TEXTS, Table, key};
+use super::{Kind, TEMPLATES, TEXTS, Table, key, of};
+use crate::Per;
 use crate::project::form::Form;
+use crate::publish::{FileFormat, Mode};
+use crate::state::OnChange;
 
 /// One piece of work.
 pub(crate) static UNIT: Table = Table {
@@ -18,19 +21,27 @@ pub(crate) static UNIT: Table = Table {
         ),
         key(
             "on-change",
-            Kind::Word(on_change),
+            Kind::Word(of::<OnChange>),
             r#""update""#,
             "What to do when a known unit has other content.",
         ),
         key("fields", TEXTS, r#"["id", "amount"]"#, "The fields that count as its content."),
-        key("per", Kind::Word(per), r#""ever""#, "Whether its key is unique for ever, or within its window."),
+        key(
+            "per",
+            Kind::Word(of::<Per>),
+            r#""ever""#,
+            "Whether its key is unique for ever, or within its window.",
+        ),
         key("command", TEMPLATES, r#"["./apply.sh", "{id}"]"#, "A program that is run for each unit."),
+        key("parallel", Kind::Number(1), "8", "How many units are applied at once by that program.")
+            .default("4"),
         key(
             "http",
             Kind::Table(&HTTP_CALL),
             r#"{ url = "https://example.org/{id}" }"#,
             "A call that is made for each.",
-        ),
+        )
+        .not_yet(r#"call it from `command`, as in command = ["curl", "--fail", "https://…/{id}"]"#),
     ],
 };
 
@@ -58,8 +69,8 @@ pub(crate) static PUBLISH: Table = Table {
     doc: "Where a result goes.",
     keys: &[
         key("database", Kind::Text(Form::Plain), r#""shop""#, "The database, by its name in refrain.toml."),
-        key("table", Kind::Text(Form::Plain), r#""revenue_daily""#, "The table.").required(),
-        key("mode", Kind::Word(mode), r#""overwrite""#, "How rows that are there give way.").required(),
+        key("table", Kind::Text(Form::Plain), r#""revenue_daily""#, "The table; or `path`."),
+        key("mode", Kind::Word(of::<Mode>), r#""overwrite""#, "How rows that are there give way."),
         key("owns", Kind::Text(Form::Sql), r#""order_date = :ds""#, "The rows that this window owns."),
         key("key", TEXTS, r#"["source_system", "id"]"#, "The columns that tell one row from another."),
         key("columns", TEXTS, r#"["qty"]"#, "The columns to which a difference is applied."),
@@ -75,6 +86,37 @@ pub(crate) static PUBLISH: Table = Table {
             r#"["count(*) > 0"]"#,
             "What must hold of the staged rows.",
         ),
+        key(
+            "stamp",
+            Kind::Text(Form::Plain),
+            r#""computed_version""#,
+            "The column that gets the job's version.",
+        ),
+        key(
+            "delete-missing",
+            Kind::Flag,
+            "true",
+            "Rows that the window owns and the result lacks are deleted; with merge.",
+        )
+        .default("false"),
+        key("insert-missing", Kind::Flag, "true", "A difference may make a row; with apply-delta.")
+            .default("false"),
+        key("per", Kind::Word(of::<Per>), r#""ever""#, "For how long an appended row is remembered."),
+        key(
+            "ledger",
+            Kind::Flag,
+            "false",
+            "Whether each unit has an entry in the ledger, or only each page.",
+        )
+        .default("true"),
+        key(
+            "path",
+            Kind::Text(Form::Argument),
+            r#""out/dt={ds}/""#,
+            "The directory of its files; or `table`.",
+        ),
+        key("format", Kind::Word(of::<FileFormat>), r#""csv""#, "How rows are written into files.")
+            .default(r#""csv""#),
     ],
 };
 
@@ -199,28 +241,6 @@ pub(crate) static WEBHOOK: Table = Table {
         key("json", Kind::Json, r#"{ window = "{window_start}" }"#, "The body."),
     ],
 };
-
-fn on_change() -> Vec<(&'static str, &'static str)> {
-    vec![
-        ("update", "It is applied again."),
-        ("reject", "It is an error, and nothing runs."),
-        ("first", "What came first stays."),
-    ]
-}
-
-fn per() -> Vec<(&'static str, &'static str)> {
-    vec![("ever", "The same unit is done once."), ("window", "The same unit is done once in each window.")]
-}
-
-fn mode() -> Vec<(&'static str, &'static str)> {
-    vec![
-        ("overwrite", "The rows that the window owns are replaced."),
-        ("merge", "Rows of the same key are replaced."),
-        ("append-once", "Rows are added, once."),
-        ("apply-delta", "The difference to what this window applied before is applied."),
-        ("land", "Rows are written into a table of their own."),
-    ]
-}
 
 fn when() -> Vec<(&'static str, &'static str)> {
     vec![

@@ -1,0 +1,125 @@
+//! Units: what a command prints, or the rows of a query, each with a key of its own.
+
+use super::{Reader, number, texts};
+use crate::feed::{Apply, Feed, FeedSource, FeedWatermark};
+use crate::project::document::{Entries, Value};
+use crate::project::names::Names;
+use crate::publish::{Publish, TablePublish};
+use crate::state::OnChange;
+use crate::{KeyTemplate, Per, Template, duration};
+
+/// The cursor of a job that names none.
+const CURSOR: &str = "cursor";
+/// How many units are applied at once by a command each, unless it is said otherwise.
+const PARALLEL: u32 = 4;
+
+impl Reader<'_> {
+    /// Whether this job is about units.
+    pub(super) fn is_feed(&self) -> bool {
+        self.prints_units() || (self.has("query") && self.has("unit"))
+    }
+
+    pub(super) fn prints_units(&self) -> bool {
+        self.text("output").is_some_and(|output| output.value == "units")
+    }
+
+    /// For how long a key is remembered if nothing is said.
+    pub(super) fn usual_per(&self) -> Per {
+        let is_for_ever = self.has("watermark") || self.has("cursor") || self.flag("queue");
+        if is_for_ever { Per::Ever } else { Per::Window }
+    }
+
+    /// Checks that what is said of units, queries and results belongs together.
+    pub(super) fn belongs_together(&mut self) {
+        if self.prints_units() && !self.has("unit") {
+            let help = "add [unit] with key = \"invoice:{id}\"";
+            self.problem("output", "units need a key", "[unit] is missing", help);
+        }
+        for key in ["unit", "watermark", "cursor"] {
+            if self.has(key) && !self.is_feed() {
+                let message = format!("`{key}` is about units, and this job has none");
+                let help = "add output = \"units\": each line of the output is one";
+                self.problem(key, message, "no units", help);
+            }
+        }
+        if self.has("watermark") && self.has("cursor") {
+            let message = "progress is told by a watermark or by a cursor";
+            self.problem("cursor", message, "the second", "leave one of them out");
+        }
+        let applies = self.table("unit").is_some_and(|unit| unit.has("command") || unit.has("http"));
+        if self.has("query") && !self.has("publish") && !applies {
+            let help = "add [publish] with a table and a mode";
+            self.problem("query", "`query` goes nowhere", "[publish] is missing", help);
+        }
+        if self.prints_units() && !self.has("publish") && !applies {
+            let help =
+                "add [publish] with a table and a mode, or command = [\"./apply.sh\", \"{id}\"] to [unit]";
+            self.problem("output", "nothing is done with the units", "[publish] is missing", help);
+        }
+        if self.has("publish") && applies {
+            let message = "a unit is a row of a table, or something is done with it";
+            self.problem("publish", message, "[unit] has a way of its own", "leave one of them out");
+        }
+        let publishes_files = self.table("publish").is_some_and(|publish| publish.has("path"));
+        let has_rows = self.has("query") || self.is_feed() || (self.has("command") && publishes_files);
+        if self.has("publish") && !has_rows {
+            let help = "add query = \"select …\", or output = \"units\"";
+            self.problem("publish", "there is nothing to publish", "no `query` and no units", help);
+        }
+        if self.is_feed() && publishes_files {
+            let help = "name a table, or leave [unit] out and write the rows of a query into files";
+            self.problem("publish", "units are rows of a table", "into files", help);
+        }
+    }
+
+    /// The units of this job, if it has any.
+    pub(super) fn feed(
+        &mut self,
+        source: Option<FeedSource>,
+        names: Names,
+        publish: Option<Publish>,
+    ) -> Option<Feed> {
+        let unit = self.table("unit")?;
+        let key = KeyTemplate::parse(&unit.text("key")?.value).ok()?;
+        let fields: Vec<String> = texts(&unit, "fields").into_iter().map(|text| text.value).collect();
+        let on_change = unit.text("on-change").and_then(|word| word.value.parse().ok());
+        let watermark = self.table("watermark").and_then(|watermark| of_watermark(&watermark));
+        let cursor = self.table("cursor");
+        let apply = self.apply(&unit, names, publish)?;
+        Some(Feed {
+            source: source?,
+            key,
+            order: unit.text("order").map(|text| text.value),
+            on_change: on_change.unwrap_or(OnChange::Update),
+            fields: unit.has("fields").then_some(fields),
+            per: unit.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per()),
+            watermark,
+            cursor: cursor.map(|cursor| cursor.text("name").map_or(CURSOR.to_owned(), |name| name.value)),
+            apply,
+        })
+    }
+
+    fn apply(&mut self, unit: &Entries<'_>, names: Names, publish: Option<Publish>) -> Option<Apply> {
+        let elements = texts(unit, "command");
+        if elements.is_empty() {
+            return publish.and_then(into_table).map(Apply::Publish);
+        }
+        let with_fields = Names { fields: true, ..names };
+        let argv: Option<Vec<Template>> =
+            elements.iter().map(|element| self.template(element, with_fields)).collect();
+        Some(Apply::Command { argv: argv?, parallel: number(unit, "parallel").unwrap_or(PARALLEL) })
+    }
+}
+
+fn into_table(publish: Publish) -> Option<Box<TablePublish>> {
+    match publish {
+        Publish::Table(publish) => Some(publish),
+        Publish::Files(_) => None,
+    }
+}
+
+fn of_watermark(watermark: &Entries<'_>) -> Option<FeedWatermark> {
+    let overlap = watermark.get("overlap").and_then(Value::text);
+    let overlap = overlap.and_then(|text| duration::parse(&text.value).ok()).unwrap_or_default();
+    Some(FeedWatermark { field: watermark.text("field")?.value, overlap })
+}
