@@ -45,6 +45,7 @@ pub mod run_name;
 pub mod schedule;
 pub mod spike;
 pub mod state;
+pub mod surrogate;
 pub mod template;
 pub mod tick;
 pub mod timetable;

@@ -21,7 +21,7 @@ mod schema;
 mod settings;
 mod shape;
 mod sql;
-mod suggest;
+pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 

@@ -8,6 +8,7 @@ use std::fmt;
 use crate::project::Sql;
 use crate::{ParseError, Per, Template};
 
+pub mod target;
 pub mod text;
 
 words! {
@@ -35,6 +36,13 @@ words! {
         Csv = "csv",
         /// One JSON object a line.
         JsonLines = "jsonl",
+    }
+}
+
+impl Mode {
+    /// Whether rows pass through us although they stay in one database: what they say is hashed.
+    pub fn goes_through_us(self) -> bool {
+        self == Mode::Land
     }
 }
 

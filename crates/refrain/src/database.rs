@@ -15,6 +15,7 @@ pub(crate) mod file_system;
 pub(crate) mod postgres;
 pub(crate) mod schema;
 mod sqlite;
+mod staging;
 pub(crate) mod statement;
 
 use std::sync::Arc;
@@ -347,6 +348,12 @@ where
         }
     }
     Box::pin(step()).await.map_err(|error| still_unknown(error, unknown))
+}
+
+/// Waits a little before something is done again for the so-manieth time.
+pub(crate) async fn pause(again: u32) {
+    let longest = Duration::from_millis(10) * 2u32.saturating_pow(again.min(6));
+    tokio::time::sleep(duration_up_to(longest, &mut SystemRandom::new())).await;
 }
 
 /// A step of which one answer was lost, and that could not be asked about since, may have been done.

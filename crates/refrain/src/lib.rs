@@ -24,6 +24,7 @@ mod ledger;
 mod payload;
 mod process;
 mod project;
+mod publish;
 mod refrain;
 mod run;
 mod store;

@@ -116,12 +116,17 @@ fn of_json(name: &str, value: &Value) -> Result<(Argument, &'static str), String
 /// A moment in the form in which a file holds it.
 fn moment(text: &str, time: TimeForm) -> Result<Argument, String> {
     let at: Timestamp = text.parse().map_err(|_| format!("`{text}` is no moment"))?;
-    Ok(match time {
+    Ok(moment_in(at, time))
+}
+
+/// The same of one that was read.
+pub(crate) fn moment_in(at: Timestamp, time: TimeForm) -> Argument {
+    match time {
         TimeForm::Text => Argument::Text(at.strftime("%Y-%m-%d %H:%M:%S").to_string()),
         TimeForm::Iso => Argument::Text(at.to_string()),
         TimeForm::Unix => Argument::Integer(at.as_second()),
         TimeForm::UnixMs => Argument::Integer(at.as_millisecond()),
-    })
+    }
 }
 
 #[cfg(test)]

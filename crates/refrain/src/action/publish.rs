@@ -1,13 +1,32 @@
-//! Queries whose rows are published.
+//! Queries whose rows are published: all that goes into one database is committed together, with the ledger's record of it.
+//!
+//! The fence is raised before anything is asked. The first result is computed and checked while nothing is locked; then the
+//! fence is held, the tables are locked, and results take their places in the order of the steps, each of which sees those
+//! before it. A commit whose answer is lost is found again by the record.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain_core::publish::Step;
+use refrain_core::publish::{Publish, Step, TablePublish};
+use refrain_core::{Per, Values};
+use sqlx::Pool;
 
 use super::about::About;
+use super::environment::name_of;
+use crate::database::{DatabaseError, Transaction, pause, place, retried};
+use crate::failpoint;
 use crate::job::{Job, JobError};
-use crate::project::databases::Database;
+use crate::ledger::fence::Raised;
+use crate::ledger::{LedgerError, catalog};
+use crate::project::databases::{Connected, Database};
+use crate::publish::error::{WriteError, of};
+use crate::publish::source::Source;
+use crate::publish::table::Publishes;
+use crate::publish::writer::{Entry, Staged, Writer};
 use crate::run::Run;
+
+/// How often a publish that met a lock, a conflict or a lost answer is done again.
+const AGAIN_MAX: u32 = 5;
 
 /// A job that publishes what queries give.
 #[derive(Debug, Clone)]
@@ -18,10 +37,200 @@ pub(crate) struct Publishing {
     pub(crate) about: About,
 }
 
+/// What goes into one database.
+type Group<'s> = Vec<(&'s Step, &'s TablePublish)>;
+
 impl Job for Publishing {
     const NAME: &'static str = "publish";
 
-    async fn run(&self, _run: &mut Run) -> Result<(), JobError> {
-        Err(JobError::for_good("not built"))
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        // How often it may fail, or take its worker with it, is for the run to count.
+        run.facts.tries = i32::MAX.unsigned_abs();
+        run.facts.suspicion = 0;
+        for (name, group) in self.groups() {
+            let database = self.about.database(name)?;
+            match database.connect().await? {
+                Connected::Sqlite(pool) => self.publish(run, pool, database, &group).await?,
+                Connected::Postgres(pool) => self.publish(run, pool, database, &group).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Publishing {
+    /// Steps by their database, each group at the place of its first.
+    fn groups(&self) -> Vec<(&str, Group<'_>)> {
+        let mut order: Vec<&str> = Vec::new();
+        let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
+        for step in &self.steps {
+            let Publish::Table(publish) = &step.publish else { continue };
+            let name = publish.database.as_str();
+            if !order.contains(&name) {
+                order.push(name);
+            }
+            groups.entry(name).or_default().push((step, publish));
+        }
+        order.into_iter().filter_map(|name| Some((name, groups.remove(name)?))).collect()
+    }
+
+    async fn publish<DB: Publishes>(
+        &self,
+        run: &Run,
+        pool: &Pool<DB>,
+        database: &Database,
+        group: &Group<'_>,
+    ) -> Result<(), JobError> {
+        let told = |error: WriteError| error.told(&self.about.redactor);
+        let fence = run.fence(pool).await?;
+        let raised = &*fence.raised;
+        let per = if run.window().is_some() { Per::Window } else { Per::Ever };
+        let ledger = raised.ledger(per).await?;
+        let mut again = 0;
+        let rows = loop {
+            let attempt = self.once(run, pool, database, group, raised, ledger).await;
+            let error = match attempt {
+                Ok(rows) => break rows,
+                Err(error) => error,
+            };
+            let Some(fault) = error.transient().filter(|_| again < AGAIN_MAX) else {
+                return Err(told(error));
+            };
+            if matches!(fault, DatabaseError::Unknown(_))
+                && let Some(rows) = published(raised, ledger, group).await?
+            {
+                break rows;
+            }
+            again += 1;
+            pause(again).await;
+        };
+        run.tally.discovered(usize::try_from(rows).unwrap_or_default());
+        run.tally.processed(usize::try_from(rows).unwrap_or_default());
+        Ok(())
+    }
+
+    /// All of it in one transaction. Gives how many rows the results have.
+    async fn once<DB: Publishes>(
+        &self,
+        run: &Run,
+        pool: &Pool<DB>,
+        database: &Database,
+        group: &Group<'_>,
+        raised: &Raised,
+        ledger: i64,
+    ) -> Result<u64, WriteError> {
+        let values = self.about.values(run);
+        let mut writers: Vec<Writer<DB>> = Vec::new();
+        for (_, publish) in group {
+            writers.push(Writer::look(pool, publish, &self.about, &values, database).await?);
+        }
+        let staging = Staging {
+            about: &self.about,
+            source: self.source.as_deref(),
+            run,
+            values: &values,
+            pool,
+            database,
+        };
+        let mut transaction = raised.destination.database.stage().await?;
+        let mut first = None;
+        if let (Some((step, publish)), Some(writer)) = (group.first(), writers.first()) {
+            first = Some(staging.stage(connection::<DB>(&mut transaction)?, step, publish, writer, 1).await?);
+        }
+        failpoint::reach("publish.staged");
+        let mut transaction = transaction.lock().await?;
+        raised.hold(&mut transaction).await?;
+        let mut tables: Vec<_> = group.iter().map(|(_, publish)| &publish.table).collect();
+        tables.sort();
+        tables.dedup();
+        for table in tables {
+            if !failpoint::is_weakened("publish.unlocked") {
+                of("the table cannot be locked", DB::lock(connection::<DB>(&mut transaction)?, table).await)?;
+            }
+        }
+        let entry = Entry { ledger, fence: raised.id, attempt: raised.facts.attempt };
+        let mut rows = 0;
+        for (number, ((step, publish), writer)) in (1..).zip(group.iter().zip(&writers)) {
+            let connection = connection::<DB>(&mut transaction)?;
+            let staged = match first.take() {
+                Some(staged) => staged,
+                None => staging.stage(connection, step, publish, writer, number).await?,
+            };
+            let written = writer.swap(connection, &staged, entry).await?;
+            rows += staged.rows;
+            let (job, table, rows) = (run.job(), publish.table.to_string(), staged.rows);
+            tracing::info!(%job, run = run.key(), table, rows, written, "published");
+            record(&mut transaction, publish, rows, raised, ledger).await?;
+        }
+        transaction.is_sound().await?;
+        transaction.commit(place!("publish")).await?;
+        Ok(rows)
+    }
+}
+
+fn connection<DB: Publishes>(transaction: &mut Transaction) -> Result<&mut DB::Connection, WriteError> {
+    let other = || WriteError::Refused("the transaction is not one of this database".to_owned());
+    DB::narrowed(transaction).ok_or_else(other)
+}
+
+async fn record(
+    transaction: &mut Transaction,
+    publish: &TablePublish,
+    rows: u64,
+    raised: &Raised,
+    ledger: i64,
+) -> Result<(), WriteError> {
+    let record = catalog::PUBLISH_RECORD.bind(ledger).bind(publish.table.to_string());
+    let record = record.bind(publish.mode.to_string()).bind(i64::try_from(rows).unwrap_or(i64::MAX));
+    let record = record.bind(raised.id).bind(raised.facts.attempt).bind(i64::from(raised.facts.version));
+    transaction.execute(record).await?;
+    Ok(())
+}
+
+/// How many rows this attempt has published of a group, although it was not told so; none if it has not.
+async fn published(raised: &Raised, ledger: i64, group: &Group<'_>) -> Result<Option<u64>, LedgerError> {
+    let find = || catalog::PUBLISH_FIND.bind(ledger).bind(raised.id).bind(raised.facts.attempt);
+    let found: Vec<(String, i64)> = retried(|| async {
+        let mut transaction = raised.destination.database.read().await?;
+        transaction.fetch_all(find()).await
+    })
+    .await?;
+    let found: BTreeMap<String, i64> = found.into_iter().collect();
+    let rows = |publish: &TablePublish| found.get(&publish.table.to_string()).copied();
+    let rows: Option<i64> = group.iter().map(|(_, publish)| rows(publish)).sum();
+    Ok(rows.map(i64::unsigned_abs))
+}
+
+/// What is needed to stage a result.
+struct Staging<'a, DB: Publishes> {
+    about: &'a About,
+    source: Option<&'a Database>,
+    run: &'a Run,
+    values: &'a Values,
+    pool: &'a Pool<DB>,
+    database: &'a Database,
+}
+
+impl<DB: Publishes> Staging<'_, DB> {
+    async fn stage(
+        &self,
+        connection: &mut DB::Connection,
+        step: &Step,
+        publish: &TablePublish,
+        writer: &Writer<DB>,
+        number: usize,
+    ) -> Result<Staged, WriteError> {
+        let is_here = self.source.is_none_or(|source| source.name == self.database.name);
+        if is_here && !publish.mode.goes_through_us() {
+            let time = self.database.time();
+            let query = self.about.bound([&step.query], self.values, self.pool, time).await?;
+            let Some(query) = query.first() else {
+                return Err(WriteError::Refused("there is no query".to_owned()));
+            };
+            return writer.query(connection, query, number).await;
+        }
+        let source = self.source.unwrap_or(self.database);
+        let source = Source::open(source, self.about, &step.query, self.values).await?;
+        source.stage(connection, writer, &name_of(self.run), self.database.time(), number).await
     }
 }

@@ -75,6 +75,16 @@ impl DatabaseError {
         matches!(self, Self::Busy(_) | Self::Lost(_) | Self::Unknown(_))
     }
 
+    /// The same fault, if the step is to be done again at once.
+    pub(crate) fn again(&self) -> Option<DatabaseError> {
+        match self {
+            Self::Busy(said) => Some(Self::Busy(said.clone())),
+            Self::Lost(said) => Some(Self::Lost(said.clone())),
+            Self::Unknown(said) => Some(Self::Unknown(said.clone())),
+            _ => None,
+        }
+    }
+
     /// What an error of the driver is, if it says nothing about the rows that were to be written: another one may have been
     /// in the way, the connection may be gone, a table, a right or room may be missing.
     pub(crate) fn beyond_the_rows(error: &sqlx::Error) -> Option<DatabaseError> {

@@ -10,9 +10,7 @@
 //! the next attempt leaves it alone.
 
 use std::collections::{HashSet, VecDeque};
-use std::time::Duration;
 
-use refrain_core::random::{SystemRandom, duration_up_to};
 use serde::Serialize;
 
 use super::backend::Backend;
@@ -23,7 +21,7 @@ use super::list::{List, key_of};
 use super::tally::Reason;
 use super::units::Units;
 use super::{LedgerError, Result};
-use crate::database::{DatabaseError, Transaction, place};
+use crate::database::{DatabaseError, Transaction, pause, place};
 use crate::failpoint;
 
 /// The most units in one transaction.
@@ -353,9 +351,4 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         Ok(())
     }
-}
-
-async fn pause(again: u32) {
-    let longest = Duration::from_millis(10) * 2u32.saturating_pow(again.min(6));
-    tokio::time::sleep(duration_up_to(longest, &mut SystemRandom::new())).await;
 }

@@ -23,6 +23,8 @@ catalog! {
     PROJECT_ADOPT = "sql/project/adopt.sql",
     PROJECT_ATTACH = "sql/project/attach.sql",
     PROJECT_FIND = "sql/project/find.sql",
+    PUBLISH_FIND = "sql/publish/find.sql",
+    PUBLISH_RECORD = "sql/publish/record.sql",
     UNIT_CLAIM = "sql/unit/claim.sql",
     UNIT_CLAIM_MANY = "sql/unit/claim_many.sql",
     UNIT_CONVICT = "sql/unit/convict.sql",

@@ -154,7 +154,7 @@ impl LedgerError {
     }
 
     /// The fault of the database behind it, if the same transaction may succeed when it is done again.
-    pub(super) fn transient(&self) -> Option<DatabaseError> {
+    pub(crate) fn transient(&self) -> Option<DatabaseError> {
         match self {
             Self::Database(DatabaseError::Busy(what)) => Some(DatabaseError::Busy(what.clone())),
             Self::Database(DatabaseError::Lost(what)) => Some(DatabaseError::Lost(what.clone())),

@@ -134,7 +134,7 @@ impl Raised {
     }
 
     /// Keeps the fence where it is until the transaction ends, or says that it has been raised.
-    async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
+    pub(crate) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
         let held: Option<(i64,)> =
             transaction.fetch_optional(catalog::FENCE_HOLD.bind(self.id).bind(self.facts.attempt)).await?;
         if held.is_none() {

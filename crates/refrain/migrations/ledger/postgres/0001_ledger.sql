@@ -77,3 +77,27 @@ create table refrain.intents (
     payload text collate "C"
 );
 create index intents_project on refrain.intents (project, id);
+
+-- What was published last in each place of a ledger: by which attempt, how much. The answer to "has it been committed?".
+create table refrain.publishes (
+    ledger  bigint not null,
+    target  text collate "C" not null,
+    mode    text collate "C" not null,
+    rows    bigint not null,
+    fence   bigint not null,
+    attempt integer not null,
+    version integer not null,
+    at      bigint not null,
+    primary key (ledger, target)
+);
+
+-- What a window has added to numbers that others add to as well, so that it can be taken back. Never pruned: without its
+-- amount, a window that is done again would count twice.
+create table refrain.deltas (
+    ledger bigint not null,
+    target text collate "C" not null,
+    key    text collate "C" not null,
+    name   text collate "C" not null,
+    amount numeric not null,
+    primary key (ledger, target, key, name)
+);

@@ -77,3 +77,27 @@ create table refrain_intents (
     payload text
 ) strict;
 create index refrain_intents_project on refrain_intents (project, id);
+
+-- What was published last in each place of a ledger: by which attempt, how much. The answer to "has it been committed?".
+create table refrain_publishes (
+    ledger  integer not null,
+    target  text not null,
+    mode    text not null,
+    rows    integer not null,
+    fence   integer not null,
+    attempt integer not null,
+    version integer not null,
+    at      integer not null,
+    primary key (ledger, target)
+) strict, without rowid;
+
+-- What a window has added to numbers that others add to as well, so that it can be taken back. Never pruned: without its
+-- amount, a window that is done again would count twice.
+create table refrain_deltas (
+    ledger integer not null,
+    target text not null,
+    key    text not null,
+    name   text not null,
+    amount any not null,
+    primary key (ledger, target, key, name)
+) strict, without rowid;

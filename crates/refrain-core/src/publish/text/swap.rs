@@ -1,0 +1,54 @@
+//! Staged rows in place of those that are there: `overwrite` and `merge`.
+
+use super::{Texts, list};
+use crate::publish::quoted;
+
+impl Texts {
+    /// Deletes the rows that the window owns.
+    pub fn delete_owned(&self, owns: &str) -> String {
+        format!("delete from {} where ({owns}\n)", self.table())
+    }
+
+    /// Inserts what is staged.
+    pub fn insert(&self) -> String {
+        let (table, into, values, stage) = (self.table(), self.into(), self.values(), self.stage());
+        format!("insert into {table} ({into}) select {values} from {stage} as s")
+    }
+
+    /// Inserts what is staged, and where its key is there already, puts it in the place of what is there. A row that says the
+    /// same is left alone. `incomparable` are columns of a type that knows no equality.
+    pub fn upsert(&self, incomparable: &[String]) -> String {
+        let key: Vec<&str> = self.keys().collect();
+        let others: Vec<&str> = self.names().filter(|name| !key.contains(name)).collect();
+        let (table, into, values, stage) = (self.table(), self.into(), self.values(), self.stage());
+        let conflict = list(key.into_iter().map(quoted));
+        let action = if others.is_empty() {
+            "do nothing".to_owned()
+        } else {
+            let set = list(others.iter().map(|name| format!("{0} = excluded.{0}", quoted(name))));
+            let differs = |name: &&str| {
+                let column = quoted(name);
+                if incomparable.iter().any(|one| one == name) {
+                    format!("cast(target.{column} as text) is distinct from cast(excluded.{column} as text)")
+                } else {
+                    format!("target.{column} is distinct from excluded.{column}")
+                }
+            };
+            let differs: Vec<String> = others.iter().map(differs).collect();
+            format!("do update set {set} where {}", differs.join(" or "))
+        };
+        format!(
+            "insert into {table} as target ({into}) select {values} from {stage} as s where true on conflict ({conflict}) {action}"
+        )
+    }
+
+    /// Deletes the rows that the window owns and the result has not.
+    pub fn delete_missing(&self, owns: &str) -> String {
+        let (table, stage) = (self.table(), self.stage());
+        // Names without a table in `owns` are those of the table: the staged rows are a query below.
+        let staged = self.same_key("s", "target");
+        format!(
+            "delete from {table} as target where ({owns}\n) and not exists (select 1 from {stage} as s where {staged})"
+        )
+    }
+}

@@ -1,0 +1,334 @@
+//! Brings rows into a table: staged, checked, then in the place of what is there. The caller has the transaction, and the
+//! fence in it.
+
+use std::marker::PhantomData;
+
+use refrain_core::Values;
+use refrain_core::project::Sql;
+use refrain_core::publish::target::{Fitting, LANDED, Target};
+use refrain_core::publish::{Mode, TablePublish};
+use sqlx::Pool;
+
+use super::error::{WriteError, of};
+use super::rows::Row;
+use super::table::Publishes;
+use crate::action::about::About;
+use crate::action::binds::{Argument, Bound};
+use crate::failpoint;
+use crate::project::databases::Database;
+
+/// How many columns of a result are named in the advice for a table that is not there.
+const ADVISED_MAX: usize = 20;
+
+const STAGING: &str = "the rows cannot be staged";
+
+/// Brings rows into one table, for one run.
+pub(crate) struct Writer<DB> {
+    publish: TablePublish,
+    target: Target,
+    owns: Option<Bound>,
+    checks: Vec<Bound>,
+    version: u32,
+    database: PhantomData<fn() -> DB>,
+}
+
+/// Where the ledger writes down what is appended or added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) ledger: i64,
+    pub(crate) fence: i64,
+    pub(crate) attempt: i32,
+}
+
+/// Rows that are staged, and may take their place.
+pub(crate) struct Staged {
+    fitting: Fitting,
+    pub(crate) rows: u64,
+}
+
+fn plain(text: String) -> Bound {
+    Bound { text, arguments: Vec::new() }
+}
+
+impl<DB: Publishes> Writer<DB> {
+    /// Looks at the table.
+    pub(crate) async fn look(
+        pool: &Pool<DB>,
+        publish: &TablePublish,
+        about: &About,
+        values: &Values,
+        database: &Database,
+    ) -> Result<Writer<DB>, WriteError> {
+        let texts: Vec<&Sql> = publish.owns.iter().chain(&publish.checks).collect();
+        let mut bound = about.bound(texts, values, pool, database.time()).await?;
+        let checks = bound.split_off(usize::from(publish.owns.is_some()));
+        let mut transaction = of("the table cannot be looked at", pool.begin().await)?;
+        let target = of("the table cannot be looked at", DB::target(&mut transaction, &publish.table).await)?;
+        of("the table cannot be looked at", transaction.rollback().await)?;
+        let (publish, version) = (publish.clone(), values.version.unwrap_or(1));
+        Ok(Writer { publish, target, owns: bound.pop(), checks, version, database: PhantomData })
+    }
+
+    /// Makes a stage for rows with these columns. `number` tells the stages of one transaction apart.
+    pub(crate) async fn make(
+        &self,
+        connection: &mut DB::Connection,
+        columns: &[String],
+        number: usize,
+    ) -> Result<Staged, WriteError> {
+        if self.target.columns.is_empty() {
+            return Err(WriteError::Refused(self.missing(columns)));
+        }
+        let stage = format!("refrain_stage_{number}");
+        let fitting = self.target.fit(&self.publish, columns, DB::DIALECT, self.version, &stage);
+        let fitting = fitting.map_err(WriteError::Refused)?;
+        for text in fitting.texts.clear().into_iter().chain([fitting.texts.make()]) {
+            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+        }
+        Ok(Staged { fitting, rows: 0 })
+    }
+
+    /// Stages what a query of the same database gives, and checks it.
+    pub(crate) async fn query(
+        &self,
+        connection: &mut DB::Connection,
+        query: &Bound,
+        number: usize,
+    ) -> Result<Staged, WriteError> {
+        let columns = of("the query", DB::names(connection, query).await)?;
+        let mut staged = self.make(connection, &columns, number).await?;
+        let text = staged.fitting.texts.fill(&query.text);
+        let query = Bound { text, arguments: query.arguments.clone() };
+        staged.rows = of("the query", DB::execute(connection, &query).await)?;
+        self.conclude(connection, &staged).await?;
+        Ok(staged)
+    }
+
+    /// Adds rows to a stage; what `land` writes beside them comes last in each.
+    pub(crate) async fn load(
+        &self,
+        connection: &mut DB::Connection,
+        staged: &mut Staged,
+        rows: &[Row],
+    ) -> Result<(), WriteError> {
+        let texts = &staged.fitting.texts;
+        staged.rows += of(STAGING, DB::load(connection, &texts.stage, &texts.columns, rows).await)?;
+        Ok(())
+    }
+
+    /// All rows are staged: fills in what is derived from them, and checks them.
+    pub(crate) async fn conclude(
+        &self,
+        connection: &mut DB::Connection,
+        staged: &Staged,
+    ) -> Result<(), WriteError> {
+        let Staged { fitting, rows } = staged;
+        let texts = &fitting.texts;
+        for (column, parts) in &fitting.filled {
+            of("ids cannot be derived", DB::identify(connection, &texts.stage, column, parts).await)?;
+        }
+        if let Some(text) = texts.count_rows() {
+            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+        }
+        self.check(connection, fitting, *rows).await
+    }
+
+    /// The type of a column, as the database writes it.
+    pub(crate) fn kind(&self, name: &str) -> Option<&str> {
+        self.target.columns.iter().find(|column| column.name == name).map(|column| column.kind.as_str())
+    }
+
+    /// Whether a row is written with where it comes from and what it says.
+    pub(crate) fn lands(&self) -> bool {
+        self.publish.mode == Mode::Land
+    }
+
+    /// What can be wrong with staged rows.
+    async fn check(
+        &self,
+        connection: &mut DB::Connection,
+        fitting: &Fitting,
+        rows: u64,
+    ) -> Result<(), WriteError> {
+        let (texts, publish) = (&fitting.texts, &self.publish);
+        if let (Some(owns), Some(written)) = (&self.owns, &publish.owns)
+            && !failpoint::is_weakened("publish.outside")
+        {
+            let bound = Bound { text: texts.outside(&owns.text), arguments: owns.arguments.clone() };
+            let (count, example) = of("`owns`", DB::finding(connection, &bound).await)?;
+            if count > 0 {
+                return Err(unfit(
+                    format!("{count} of {rows} rows lie outside of `owns` ({})", written.text()),
+                    example,
+                ));
+            }
+        }
+        for (check, written) in self.checks.iter().zip(&publish.checks) {
+            let bound = Bound { text: texts.failing(&check.text), arguments: check.arguments.clone() };
+            let (count, _) =
+                of(&format!("`check` ({})", written.text()), DB::finding(connection, &bound).await)?;
+            if count > 0 {
+                return Err(unfit(format!("`check` does not hold: {} ({rows} rows)", written.text()), None));
+            }
+        }
+        if texts.key.is_empty() || self.lands() {
+            return Ok(());
+        }
+        let names = publish.key.join(", ");
+        let (count, example) = of("the keys", DB::finding(connection, &plain(texts.keyless())).await)?;
+        if count > 0 {
+            return Err(unfit(format!("{count} of {rows} rows have no whole key ({names})"), example));
+        }
+        let (count, example) = of("the keys", DB::finding(connection, &plain(texts.twins())).await)?;
+        if count > 0 {
+            return Err(unfit(
+                format!("{count} keys ({names}) stand for more than one of {rows} rows"),
+                example,
+            ));
+        }
+        if publish.mode == Mode::ApplyDelta {
+            let nothing = plain(texts.empty(&publish.columns));
+            let (count, example) = of("the amounts", DB::finding(connection, &nothing).await)?;
+            if count > 0 {
+                let columns = publish.columns.join(", ");
+                return Err(unfit(format!("{count} of {rows} rows hold no number ({columns})"), example));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the staged rows take their place. The transaction holds the fence. Gives how many rows were written.
+    pub(crate) async fn swap(
+        &self,
+        connection: &mut DB::Connection,
+        staged: &Staged,
+        entry: Entry,
+    ) -> Result<u64, WriteError> {
+        let Staged { fitting, .. } = staged;
+        let texts = &fitting.texts;
+        if !failpoint::is_weakened("publish.unlocked") {
+            of("the table cannot be locked", DB::lock(connection, &self.publish.table).await)?;
+        }
+        let what = format!("`{}`", self.publish.table);
+        let mut written = 0;
+        let statements = match self.publish.mode {
+            Mode::Overwrite => {
+                if let Some(owned) = self.owning(|owns| texts.delete_owned(owns)) {
+                    of(&what, DB::execute(connection, &owned).await)?;
+                }
+                failpoint::reach("publish.deleted");
+                vec![plain(texts.insert())]
+            }
+            Mode::Merge => {
+                if self.publish.delete_missing
+                    && let Some(missing) = self.owning(|owns| texts.delete_missing(owns))
+                {
+                    written += of(&what, DB::execute(connection, &missing).await)?;
+                }
+                vec![plain(texts.upsert(&fitting.incomparable))]
+            }
+            Mode::AppendOnce => return self.append(connection, fitting, entry).await,
+            Mode::ApplyDelta => return self.apply_delta(connection, fitting, entry).await,
+            Mode::Land => vec![plain(texts.insert_absent())],
+        };
+        for statement in statements {
+            written += of(&what, DB::execute(connection, &statement).await)?;
+        }
+        Ok(written)
+    }
+
+    fn owning(&self, text: impl Fn(&str) -> String) -> Option<Bound> {
+        let owns = self.owns.as_ref()?;
+        Some(Bound { text: text(&owns.text), arguments: owns.arguments.clone() })
+    }
+
+    async fn append(
+        &self,
+        connection: &mut DB::Connection,
+        fitting: &Fitting,
+        entry: Entry,
+    ) -> Result<u64, WriteError> {
+        let (texts, units) = (&fitting.texts, format!("{}units", DB::LEDGER));
+        let [ledger, fence, attempt] =
+            [entry.ledger, entry.fence, entry.attempt.into()].map(|n| n.to_string());
+        let what = format!("`{}`", self.publish.table);
+        for text in texts.make_keyed() {
+            of(&what, DB::execute(connection, &plain(text)).await)?;
+        }
+        let insert = plain(texts.insert_new(&units, &ledger));
+        let written = of(&what, DB::execute(connection, &insert).await)?;
+        failpoint::reach("publish.appended");
+        let places = [ledger.as_str(), &fence, &self.version.to_string(), &attempt].map(str::to_owned);
+        let [ledger, fence, version, attempt] = &places;
+        let record =
+            texts.record_new(&units, &format!("{}clock", DB::LEDGER), [ledger, fence, version, attempt]);
+        if !failpoint::is_weakened("publish.unrecorded") {
+            let recorded = of(&what, DB::execute(connection, &plain(record)).await)?;
+            if recorded != written {
+                let told = format!(
+                    "{written} rows were appended, and {recorded} recorded: somebody else appends the same"
+                );
+                return Err(WriteError::Database(crate::database::DatabaseError::Busy(told)));
+            }
+        }
+        Ok(written)
+    }
+
+    async fn apply_delta(
+        &self,
+        connection: &mut DB::Connection,
+        fitting: &Fitting,
+        entry: Entry,
+    ) -> Result<u64, WriteError> {
+        let (texts, columns) = (&fitting.texts, &self.publish.columns);
+        let (deltas, ledger) = (format!("{}deltas", DB::LEDGER), entry.ledger.to_string());
+        let places = [ledger.as_str(), "cast($1 as text)"];
+        let of_target =
+            |text: String| Bound { text, arguments: vec![Argument::Text(self.publish.table.to_string())] };
+        let what = format!("`{}`", self.publish.table);
+        for text in texts.make_keyed().into_iter().chain([texts.make_change(columns)]) {
+            of(&what, DB::execute(connection, &plain(text)).await)?;
+        }
+        let fill = of_target(texts.fill_change(columns, &deltas, places));
+        of(&what, DB::execute(connection, &fill).await)?;
+        let (count, example) = of(&what, DB::finding(connection, &plain(texts.nowhere())).await)?;
+        if count > 0 && !self.publish.insert_missing {
+            let told = format!("{count} keys ({}) are not in {what}", self.publish.key.join(", "));
+            let advice = "add these rows, or write insert-missing = true";
+            return Err(unfit(format!("{told}\n  {advice}"), example));
+        }
+        if count > 0 {
+            of(&what, DB::execute(connection, &plain(texts.insert_missing(columns))).await)?;
+        }
+        let written = of(&what, DB::execute(connection, &plain(texts.apply_change(columns))).await)?;
+        failpoint::reach("publish.added");
+        if !failpoint::is_weakened("publish.unremembered") {
+            for column in columns {
+                for text in [texts.remember(column, &deltas, places), texts.forget(column, &deltas, places)] {
+                    of(&what, DB::execute(connection, &of_target(text)).await)?;
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// There is no such table, and what it could look like.
+    fn missing(&self, columns: &[String]) -> String {
+        let table = &self.publish.table;
+        let mut names: Vec<&str> = columns.iter().map(String::as_str).take(ADVISED_MAX).collect();
+        let landed = if self.publish.mode == Mode::Land { &LANDED[..] } else { &[] };
+        names.extend(landed);
+        format!(
+            "there is no table `{table}` in the database `{}`\n  make it, with the columns {}",
+            self.publish.database,
+            names.join(", ")
+        )
+    }
+}
+
+fn unfit(told: String, example: Option<String>) -> WriteError {
+    WriteError::Unfit(match example {
+        Some(example) => format!("{told}, for example {example}"),
+        None => told,
+    })
+}
