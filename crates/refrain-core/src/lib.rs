@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //!
-//! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`content`], [`run_name`]
+//! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`surrogate`], [`content`], [`run_name`]
 //! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
 //! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`],
 //!   [`retry`], [`while_running`]
@@ -43,6 +43,7 @@ pub mod run_name;
 pub mod schedule;
 pub mod spike;
 pub mod state;
+pub mod surrogate;
 pub mod template;
 pub mod tick;
 pub mod timetable;

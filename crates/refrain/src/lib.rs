@@ -24,6 +24,8 @@ mod ledger;
 mod payload;
 mod process;
 mod project;
+#[cfg_attr(not(feature = "failpoints"), expect(dead_code, reason = "only tests reach it"))]
+mod publish;
 mod refrain;
 mod run;
 mod store;
@@ -68,3 +70,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/LEDGER.md")]
 struct Guide;
+
+/// And those about ids.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/SURROGATE.md")]
+struct Ids;

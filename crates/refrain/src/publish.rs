@@ -1,0 +1,3 @@
+//! Rows of a query, brought into a table.
+
+pub(crate) mod surrogate;

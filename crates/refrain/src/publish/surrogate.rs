@@ -1,0 +1,56 @@
+//! Surrogate keys of rows that are staged in SQLite.
+//!
+//! SQLite cannot hash, and a function of ours could be registered only with unsafe code; in [its own
+//! arithmetic](refrain_core::surrogate) an id takes about a millisecond. So the natural keys are read and the ids written back,
+//! a page at a time: what is in memory are the natural keys and ids of one page, however many rows there are.
+
+use refrain_core::SurrogateKey;
+use refrain_core::project::Dialect;
+use refrain_core::surrogate::text;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
+
+use crate::database::statement::Rows;
+
+/// How many rows are read before their ids are written.
+const PAGE_ROWS: usize = 5_000;
+
+/// Writes into a column of a staged table the id of each row, made of these parts: names and expressions, already quoted.
+///
+/// `_rowid_` is the least likely of its three names to be one of a column as well.
+pub(crate) async fn fill(
+    connection: &mut SqliteConnection,
+    stage: &str,
+    column: &str,
+    parts: &[String],
+) -> Result<(), sqlx::Error> {
+    let texts: Vec<String> = parts.iter().map(|part| text(Dialect::Sqlite, part)).collect();
+    let read = ["_rowid_"].into_iter().chain(texts.iter().map(String::as_str)).collect::<Vec<_>>().join(", ");
+    let read = format!("select {read} from {stage} where _rowid_ > $1 order by _rowid_ limit $2");
+    let write = format!(
+        "update {stage} as staged set {column} = made.id \
+        from (select value ->> 0 as place, value ->> 1 as id from jsonb_each($1)) as made \
+        where staged._rowid_ = made.place"
+    );
+    let (limit, mut last) = (i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX), i64::MIN);
+    loop {
+        let page = sqlx::query(AssertSqlSafe(read.as_str())).bind(last).bind(limit);
+        let rows = page.fetch_all(&mut *connection).await?;
+        let places = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+        let ids = rows.iter().map(|row| id_of(row, parts.len())).collect::<Result<Vec<_>, _>>()?;
+        let Some(end) = places.last() else { return Ok(()) };
+        last = *end;
+        let made = Rows::default().integers(places).texts(ids).json();
+        sqlx::query(AssertSqlSafe(write.as_str())).bind(made).execute(&mut *connection).await?;
+        if rows.len() < PAGE_ROWS {
+            return Ok(());
+        }
+    }
+}
+
+/// The parts come after the place of the row.
+fn id_of(row: &SqliteRow, count: usize) -> Result<String, sqlx::Error> {
+    let parts = (1..=count).map(|at| row.try_get(at)).collect::<Result<Vec<Option<&str>>, _>>()?;
+    let id = SurrogateKey::of(&parts).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    Ok(id.to_string())
+}
