@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //!
-//! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`content`], [`run_name`]
+//! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`surrogate`], [`content`], [`run_name`]
 //! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
 //! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`],
 //!   [`retry`], [`while_running`]

@@ -1,9 +1,9 @@
-//! [`SurrogateKey`](crate::SurrogateKey) as SQL: the same id where the rows are, without a function that somebody must install.
+//! [`SurrogateKey`](crate::SurrogateKey) as SQL: the same id where the rows are, with no function that somebody must install.
 //!
-//! The text stands in the place of a value, in a query, an update or a view, and may use the columns around it. In
-//! PostgreSQL it is built in functions, which cost about as much as `md5`; SQLite has none that hash, so there it is
-//! SHA-256 in arithmetic, about a thousand rows a second, and whoever has many computes in Rust. A part is
-//! [made a text](text) first; what is hashed is the [encoding](crate::encoding).
+//! The expression stands in the place of a value, in a query, an update or a view, and may use the columns around it. In
+//! PostgreSQL it is made of built in functions and costs little more than `md5`; SQLite has none that hash, so there it is
+//! SHA-256 in arithmetic, about a thousand rows a second, and whoever has many computes in Rust. What is hashed is the
+//! [encoding](crate::encoding) of what [`text`] makes of each part.
 
 use crate::encoding::{Domain, EncodingError};
 use crate::project::Dialect;

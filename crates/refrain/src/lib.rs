@@ -69,3 +69,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/LEDGER.md")]
 struct Guide;
+
+/// And those about ids.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/SURROGATE.md")]
+struct Ids;

@@ -1,11 +1,12 @@
-//! What tests need to see and nobody else: the texts of all statements, what the planner is told before them, and all
-//! timetables of a job.
+//! What tests need to see and nobody else: the texts of all statements, what the planner is told before them, all
+//! timetables of a job, and how staged rows get their ids.
 
 use refrain_core::{JobName, Revisions};
+use sqlx::SqliteConnection;
 
 use crate::database::postgres;
 use crate::engine::settings::Settings;
-use crate::{Error, Refrain, ledger, store};
+use crate::{Error, Refrain, ledger, publish, store};
 
 /// Every statement of the store and of the ledger: its name, and its text for SQLite and for PostgreSQL.
 pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
@@ -25,4 +26,14 @@ pub fn begin_on_postgres() -> String {
 pub async fn revisions(refrain: &Refrain, job: &str) -> Result<Option<Revisions>, Error> {
     let Some(row) = store::jobs::find(refrain.store(), &JobName::parse(job)?).await? else { return Ok(None) };
     Ok(store::schedules::read(refrain.store(), row.id).await?)
+}
+
+/// Writes into a column of a table the surrogate key of each row. All names are quoted already.
+pub async fn fill_surrogate(
+    connection: &mut SqliteConnection,
+    stage: &str,
+    column: &str,
+    parts: &[String],
+) -> Result<(), sqlx::Error> {
+    publish::surrogate::fill(connection, stage, column, parts).await
 }

@@ -51,6 +51,13 @@ join pg_class as t on t.oid = i.indrelid
 join pg_namespace as n on n.oid = t.relnamespace
 where n.nspname = 'refrain'";
 
+const POSTGRES_FUNCTIONS: &str = r"
+select p.proname || '(' || pg_get_function_arguments(p.oid) || ') returns ' || pg_get_function_result(p.oid)
+    || case p.provolatile when 'i' then ' immutable' else '' end || case p.proparallel when 's' then ' parallel safe' else '' end
+from pg_proc as p join pg_namespace as n on n.oid = p.pronamespace
+where n.nspname = 'refrain'
+order by 1";
+
 const SQLITE_COLUMNS: &str = r#"
 select substr(t.name, 9), c.name, lower(c.type), c."notnull" = 0 and c.pk = 0, c.pk
 from pragma_table_list as t join pragma_table_info(t.name) as c
@@ -130,24 +137,38 @@ fn page(schema: &Schema) -> String {
     page
 }
 
-async fn schemas() -> (Schema, Schema) {
+async fn migrated() -> (TestDatabase, TestDatabase) {
     let (here, there) = (TestDatabase::sqlite().await, TestDatabase::postgres().await);
     Refrain::migrate(&here.url()).await.unwrap();
     Refrain::migrate(&there.url()).await.unwrap();
+    (here, there)
+}
+
+async fn of_both(databases: &(TestDatabase, TestDatabase)) -> (Schema, Schema) {
     let (TestDatabase::Sqlite { pool: sqlite, .. }, TestDatabase::Postgres { pool: postgres, .. }) =
-        (&here, &there)
+        databases
     else {
         unreachable!()
     };
     (of_sqlite(sqlite).await, of_postgres(postgres).await)
 }
 
+async fn schemas() -> (Schema, Schema) {
+    of_both(&migrated().await).await
+}
+
+/// A line for each; the same in SQLite is an expression.
+async fn functions(database: &TestDatabase) -> String {
+    database.texts(POSTGRES_FUNCTIONS).await.join("\n") + "\n"
+}
+
 #[tokio::test]
 async fn the_schemas_are_as_they_are_written_down() {
-    let (sqlite, postgres) = schemas().await;
-    for (name, schema) in [("sqlite", sqlite), ("postgres", postgres)] {
+    let databases = migrated().await;
+    let (sqlite, postgres) = of_both(&databases).await;
+    let functions = functions(&databases.1).await;
+    for (name, page) in [("sqlite", page(&sqlite)), ("postgres", page(&postgres) + &functions)] {
         let path = format!("{}/tests/schema/{name}.txt", env!("CARGO_MANIFEST_DIR"));
-        let page = page(&schema);
         if std::env::var_os("REFRAIN_BLESS").is_some() {
             std::fs::write(&path, &page).unwrap();
         }

@@ -11,6 +11,8 @@ mod key;
 #[cfg(test)]
 mod name;
 #[cfg(test)]
+mod surrogate;
+#[cfg(test)]
 mod template;
 #[cfg(test)]
 mod vectors;

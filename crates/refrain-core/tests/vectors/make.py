@@ -111,6 +111,18 @@ SURROGATES = [
     [None, None],
     ["2026-06-09", "sku-1", "77"],
     ["Größe", "größe"],
+    [None],
+    [""],
+    ["a:b", "c"],
+    ["a", "b:c"],
+    [None, "EU"],
+    ["-9223372036854775808", "9223372036854775807"],
+    ["it's", 'a "name"', "\\x00 \\n", "\t\r\n"],
+    ["é", "e\u0301"],
+    # Around the ends of the first two blocks of SHA-256: 33 bytes of the encoding are not the text's.
+    *(["x" * length] for length in (21, 22, 23, 30, 31, 32, 85, 86, 87, 95)),
+    ["ü" * 11, "😀" * 100],
+    ["x"] * 33,
 ]
 
 KEYS = [

@@ -47,6 +47,7 @@ mod horizon;
 mod intents;
 mod lost;
 mod many;
+mod surrogate;
 mod traces;
 mod units;
 mod verdicts;

@@ -101,3 +101,23 @@ create table refrain.deltas (
     amount numeric not null,
     primary key (ledger, target, key, name)
 );
+
+-- The id of the row with this natural key, the same as in Rust and on SQLite. Immutable, for a database never changes its
+-- encoding, which is all that `convert_to` depends on.
+create function refrain.surrogate_key(variadic parts text[]) returns uuid
+    language sql immutable parallel safe
+    return (
+        -- What is no uuid is refused with its text: the one way to raise an error here.
+        select cast(case when count > 0
+            then encode(set_byte(set_byte(hash, 6, get_byte(hash, 6) & 15 | 128), 8, get_byte(hash, 8) & 63 | 128), 'hex')
+            else 'there is nothing to hash: name at least one part' end as uuid)
+        from (
+            select count(*) as count, substr(sha256(
+                int4send(20) || cast('refrain/v1/surrogate' as bytea) || int4send(cast(count(*) as integer))
+                || string_agg(coalesce(
+                    decode('01', 'hex') || int4send(octet_length(convert_to(value, 'UTF8'))) || convert_to(value, 'UTF8'),
+                    decode('00', 'hex')), '' order by place)
+            ), 1, 16) as hash
+            from unnest(parts) with ordinality as part (value, place)
+        ) as hashed
+    );
