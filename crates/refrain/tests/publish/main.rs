@@ -12,9 +12,11 @@ mod shop;
 mod support;
 
 mod between;
+mod chance;
 mod design;
 mod killed;
 mod modes;
 mod refusals;
 mod together;
 mod warehouse;
+mod weakened;
