@@ -9,6 +9,7 @@ mod capture;
 pub mod command;
 pub mod environment;
 mod outcome;
+pub(crate) mod pool;
 mod protocol;
 mod recording;
 pub(crate) mod sql;
