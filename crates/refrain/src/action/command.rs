@@ -112,7 +112,10 @@ impl CommandJob {
         let (seen, is_known) = loop {
             let (recording, pipes) = match Recording::new(&command.redactor) {
                 Ok(made) => made,
-                Err(error) => break (failed(format!("its output cannot be read: {error}")), true),
+                Err(error) => {
+                    let error = JobError::new(format!("its output cannot be read: {error}"));
+                    break (Some(Err(error)), true);
+                }
             };
             let executing = self.execute(&run, &command, pipes, &mut called_off);
             let (executed, last_words) = recording.during(&run, executing).await;
@@ -141,8 +144,8 @@ impl CommandJob {
     ) -> Result<Executed, Seen> {
         let supervisors = &run.surroundings.supervisors;
         let taken = supervisors.take(self.program.as_deref()).await;
-        let mut attendant =
-            taken.map_err(|error| failed(format!("no supervisor could be started: {error}")))?;
+        let mut attendant = taken
+            .map_err(|error| Some(Err(JobError::new(format!("no supervisor could be started: {error}")))))?;
         if let Err(never_begun) = mark(run, command).await {
             supervisors.put(attendant, self.program.clone());
             return Err(never_begun);
@@ -185,10 +188,6 @@ async fn mark(run: &Run, command: &Command) -> Result<(), Seen> {
         Ok(false) => Err(None),
         Err(error) => Err(Some(Err(error.into()))),
     }
-}
-
-fn failed(why: String) -> Seen {
-    Some(Err(JobError::new(why)))
 }
 
 /// What the supervisor's last word means, and whether it is known what became of the command: it is if the command said so

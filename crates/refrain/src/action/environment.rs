@@ -48,9 +48,12 @@ fn idempotency_key(run: &Run) -> String {
         .unwrap_or_default()
 }
 
+/// Names and values.
+pub(super) type Variables<T> = Vec<(T, T)>;
+
 /// The variables of this process that a command gets: those that everybody gets, and those that are named. Apart are those that
 /// are no text.
-pub(super) fn inherited(names: &[String]) -> (Vec<(String, String)>, Vec<(OsString, OsString)>) {
+pub(super) fn inherited(names: &[String]) -> (Variables<String>, Variables<OsString>) {
     let (mut texts, mut others) = (Vec::new(), Vec::new());
     for (name, value) in env::vars_os().filter(|(name, _)| is_passed_on(name, names)) {
         match (name.to_str(), value.into_string()) {

@@ -73,7 +73,9 @@ impl Supervisors {
 }
 
 fn end(gone: Vec<Waiting>) {
-    gone.into_iter().for_each(|one| one.attendant.end());
+    for one in gone {
+        one.attendant.end();
+    }
 }
 
 impl Drop for Supervisors {

@@ -93,14 +93,12 @@ impl Worker {
     /// What it has said, as far as it was heard.
     fn word(&mut self) -> io::Result<Option<Word>> {
         let Some(line) = self.heard.line() else { return Ok(None) };
-        Ok(Some(match serde_json::from_slice(&line) {
-            Ok(until) => Word::Good(until),
-            Err(_) => {
-                let orders = serde_json::from_slice(&line)?;
-                let pipes = self.heard.pipes().ok_or_else(|| io::Error::other("orders without pipes"))?;
-                Word::Orders(orders, pipes)
-            }
-        }))
+        if let Ok(until) = serde_json::from_slice(&line) {
+            return Ok(Some(Word::Good(until)));
+        }
+        let orders = serde_json::from_slice(&line)?;
+        let pipes = self.heard.pipes().ok_or_else(|| io::Error::other("orders without pipes"))?;
+        Ok(Some(Word::Orders(orders, pipes)))
     }
 
     /// Waits for what it says next; none if it is gone.
