@@ -11,6 +11,7 @@ pub mod command;
 pub mod environment;
 pub(crate) mod feed;
 mod outcome;
+pub(crate) mod pool;
 mod protocol;
 pub(crate) mod publish;
 mod recording;
