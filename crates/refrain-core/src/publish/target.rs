@@ -18,6 +18,22 @@ pub const LANDED: [&str; 3] = [SOURCE, CONTENT_HASH, OCCURRENCE];
 /// Types of PostgreSQL that know no equality.
 const INCOMPARABLE: [&str; 9] = ["json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle"];
 
+/// Types of PostgreSQL that hold what they are given, as the driver calls them and as the server writes them.
+const PLAIN: [(&str, &str); 12] = [
+    ("BOOL", "boolean"),
+    ("DATE", "date"),
+    ("FLOAT4", "real"),
+    ("FLOAT8", "double precision"),
+    ("INT2", "smallint"),
+    ("INT4", "integer"),
+    ("INT8", "bigint"),
+    ("NUMERIC", "numeric"),
+    ("TEXT", "text"),
+    ("TIMESTAMP", "timestamp without time zone"),
+    ("TIMESTAMPTZ", "timestamp with time zone"),
+    ("UUID", "uuid"),
+];
+
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
@@ -98,6 +114,15 @@ impl Target {
                 Dialect::Sqlite => publish.surrogate.clone(),
             },
         })
+    }
+
+    /// Whether columns of these types, as the driver calls them, are exactly those of the table.
+    pub fn has_types(&self, columns: &[String], kinds: &[String]) -> bool {
+        let is_same = |(name, kind): (&String, &String)| {
+            let column = self.find(name).map(|column| column.kind.as_str());
+            PLAIN.iter().any(|(driver, server)| driver == kind && Some(*server) == column)
+        };
+        columns.len() == kinds.len() && columns.iter().zip(kinds).all(is_same)
     }
 
     fn find(&self, name: &str) -> Option<&Column> {

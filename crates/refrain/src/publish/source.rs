@@ -138,9 +138,8 @@ async fn read<DB: Reads>(
     let Some(bound) = bound.into_iter().next() else {
         return Err(WriteError::Refused("there is no query".to_owned()));
     };
-    let kinds = of("the query", DB::kinds(pool, &bound).await)?;
     let mut transaction = of("the query", pool.begin().await)?;
-    let columns = of("the query", DB::names(&mut transaction, &bound).await)?;
+    let (columns, kinds) = of("the query", DB::columns(&mut transaction, &bound).await)?;
     of("the query", transaction.rollback().await)?;
     let (sender, pages) = mpsc::channel(PAGES);
     tokio::spawn(DB::read(pool.clone(), bound, kinds, sender));

@@ -4,7 +4,7 @@ use refrain_core::publish::target::{Column, Target};
 use refrain_core::publish::{TableName, quoted};
 use sqlx::{
     AssertSqlSafe, Column as _, Executor as _, PgConnection, Postgres, SqlSafeStr as _, Sqlite,
-    SqliteConnection, Statement as _,
+    SqliteConnection, Statement as _, TypeInfo as _,
 };
 
 use super::rows::{self, Row};
@@ -23,11 +23,11 @@ pub(crate) trait Publishes: Speaks {
         bound: &Bound,
     ) -> impl Future<Output = Result<(i64, Option<String>), sqlx::Error>> + Send;
 
-    /// The names of the columns that a query gives.
-    fn names(
+    /// The columns that a query gives: their names, and what the driver calls their types.
+    fn columns(
         connection: &mut Self::Connection,
         bound: &Bound,
-    ) -> impl Future<Output = Result<Vec<String>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<(Vec<String>, Vec<String>), sqlx::Error>> + Send;
 
     /// A table as the database describes it; without columns if there is none.
     fn target(
@@ -84,9 +84,13 @@ macro_rules! asks {
             query.fetch_one(connection).await
         }
 
-        async fn names(connection: &mut Self::Connection, bound: &Bound) -> Result<Vec<String>, sqlx::Error> {
+        async fn columns(
+            connection: &mut Self::Connection,
+            bound: &Bound,
+        ) -> Result<(Vec<String>, Vec<String>), sqlx::Error> {
             let statement = connection.prepare(AssertSqlSafe(bound.text.clone()).into_sql_str()).await?;
-            Ok(statement.columns().iter().map(|column| column.name().to_owned()).collect())
+            let columns = statement.columns().iter();
+            Ok(columns.map(|column| (column.name().to_owned(), column.type_info().name().to_owned())).unzip())
         }
     };
 }

@@ -69,19 +69,24 @@ impl<DB: Publishes> Writer<DB> {
         Ok(Writer { publish, target, owns: bound.pop(), checks, version, database: PhantomData })
     }
 
-    /// Makes a stage for rows with these columns. `number` tells the stages of one transaction apart.
+    /// Fits rows with these columns into the table. `number` tells the stages of one transaction apart.
+    fn fit(&self, columns: &[String], number: usize) -> Result<Fitting, WriteError> {
+        if self.target.columns.is_empty() {
+            return Err(WriteError::Refused(self.missing(columns)));
+        }
+        let stage = format!("refrain_stage_{number}");
+        let fitting = self.target.fit(&self.publish, columns, DB::DIALECT, self.version, &stage);
+        fitting.map_err(WriteError::Refused)
+    }
+
+    /// Makes a stage for rows with these columns.
     pub(crate) async fn make(
         &self,
         connection: &mut DB::Connection,
         columns: &[String],
         number: usize,
     ) -> Result<Staged, WriteError> {
-        if self.target.columns.is_empty() {
-            return Err(WriteError::Refused(self.missing(columns)));
-        }
-        let stage = format!("refrain_stage_{number}");
-        let fitting = self.target.fit(&self.publish, columns, DB::DIALECT, self.version, &stage);
-        let fitting = fitting.map_err(WriteError::Refused)?;
+        let fitting = self.fit(columns, number)?;
         for text in fitting.texts.clear().into_iter().chain([fitting.texts.make()]) {
             of(STAGING, DB::execute(connection, &plain(text)).await)?;
         }
@@ -95,11 +100,22 @@ impl<DB: Publishes> Writer<DB> {
         query: &Bound,
         number: usize,
     ) -> Result<Staged, WriteError> {
-        let columns = of("the query", DB::names(connection, query).await)?;
-        let mut staged = self.make(connection, &columns, number).await?;
-        let text = staged.fitting.texts.fill(&query.text);
-        let query = Bound { text, arguments: query.arguments.clone() };
-        staged.rows = of("the query", DB::execute(connection, &query).await)?;
+        let (columns, kinds) = of("the query", DB::columns(connection, query).await)?;
+        let filled = |text: String| Bound { text, arguments: query.arguments.clone() };
+        let at_once = self.fit(&columns, number)?.texts.make_filled(&query.text);
+        let staged = match at_once.filter(|_| self.target.has_types(&columns, &kinds)) {
+            Some(text) => {
+                let fitting = self.fit(&columns, number)?;
+                let rows = of("the query", DB::execute(connection, &filled(text)).await)?;
+                Staged { fitting, rows }
+            }
+            None => {
+                let mut staged = self.make(connection, &columns, number).await?;
+                let text = staged.fitting.texts.fill(&query.text);
+                staged.rows = of("the query", DB::execute(connection, &filled(text)).await)?;
+                staged
+            }
+        };
         self.conclude(connection, &staged).await?;
         Ok(staged)
     }
