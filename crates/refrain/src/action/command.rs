@@ -5,7 +5,9 @@
 //! [`Interrupted::Hold`]: then a mark is in the store before it begins, and goes with the record of its end.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
+use std::process::{ChildStderr, ChildStdout};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ use super::attendant::Attendant;
 use super::environment::{inherited, name_of};
 use super::outcome;
 use super::protocol::{Answer, End, Orders, Why};
-use super::recording::Recording;
+use super::recording::{Log, Recording, Voice};
 use super::supervisor::milliseconds;
 use crate::failpoint;
 use crate::job::{Definition, Job, JobError};
@@ -48,10 +50,68 @@ pub struct Command {
     pub redactor: Redactor,
 }
 
+impl Command {
+    /// Refused if it was cut off before, and is not to be executed again by itself.
+    pub(super) async fn may_begin(&self, run: &Run) -> Result<(), JobError> {
+        if self.interrupted == Interrupted::Hold
+            && let Some(attempt) = begun::find(&run.surroundings.store, run.row, run.facts.attempt).await?
+        {
+            return Err(outcome::held(&name_of(run), attempt.into(), "it was interrupted"));
+        }
+        Ok(())
+    }
+}
+
 /// Without the values of its environment: some are secrets.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command").field("argv", &self.argv).finish_non_exhaustive()
+    }
+}
+
+/// Where what a command prints goes.
+pub(super) enum Printing {
+    /// Into the log of its attempt, which is its own.
+    Alone,
+    /// Into the log of an attempt that has more of them, under a name. Its standard output goes to whoever waits for it.
+    Beside { log: Arc<Log>, name: String, stdout: Option<oneshot::Sender<ChildStdout>> },
+}
+
+/// What a command prints, while it is being read.
+enum Printed {
+    Alone(Recording),
+    Beside(Voice),
+}
+
+impl Printing {
+    fn begin(
+        self,
+        run: &Run,
+        redactor: &Redactor,
+        stdout: ChildStdout,
+        stderr: ChildStderr,
+    ) -> io::Result<Printed> {
+        match self {
+            Printing::Alone => Recording::begin(run, redactor, stdout, stderr).map(Printed::Alone),
+            Printing::Beside { log, name, stdout: None } => {
+                log.hear(&name, Some(stdout), stderr).map(Printed::Beside)
+            }
+            Printing::Beside { log, name, stdout: Some(reader) } => {
+                // Whoever does not wait any more has called it off.
+                let _ = reader.send(stdout);
+                log.hear(&name, None, stderr).map(Printed::Beside)
+            }
+        }
+    }
+}
+
+impl Printed {
+    /// Reads the rest. Gives the end of standard error, for people.
+    async fn end(self) -> String {
+        match self {
+            Printed::Alone(recording) => recording.end().await,
+            Printed::Beside(voice) => voice.end().await,
+        }
     }
 }
 
@@ -107,7 +167,13 @@ impl CommandJob {
     }
 
     /// Everything from the supervisor's start to the last of its output.
-    async fn attend(self, run: Run, command: Command, mut called_off: oneshot::Receiver<()>) -> Seen {
+    pub(super) async fn attend(
+        self,
+        run: Run,
+        command: Command,
+        printing: Printing,
+        mut called_off: oneshot::Receiver<()>,
+    ) -> Seen {
         let (mut attendant, stdout, stderr) = match Attendant::start(self.program.as_deref()).await {
             Ok(started) => started,
             Err(error) => {
@@ -123,7 +189,7 @@ impl CommandJob {
             attendant.leave().await;
             return Some(Err(error.into()));
         }
-        let recording = Recording::begin(&run, &command.redactor, stdout, stderr);
+        let recording = printing.begin(&run, &command.redactor, stdout, stderr);
         let answer = match recording {
             Ok(_) if called_off.try_recv().is_ok() => Some(Answer::TooLate),
             Ok(_) => {
@@ -194,13 +260,9 @@ impl Job for CommandJob {
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
         let command = (self.make)(run)?;
-        if command.interrupted == Interrupted::Hold
-            && let Some(attempt) = begun::find(&run.surroundings.store, run.row, run.facts.attempt).await?
-        {
-            return Err(outcome::held(&name_of(run), attempt.into(), "it was interrupted"));
-        }
+        command.may_begin(run).await?;
         let (job, attended) = (self.clone(), run.clone());
-        run.leaving.see_through(|called_off| job.attend(attended, command, called_off)).await
+        run.leaving.see_through(|called_off| job.attend(attended, command, Printing::Alone, called_off)).await
     }
 }
 

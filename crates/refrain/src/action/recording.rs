@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::capture::Capture;
+use super::capture::{Capture, LastWords, Stream};
 use crate::run::Run;
 use crate::store::Result;
 use crate::store::outputs::{OutputStream, Piece, append};
@@ -32,10 +32,19 @@ const BUFFER: usize = 32 * 1_024;
 
 /// The output of an attempt while it is being read.
 pub(super) struct Recording {
-    desk: Arc<Desk>,
+    log: Log,
     readers: [JoinHandle<()>; 2],
+}
+
+/// What is kept of an attempt's output. Several commands may print into it.
+pub(super) struct Log {
+    desk: Arc<Desk>,
+    redactor: Redactor,
     keeper: JoinHandle<()>,
 }
+
+/// One of several commands that print into one log, while it is being heard.
+pub(super) struct Voice(Vec<JoinHandle<String>>);
 
 /// Where the readers and the keeper meet.
 struct Desk {
@@ -51,6 +60,22 @@ impl Desk {
     fn capture(&self) -> MutexGuard<'_, Capture> {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn keep(&self, line: Piece) {
+        self.take(|capture| capture.keep(line));
+    }
+
+    fn take(&self, take: impl FnOnce(&mut Capture)) {
+        let is_full = {
+            let mut capture = self.capture();
+            take(&mut capture);
+            capture.is_full()
+        };
+        self.news.notify_one();
+        if is_full {
+            self.full.notify_one();
+        }
+    }
 }
 
 impl Recording {
@@ -61,20 +86,14 @@ impl Recording {
         stdout: ChildStdout,
         stderr: ChildStderr,
     ) -> io::Result<Recording> {
-        let desk = Arc::new(Desk {
-            capture: Mutex::new(Capture::new(redactor)),
-            news: Notify::new(),
-            full: Notify::new(),
-            over: AtomicBool::new(false),
-        });
         let stdout = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?;
         let stderr = pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?;
+        let log = Log::begin(run, redactor);
         let readers = [
-            tokio::spawn(read(Arc::clone(&desk), OutputStream::Stdout, stdout)),
-            tokio::spawn(read(Arc::clone(&desk), OutputStream::Stderr, stderr)),
+            tokio::spawn(read(Arc::clone(&log.desk), OutputStream::Stdout, stdout)),
+            tokio::spawn(read(Arc::clone(&log.desk), OutputStream::Stderr, stderr)),
         ];
-        let keeper = tokio::spawn(keep(Arc::clone(&desk), run.clone()));
-        Ok(Recording { desk, readers, keeper })
+        Ok(Recording { log, readers })
     }
 
     /// All that wrote have ended: reads and stores the rest. Gives the end of standard error, for people.
@@ -84,6 +103,38 @@ impl Recording {
                 reader.abort();
             }
         }
+        self.log.end().await
+    }
+}
+
+impl Log {
+    pub(super) fn begin(run: &Run, redactor: &Redactor) -> Log {
+        let desk = Arc::new(Desk {
+            capture: Mutex::new(Capture::new(redactor)),
+            news: Notify::new(),
+            full: Notify::new(),
+            over: AtomicBool::new(false),
+        });
+        let keeper = tokio::spawn(keep(Arc::clone(&desk), run.clone()));
+        Log { desk, redactor: redactor.clone(), keeper }
+    }
+
+    /// Hears a command of which others are beside: each line begins with its name. Its standard output may be for
+    /// somebody else.
+    pub(super) fn hear(&self, name: &str, stdout: Option<ChildStdout>, stderr: ChildStderr) -> io::Result<Voice> {
+        let hear = |which, pipe| {
+            let pipe = pipe::Receiver::from_owned_fd(pipe)?;
+            let lines = Stream::new(&self.redactor, which);
+            let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
+            Ok::<_, io::Error>(tokio::spawn(heard(Arc::clone(&self.desk), which, name, lines, pipe)))
+        };
+        let stdout = stdout.map(|stdout| hear(OutputStream::Stdout, OwnedFd::from(stdout))).transpose()?;
+        let stderr = hear(OutputStream::Stderr, OwnedFd::from(stderr))?;
+        Ok(Voice(stdout.into_iter().chain([stderr]).collect()))
+    }
+
+    /// Nothing more is said: stores the rest. Gives the end of standard error.
+    pub(super) async fn end(self) -> String {
         self.desk.capture().end(now());
         self.desk.over.store(true, Ordering::Release);
         self.desk.news.notify_one();
@@ -93,18 +144,50 @@ impl Recording {
     }
 }
 
+impl Voice {
+    /// It has ended: reads the rest. Gives the end of its standard error, for people.
+    pub(super) async fn end(self) -> String {
+        let mut last_words = String::new();
+        for mut reader in self.0 {
+            match timeout(LAST_READ, &mut reader).await {
+                Ok(words) => last_words = words.unwrap_or_default(),
+                Err(_) => reader.abort(),
+            }
+        }
+        last_words
+    }
+}
+
+async fn heard(
+    desk: Arc<Desk>,
+    which: OutputStream,
+    name: String,
+    mut lines: Stream,
+    mut pipe: pipe::Receiver,
+) -> String {
+    let (mut buffer, mut last_words) = (vec![0; BUFFER], LastWords::default());
+    let mut is_over = false;
+    while !is_over {
+        let read = match pipe.read(&mut buffer).await {
+            Ok(length @ 1..) => lines.read(buffer.get(..length).unwrap_or_default()),
+            Ok(0) | Err(_) => {
+                is_over = true;
+                lines.end()
+            }
+        };
+        for line in read {
+            last_words.push(&line);
+            let end = if line.ends_with('\n') { "" } else { "\n" };
+            desk.keep(Piece { stream: which, at: now(), text: format!("{name}{line}{end}") });
+        }
+    }
+    last_words.shown()
+}
+
 async fn read(desk: Arc<Desk>, which: OutputStream, mut stream: pipe::Receiver) {
     let mut buffer = vec![0; BUFFER];
     while let Ok(length @ 1..) = stream.read(&mut buffer).await {
-        let is_full = {
-            let mut capture = desk.capture();
-            capture.push(which, buffer.get(..length).unwrap_or_default(), now());
-            capture.is_full()
-        };
-        desk.news.notify_one();
-        if is_full {
-            desk.full.notify_one();
-        }
+        desk.take(|capture| capture.push(which, buffer.get(..length).unwrap_or_default(), now()));
     }
 }
 

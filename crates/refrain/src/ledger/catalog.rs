@@ -25,6 +25,7 @@ catalog! {
     PROJECT_FIND = "sql/project/find.sql",
     UNIT_CLAIM = "sql/unit/claim.sql",
     UNIT_CLAIM_MANY = "sql/unit/claim_many.sql",
+    UNIT_CLEAR = "sql/unit/clear.sql",
     UNIT_CONVICT = "sql/unit/convict.sql",
     UNIT_DOUBTFUL = "sql/unit/doubtful.sql",
     UNIT_FAIL = "sql/unit/fail.sql",
