@@ -31,7 +31,9 @@ use super::about::About;
 use super::command::Command;
 use crate::job::{Job, JobError};
 use crate::leaving::Seen;
-use crate::ledger::{Applying, Cursor, Fence, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark};
+use crate::ledger::{
+    Applying, Cursor, Fence, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark,
+};
 use crate::project::databases::{Connected, Database, Speaks};
 use crate::run::Run;
 
@@ -65,6 +67,7 @@ impl Job for Feeding {
     const NAME: &'static str = "units";
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        run.tally.about_units();
         let (feeding, attended) = (self.clone(), run.clone());
         run.leaving.see_through(|called_off| feeding.attend(attended, called_off)).await
     }
@@ -199,7 +202,8 @@ impl Feeding {
         let missing = || JobError::for_good("this job names no database for its query");
         let database = self.source.as_ref().ok_or_else(missing)?;
         let mut values = values.clone();
-        values.watermark = values.watermark.map(|mark| if mark.is_empty() { BEGINNING.to_owned() } else { mark });
+        values.watermark =
+            values.watermark.map(|mark| if mark.is_empty() { BEGINNING.to_owned() } else { mark });
         match database.connect().await? {
             Connected::Sqlite(pool) => self.querying(query, &values, pool, database, pages).await,
             Connected::Postgres(pool) => self.querying(query, &values, pool, database, pages).await,

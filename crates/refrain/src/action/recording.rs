@@ -121,7 +121,12 @@ impl Log {
 
     /// Hears a command of which others are beside: each line begins with its name. Its standard output may be for
     /// somebody else.
-    pub(super) fn hear(&self, name: &str, stdout: Option<ChildStdout>, stderr: ChildStderr) -> io::Result<Voice> {
+    pub(super) fn hear(
+        &self,
+        name: &str,
+        stdout: Option<ChildStdout>,
+        stderr: ChildStderr,
+    ) -> io::Result<Voice> {
         let hear = |which, pipe| {
             let pipe = pipe::Receiver::from_owned_fd(pipe)?;
             let lines = Stream::new(&self.redactor, which);

@@ -56,7 +56,8 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
 
     async fn judge(&mut self, members: &[usize]) -> Result<()> {
         let (raised, judge) = (&self.units.fence.raised, self.units.judge());
-        let arrivals: Vec<&Arrival> = members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
+        let arrivals: Vec<&Arrival> =
+            members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
         let entries = retried(|| async {
             let mut reading = raised.destination.database.read().await?;
             let entries = entry::find(&mut reading, self.ledger, &arrivals).await?;

@@ -39,7 +39,7 @@ both_databases! {
             sync.prepare().await;
             let failpoints = format!("{place}.reply=1*return(lost)");
             let said = sync.shop.done_with(&["run", crate::sync::RUN], &[("FAILPOINTS", &failpoints)]).await;
-            assert!(said.starts_with("did Ran due 1"), "{place}: {said}");
+            assert!(said.starts_with("did Ran due 2"), "{place}: {said}");
             assert_eq!(sync.shop.lines("struck"), [format!("{place}.reply")]);
             assert_eq!(sync.counts().await, [[3, 0, 0, 1]], "{place}");
             assert_eq!(sync.writes().await, texts(1..=3), "{place}");

@@ -18,6 +18,13 @@ both_databases! {
         assert_eq!(sync.writes().await, texts([1, 2, 2, 3, 4]));
     }
 
+    async fn a_source_that_has_nothing_to_say_is_done_and_counts_nothing(database) {
+        let sync = Sync::into_table(database, Says::default()).await;
+        sync.source([""; 2]);
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        assert_eq!(sync.counts().await, [[0, 0, 0, 0]]);
+    }
+
     async fn its_standard_error_is_the_log_and_its_units_are_not(database) {
         let sync = Sync::into_table(database, Says::default()).await;
         sync.source(lines(1..=2));
@@ -84,8 +91,8 @@ both_databases! {
         let sync = Sync::into_table(database, Says::default()).await;
         sync.source(lines(1..=2));
         sync.shop.program("list", "#!/bin/sh\ncat source\nprintf '{\"id\":3,\"tot'\necho 'no more' >&2\nexit 3\n");
-        let (became, said) = sync.run().await;
-        assert_eq!((became.as_str(), said.as_str()), ("Ran due 1", "said exit code 3\nsaid no more\nno more\n"));
+        assert_eq!(sync.run().await, ("Ran due 2".to_owned(), "no more\n".to_owned()));
+        assert_eq!(sync.said().await, "exit code 3\nno more");
         assert_eq!(sync.invoices().await, rows(1..=2), "the line that it was cut off in is no unit");
         assert_eq!(sync.left().await, [""; 0]);
         sync.shop.program("list", "#!/bin/sh\ncat source\nprintf '{\"id\":3,\"total\":30}'\n");
@@ -97,8 +104,7 @@ both_databases! {
         let sync = Sync::into_table(database, Says { top: "timeout = \"2s\"", ..Says::default() }).await;
         sync.source(lines(1..=1_000));
         sync.shop.program("list", "#!/bin/sh\ncat source\nsleep 600\n");
-        let (became, said) = sync.run().await;
-        assert_eq!((became.as_str(), said.lines().next()), ("Ran due 1", Some("said timed out after 2s")));
+        assert_eq!((sync.run().await.0, sync.said().await), ("Ran due 2".to_owned(), "timed out after 2s".to_owned()));
         assert_eq!(sync.invoices().await.len(), 1_000);
     }
 }

@@ -1,12 +1,14 @@
 //! A script that is faster than the database waits for it, and nothing piles up in between.
 
 use crate::both_databases;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
 use crate::sync::{RUN, Says, Sync};
 
 /// A line over and over, counting in a file what it got rid of.
 const FAST: &str = r#"#!/bin/sh
+: > here
+until [ -e gate ]; do sleep 0.01; done
 awk 'BEGIN {
     for (i = 1; i <= 100000; i++) {
         print "{\"id\":" i % 100 ",\"total\":1}"
@@ -24,8 +26,10 @@ both_databases! {
         sync.shop.program("list", FAST);
         sync.prepare().await;
         let progress = || sync.shop.lines("progress").first().and_then(|line| line.parse::<u32>().ok()).unwrap_or(0);
-        let hold = Hold::of(&sync).await;
         let mut process = sync.shop.process(&["run", RUN], &[("PROJECT_LEASE", "60000")]);
+        eventually("it has begun", DEADLINE, async || sync.shop.root().join("here").exists()).await;
+        let hold = Hold::of(&sync).await;
+        sync.shop.write("gate", "");
         let (mut last, mut still) = (0, 0);
         eventually("the script waits", DEADLINE, async || {
             still = if progress() == last && last > 0 { still + 1 } else { 0 };
@@ -53,10 +57,15 @@ enum Hold {
 impl Hold {
     async fn of(sync: &Sync) -> Hold {
         match &sync.shop.database {
-            TestDatabase::Sqlite { pool, .. } => Hold::Sqlite(pool.begin_with("begin immediate").await.unwrap()),
+            TestDatabase::Sqlite { pool, .. } => {
+                Hold::Sqlite(pool.begin_with("begin immediate").await.unwrap())
+            }
             TestDatabase::Postgres { pool, .. } => {
                 let mut transaction = pool.begin().await.unwrap();
-                sqlx::query("lock table invoices in exclusive mode").execute(&mut *transaction).await.unwrap();
+                sqlx::query("lock table invoices in exclusive mode")
+                    .execute(&mut *transaction)
+                    .await
+                    .unwrap();
                 Hold::Postgres(transaction)
             }
         }

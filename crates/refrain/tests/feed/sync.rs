@@ -77,7 +77,8 @@ impl Sync {
         self.shop.open().await.close().await;
     }
 
-    /// Asks for the run, in a process of its own. Gives what became of it and what was said, as `Ran done 1` and lines.
+    /// Asks for the run, in a process of its own. Gives what became of it, as `Ran done 1`: the last attempt, or
+    /// the next one, if there is to be one; and what is said of it, with its log.
     pub(crate) async fn run(&self) -> (String, String) {
         self.ask(&["run", RUN]).await
     }
@@ -103,15 +104,25 @@ impl Sync {
         counts.map(|one| [one.processed, one.skipped, one.deduplicated, one.failed]).collect()
     }
 
+    /// What the last attempt that failed has said.
+    pub(crate) async fn said(&self) -> String {
+        let refrain = self.shop.open().await;
+        let run = refrain.show(RUN).await.unwrap().unwrap();
+        let attempts = refrain.attempts(&run).await.unwrap();
+        refrain.close().await;
+        attempts.last().and_then(|attempt| attempt.message.clone()).unwrap_or_default()
+    }
+
     /// Invoices as `id total`, in the order of their ids.
     pub(crate) async fn invoices(&self) -> Vec<String> {
-        let query = "select cast(id as text) || ' ' || cast(total as text) from invoices order by id";
+        let query =
+            "select cast(id as text) || ' ' || cast(total as text) from invoices order by invoices.id";
         self.shop.rows(query).await
     }
 
     /// Which invoices were written, each as often as it was.
     pub(crate) async fn writes(&self) -> Vec<String> {
-        self.shop.rows("select cast(id as text) from writes order by id").await
+        self.shop.rows("select cast(id as text) from writes order by writes.id").await
     }
 
     /// Where the checkpoint stands.
@@ -125,7 +136,11 @@ impl Sync {
     /// Units that are not applied, as `key status message`.
     pub(crate) async fn left(&self) -> Vec<String> {
         let query = "select key || ' ' || status || ' ' || message from refrain_units where status <> 'applied' order by key";
-        let query = if self.shop.database.is_sqlite() { query.to_owned() } else { query.replace("refrain_", "refrain.") };
+        let query = if self.shop.database.is_sqlite() {
+            query.to_owned()
+        } else {
+            query.replace("refrain_", "refrain.")
+        };
         self.shop.rows(&query).await
     }
 

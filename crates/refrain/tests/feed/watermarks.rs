@@ -47,7 +47,7 @@ both_databases! {
         next(&sync, 10).await;
         sync.source([line(1, 1, "11:00"), line(2, 2, "12:00")]);
         sync.shop.write("broken", "");
-        assert_eq!(next(&sync, 11).await, "Ran due 1");
+        assert_eq!(next(&sync, 11).await, "Ran due 2");
         assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"], "it may have had more to print");
         assert_eq!(sync.writes().await, texts(1..=2));
         std::fs::remove_file(sync.shop.root().join("broken")).unwrap();
@@ -59,9 +59,9 @@ both_databases! {
     async fn a_unit_without_a_time_is_no_unit_and_the_others_move_the_watermark(database) {
         let sync = since(database).await;
         sync.source([line(1, 1, "11:00"), "{\"id\":2,\"total\":2,\"at\":\"soon\"}".to_owned()]);
-        assert_eq!(sync.run().await.0, "Ran due 1");
+        assert_eq!(sync.run().await.0, "Ran due 2");
         assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"]);
         let left = sync.left().await;
-        assert!(left[0].contains("parked line 2, column 22: `at` is \"soon\": write a time"), "{left:?}");
+        assert!(left[0].contains("parked line 2, column 24: `at` is \"soon\": write a time"), "{left:?}");
     }
 }

@@ -136,7 +136,9 @@ impl Pages {
             None => match str::from_utf8(&line.bytes) {
                 Ok(text) => self.shape.read(text.trim()),
                 Err(error) => Err(Fault {
-                    column: Some(text.get(..error.valid_up_to()).map_or(0, |valid| valid.chars().count()) + 1),
+                    column: Some(
+                        text.get(..error.valid_up_to()).map_or(0, |valid| valid.chars().count()) + 1,
+                    ),
                     message: "this is no UTF-8".to_owned(),
                 }),
             },

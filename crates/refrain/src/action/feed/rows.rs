@@ -118,7 +118,8 @@ mod stand_in {
             columns: &[String],
             rows: Vec<Vec<Cell>>,
         ) -> Result<u64, sqlx::Error> {
-            let list = |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+            let list =
+                |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
             let set = |name: &String| format!("{0} = excluded.{0}", quoted(name));
             let set = columns.iter().map(set).collect::<Vec<_>>().join(", ");
             let upsert = format!("on conflict ({}) do update set {set}", list(&self.key));

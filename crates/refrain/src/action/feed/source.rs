@@ -166,7 +166,8 @@ async fn queried<DB: Speaks>(pool: &Pool<DB>, bound: &Bound, mut taker: Taker) -
     let (sender, mut rows) = mpsc::channel(ROWS_AHEAD);
     let asking = async { DB::objects(pool, bound, &columns, sender).await.map_err(told) };
     if DB::DIALECT == Dialect::Sqlite {
-        let unwritten = |error: io::Error| JobError::new(format!("the rows cannot be kept meanwhile: {error}"));
+        let unwritten =
+            |error: io::Error| JobError::new(format!("the rows cannot be kept meanwhile: {error}"));
         let keeping = async { kept(&mut rows).await.map_err(unwritten) };
         let (asked, kept) = tokio::join!(asking, keeping);
         asked?;

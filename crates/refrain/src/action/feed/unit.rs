@@ -109,7 +109,9 @@ impl Fault {
                 }
                 Ok(_) => Fault::of_line(error.to_string()),
             },
-            ContentError::NotAnObject => Fault { column: Some(1), message: "this is no JSON object".to_owned() },
+            ContentError::NotAnObject => {
+                Fault { column: Some(1), message: "this is no JSON object".to_owned() }
+            }
             other => Fault::of_line(other.to_string()),
         }
     }
@@ -143,7 +145,8 @@ impl Shape {
         let time = self.time.as_deref().map(|path| {
             let value = present(&members, path, "the watermark")?;
             moment(value).ok_or_else(|| {
-                let told = format!("`{path}` is {value}: write a time, as in 2026-06-09T12:00:00Z, or seconds");
+                let told =
+                    format!("`{path}` is {value}: write a time, as in 2026-06-09T12:00:00Z, or seconds");
                 Fault::at(line, value, told)
             })
         });
@@ -185,7 +188,8 @@ impl Shape {
             }
             let value = within(members, name)?;
             part(value).or_else(|| {
-                let told = format!("`{name}` is {}: a key is made of texts, integers and booleans", brief(value));
+                let told =
+                    format!("`{name}` is {}: a key is made of texts, integers and booleans", brief(value));
                 odd.get_or_insert(Fault::at(line, value, told));
                 None
             })
@@ -225,7 +229,8 @@ fn within<'t>(members: &[Member<'t>], path: &str) -> Option<&'t str> {
 }
 
 fn present<'t>(members: &[Member<'t>], path: &str, whose: &str) -> Result<&'t str, Fault> {
-    within(members, path).ok_or_else(|| Fault::of_line(format!("there is no `{path}`, which is the field of {whose}")))
+    within(members, path)
+        .ok_or_else(|| Fault::of_line(format!("there is no `{path}`, which is the field of {whose}")))
 }
 
 /// A value as a part of a key: a text, an integer or a boolean. A number with a fraction or an exponent has many spellings.

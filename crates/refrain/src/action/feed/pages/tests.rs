@@ -40,7 +40,8 @@ fn told(part: &Part) -> String {
 
 #[test]
 fn a_cursor_ends_a_page_and_what_follows_the_last_is_a_page_without_one() {
-    let text = b"{\"id\":1}\n{\"id\":2}\n{\"$cursor\":\"a\"}\n\n{\"id\":3}\r\n{\"$cursor\":\"b\"}\n{\"id\":4}";
+    let text =
+        b"{\"id\":1}\n{\"id\":2}\n{\"$cursor\":\"a\"}\n\n{\"id\":3}\r\n{\"$cursor\":\"b\"}\n{\"id\":4}";
     assert_eq!(parts(text, true), ["1 2 |  | a", "3 |  | b", "4 |  | -"]);
 }
 
@@ -96,14 +97,20 @@ fn a_cursor_in_a_job_without_one_is_an_error_that_says_what_to_write() {
     pages.push(&Line::from("{\"id\":1}".to_owned())).unwrap();
     let error = pages.push(&Line::from("{\"$cursor\":\"a\"}".to_owned())).unwrap_err();
     assert!(!error.is_retryable());
-    assert!(error.to_string().starts_with("line 2: this is a cursor, and the job has none\n  add [cursor]"), "{error}");
+    assert!(
+        error.to_string().starts_with("line 2: this is a cursor, and the job has none\n  add [cursor]"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_source_that_prints_no_units_at_all_is_one_error_and_not_a_million() {
     let mut pages = pages(false);
     let ended = (0..2_000).find_map(|_| pages.push(&Line::from("nope".to_owned())).err()).unwrap();
-    assert!(ended.to_string().starts_with("more than 1000 lines are no units, the last one: line 1001, column 2"), "{ended}");
+    assert!(
+        ended.to_string().starts_with("more than 1000 lines are no units, the last one: line 1001, column 2"),
+        "{ended}"
+    );
 }
 
 proptest! {

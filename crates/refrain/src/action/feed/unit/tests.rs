@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
-use refrain_core::state::OnChange;
 use refrain_core::feed::{Apply, FeedSource, FeedWatermark};
+use refrain_core::state::OnChange;
 
 fn feed(key: &str) -> Feed {
     Feed {
@@ -18,7 +18,8 @@ fn feed(key: &str) -> Feed {
 }
 
 fn shape(key: &str) -> Shape {
-    let values = Values { ds: Some("2026-06-09".to_owned()), scope: Some("acme".to_owned()), ..Values::default() };
+    let values =
+        Values { ds: Some("2026-06-09".to_owned()), scope: Some("acme".to_owned()), ..Values::default() };
     Shape::of(&feed(key), &values)
 }
 
@@ -46,7 +47,8 @@ fn a_key_is_made_of_fields_paths_and_what_the_run_is_about() {
     let content = |line| read(&shape("{$content}"), line).unwrap().key;
     assert_eq!(content(r#"{"a": 1, "b": 10.0}"#), content(r#"{"b":1e1,"a":1}"#));
     assert_ne!(content(r#"{"a": 1}"#), content(r#"{"a": 2}"#));
-    let narrow = Shape::of(&Feed { fields: Some(vec!["a".to_owned()]), ..feed("{$content}") }, &Values::default());
+    let narrow =
+        Shape::of(&Feed { fields: Some(vec!["a".to_owned()]), ..feed("{$content}") }, &Values::default());
     let key = |line| read(&narrow, line).unwrap().key;
     assert_eq!(key(r#"{"a": 1, "at": 1}"#), key(r#"{"a": 1, "at": 2}"#));
 }
@@ -59,17 +61,17 @@ fn a_line_that_is_no_unit_says_where_and_why() {
         (r#"{"id": 7} x"#, Some(11), "this is no JSON: trailing characters"),
         ("[7]", Some(1), "this is no JSON object"),
         ("7", Some(1), "this is no JSON object"),
-        (r#"{"id": 7, "id": 8}"#, None, "the unit has the key `id` twice in one object: leave one of them out"),
+        (
+            r#"{"id": 7, "id": 8}"#,
+            None,
+            "the unit has the key `id` twice in one object: leave one of them out",
+        ),
         (
             r#"{"no": 7}"#,
             None,
             "{id} of the key has no value: use a field that every unit has, or {$content}",
         ),
-        (
-            r#"{"ü": 1, "id": 1.5}"#,
-            Some(16),
-            "`id` is 1.5: a key is made of texts, integers and booleans",
-        ),
+        (r#"{"ü": 1, "id": 1.5}"#, Some(16), "`id` is 1.5: a key is made of texts, integers and booleans"),
         (r#"{"id": {"a": 1}}"#, Some(8), "`id` is {\"a\": 1}: a key is made of texts, integers and booleans"),
         (r#"{"$cursor": "a", "id": 1}"#, Some(13), "a cursor stands alone in its line"),
         (r#"{"$cursor": null}"#, Some(13), "a cursor is a text"),
@@ -139,7 +141,9 @@ fn m6_a_time_is_read_in_the_forms_in_which_sources_write_it() {
 #[test]
 fn what_is_kept_of_a_unit_is_its_own_text_and_gives_the_same_key() {
     let shape = shape("{id}");
-    let Ok(Said::Unit(unit)) = shape.read(r#"{"total": 10.00, "id": 12345678901234567890123}"#) else { panic!() };
+    let Ok(Said::Unit(unit)) = shape.read(r#"{"total": 10.00, "id": 12345678901234567890123}"#) else {
+        panic!()
+    };
     let kept = serde_json::to_string(&unit).unwrap();
     assert_eq!(kept, unit.text);
     let back: Unit = serde_json::from_str(&kept).unwrap();
