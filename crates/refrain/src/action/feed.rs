@@ -7,6 +7,7 @@
 //! All of it is one task that is seen through, whatever becomes of the attempt: nothing that it has started outlives it.
 
 mod commands;
+mod course;
 mod each;
 mod pages;
 mod rows;
@@ -17,23 +18,23 @@ use std::fmt;
 use std::sync::Arc;
 
 use refrain_core::feed::{Apply, Feed, FeedSource};
-use refrain_core::{Fingerprint, Key, Per, Values};
+use refrain_core::project::Sql;
+use refrain_core::{Per, Values};
 use sqlx::{Pool, Postgres, Sqlite};
 use tokio::sync::oneshot;
 
 use self::commands::Commands;
+use self::course::{Course, How, Progress};
 use self::each::Each;
-use self::pages::{Odd, Pages, Part};
+use self::pages::Pages;
 use self::rows::Rows;
 use self::source::Reading;
-use self::unit::{Said, Shape, Unit};
+use self::unit::{Shape, Unit};
 use super::about::About;
 use super::command::Command;
 use crate::job::{Job, JobError};
 use crate::leaving::Seen;
-use crate::ledger::{
-    Applying, Cursor, Fence, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark,
-};
+use crate::ledger::{Fence, Units};
 use crate::project::databases::{Connected, Database, Speaks};
 use crate::run::Run;
 
@@ -41,10 +42,8 @@ use crate::run::Run;
 const WATERMARK: &str = "watermark";
 /// Before every time that a source may hold.
 const BEGINNING: &str = "0001-01-01T00:00:00Z";
-/// How many units that failed are tried together. So few, that they are never taken for a sign that all would fail.
-const FAILED_TOGETHER: usize = 20;
-/// The longest key of a run that is a part of the place of a line.
-const RUN_BYTES_MAX: usize = 400;
+
+type Make = dyn Fn(&Run, &Values) -> Result<Command, JobError> + Send + Sync;
 
 /// A job that does something with each unit of a source.
 #[derive(Clone)]
@@ -53,7 +52,7 @@ pub(crate) struct Feeding {
     /// The database that is asked, if the source is a query.
     pub(crate) source: Option<Arc<Database>>,
     /// What is executed, if the source is a command.
-    pub(crate) command: Arc<dyn Fn(&Run, &Values) -> Result<Command, JobError> + Send + Sync>,
+    pub(crate) command: Arc<Make>,
     pub(crate) about: About,
 }
 
@@ -152,7 +151,7 @@ impl Feeding {
             })),
             (Apply::Publish(_), None) => return Err(JobError::for_good("there is no table to write to")),
         };
-        let mut course = Course { run, units: &units, apply, progress, has_gap: false };
+        let mut course = Course::begin(run, &units, apply, progress).await?;
         course.failed_before(&shape).await?;
         let pages = Pages::new(shape, self.feed.cursor.is_some());
         let mut reading = self.reading(run, commands, &values, pages).await?;
@@ -212,7 +211,7 @@ impl Feeding {
 
     async fn querying<DB: Speaks>(
         &self,
-        query: &refrain_core::project::Sql,
+        query: &Sql,
         values: &Values,
         pool: &Pool<DB>,
         database: &Database,
@@ -221,160 +220,6 @@ impl Feeding {
         let bound = self.about.bound([query], values, pool, database.time()).await?;
         let nothing = || JobError::for_good("this job has no query");
         let bound = bound.into_iter().next().ok_or_else(nothing)?;
-        Ok(Reading::of_query(pool.clone(), bound, pages))
+        Ok(Reading::of_query(pool.clone(), bound, self.about.redactor.clone(), pages))
     }
-}
-
-/// What is remembered of how far the source was read.
-enum Progress<'u, DB: Speaks> {
-    /// Nothing: each run reads all of what is its own.
-    Window,
-    Cursor(Cursor<'u, DB, Unit>),
-    Watermark(Watermark<'u, DB, Unit>),
-}
-
-impl<DB: Speaks> Progress<'_, DB> {
-    /// Values with where to go on: empty at the beginning of everything.
-    fn values(&self, values: Values) -> Values {
-        match self {
-            Progress::Window => values,
-            Progress::Cursor(cursor) => {
-                Values { cursor: Some(cursor.position().unwrap_or_default().to_owned()), ..values }
-            }
-            Progress::Watermark(mark) => {
-                let from = mark.from().map(|from| from.to_string()).unwrap_or_default();
-                Values { watermark: Some(from), ..values }
-            }
-        }
-    }
-}
-
-/// What is done with units.
-enum How<'f> {
-    Rows(Rows),
-    Each(Box<Each<'f>>),
-}
-
-impl How<'_> {
-    async fn rows<DB: Speaks>(rows: &Rows, mut batches: Applying<'_, DB, Unit>) -> Result<(), JobError> {
-        while let Some(mut batch) = batches.next().await? {
-            let (connection, due) = batch.parts();
-            let went = rows.write::<DB>(connection, &due).await;
-            batch.settle(went).await?;
-        }
-        Ok(())
-    }
-
-    async fn page<DB: Speaks>(&self, page: &Page<'_, '_, DB, Unit>) -> Result<(), JobError> {
-        match self {
-            How::Rows(rows) => How::rows(rows, page.apply()).await,
-            How::Each(each) => each.execute(page.outside().await?).await,
-        }
-    }
-
-    async fn list<DB: Speaks>(&self, units: &Units<DB, Unit>, list: &[Unit]) -> Result<(), JobError> {
-        match self {
-            How::Rows(rows) => How::rows(rows, units.apply(list).await?).await,
-            How::Each(each) => {
-                let outside: Outside<'_, DB, Unit> = units.outside(list).await?;
-                each.execute(outside).await
-            }
-        }
-    }
-}
-
-/// A source on its way into a database.
-struct Course<'c, 'u, DB: Speaks> {
-    run: &'c Run,
-    units: &'u Units<DB, Unit>,
-    apply: How<'c>,
-    progress: Progress<'u, DB>,
-    /// Whether something was read of which not all could be kept: nothing may pass it.
-    has_gap: bool,
-}
-
-impl<DB: Speaks> Course<'_, '_, DB> {
-    /// Units that failed in earlier attempts, from what was kept of them.
-    async fn failed_before(&self, shape: &Shape) -> Result<(), JobError> {
-        let failed = self.units.failed().await?;
-        let read = failed.iter().filter_map(|unit| match shape.read(&unit.text) {
-            Ok(Said::Unit(unit)) => Some(unit),
-            Ok(Said::Cursor(_)) | Err(_) => None,
-        });
-        let read: Vec<Unit> = read.collect();
-        for some in read.chunks(FAILED_TOGETHER) {
-            self.apply.list(self.units, some).await?;
-        }
-        Ok(())
-    }
-
-    /// Applies a part of the source, and moves on past it.
-    async fn settle(&mut self, part: Part) -> Result<(), JobError> {
-        let place = self.place();
-        self.has_gap |= part.odd.iter().any(|odd| !odd.is_whole);
-        self.units.park(&unreadable(&place, part.odd)?).await?;
-        match &mut self.progress {
-            Progress::Window => self.apply.list(self.units, &part.units).await?,
-            Progress::Watermark(mark) => {
-                let page = mark.page(part.units)?;
-                self.apply.page(&page).await?;
-                page.done().await?;
-            }
-            Progress::Cursor(cursor) => match part.cursor.filter(|_| !self.has_gap) {
-                None => {
-                    let page = cursor.part(part.units)?;
-                    self.apply.page(&page).await?;
-                    page.done().await?;
-                }
-                Some(token) => {
-                    let fetched = Fetched { units: part.units, next: Some(token) };
-                    let page = cursor.next(async |_| Ok::<_, LedgerError>(fetched)).await?;
-                    let Some(page) = page else { return Ok(()) };
-                    self.apply.page(&page).await?;
-                    self.units.clear(&place).await?;
-                    page.done().await?;
-                }
-            },
-        }
-        Ok(())
-    }
-
-    /// The source was read to its end, and all of it is settled.
-    async fn end(self) -> Result<(), JobError> {
-        self.units.clear(&self.place()).await?;
-        match self.progress {
-            Progress::Watermark(mark) if !self.has_gap => {
-                mark.advance().await?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Where lines stand that are being read: in the source of this run, or after a position of the cursor, which any run may
-    /// read.
-    fn place(&self) -> String {
-        let place = match &self.progress {
-            Progress::Cursor(cursor) => hashed(cursor.position().unwrap_or_default()),
-            Progress::Window | Progress::Watermark(_) => match self.run.key() {
-                key if key.len() <= RUN_BYTES_MAX => key.to_owned(),
-                key => hashed(key),
-            },
-        };
-        format!("$line:{place}")
-    }
-}
-
-fn hashed(text: &str) -> String {
-    let text = serde_json::Value::from(text).to_string();
-    let hash = Fingerprint::of_json(&text).map(|hash| hash.to_string()).unwrap_or_default();
-    hash.get(..16).unwrap_or_default().to_owned()
-}
-
-fn unreadable(place: &str, odd: Vec<Odd>) -> Result<Vec<Unreadable>, JobError> {
-    let of = |Odd { number, text, message, .. }| {
-        let key = Key::parse(&format!("{place}:{number}"))?;
-        Ok(Unreadable { key, input: text, message })
-    };
-    odd.into_iter().map(of).collect()
 }

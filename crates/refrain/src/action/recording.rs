@@ -173,13 +173,9 @@ async fn heard(
     let (mut buffer, mut last_words) = (vec![0; BUFFER], LastWords::default());
     let mut is_over = false;
     while !is_over {
-        let read = match pipe.read(&mut buffer).await {
-            Ok(length @ 1..) => lines.read(buffer.get(..length).unwrap_or_default()),
-            Ok(0) | Err(_) => {
-                is_over = true;
-                lines.end()
-            }
-        };
+        let length = pipe.read(&mut buffer).await.unwrap_or(0);
+        is_over = length == 0;
+        let read = if is_over { lines.end() } else { lines.read(buffer.get(..length).unwrap_or_default()) };
         for line in read {
             last_words.push(&line);
             let end = if line.ends_with('\n') { "" } else { "\n" };

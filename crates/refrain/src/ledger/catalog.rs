@@ -39,5 +39,6 @@ catalog! {
     UNIT_RAISE_ORDER = "sql/unit/raise_order.sql",
     UNIT_TRACE = "sql/unit/trace.sql",
     UNIT_UNPARK = "sql/unit/unpark.sql",
+    UNIT_UNREADABLE = "sql/unit/unreadable.sql",
     UNIT_UPDATE = "sql/unit/update.sql",
 }

@@ -56,6 +56,19 @@ impl<DB: Backend, T> Units<DB, T> {
         Ok(())
     }
 
+    /// Whether something is kept from places that begin like this.
+    pub(crate) async fn has_unreadable(&self, beginning: &str) -> Result<bool> {
+        let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
+        let (first, after) = (format!("{beginning}:"), format!("{beginning};"));
+        let found: Vec<(String,)> = retried(|| async {
+            let mut transaction = raised.destination.database.read().await?;
+            let find = catalog::UNIT_UNREADABLE.bind(ledger).bind(first.as_str()).bind(after.as_str());
+            transaction.fetch_all(find).await
+        })
+        .await?;
+        Ok(!found.is_empty())
+    }
+
     /// Clears what earlier readings have kept from a place of the source that this attempt has read to its end: every key
     /// that begins with the place.
     pub(crate) async fn clear(&self, place: &str) -> Result<()> {

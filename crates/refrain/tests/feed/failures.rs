@@ -10,7 +10,7 @@ const ORPHAN: &str = "{\"id\":37,\"total\":370,\"customer\":9}";
 
 fn a_hundred() -> Vec<String> {
     let mut lines = lines(1..=100);
-    lines[36] = ORPHAN.to_owned();
+    ORPHAN.clone_into(&mut lines[36]);
     lines
 }
 

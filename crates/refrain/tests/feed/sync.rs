@@ -68,8 +68,8 @@ impl Sync {
     }
 
     pub(crate) fn source<L: AsRef<str>>(&self, lines: impl IntoIterator<Item = L>) {
-        let text: String = lines.into_iter().map(|line| format!("{}\n", line.as_ref())).collect();
-        self.shop.write("source", &text);
+        let text: Vec<String> = lines.into_iter().map(|line| format!("{}\n", line.as_ref())).collect();
+        self.shop.write("source", &text.concat());
     }
 
     /// Opens the store, so that several processes may come at once.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use refrain_core::project::Dialect;
 use refrain_core::random::{Random as _, SystemRandom};
+use refrain_core::redact::Redactor;
 use sqlx::Pool;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -53,10 +54,18 @@ impl Reading {
     }
 
     /// Reads the rows of a query.
-    pub(super) fn of_query<DB: Speaks>(pool: Pool<DB>, bound: Bound, pages: Pages) -> Reading {
+    pub(super) fn of_query<DB: Speaks>(
+        pool: Pool<DB>,
+        bound: Bound,
+        redactor: Redactor,
+        pages: Pages,
+    ) -> Reading {
         let (taker, parts) = mpsc::channel(1);
         let taker = Taker { pages, taker };
-        Reading { parts, source: tokio::spawn(async move { Some(queried(&pool, &bound, taker).await) }) }
+        Reading {
+            parts,
+            source: tokio::spawn(async move { Some(queried(&pool, &bound, &redactor, taker).await) }),
+        }
     }
 
     /// The next part; none when there is no more, whatever the reason.
@@ -154,8 +163,13 @@ fn seen(ended: Result<Seen, tokio::task::JoinError>) -> Seen {
     ended.unwrap_or_else(|error| Some(Err(JobError::new(format!("panicked: {error}")))))
 }
 
-async fn queried<DB: Speaks>(pool: &Pool<DB>, bound: &Bound, mut taker: Taker) -> Result<(), JobError> {
-    let told = |error: sqlx::Error| JobError::new(format!("the query: {}", said(&error)));
+async fn queried<DB: Speaks>(
+    pool: &Pool<DB>,
+    bound: &Bound,
+    redactor: &Redactor,
+    mut taker: Taker,
+) -> Result<(), JobError> {
+    let told = |error: sqlx::Error| JobError::new(redactor.redact(&format!("the query: {}", said(&error))));
     let columns = DB::names(pool, bound).await.map_err(told)?;
     let mut sorted = columns.clone();
     sorted.sort();

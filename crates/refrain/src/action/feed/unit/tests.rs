@@ -1,3 +1,5 @@
+//! Lines of every kind: what they are, and what is said of those that are nothing.
+
 use super::*;
 use proptest::prelude::*;
 use refrain_core::feed::{Apply, FeedSource, FeedWatermark};
