@@ -126,11 +126,7 @@ impl Fingerprint {
     /// # Ok::<(), refrain_core::ContentError>(())
     /// ```
     pub fn of_fields(text: &str, fields: &[&str]) -> Result<Self, ContentError> {
-        let unit = check(text)?;
-        if !unit.starts_with('{') {
-            return Err(ContentError::NotAnObject);
-        }
-        let members = members(unit)?;
+        let members = members(text)?;
         let find = |field: &str| {
             let place = members.binary_search_by(|(key, _)| key.as_ref().cmp(field)).ok()?;
             members.get(place).map(|(_, value)| *value)
@@ -218,7 +214,7 @@ fn push_value(parts: &mut Parts, value: &str, depth: usize) -> Result<(), Conten
                 push_value(parts, value, depth + 1)?;
             }
         }
-        Some(b'{') => push_object(parts, &members(value)?, depth + 1)?,
+        Some(b'{') => push_object(parts, &members_of(value)?, depth + 1)?,
         _ => {
             parts.push(Some("number"))?;
             parts.push(Some(&canonical_number(value)?))?;
@@ -238,10 +234,31 @@ fn push_object(parts: &mut Parts, members: &[Member<'_>], depth: usize) -> Resul
 }
 
 /// A key without its escapes, and a value as it was written.
-type Member<'t> = (Cow<'t, str>, &'t str);
+pub type Member<'t> = (Cow<'t, str>, &'t str);
+
+/// The members of an object, each value as it was written, in the order of their keys' bytes. What is in the values only has
+/// to be JSON.
+///
+/// ```
+/// use refrain_core::content;
+///
+/// let members = content::members(r#"{"total": 10.00, "id": "INV-7"}"#)?;
+/// assert_eq!(members, [("id".into(), r#""INV-7""#), ("total".into(), "10.00")]);
+/// assert!(content::members("[]").is_err());
+/// # Ok::<(), refrain_core::ContentError>(())
+/// ```
+pub fn members(text: &str) -> Result<Vec<Member<'_>>, ContentError> {
+    let unit = check(text)?;
+    if unit.starts_with('{') { members_of(unit) } else { Err(ContentError::NotAnObject) }
+}
+
+/// A string without its quotes and escapes.
+pub fn unquoted(string: &str) -> Result<Cow<'_, str>, ContentError> {
+    unescaped(string)
+}
 
 /// An object's members, in the order of their keys' bytes.
-fn members(object: &str) -> Result<Vec<Member<'_>>, ContentError> {
+fn members_of(object: &str) -> Result<Vec<Member<'_>>, ContentError> {
     let mut members = Vec::new();
     let mut values = Values::within(object);
     while let (Some(key), Some(value)) = (values.next(), values.next()) {

@@ -1,9 +1,9 @@
 //! What a run is about, as values that templates and statements name.
 //!
-//! These names are all there are: `ds window_start window_end scope job version watermark cursor payload.*`. There
-//! is no `now`, because a rerun next week must write the same rows. A name that has no value in a run (a payload
-//! that lacks the field, a window in a queued run) is missing, not empty: an empty text would quietly mean
-//! something else.
+//! These names are all there are: `ds window_start window_end scope job version watermark cursor payload.*`, and where
+//! something is done with a unit, its fields: those of another name. There is no `now`, because a rerun next week must
+//! write the same rows. A name that has no value in a run (a payload that lacks the field, a window in a queued run) is
+//! missing, not empty: an empty text would quietly mean something else.
 
 use serde_json::Value;
 
@@ -24,6 +24,10 @@ pub const PAYLOAD: &str = "payload";
 /// assert_eq!(values.text("payload.user.id").as_deref(), Some("42"));
 /// assert_eq!(values.text("payload.user.name"), None);
 /// assert_eq!(values.text("now"), None);
+///
+/// let values = Values { unit: Some(json!({"id": 7, "to": {"name": "Ada"}, "scope": "x"})), ..Values::default() };
+/// assert_eq!(values.text("to.name").as_deref(), Some("Ada"));
+/// assert_eq!(values.text("scope"), None);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Values {
@@ -45,6 +49,8 @@ pub struct Values {
     pub cursor: Option<String>,
     /// What a queued run was given.
     pub payload: Option<Value>,
+    /// The unit that something is done with: its fields have values under every other name.
+    pub unit: Option<Value>,
 }
 
 impl Values {
@@ -59,7 +65,7 @@ impl Values {
             "version" => self.version.map(|version| version.to_string()),
             "watermark" => self.watermark.clone(),
             "cursor" => self.cursor.clone(),
-            _ => match self.payload_at(name)? {
+            _ => match self.payload_at(name).or_else(|| self.unit_at(name))? {
                 Value::Null => None,
                 Value::String(text) => Some(text.clone()),
                 other => Some(other.to_string()),
@@ -72,5 +78,12 @@ impl Values {
         let mut path = name.split('.');
         let payload = path.next().filter(|first| *first == PAYLOAD).and(self.payload.as_ref())?;
         path.try_fold(payload, |value, field| value.get(field))
+    }
+
+    /// The field of the unit that a name such as `customer.email` means.
+    fn unit_at(&self, name: &str) -> Option<&Value> {
+        let is_taken = NAMES.contains(&name.split('.').next().unwrap_or(name));
+        let unit = self.unit.as_ref().filter(|_| !is_taken)?;
+        name.split('.').try_fold(unit, |value, field| value.get(field))
     }
 }

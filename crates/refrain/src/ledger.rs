@@ -29,12 +29,14 @@ mod judge;
 pub(crate) mod ledgers;
 mod list;
 pub(crate) mod migrate;
+mod outside;
 mod page;
 mod step;
 pub(crate) mod tally;
 pub(crate) mod touched;
 pub(crate) mod trace;
 mod units;
+pub(crate) mod unreadable;
 pub(crate) mod waiting;
 mod watermark;
 
@@ -47,11 +49,13 @@ pub use error::LedgerError;
 pub use fence::Fence;
 pub use horizon::Horizon;
 pub use intents::Intent;
+pub(crate) use outside::Outside;
 pub use page::Page;
 pub use step::Step;
 pub use tally::UnitCounts;
 pub use trace::UnitRecord;
 pub use units::{Per, Units};
+pub(crate) use unreadable::Unreadable;
 pub use watermark::Watermark;
 
 pub(crate) type Result<T> = std::result::Result<T, LedgerError>;

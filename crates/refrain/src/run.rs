@@ -11,7 +11,7 @@ use crate::lease::Lease;
 use crate::leaving::Leaving;
 use crate::ledger::apply::BATCH;
 use crate::ledger::claims::Claims;
-use crate::ledger::destination::{Destinations, attach};
+use crate::ledger::destination::{Destination, Destinations, attach};
 use crate::ledger::fence::{Facts, Raised, raise};
 use crate::ledger::ledgers::Ledgers;
 use crate::ledger::tally::Tally;
@@ -120,6 +120,18 @@ impl Run {
             destinations.insert(identity, destination.clone());
             destination
         };
+        self.raised(destination).await
+    }
+
+    /// The same at the store's own database, for units of which nothing is written anywhere else.
+    pub(crate) async fn fence_at_the_store<DB: Backend>(&self) -> Result<Fence<DB>, LedgerError> {
+        let Surroundings { store, project, ledgers, .. } = &*self.surroundings;
+        let destination = attach(store.database.clone(), project, Some(&store.id)).await?;
+        self.raised(Destination { ledgers: ledgers.clone(), ..destination }).await
+    }
+
+    async fn raised<DB: Backend>(&self, destination: Destination) -> Result<Fence<DB>, LedgerError> {
+        let Surroundings { store, destinations, .. } = &*self.surroundings;
         let id = raise(&destination.database, &self.facts).await?;
         let (facts, tally, store) = (self.facts.clone(), self.tally.clone(), store.clone());
         let touched = self.touched.clone();

@@ -116,6 +116,11 @@ impl Target {
         })
     }
 
+    /// Whether all that a mode relies on is there.
+    pub fn is_ready(&self, publish: &TablePublish) -> Result<(), String> {
+        self.key(publish).map(drop)
+    }
+
     /// Whether columns of these types, as the driver calls them, are exactly those of the table.
     pub fn has_types(&self, columns: &[String], kinds: &[String]) -> bool {
         let is_same = |(name, kind): (&String, &String)| {

@@ -86,11 +86,12 @@ impl Attendant {
         &self.mark
     }
 
-    /// Has a command executed that prints to these pipes, and waits until all of it is over.
+    /// Has a command executed that prints to these pipes, and waits until all of it is over. The pipes are handed on; they are
+    /// still there if nobody has heard of them.
     pub(super) async fn execute(
         &mut self,
         orders: &Orders,
-        pipes: [OwnedFd; 2],
+        pipes: &mut Vec<OwnedFd>,
         lease: (&Lease, Duration),
         called_off: &mut oneshot::Receiver<()>,
     ) -> Executed {
@@ -102,6 +103,8 @@ impl Attendant {
         if sent.is_err() {
             return Executed::Unheard;
         }
+        // From here on only the command holds them: what it prints ends when it does.
+        pipes.clear();
         let (lease, known) = lease;
         let socket = Arc::clone(&self.socket);
         let _telling = lease.told(known, move |until| say_good(&socket, until));
@@ -127,9 +130,9 @@ impl Attendant {
     }
 
     /// Nobody else says anything meanwhile: who listens to the lease begins after this, and ends before the next.
-    async fn order(&self, orders: &Orders, pipes: [OwnedFd; 2]) -> io::Result<()> {
+    async fn order(&self, orders: &Orders, pipes: &[OwnedFd]) -> io::Result<()> {
         let line = line(orders)?;
-        let mut along = pipes.each_ref().map(AsFd::as_fd).to_vec();
+        let mut along: Vec<_> = pipes.iter().map(AsFd::as_fd).collect();
         let mut said = 0;
         while let Some(rest) = line.get(said..).filter(|rest| !rest.is_empty()) {
             said += self.socket.async_io(Interest::WRITABLE, || say(&self.socket, rest, &along)).await?;

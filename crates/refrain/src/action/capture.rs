@@ -33,7 +33,29 @@ pub(super) struct Capture {
     tail: VecDeque<Piece>,
     tail_bytes: usize,
     left_out: LeftOut,
-    last_words: String,
+    last_words: LastWords,
+}
+
+/// The end of what was said, for people.
+#[derive(Default)]
+pub(super) struct LastWords(String);
+
+impl LastWords {
+    pub(super) fn push(&mut self, line: &str) {
+        self.0.push_str(line);
+        if self.0.len() > 8 * LAST_WORDS_BYTES_MAX {
+            let cut = self.0.ceil_char_boundary(self.0.len() - 2 * LAST_WORDS_BYTES_MAX);
+            self.0.drain(..cut);
+        }
+    }
+
+    pub(super) fn shown(&self) -> String {
+        let begin = self.0.ceil_char_boundary(self.0.len().saturating_sub(LAST_WORDS_BYTES_MAX));
+        let words = self.0.get(begin..).unwrap_or_default();
+        // From the beginning of a line, if there is one.
+        let words = if begin > 0 { words.split_once('\n').map_or(words, |(_, rest)| rest) } else { words };
+        harmless(words.trim_end())
+    }
 }
 
 #[derive(Default)]
@@ -42,7 +64,8 @@ struct LeftOut {
     bytes: u64,
 }
 
-struct Stream {
+/// What comes from one pipe, on its way to be lines.
+pub(super) struct Stream {
     which: OutputStream,
     /// The beginning of a character of which the rest has not come yet.
     undecoded: Vec<u8>,
@@ -54,13 +77,7 @@ struct Stream {
 
 impl Capture {
     pub(super) fn new(redactor: &Redactor) -> Capture {
-        let stream = |which| Stream {
-            which,
-            undecoded: Vec::new(),
-            redact: redactor.stream(),
-            line: String::new(),
-            left_out: 0,
-        };
+        let stream = |which| Stream::new(redactor, which);
         Capture {
             streams: [stream(OutputStream::Stdout), stream(OutputStream::Stderr)],
             head_left: HEAD_BYTES_MAX,
@@ -69,7 +86,7 @@ impl Capture {
             tail: VecDeque::new(),
             tail_bytes: 0,
             left_out: LeftOut::default(),
-            last_words: String::new(),
+            last_words: LastWords::default(),
         }
     }
 
@@ -110,26 +127,17 @@ impl Capture {
 
     /// The end of standard error, for people.
     pub(super) fn last_words(&self) -> String {
-        let mut begin = self.last_words.len().saturating_sub(LAST_WORDS_BYTES_MAX);
-        begin = self.last_words.ceil_char_boundary(begin);
-        let words = self.last_words.get(begin..).unwrap_or_default();
-        // From the beginning of a line, if there is one.
-        let words = if begin > 0 { words.split_once('\n').map_or(words, |(_, rest)| rest) } else { words };
-        harmless(words.trim_end())
+        self.last_words.shown()
     }
 
     fn lines(&mut self, which: OutputStream, read: impl FnOnce(&mut Stream) -> Vec<String>) -> Vec<String> {
         self.streams.iter_mut().find(|stream| stream.which == which).map(read).unwrap_or_default()
     }
 
-    fn keep(&mut self, line: Piece) {
+    /// Takes a whole line.
+    pub(super) fn keep(&mut self, line: Piece) {
         if line.stream == OutputStream::Stderr {
-            self.last_words.push_str(&line.text);
-            if self.last_words.len() > 8 * LAST_WORDS_BYTES_MAX {
-                let cut =
-                    self.last_words.ceil_char_boundary(self.last_words.len() - 2 * LAST_WORDS_BYTES_MAX);
-                self.last_words.drain(..cut);
-            }
+            self.last_words.push(&line.text);
         }
         let length = line.text.len();
         if self.head_left >= length {
@@ -172,13 +180,18 @@ impl Capture {
 }
 
 impl Stream {
-    fn read(&mut self, bytes: &[u8]) -> Vec<String> {
+    pub(super) fn new(redactor: &Redactor, which: OutputStream) -> Stream {
+        let redact = redactor.stream();
+        Stream { which, undecoded: Vec::new(), redact, line: String::new(), left_out: 0 }
+    }
+
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<String> {
         let text = self.decoded(bytes);
         let text = self.redact.push(&text);
         self.cut(&text)
     }
 
-    fn end(&mut self) -> Vec<String> {
+    pub(super) fn end(&mut self) -> Vec<String> {
         let mut text = String::new();
         if !std::mem::take(&mut self.undecoded).is_empty() {
             text = self.redact.push("\u{fffd}");

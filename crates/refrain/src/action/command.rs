@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 use super::attendant::{Executed, MARK};
 use super::environment::{inherited, name_of};
 use super::outcome;
+use super::printing::Printing;
 use super::protocol::{Answer, End, Orders, Why};
-use super::recording::Recording;
 use super::supervisor::milliseconds;
 use crate::failpoint;
 use crate::job::{Definition, Job, JobError};
@@ -47,6 +47,18 @@ pub struct Command {
     pub interrupted: Interrupted,
     /// What is taken out of its output.
     pub redactor: Redactor,
+}
+
+impl Command {
+    /// Refused if it was cut off before, and is not to be executed again by itself.
+    pub(super) async fn may_begin(&self, run: &Run) -> Result<(), JobError> {
+        if self.interrupted == Interrupted::Hold
+            && let Some(attempt) = begun::find(&run.surroundings.store, run.row, run.facts.attempt).await?
+        {
+            return Err(outcome::held(&name_of(run), attempt.into(), "it was interrupted"));
+        }
+        Ok(())
+    }
 }
 
 /// Without the values of its environment: some are secrets.
@@ -108,25 +120,22 @@ impl CommandJob {
     }
 
     /// Everything from the first look for a supervisor to the last of the output.
-    async fn attend(self, run: Run, command: Command, mut called_off: oneshot::Receiver<()>) -> Seen {
-        let (seen, is_known) = loop {
-            let (recording, pipes) = match Recording::new(&command.redactor) {
-                Ok(made) => made,
-                Err(error) => {
-                    let error = JobError::new(format!("its output cannot be read: {error}"));
-                    break (Some(Err(error)), true);
-                }
-            };
-            let executing = self.execute(&run, &command, pipes, &mut called_off);
-            let (executed, last_words) = recording.during(&run, executing).await;
-            break match executed {
-                Ok(Executed::Unheard) => continue,
-                Ok(Executed::Ready(answer) | Executed::Over(answer)) => {
-                    judged(&run, &command, Some(answer), &last_words)
-                }
-                Ok(Executed::Died) => judged(&run, &command, None, &last_words),
-                Err(never_begun) => (never_begun, true),
-            };
+    pub(super) async fn attend(
+        self,
+        run: Run,
+        command: Command,
+        printing: Printing,
+        mut called_off: oneshot::Receiver<()>,
+    ) -> Seen {
+        let (printed, pipes) = match printing.begin(&command.redactor) {
+            Ok(begun) => begun,
+            Err(error) => return Some(Err(JobError::new(format!("its output cannot be read: {error}")))),
+        };
+        let executing = self.execute(&run, &command, pipes, &mut called_off);
+        let (executed, last_words) = printed.during(&run, executing).await;
+        let (seen, is_known) = match executed {
+            Ok(answer) => judged(&run, &command, answer, &last_words),
+            Err(never_begun) => (never_begun, true),
         };
         if command.interrupted == Interrupted::Hold && is_known {
             run.leaving.settle();
@@ -134,31 +143,44 @@ impl CommandJob {
         seen
     }
 
-    /// Has a supervisor execute it. Whatever this says, nothing is left of the command.
+    /// Has a supervisor execute it. None: the supervisor died. Whatever this says, nothing is left of the command.
     async fn execute(
         &self,
         run: &Run,
         command: &Command,
-        pipes: [OwnedFd; 2],
+        mut pipes: Vec<OwnedFd>,
         called_off: &mut oneshot::Receiver<()>,
-    ) -> Result<Executed, Seen> {
+    ) -> Result<Option<Answer>, Seen> {
         let supervisors = &run.surroundings.supervisors;
-        let taken = supervisors.take(self.program.as_deref()).await;
-        let mut attendant = taken
-            .map_err(|error| Some(Err(JobError::new(format!("no supervisor could be started: {error}")))))?;
-        if let Err(never_begun) = mark(run, command).await {
-            supervisors.put(attendant, self.program.clone());
-            return Err(never_begun);
+        loop {
+            let taken = supervisors.take(self.program.as_deref()).await;
+            let mut attendant = taken.map_err(|error| {
+                Some(Err(JobError::new(format!("no supervisor could be started: {error}"))))
+            })?;
+            if let Err(never_begun) = mark(run, command).await {
+                supervisors.put(attendant, self.program.clone());
+                return Err(never_begun);
+            }
+            let until = run.lease.until();
+            let orders = self.orders(command, attendant.mark(), until);
+            let executed = attendant.execute(&orders, &mut pipes, (&run.lease, until), called_off).await;
+            match executed {
+                Executed::Ready(answer) => {
+                    supervisors.put(attendant, self.program.clone());
+                    return Ok(Some(answer));
+                }
+                Executed::Over(answer) => {
+                    attendant.leave().await;
+                    return Ok(Some(answer));
+                }
+                Executed::Died => {
+                    attendant.bury().await;
+                    return Ok(None);
+                }
+                // It was dead before it heard anything: another one has all that this one was to have.
+                Executed::Unheard => attendant.bury().await,
+            }
         }
-        let until = run.lease.until();
-        let orders = self.orders(command, attendant.mark(), until);
-        let executed = attendant.execute(&orders, pipes, (&run.lease, until), called_off).await;
-        match &executed {
-            Executed::Ready(_) => supervisors.put(attendant, self.program.clone()),
-            Executed::Over(_) => attendant.leave().await,
-            Executed::Unheard | Executed::Died => attendant.bury().await,
-        }
-        Ok(executed)
     }
 
     fn orders(&self, command: &Command, mark: &str, until: Duration) -> Orders {
@@ -223,13 +245,9 @@ impl Job for CommandJob {
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
         let command = (self.make)(run)?;
-        if command.interrupted == Interrupted::Hold
-            && let Some(attempt) = begun::find(&run.surroundings.store, run.row, run.facts.attempt).await?
-        {
-            return Err(outcome::held(&name_of(run), attempt.into(), "it was interrupted"));
-        }
+        command.may_begin(run).await?;
         let (job, attended) = (self.clone(), run.clone());
-        run.leaving.see_through(|called_off| job.attend(attended, command, called_off)).await
+        run.leaving.see_through(|called_off| job.attend(attended, command, Printing::Alone, called_off)).await
     }
 }
 

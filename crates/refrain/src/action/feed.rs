@@ -1,15 +1,50 @@
-//! Units that come from a command or a query.
+//! Units that come from a command or a query: read in parts, applied, and only then passed by a checkpoint.
+//!
+//! What failed in earlier attempts comes first, from what was kept of it, for the source need not show it again. Then the
+//! source is read, a part at a time. A line that is no unit is kept under a place of its own and is one failure among units;
+//! when its place has been read again and it was not met there, it is cleared.
+//!
+//! All of it is one task that is seen through, whatever becomes of the attempt: nothing that it has started outlives it.
+
+mod commands;
+mod course;
+mod each;
+mod pages;
+mod rows;
+mod source;
+mod unit;
 
 use std::fmt;
 use std::sync::Arc;
 
-use refrain_core::feed::Feed;
+use refrain_core::feed::{Apply, Feed, FeedSource};
+use refrain_core::project::Sql;
+use refrain_core::{Per, Values};
+use sqlx::{Pool, Postgres, Sqlite};
+use tokio::sync::oneshot;
 
+use self::commands::Commands;
+use self::course::{Course, How, Progress};
+use self::each::Each;
+use self::pages::Pages;
+use self::rows::Rows;
+use self::source::Reading;
+use self::unit::{Shape, Unit};
 use super::about::About;
 use super::command::Command;
 use crate::job::{Job, JobError};
-use crate::project::databases::Database;
+use crate::leaving::Seen;
+use crate::ledger::{Fence, Units};
+use crate::project::databases::{Connected, Database};
+use crate::publish::table::Publishes;
 use crate::run::Run;
+
+/// What the watermark of a job is called.
+const WATERMARK: &str = "watermark";
+/// Before every time that a source may hold.
+const BEGINNING: &str = "0001-01-01T00:00:00Z";
+
+type Make = dyn Fn(&Run, &Values) -> Result<Command, JobError> + Send + Sync;
 
 /// A job that does something with each unit of a source.
 #[derive(Clone)]
@@ -18,7 +53,7 @@ pub(crate) struct Feeding {
     /// The database that is asked, if the source is a query.
     pub(crate) source: Option<Arc<Database>>,
     /// What is executed, if the source is a command.
-    pub(crate) command: Arc<dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync>,
+    pub(crate) command: Arc<Make>,
     pub(crate) about: About,
 }
 
@@ -31,7 +66,159 @@ impl fmt::Debug for Feeding {
 impl Job for Feeding {
     const NAME: &'static str = "units";
 
-    async fn run(&self, _run: &mut Run) -> Result<(), JobError> {
-        Err(JobError::for_good("not built"))
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        run.tally.about_units();
+        let (feeding, attended) = (self.clone(), run.clone());
+        run.leaving.see_through(|called_off| feeding.attend(attended, called_off)).await
+    }
+}
+
+impl Feeding {
+    async fn attend(self, run: Run, called_off: oneshot::Receiver<()>) -> Seen {
+        let commands = Commands::begin(&run, &self.about.redactor);
+        let fed = tokio::select! {
+            biased;
+            _ = called_off => None,
+            fed = Box::pin(self.feed(&run, &commands)) => Some(fed),
+        };
+        commands.end().await;
+        fed.filter(|fed| !fed.as_ref().is_err_and(JobError::is_lost))
+    }
+
+    /// Finds the database in which the units are remembered.
+    async fn feed(&self, run: &Run, commands: &Commands) -> Result<(), JobError> {
+        let named = match &self.feed.apply {
+            Apply::Publish(publish) => Some(self.about.database(&publish.database)?),
+            Apply::Command { .. } => self.source.as_ref(),
+        };
+        match named {
+            Some(database) => match database.connect().await? {
+                Connected::Sqlite(pool) => self.feed_into(run, commands, pool, database).await,
+                Connected::Postgres(pool) => self.feed_into(run, commands, pool, database).await,
+            },
+            None if run.surroundings.store.database.is_sqlite() => {
+                self.feed_through::<Sqlite>(run, commands, run.fence_at_the_store().await?, None).await
+            }
+            None => self.feed_through::<Postgres>(run, commands, run.fence_at_the_store().await?, None).await,
+        }
+    }
+
+    async fn feed_into<DB: Publishes>(
+        &self,
+        run: &Run,
+        commands: &Commands,
+        pool: &Pool<DB>,
+        database: &Database,
+    ) -> Result<(), JobError> {
+        let fence = run.fence(pool).await?;
+        let rows = match &self.feed.apply {
+            Apply::Publish(publish) => Some(Rows::look(pool, publish, &self.about, run, database).await?),
+            Apply::Command { .. } => None,
+        };
+        self.feed_through(run, commands, fence, rows).await
+    }
+
+    async fn feed_through<DB: Publishes>(
+        &self,
+        run: &Run,
+        commands: &Commands,
+        fence: Fence<DB>,
+        rows: Option<Rows<DB>>,
+    ) -> Result<(), JobError> {
+        let values = self.about.values(run);
+        let shape = Shape::of(&self.feed, &values);
+        let units = self.units(&fence, &shape);
+        let progress = match (&self.feed.cursor, &self.feed.watermark) {
+            (Some(name), _) => Progress::Cursor(units.cursor(name).await?),
+            (None, Some(mark)) => {
+                let time = |unit: &Unit| unit.read.as_ref().and_then(|read| read.time).unwrap_or_default();
+                Progress::Watermark(units.watermark(WATERMARK, mark.overlap, time).await?)
+            }
+            (None, None) => Progress::Window,
+        };
+        let values = progress.values(values);
+        let apply = match (&self.feed.apply, rows) {
+            (_, Some(rows)) => How::Rows(rows),
+            (Apply::Command { argv, parallel }, None) => How::Each(Box::new(Each {
+                run,
+                commands,
+                argv,
+                parallel: usize::try_from(*parallel).unwrap_or(1).max(1),
+                command: self.command(run, &values)?,
+                values: values.clone(),
+                is_by_window: self.feed.per == Per::Window,
+            })),
+            (Apply::Publish(_), None) => return Err(JobError::for_good("there is no table to write to")),
+        };
+        let mut course = Course::begin(run, &units, apply, progress).await?;
+        course.failed_before(&shape).await?;
+        let pages = Pages::new(shape, self.feed.cursor.is_some());
+        let mut reading = self.reading(run, commands, &values, pages).await?;
+        while let Some(part) = reading.next().await? {
+            course.settle(part).await?;
+        }
+        reading.end().await?;
+        course.end().await
+    }
+
+    fn units<DB: Publishes>(&self, fence: &Fence<DB>, shape: &Shape) -> Units<DB, Unit> {
+        let key = shape.clone();
+        let units = fence.units(self.feed.per, move |unit: &Unit| key.key_of(unit));
+        let units = units.on_change(self.feed.on_change);
+        let units = units.content(|unit| unit.read.as_ref().map(|read| read.fingerprint));
+        if self.feed.order.is_none() {
+            return units;
+        }
+        units.order(|unit| unit.read.as_ref().and_then(|read| read.order).unwrap_or_default())
+    }
+
+    /// A command of this job; where it goes on reading is said in its environment.
+    fn command(&self, run: &Run, values: &Values) -> Result<Command, JobError> {
+        let mut command = (self.command)(run, values)?;
+        for (name, value) in [("CURSOR", &values.cursor), ("WATERMARK", &values.watermark)] {
+            command.environment.push((format!("REFRAIN_{name}"), value.clone().unwrap_or_default()));
+        }
+        Ok(command)
+    }
+
+    async fn reading(
+        &self,
+        run: &Run,
+        commands: &Commands,
+        values: &Values,
+        pages: Pages,
+    ) -> Result<Reading, JobError> {
+        let query = match &self.feed.source {
+            FeedSource::Query(query) => query,
+            FeedSource::Command(_) => {
+                let command = self.command(run, values)?;
+                command.may_begin(run).await?;
+                let (stdout, read) = oneshot::channel();
+                return Ok(Reading::of_command(read, commands.execute(command, "", Some(stdout)), pages));
+            }
+        };
+        let missing = || JobError::for_good("this job names no database for its query");
+        let database = self.source.as_ref().ok_or_else(missing)?;
+        let mut values = values.clone();
+        values.watermark =
+            values.watermark.map(|mark| if mark.is_empty() { BEGINNING.to_owned() } else { mark });
+        match database.connect().await? {
+            Connected::Sqlite(pool) => self.querying(query, &values, pool, database, pages).await,
+            Connected::Postgres(pool) => self.querying(query, &values, pool, database, pages).await,
+        }
+    }
+
+    async fn querying<DB: Publishes>(
+        &self,
+        query: &Sql,
+        values: &Values,
+        pool: &Pool<DB>,
+        database: &Database,
+        pages: Pages,
+    ) -> Result<Reading, JobError> {
+        let bound = self.about.bound([query], values, pool, database.time()).await?;
+        let nothing = || JobError::for_good("this job has no query");
+        let bound = bound.into_iter().next().ok_or_else(nothing)?;
+        Ok(Reading::of_query(pool.clone(), bound, self.about.redactor.clone(), pages))
     }
 }

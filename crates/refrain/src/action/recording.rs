@@ -24,10 +24,10 @@ use crate::store::outputs::{OutputStream, Piece, append};
 /// How long output may wait for more of it before it is stored.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long to read on after the end: somebody outside may hold the other end of a pipe for ever.
-const LAST_READ: Duration = Duration::from_secs(5);
+pub(super) const LAST_READ: Duration = Duration::from_secs(5);
 /// How often storing the last of it is tried, a pause apart, before it is given up.
 const LAST_TRIES: u32 = 5;
-const BUFFER: usize = 16 * 1_024;
+pub(super) const BUFFER: usize = 16 * 1_024;
 
 /// The output of an attempt, about to be read.
 pub(super) struct Recording {
@@ -37,7 +37,7 @@ pub(super) struct Recording {
 }
 
 /// Where the readers and the keeper meet.
-struct Desk {
+pub(super) struct Desk {
     capture: Mutex<Capture>,
     /// There is something to store.
     news: Notify,
@@ -47,12 +47,38 @@ struct Desk {
 }
 
 impl Desk {
+    pub(super) fn new(redactor: &Redactor) -> Desk {
+        Desk {
+            capture: Mutex::new(Capture::new(redactor)),
+            news: Notify::new(),
+            full: Notify::new(),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes a whole line.
+    pub(super) fn keep(&self, line: Piece) {
+        self.take(|capture| capture.keep(line));
+    }
+
+    fn take(&self, take: impl FnOnce(&mut Capture)) {
+        let is_full = {
+            let mut capture = self.capture();
+            take(&mut capture);
+            capture.is_full()
+        };
+        self.news.notify_one();
+        if is_full {
+            self.full.notify_one();
+        }
+    }
+
     fn capture(&self) -> MutexGuard<'_, Capture> {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing more is read.
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.capture().end(now());
         self.over.store(true, Ordering::Release);
         self.news.notify_one();
@@ -62,18 +88,15 @@ impl Desk {
 
 impl Recording {
     /// Gives it with the ends to which the command is to print.
-    pub(super) fn new(redactor: &Redactor) -> io::Result<(Recording, [OwnedFd; 2])> {
-        let desk = Desk {
-            capture: Mutex::new(Capture::new(redactor)),
-            news: Notify::new(),
-            full: Notify::new(),
-            over: AtomicBool::new(false),
-        };
+    pub(super) fn new(redactor: &Redactor) -> io::Result<(Recording, Vec<OwnedFd>)> {
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;
         let stdout = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?;
         let stderr = pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?;
-        Ok((Recording { desk, stdout, stderr }, [to_stdout.into(), to_stderr.into()]))
+        Ok((
+            Recording { desk: Desk::new(redactor), stdout, stderr },
+            vec![to_stdout.into(), to_stderr.into()],
+        ))
     }
 
     /// Reads and stores what is printed until the work is over, and the rest of it then. Gives what the work came to, and the end
@@ -120,17 +143,13 @@ fn read_once(desk: &Desk, which: OutputStream, stream: &pipe::Receiver) -> io::R
     let mut buffer = [0; BUFFER];
     let length = stream.try_read(&mut buffer)?;
     if length > 0 {
-        let mut capture = desk.capture();
-        capture.push(which, buffer.get(..length).unwrap_or_default(), now());
-        desk.news.notify_one();
-        if capture.is_full() {
-            desk.full.notify_one();
-        }
+        desk.take(|capture| capture.push(which, buffer.get(..length).unwrap_or_default(), now()));
     }
     Ok(length)
 }
 
-async fn keep(desk: &Desk, run: &Run) {
+/// Stores what is there, until nothing more is read.
+pub(super) async fn keep(desk: &Desk, run: &Run) {
     let mut first = 1;
     loop {
         desk.news.notified().await;
@@ -164,6 +183,6 @@ async fn store_all(run: &Run, first: i64, pieces: &[Piece]) -> Result<()> {
     append(&run.surroundings.store, run.row, run.facts.attempt, first, pieces).await
 }
 
-fn now() -> i64 {
+pub(super) fn now() -> i64 {
     Timestamp::now().as_microsecond()
 }

@@ -116,7 +116,7 @@ impl Task {
             Verdict::Interrupted(why) => tracing::info!(%job, key, attempt, ?why, "a run was interrupted"),
         }
         let end = classify(&self.definition, &self.claimed, result);
-        let units = (told.discovered > 0).then(|| Box::new(told));
+        let units = (told.discovered > 0 || told.is_about_units).then(|| Box::new(told));
         Ending { held, started_at, end, units, settles: leaving.is_settled() }
     }
 

@@ -27,6 +27,7 @@ catalog! {
     PUBLISH_RECORD = "sql/publish/record.sql",
     UNIT_CLAIM = "sql/unit/claim.sql",
     UNIT_CLAIM_MANY = "sql/unit/claim_many.sql",
+    UNIT_CLEAR = "sql/unit/clear.sql",
     UNIT_CONVICT = "sql/unit/convict.sql",
     UNIT_DOUBTFUL = "sql/unit/doubtful.sql",
     UNIT_FAIL = "sql/unit/fail.sql",
@@ -40,5 +41,6 @@ catalog! {
     UNIT_RAISE_ORDER = "sql/unit/raise_order.sql",
     UNIT_TRACE = "sql/unit/trace.sql",
     UNIT_UNPARK = "sql/unit/unpark.sql",
+    UNIT_UNREADABLE = "sql/unit/unreadable.sql",
     UNIT_UPDATE = "sql/unit/update.sql",
 }

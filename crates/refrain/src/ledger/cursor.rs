@@ -90,6 +90,16 @@ impl<'u, DB: Backend, T: Serialize> Cursor<'u, DB, T> {
         self.checkpoint.position.as_deref()
     }
 
+    /// A part of a page that is too long to be held at once. Done, it moves nothing: only the page that ends with a token
+    /// does.
+    pub(crate) fn part(&mut self, units: Vec<T>) -> Result<Page<'_, 'u, DB, T>> {
+        if self.is_open {
+            return Err(not_done(&self.checkpoint.name));
+        }
+        self.is_open = true;
+        Page::new(self.units, self.ledger, units, Of::Part(self))
+    }
+
     /// Reads the next page. None: the source has no more. The page before must be done.
     ///
     /// ```compile_fail,E0499

@@ -220,24 +220,24 @@ pub(super) async fn convict(raised: &Raised, ledger: i64, arrival: &Arrival) -> 
 }
 
 /// A transaction under the fence, for a step that is done again while the database is busy.
-async fn fenced(raised: &Raised) -> Answer<Result<Transaction>> {
+pub(super) async fn fenced(raised: &Raised) -> Answer<Result<Transaction>> {
     match raised.write().await {
         Err(LedgerError::Database(error)) => Err(error),
         settled => Ok(settled),
     }
 }
 
-fn failed<'a>(ledger: i64, judge: &Judge, arrival: &'a Arrival) -> Bound<'a> {
+pub(super) fn failed<'a>(ledger: i64, judge: &Judge, arrival: &'a Arrival) -> Bound<'a> {
     let fail = catalog::UNIT_FAIL.bind(ledger).bind(arrival.key.as_str()).bind(i64::from(judge.version));
     fail.bind(judge.fence).bind(judge.attempt).bind(arrival.fingerprint).bind(arrival.ordinal)
 }
 
 /// What is kept of what a unit was given.
-fn kept(input: &str) -> Option<String> {
+pub(super) fn kept(input: &str) -> Option<String> {
     (input.len() <= CONTENT_BYTES_MAX && !input.contains('\0')).then(|| input.to_owned())
 }
 
-fn shortened(message: &str) -> String {
+pub(super) fn shortened(message: &str) -> String {
     // PostgreSQL keeps no NUL.
     message.chars().filter(|letter| *letter != '\0').take(MESSAGE_BYTES_MAX / 4).collect()
 }

@@ -5,6 +5,7 @@ use super::backend::Backend;
 use super::checkpoint::Proof;
 use super::cursor::Cursor;
 use super::list::List;
+use super::outside::Outside;
 use super::units::Units;
 use super::watermark::Watermark;
 use super::{LedgerError, Result};
@@ -24,6 +25,8 @@ pub struct Page<'p, 'u, DB: Backend, T> {
 /// What a page moves on.
 pub(super) enum Of<'p, 'u, DB: Backend, T> {
     Cursor(&'p mut Cursor<'u, DB, T>, Option<String>),
+    /// More of it follows before there is a token.
+    Part(&'p mut Cursor<'u, DB, T>),
     Watermark(&'p mut Watermark<'u, DB, T>),
 }
 
@@ -53,6 +56,11 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
         Applying::new(self.units, self.ledger, &self.items, self.list.clone())
     }
 
+    /// Its units, for work that is done outside of any transaction.
+    pub(crate) async fn outside(&self) -> Result<Outside<'_, DB, T>> {
+        Outside::of(self.units, self.ledger, &self.items, self.list.clone()).await
+    }
+
     /// All of it is settled: the checkpoint may move on.
     pub async fn done(self) -> Result<()> {
         let raised = &self.units.fence.raised;
@@ -66,6 +74,10 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
                 proof.check(raised).await?;
                 cursor.is_open = false;
                 cursor.is_over = true;
+            }
+            Of::Part(cursor) => {
+                proof.check(raised).await?;
+                cursor.is_open = false;
             }
             Of::Watermark(watermark) => {
                 proof.check(raised).await?;

@@ -78,6 +78,8 @@ pub(crate) struct Told {
     pub(crate) dedupes: BTreeMap<Reason, Dedupes>,
     /// What the first failed unit said.
     pub(crate) failure: Option<String>,
+    /// Whether it is told even if there were none.
+    pub(crate) is_about_units: bool,
 }
 
 impl Told {
@@ -94,6 +96,11 @@ pub(crate) struct Tally(Arc<Mutex<Told>>);
 impl Tally {
     pub(crate) fn told(&self) -> Told {
         self.state().clone()
+    }
+
+    /// This attempt is about units, and to meet none of them is news as well.
+    pub(crate) fn about_units(&self) {
+        self.state().is_about_units = true;
     }
 
     pub(crate) fn discovered(&self, units: usize) {

@@ -23,6 +23,7 @@ pub use refrain_core::Per;
 
 pub(crate) type KeyOf<T> = Box<dyn Fn(&T) -> std::result::Result<Key, KeyError> + Send + Sync>;
 type OrderOf<T> = Box<dyn Fn(&T) -> i64 + Send + Sync>;
+type ContentOf<T> = Box<dyn Fn(&T) -> Option<Fingerprint> + Send + Sync>;
 
 /// Units of one kind in one run. It comes from [`Fence::units`].
 ///
@@ -34,6 +35,7 @@ pub struct Units<DB: Backend, T> {
     on_change: OnChange,
     key: KeyOf<T>,
     order: Option<OrderOf<T>>,
+    content: Option<ContentOf<T>>,
     fields: Option<Vec<String>>,
     waits_for_failed: bool,
     ledger: OnceCell<i64>,
@@ -58,6 +60,7 @@ impl<DB: Backend, T> Units<DB, T> {
             on_change: OnChange::Update,
             key,
             order: None,
+            content: None,
             fields: None,
             waits_for_failed: false,
             ledger: OnceCell::new(),
@@ -82,6 +85,11 @@ impl<DB: Backend, T> Units<DB, T> {
     #[must_use]
     pub fn fields<F: Into<String>>(self, fields: impl IntoIterator<Item = F>) -> Self {
         Units { fields: Some(fields.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// How a unit that was fingerprinted when it was read says so: it is not done again.
+    pub(crate) fn content(self, content: impl Fn(&T) -> Option<Fingerprint> + Send + Sync + 'static) -> Self {
+        Units { content: Some(Box::new(content)), ..self }
     }
 
     /// No checkpoint passes a unit that failed, although what it was given is kept: for work in which one that is missing
@@ -133,18 +141,24 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     }
 
     fn arrival(&self, unit: &T) -> Result<Arrival> {
-        let text = serde_json::to_string(unit)?;
-        let fingerprint = match &self.fields {
-            None => Fingerprint::of_json(&text)?,
-            Some(fields) => {
-                let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-                Fingerprint::of_fields(&text, &fields)?
-            }
+        let fingerprint = match self.content.as_ref().and_then(|content| content(unit)) {
+            Some(fingerprint) => fingerprint,
+            None => self.fingerprint(&serde_json::to_string(unit)?)?,
         };
         Ok(Arrival {
             key: (self.key)(unit)?,
             fingerprint: Some(fingerprint.to_number()),
             ordinal: self.order.as_ref().map(|order| order(unit)),
+        })
+    }
+
+    fn fingerprint(&self, text: &str) -> Result<Fingerprint> {
+        Ok(match &self.fields {
+            None => Fingerprint::of_json(text)?,
+            Some(fields) => {
+                let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+                Fingerprint::of_fields(text, &fields)?
+            }
         })
     }
 }

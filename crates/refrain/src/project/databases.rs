@@ -3,17 +3,19 @@
 //! They are not ours: no file is made, no pragma stays, no mode is changed.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_core::project::{self as files, Dialect, TimeForm};
+use refrain_core::publish::quoted;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{
     AssertSqlSafe, Column as _, ConnectOptions as _, Connection as _, Executor as _, Pool, Postgres,
     SqlSafeStr as _, Sqlite, Statement as _, TypeInfo as _,
 };
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 
 use super::unopened::Unopened;
 use crate::action::binds::{Argument, Bound};
@@ -123,6 +125,20 @@ pub(crate) trait Speaks: Backend {
         bound: &Bound,
     ) -> impl Future<Output = Result<Vec<Option<String>>, sqlx::Error>> + Send;
 
+    /// The rows of a query with these columns, each as a JSON object, to whoever takes them.
+    fn objects(
+        pool: &Pool<Self>,
+        bound: &Bound,
+        columns: &[String],
+        taker: mpsc::Sender<String>,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// What the columns are called.
+    fn names(
+        pool: &Pool<Self>,
+        bound: &Bound,
+    ) -> impl Future<Output = Result<Vec<String>, sqlx::Error>> + Send;
+
     /// What the database calls the types of the columns.
     fn kinds(
         pool: &Pool<Self>,
@@ -133,6 +149,18 @@ pub(crate) trait Speaks: Backend {
 /// The only column of a query as text, on both databases.
 fn as_texts(text: &str) -> String {
     format!("with refrain_scopes(scope) as ({text}\n) select cast(scope as text) from refrain_scopes")
+}
+
+/// The rows of a query as JSON objects. Both keep numbers exact.
+fn as_objects(dialect: Dialect, text: &str, columns: &[String]) -> String {
+    let object = match dialect {
+        Dialect::Postgres => "cast(row_to_json(refrain_rows) as text)".to_owned(),
+        Dialect::Sqlite => {
+            let pair = |column: &String| format!("'{}', {}", column.replace('\'', "''"), quoted(column));
+            format!("json_object({})", columns.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!("select {object} from ({text}\n) as refrain_rows")
 }
 
 macro_rules! speaks {
@@ -161,6 +189,34 @@ macro_rules! speaks {
                     Argument::Boolean(value) => query.bind(*value),
                 });
                 query.fetch_all(pool).await
+            }
+
+            async fn objects(
+                pool: &Pool<Self>,
+                bound: &Bound,
+                columns: &[String],
+                taker: mpsc::Sender<String>,
+            ) -> Result<(), sqlx::Error> {
+                let text = as_objects(Self::DIALECT, &bound.text, columns);
+                let query = sqlx::query_scalar::<$database, String>(AssertSqlSafe(text));
+                let query = bound.arguments.iter().fold(query, |query, argument| match argument {
+                    Argument::Text(text) => query.bind(text.as_str()),
+                    Argument::Integer(number) => query.bind(*number),
+                    Argument::Real(number) => query.bind(*number),
+                    Argument::Boolean(value) => query.bind(*value),
+                });
+                let mut rows = query.fetch(pool);
+                while let Some(row) = poll_fn(|context| rows.as_mut().poll_next(context)).await {
+                    if taker.send(row?).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+
+            async fn names(pool: &Pool<Self>, bound: &Bound) -> Result<Vec<String>, sqlx::Error> {
+                let statement = pool.prepare(AssertSqlSafe(bound.text.clone()).into_sql_str()).await?;
+                Ok(statement.columns().iter().map(|column| column.name().to_owned()).collect())
             }
 
             async fn kinds(pool: &Pool<Self>, bound: &Bound) -> Result<Vec<String>, sqlx::Error> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use refrain_core::feed::FeedSource;
 use refrain_core::project::{Action, JobFile, Sql};
-use refrain_core::{Scope, Timetable, Window, Zone};
+use refrain_core::{Scope, Timetable, Values, Window, Zone};
 
 use super::Project;
 use super::databases::{Connected, Database, Speaks};
@@ -15,7 +15,7 @@ use crate::action::environment::environment_of;
 use crate::action::feed::Feeding;
 use crate::action::publish::Publishing;
 use crate::action::sql::{Statements, said};
-use crate::action::values::{of_window, values};
+use crate::action::values::of_window;
 use crate::error::Error;
 use crate::job::{Definition, JobError};
 use crate::run::Run;
@@ -29,7 +29,10 @@ impl Project {
     fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
         let database = job.database.as_ref().and_then(|name| self.databases.get(name));
         let mut definition = match (&job.action, database) {
-            (Action::Command(_), _) => Definition::of(CommandJob::new(self.command_of(job)))?,
+            (Action::Command(_), _) => {
+                let (make, about) = (self.command_of(job), self.about(job));
+                Definition::of(CommandJob::new(move |run| make(run, &about.values(run))))?
+            }
             (Action::Sql(statements), Some(database)) => Definition::of(Statements {
                 database: Arc::clone(database),
                 texts: statements.clone(),
@@ -84,7 +87,7 @@ impl Project {
     fn command_of(
         &self,
         job: &JobFile,
-    ) -> impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static {
+    ) -> impl Fn(&Run, &Values) -> Result<Command, JobError> + Send + Sync + 'static {
         let (root, timetable, inherit) = (self.root.clone(), job.timetable.clone(), job.environment.clone());
         let templates = match &job.action {
             Action::Command(templates) => templates.clone(),
@@ -97,9 +100,8 @@ impl Project {
         let interrupted = job.interrupted;
         let redactor = self.redactor();
         let zone = timetable.as_ref().map_or_else(Zone::utc, |timetable| timetable.zone.clone());
-        move |run| {
-            let values = values(run, timetable.as_ref());
-            let argv = refrain_core::template::arguments(&templates, &values)
+        move |run, values| {
+            let argv = refrain_core::template::arguments(&templates, values)
                 .map_err(|error| JobError::for_good(error.to_string()))?;
             Ok(Command {
                 argv,

@@ -6,7 +6,6 @@
 use jiff::Timestamp;
 use refrain_core::project::TimeForm;
 use refrain_core::publish::quoted;
-use serde_json::value::RawValue;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 
 use crate::action::binds::{Argument, moment_in};
@@ -28,19 +27,6 @@ pub(crate) enum Cell {
 pub(crate) type Row = Vec<Cell>;
 
 impl Cell {
-    /// A value of JSON. What is neither text, number nor truth is kept as JSON.
-    pub(crate) fn of_json(value: &RawValue) -> Cell {
-        let text = value.get();
-        match text.as_bytes().first() {
-            Some(b'n') => Cell::Null,
-            Some(b't') => Cell::Boolean(true),
-            Some(b'f') => Cell::Boolean(false),
-            Some(b'"') => Cell::Text(serde_json::from_str(text).unwrap_or_default()),
-            Some(b'{' | b'[') => Cell::Text(text.to_owned()),
-            _ => Cell::Number(text.to_owned()),
-        }
-    }
-
     /// A moment in the form in which a file holds it.
     pub(crate) fn at(at: Timestamp, time: TimeForm) -> Cell {
         match moment_in(at, time) {
@@ -167,23 +153,6 @@ pub(crate) async fn insert(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn cell(json: &str) -> Cell {
-        Cell::of_json(&RawValue::from_string(json.to_owned()).unwrap())
-    }
-
-    #[test]
-    fn a_value_keeps_what_is_known_of_it() {
-        for (json, expected) in [
-            ("null", Cell::Null),
-            ("true", Cell::Boolean(true)),
-            ("12345678901234567890.10", Cell::Number("12345678901234567890.10".to_owned())),
-            (r#""a\tb""#, Cell::Text("a\tb".to_owned())),
-            (r#"{"a": 1}"#, Cell::Text(r#"{"a": 1}"#.to_owned())),
-        ] {
-            assert_eq!(cell(json), expected, "{json}");
-        }
-    }
 
     #[test]
     fn what_separates_columns_is_escaped() {

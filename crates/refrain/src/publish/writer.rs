@@ -69,6 +69,14 @@ impl<DB: Publishes> Writer<DB> {
         Ok(Writer { publish, target, owns: bound.pop(), checks, version, database: PhantomData })
     }
 
+    /// Whether the table is there, and what the mode relies on; whatever the rows are.
+    pub(crate) fn is_ready(&self) -> Result<(), WriteError> {
+        if self.target.columns.is_empty() {
+            return Err(WriteError::Refused(self.missing(&[])));
+        }
+        self.target.is_ready(&self.publish).map_err(WriteError::Refused)
+    }
+
     /// Fits rows with these columns into the table. `number` tells the stages of one transaction apart.
     fn fit(&self, columns: &[String], number: usize) -> Result<Fitting, WriteError> {
         if self.target.columns.is_empty() {
@@ -256,6 +264,22 @@ impl<DB: Publishes> Writer<DB> {
         Ok(written)
     }
 
+    /// The same for rows that are units: each has an entry of its own, so what is appended needs no other. Some units of a
+    /// window are no reason to lock others out, or to delete what is not among them.
+    pub(crate) async fn swap_units(
+        &self,
+        connection: &mut DB::Connection,
+        staged: &Staged,
+    ) -> Result<u64, WriteError> {
+        let texts = &staged.fitting.texts;
+        let text = match self.publish.mode {
+            Mode::Merge => texts.upsert(&staged.fitting.incomparable),
+            Mode::Land => texts.insert_absent(),
+            Mode::AppendOnce | Mode::Overwrite | Mode::ApplyDelta => texts.insert(),
+        };
+        of(&format!("`{}`", self.publish.table), DB::execute(connection, &plain(text)).await)
+    }
+
     fn owning(&self, text: impl Fn(&str) -> String) -> Option<Bound> {
         let owns = self.owns.as_ref()?;
         Some(Bound { text: text(&owns.text), arguments: owns.arguments.clone() })
@@ -337,11 +361,11 @@ impl<DB: Publishes> Writer<DB> {
         let mut names: Vec<&str> = columns.iter().map(String::as_str).take(ADVISED_MAX).collect();
         let landed = if self.publish.mode == Mode::Land { &LANDED[..] } else { &[] };
         names.extend(landed);
-        format!(
-            "there is no table `{table}` in the database `{}`\n  make it, with the columns {}",
-            self.publish.database,
-            names.join(", ")
-        )
+        let told = format!("there is no table `{table}` in the database `{}`", self.publish.database);
+        match names.as_slice() {
+            [] => format!("{told}\n  make it, with a column for each field of a unit"),
+            names => format!("{told}\n  make it, with the columns {}", names.join(", ")),
+        }
     }
 }
 

@@ -49,11 +49,20 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A story for each commit that a day's work comes by. Left out are those that have a story of their own, and two
-/// that only a person makes, `adopt` and `set-checkpoint`, which the probe does not come by.
+/// A story for each commit that a day's work comes by. Left out are those that have a story of their own (that of
+/// `unit-clear` is in `tests/feed/odd.rs`), and two that only a person makes, `adopt` and `set-checkpoint`, which the probe
+/// does not come by.
 fn stories() -> Vec<Story> {
-    let own =
-        ["adopt", "set-checkpoint", "alarm", "finish-alone", "simulate", "tick-weakened", "unit-weakened"];
+    let own = [
+        "adopt",
+        "set-checkpoint",
+        "alarm",
+        "finish-alone",
+        "simulate",
+        "tick-weakened",
+        "unit-clear",
+        "unit-weakened",
+    ];
     let places = places().into_iter().filter(|place| !own.contains(&place.as_str()));
     places.map(|place| story(&place)).collect()
 }

@@ -1,0 +1,120 @@
+//! Units, version 1: the samples, and the script that says whether a program conforms.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const REFRAIN: &str = env!("CARGO_BIN_EXE_refrain");
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The samples, without what a reader's own runs have left.
+fn samples() -> tempfile::TempDir {
+    let desk = tempfile::tempdir().unwrap();
+    fs::create_dir(desk.path().join("jobs")).unwrap();
+    for name in ["refrain.toml", "invoices.csv", "list-invoices.py", "list-invoices.sh", "book.sh"]
+        .into_iter()
+        .chain(["jobs/by-time.toml", "jobs/by-page.toml"])
+    {
+        fs::copy(root().join("examples/units").join(name), desk.path().join(name)).unwrap();
+    }
+    desk
+}
+
+fn run(desk: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(REFRAIN).arg("-C").arg(desk).arg("run").args(arguments).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said.lines().last().unwrap_or_default().to_owned()
+}
+
+fn booked(desk: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(desk.join("booked"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Says whether a program conforms: the exit code, and what is said.
+fn conformance(program: &Path, key: &str) -> (i32, String) {
+    let output = Command::new(root().join("docs/units-conformance.sh"))
+        .arg(program)
+        .env("REFRAIN", REFRAIN)
+        .env("UNITS_KEY", key)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), said)
+}
+
+#[test]
+fn the_samples_in_python_and_shell_book_each_invoice_once_and_go_on_where_they_stopped() {
+    for job in ["by-time", "by-page"] {
+        let desk = samples();
+        let at = |window: &str| run(desk.path(), &[job, "--window", window]);
+        assert_eq!(at("2026-06-09T12:00"), "5 processed, 0 skipped, 0 deduplicated, 0 failed", "{job}");
+        assert_eq!(booked(desk.path()).len(), 5);
+        let more = "INV-6,2026-06-09T13:00:00Z,1.00\n";
+        let invoices = desk.path().join("invoices.csv");
+        fs::write(&invoices, fs::read_to_string(&invoices).unwrap() + more).unwrap();
+        let seen_again = if job == "by-time" { 1 } else { 0 };
+        let expected = format!("1 processed, 0 skipped, {seen_again} deduplicated, 0 failed");
+        assert_eq!(at("2026-06-09T13:00"), expected, "{job}");
+        assert_eq!(booked(desk.path()).len(), 6);
+    }
+}
+
+#[test]
+fn the_samples_conform() {
+    for (program, pages) in [("list-invoices.py", ""), ("list-invoices.sh", ", pages ended by cursors")] {
+        let (code, said) = conformance(&root().join("examples/units").join(program), "invoice:{id}");
+        let expected = format!(
+            "well-formed: 5 units, each key once{pages}\nstable: the second reading is deduplicated, all 5 of it\nconforms\n"
+        );
+        assert_eq!((code, said), (0, expected), "{program}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_conform_is_told_why() {
+    let desk = tempfile::tempdir().unwrap();
+    for (script, key, why) in [
+        ("echo hello", "{id}", "1 lines are no units"),
+        ("echo '{\"id\":1}'; echo '{\"id\":1}'", "{id}", "1 keys were printed more than once"),
+        (
+            "echo \"{\\\"id\\\":\\\"$$\\\"}\"",
+            "{id}",
+            "the second reading brought 1 units that are new or changed",
+        ),
+        (
+            "echo \"{\\\"id\\\":1,\\\"at\\\":\\\"$$\\\"}\"",
+            "{id}",
+            "the second reading brought 1 units that are new or changed",
+        ),
+        (
+            "[ -e seen ] || { : > seen; echo '{\"id\":1}'; }",
+            "{id}",
+            "the second reading brought 0 of 1 units",
+        ),
+        (":", "{id}", "it printed no units"),
+        ("echo '{\"id\":1}'; exit 3", "{id}", "the first reading did not end well"),
+        ("echo '{\"id\":1}'", "{no}", "1 lines are no units"),
+    ] {
+        let program = desk.path().join("list");
+        let seen = desk.path().join("seen");
+        let script = script.replace("seen", &seen.display().to_string());
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let (code, said) = conformance(&program, key);
+        assert_eq!(code, 1, "{script}: {said}");
+        assert!(said.contains(&format!("does not conform: {why}")), "{script}: {said}");
+    }
+    let (code, said) = conformance(Path::new("./nowhere"), "{id}");
+    assert_eq!((code, said.as_str()), (2, "units-conformance: `./nowhere` cannot be executed\n"));
+}

@@ -1,0 +1,75 @@
+//! The commands of one attempt: the one that lists units, and those that are executed for each, all in one log.
+//!
+//! Each is attended by a task of its own. When the attempt is over, for whatever reason, those that are left are called off,
+//! and nothing returns before the last of them has ended.
+
+use std::convert::Infallible;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use refrain_core::redact::Redactor;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::action::command::{Command, CommandJob};
+use crate::action::log::Log;
+use crate::action::printing::Printing;
+use crate::job::JobError;
+use crate::leaving::Seen;
+use crate::run::Run;
+
+pub(super) struct Commands {
+    run: Run,
+    log: Arc<Log>,
+    off: watch::Sender<bool>,
+    /// Held by every command that is under way.
+    token: mpsc::Sender<Infallible>,
+    tokens: mpsc::Receiver<Infallible>,
+}
+
+impl Commands {
+    pub(super) fn begin(run: &Run, redactor: &Redactor) -> Commands {
+        let (token, tokens) = mpsc::channel(1);
+        let log = Arc::new(Log::begin(run, redactor));
+        Commands { run: run.clone(), log, off: watch::Sender::new(false), token, tokens }
+    }
+
+    /// Executes a command. Its standard output is for somebody else, or goes into the log as well, under its name.
+    pub(super) fn execute(
+        &self,
+        command: Command,
+        name: &str,
+        stdout: Option<oneshot::Sender<OwnedFd>>,
+    ) -> JoinHandle<Seen> {
+        let printing = Printing::Beside { log: Arc::clone(&self.log), name: name.to_owned(), stdout };
+        let job = CommandJob::new(|_| Err(JobError::for_good("it is made elsewhere")));
+        let (run, token, mut off) = (self.run.clone(), self.token.clone(), self.off.subscribe());
+        tokio::spawn(async move {
+            let (call_off, called_off) = oneshot::channel();
+            let seen = {
+                let mut attended = Box::pin(job.attend(run, command, printing, called_off));
+                tokio::select! {
+                    seen = &mut attended => seen,
+                    () = async { drop(off.wait_for(|off| *off).await) } => {
+                        // Nobody hears it who has ended by itself.
+                        let _ = call_off.send(());
+                        attended.await
+                    }
+                }
+            };
+            drop(token);
+            seen
+        })
+    }
+
+    /// Calls off whatever is left, waits until it is over, and stores the rest of the log.
+    pub(super) async fn end(self) {
+        let Commands { log, off, token, mut tokens, .. } = self;
+        off.send_replace(true);
+        drop(token);
+        let _ = tokens.recv().await;
+        if let Some(log) = Arc::into_inner(log) {
+            log.end().await;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Units whose work is done outside of any transaction, by a program for example: looked up and judged, done, and recorded.
+//!
+//! Nothing is locked while the work is being done. A worker that dies between the work and its record leaves no trace of it,
+//! and the next attempt does it again; that is why whatever does the work is given a key by which it can tell.
+
+use refrain_core::state::UnitDecision;
+use serde::Serialize;
+
+use super::apply::BATCH;
+use super::backend::Backend;
+use super::entry;
+use super::judge::{Arrival, Verdict, later};
+use super::list::{List, key_of};
+use super::units::Units;
+use super::{LedgerError, Result};
+use crate::database::{DatabaseError, place, retried};
+
+/// How often a record is written anew because others changed the same units.
+const AGAIN_MAX: u32 = 8;
+
+/// Units that are to be done, by their places in a list.
+pub(crate) struct Outside<'u, DB: Backend, T> {
+    units: &'u Units<DB, T>,
+    ledger: i64,
+    items: &'u [T],
+    arrivals: Vec<Arrival>,
+    due: Vec<usize>,
+}
+
+impl<DB: Backend, T: Serialize> Units<DB, T> {
+    /// What of these is to be done, by what is recorded now.
+    pub(crate) async fn outside<'u>(&'u self, units: &'u [T]) -> Result<Outside<'u, DB, T>> {
+        Outside::of(self, self.ledger().await?, units, self.list(units)?).await
+    }
+}
+
+impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
+    pub(super) async fn of(
+        units: &'u Units<DB, T>,
+        ledger: i64,
+        items: &'u [T],
+        list: List,
+    ) -> Result<Outside<'u, DB, T>> {
+        list.tally(&units.fence.raised.tally);
+        let mut outside = Outside { units, ledger, items, arrivals: list.arrivals, due: Vec::new() };
+        for members in list.counting.chunks(BATCH) {
+            outside.judge(members).await?;
+        }
+        Ok(outside)
+    }
+
+    /// Those that are to be done, in the order of their keys.
+    pub(crate) fn due(&self) -> impl Iterator<Item = (usize, &'u T)> {
+        self.due.iter().filter_map(|member| self.items.get(*member).map(|item| (*member, item)))
+    }
+
+    async fn judge(&mut self, members: &[usize]) -> Result<()> {
+        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
+        let arrivals: Vec<&Arrival> =
+            members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
+        let entries = retried(|| async {
+            let mut reading = raised.destination.database.read().await?;
+            let entries = entry::find(&mut reading, self.ledger, &arrivals).await?;
+            reading.rollback().await?;
+            Ok::<_, DatabaseError>(entries)
+        })
+        .await?;
+        let judgement = judge.judge(&arrivals, &entries, false)?;
+        let later = later(&arrivals, &entries, &judgement.verdicts);
+        if !later.is_empty() {
+            entry::raise_order(raised, self.ledger, &later).await?;
+        }
+        for suspect in judgement.suspects.iter().filter_map(|index| members.get(*index)) {
+            raised.tally.suspected(key_of(&self.arrivals, *suspect));
+        }
+        for ((member, arrival), verdict) in members.iter().zip(&arrivals).zip(&judgement.verdicts) {
+            let has_failed = || {
+                let mut entries = entries.iter().filter(|entry| entry.key == arrival.key.as_str());
+                entries.any(|entry| judge.has_failed(entry, arrival))
+            };
+            match verdict {
+                Verdict::Fresh | Verdict::Changed if has_failed() => {
+                    raised.tally.failed(arrival.key.as_str(), "it failed in this attempt already");
+                }
+                Verdict::Fresh | Verdict::Changed => self.due.push(*member),
+                Verdict::Landed => raised.tally.processed(1),
+                Verdict::Parked => raised.tally.skipped(1),
+                Verdict::Deduplicated(reason) => raised.tally.deduplicated(*reason, [arrival.key.as_str()]),
+            }
+        }
+        Ok(())
+    }
+
+    /// The work of these is done: recorded, under the fence.
+    pub(crate) async fn done(&self, members: &[usize]) -> Result<()> {
+        let mut arrivals: Vec<&Arrival> =
+            members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
+        arrivals.sort_by(|one, other| one.key.cmp(&other.key));
+        for _ in 0..=AGAIN_MAX {
+            let recorded = retried(|| async {
+                match self.recorded(&arrivals).await {
+                    Err(LedgerError::Database(error)) => Err(error),
+                    settled => Ok(settled),
+                }
+            });
+            if recorded.await?? {
+                self.units.fence.raised.tally.processed(arrivals.len());
+                return Ok(());
+            }
+        }
+        Err(LedgerError::Contended)
+    }
+
+    /// False: somebody else changed one of them in the same moment.
+    async fn recorded(&self, arrivals: &[&Arrival]) -> Result<bool> {
+        let judge = self.units.judge();
+        let mut transaction = self.units.fence.raised.write().await?;
+        let entries = entry::find(&mut transaction, self.ledger, arrivals).await?;
+        // What this very attempt has recorded may be an answer that was lost.
+        let verdicts = judge.judge(arrivals, &entries, true)?.verdicts;
+        if !entry::record(&mut transaction, self.ledger, &judge, arrivals, &entries, &verdicts).await? {
+            transaction.rollback().await?;
+            return Ok(false);
+        }
+        transaction.commit(place!("unit-apply")).await?;
+        Ok(true)
+    }
+
+    /// The work of this one failed: recorded with what it was given.
+    pub(crate) async fn failed(&self, member: usize, message: &str) -> Result<()> {
+        let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
+            return Ok(());
+        };
+        let (raised, judge, input) =
+            (&self.units.fence.raised, self.units.judge(), serde_json::to_string(item)?);
+        for _ in 0..=AGAIN_MAX {
+            let mut reading = raised.destination.database.read().await?;
+            let entry = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
+            reading.rollback().await?;
+            let recorded = entry.as_ref().map(|entry| entry.recorded(&judge));
+            let decision = arrival.arriving(judge.version).decide(recorded.as_ref(), judge.on_change);
+            if let UnitDecision::Deduplicated(reason) = decision {
+                // Somebody else has done it meanwhile.
+                raised.tally.deduplicated(reason.into(), [arrival.key.as_str()]);
+                return Ok(());
+            }
+            let judged = entry.as_ref();
+            let failure = entry::Failure { arrival, before: None, judged, input: &input, message };
+            if let entry::Failed::Recorded = entry::fail(raised, self.ledger, &judge, &failure).await? {
+                tracing::warn!(job = %raised.facts.job, key = arrival.key.as_str(), error = message, "a unit failed");
+                raised.tally.failed(arrival.key.as_str(), message);
+                return Ok(());
+            }
+        }
+        Err(LedgerError::Contended)
+    }
+}

@@ -1,0 +1,93 @@
+//! Records of a source that are no units: they have no key of their own, and nothing can be done with them.
+//!
+//! Each is kept as a parked unit under a key that says where it stood, with its text, so that it is seen and a checkpoint may
+//! pass it. It is never tried again. When the same place of the source has been read again, and a record was not met there
+//! any more, its entry is cleared.
+
+use refrain_core::Key;
+
+use super::backend::Backend;
+use super::entry::{failed, fenced, kept, shortened};
+use super::judge::Arrival;
+use super::units::Units;
+use super::{Result, catalog};
+use crate::database::{place, retried};
+
+/// A record that is no unit.
+#[derive(Debug, Clone)]
+pub(crate) struct Unreadable {
+    /// Where it stood.
+    pub(crate) key: Key,
+    /// What it said.
+    pub(crate) input: String,
+    /// Why it is no unit.
+    pub(crate) message: String,
+}
+
+impl<DB: Backend, T> Units<DB, T> {
+    /// Keeps records that are no units, in one transaction, and counts them as failed.
+    pub(crate) async fn park(&self, records: &[Unreadable]) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let (ledger, raised, judge) = (self.ledger().await?, &self.fence.raised, self.judge());
+        let arrivals: Vec<Arrival> = records
+            .iter()
+            .map(|record| Arrival { key: record.key.clone(), fingerprint: None, ordinal: None })
+            .collect();
+        let parked = retried(|| async {
+            let mut transaction = match fenced(raised).await? {
+                Ok(transaction) => transaction,
+                Err(error) => return Ok(Err(error)),
+            };
+            for (arrival, record) in arrivals.iter().zip(records) {
+                let fail = failed(ledger, &judge, arrival).bind(1).bind("parked");
+                transaction.execute(fail.bind(kept(&record.input)).bind(shortened(&record.message))).await?;
+            }
+            transaction.commit(place!("unit-fail")).await?;
+            Ok(Ok(()))
+        });
+        parked.await??;
+        raised.tally.discovered(records.len());
+        for Unreadable { key, message, .. } in records {
+            tracing::warn!(job = %raised.facts.job, key = key.as_str(), message, "this is no unit");
+            raised.tally.failed(key.as_str(), message);
+        }
+        Ok(())
+    }
+
+    /// Whether something is kept from places that begin like this.
+    pub(crate) async fn has_unreadable(&self, beginning: &str) -> Result<bool> {
+        let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
+        let (first, after) = (format!("{beginning}:"), format!("{beginning};"));
+        let found: Vec<(String,)> = retried(|| async {
+            let mut transaction = raised.destination.database.read().await?;
+            let find = catalog::UNIT_UNREADABLE.bind(ledger).bind(first.as_str()).bind(after.as_str());
+            transaction.fetch_all(find).await
+        })
+        .await?;
+        Ok(!found.is_empty())
+    }
+
+    /// Clears what earlier readings have kept from a place of the source that this attempt has read to its end: every key
+    /// that begins with the place.
+    pub(crate) async fn clear(&self, place: &str) -> Result<()> {
+        let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
+        let (first, after) = (format!("{place}:"), format!("{place};"));
+        let cleared = retried(|| async {
+            let mut transaction = match fenced(raised).await? {
+                Ok(transaction) => transaction,
+                Err(error) => return Ok(Err(error)),
+            };
+            let clear = catalog::UNIT_CLEAR.bind(ledger).bind(first.as_str()).bind(after.as_str());
+            let cleared = transaction.execute(clear.bind(raised.id).bind(raised.facts.attempt)).await?;
+            if cleared > 0 {
+                transaction.commit(place!("unit-clear")).await?;
+            } else {
+                transaction.rollback().await?;
+            }
+            Ok(Ok(()))
+        });
+        cleared.await?
+    }
+}

@@ -1,0 +1,119 @@
+//! A command for each unit: executed once, some at a time, and only those that failed again.
+
+use std::collections::BTreeSet;
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::sync::{RUN, Sync, lines};
+
+/// Tells what it was given.
+const TELL: &str = r#"#!/bin/sh
+echo "$1 $REFRAIN_UNIT_KEY $REFRAIN_IDEMPOTENCY_KEY $REFRAIN_UNIT" >> told
+echo "seen $1"
+[ ! -e "bad-$1" ] || { echo "this one is bad" >&2; exit 3; }
+"#;
+
+/// Says how many are there while it is, and goes when there have been as many as may be.
+const AT_ONCE: &str = r#"#!/bin/sh
+: > "here-$1"
+ls | grep -c ^here- >> at-once
+until [ -e gate ]; do [ "$(ls | grep -c ^here-)" -lt 3 ] || : > gate; sleep 0.01; done
+rm "here-$1"
+"#;
+
+/// Where the units are remembered: in the store, or in a database of the project.
+const PLACES: [&str; 2] = ["", "database = \"shop\""];
+
+async fn each(database: TestDatabase, top: &str, script: &str, unit: &str) -> Sync {
+    let sync = Sync::of(database).await;
+    sync.shop.program("apply", script);
+    let unit = format!("command = [\"./apply\", \"{{id}}\"]\n{unit}");
+    sync.job("command = [\"./list\"]\noutput = \"units\"", top, &unit, "");
+    sync.source(lines(1..=6));
+    sync
+}
+
+/// The ids that commands were executed for, in their order.
+fn told(sync: &Sync) -> Vec<String> {
+    let mut ids: Vec<String> =
+        sync.shop.lines("told").iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+both_databases! {
+    async fn a_command_is_executed_once_for_each_unit_and_again_for_one_that_changed(database) {
+        for top in PLACES {
+            let sync = each(TestDatabase::like(&database).await, top, TELL, "").await;
+            let (became, log) = sync.run().await;
+            assert_eq!(became, "Ran done 1", "{log}");
+            let mut log: Vec<&str> = log.lines().collect();
+            log.sort_unstable();
+            assert_eq!(log[..2], ["invoice:1: seen 1", "invoice:2: seen 2"]);
+            assert_eq!(sync.again().await.0, "Ran done 2");
+            assert_eq!(told(&sync), ["1", "2", "3", "4", "5", "6"]);
+            sync.source(["{\"id\":1,\"total\":11}"]);
+            assert_eq!(sync.again().await.0, "Ran done 3");
+            assert_eq!(sync.counts().await, [[6, 0, 0, 0], [0, 0, 6, 0], [1, 0, 0, 0]]);
+            let lines = sync.shop.lines("told");
+            assert!(lines.iter().any(|line| line.starts_with("1 invoice:1 ") && line.ends_with("{\"id\":1,\"total\":10}")), "{lines:?}");
+            let keys: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+            assert_eq!((lines.len(), keys.len()), (7, 7), "each content has a key of its own: {lines:?}");
+        }
+    }
+
+    async fn m13_a_command_that_fails_is_executed_again_and_the_others_are_not(database) {
+        for top in PLACES {
+            let sync = each(TestDatabase::like(&database).await, top, TELL, "").await;
+            sync.shop.write("bad-4", "");
+            assert_eq!(sync.run().await.0, "Ran due 2");
+            assert_eq!(sync.said().await, "1 of 6 units are not applied: invoice:4: exit code 3\nthis one is bad");
+            std::fs::remove_file(sync.shop.root().join("bad-4")).unwrap();
+            assert_eq!(sync.run().await.0, "Ran done 2");
+            assert_eq!(told(&sync), ["1", "2", "3", "4", "4", "5", "6"]);
+            assert_eq!(sync.counts().await, [[5, 0, 0, 1], [1, 0, 6, 0]]);
+            let fours = sync.shop.lines("told").into_iter().filter(|line| line.starts_with("4 "));
+            assert_eq!(fours.collect::<BTreeSet<String>>().len(), 1, "its key is the same both times");
+        }
+    }
+
+    async fn h5_never_more_commands_at_once_than_the_job_says(database) {
+        let sync = each(database, "", AT_ONCE, "parallel = 3").await;
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        let most = sync.shop.lines("at-once").iter().map(|line| line.parse::<u32>().unwrap()).max();
+        assert_eq!(most, Some(3));
+        assert_eq!(sync.counts().await, [[6, 0, 0, 0]]);
+    }
+
+    async fn f2_killed_after_a_record_that_unit_is_not_executed_again(database) {
+        for top in PLACES {
+            let sync = each(TestDatabase::like(&database).await, top, TELL, "parallel = 1").await;
+            sync.killed("unit-apply.after-commit=1*off->return(kill)").await;
+            assert_eq!(sync.run().await.0, "Ran done 2");
+            let twice = told(&sync);
+            assert_eq!(&twice[..2], ["1", "2"]);
+            // One may have been under way.
+            assert!(twice.len() <= 7, "{twice:?}");
+            assert_eq!(twice.iter().collect::<BTreeSet<_>>().len(), 6);
+        }
+    }
+
+    async fn a_program_that_is_not_there_is_the_fault_of_the_job_and_not_of_its_units(database) {
+        let sync = each(database, "", TELL, "").await;
+        std::fs::remove_file(sync.shop.root().join("apply")).unwrap();
+        let (became, said) = sync.ask(&["run", RUN]).await;
+        assert_eq!(became, "Ran failed 1");
+        assert!(said.contains("`./apply` could not be started"), "{said}");
+    }
+
+    async fn f42_when_time_is_up_nothing_of_a_unit_is_left_running(database) {
+        let script = "#!/bin/sh\necho \"$$\" >> told\nsleep 600\n";
+        let sync = each(database, "timeout = \"2s\"", script, "").await;
+        assert_eq!((sync.run().await.0, sync.said().await), ("Ran due 2".to_owned(), "timed out after 2s".to_owned()));
+        let begun = sync.shop.lines("told");
+        assert_eq!(begun.len(), 4);
+        for process in begun {
+            assert!(!std::path::Path::new(&format!("/proc/{process}")).exists(), "{process} is still there");
+        }
+    }
+}

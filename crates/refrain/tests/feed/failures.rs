@@ -1,0 +1,67 @@
+//! Units that fail: their neighbours go on, and only they are done again.
+
+use crate::both_databases;
+use crate::cursors::{CURSOR, PAGES};
+use crate::support::TestDatabase;
+use crate::sync::{Says, Sync, lines, rows, texts};
+
+/// An invoice of a customer who may not be there.
+const ORPHAN: &str = "{\"id\":37,\"total\":370,\"customer\":9}";
+
+fn a_hundred() -> Vec<String> {
+    let mut lines = lines(1..=100);
+    ORPHAN.clone_into(&mut lines[36]);
+    lines
+}
+
+both_databases! {
+    async fn m13_one_unit_of_a_hundred_fails_and_the_retry_does_that_one(database) {
+        let sync = Sync::into_table(database, Says::default()).await;
+        sync.source(a_hundred());
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        let said = sync.said().await;
+        assert!(said.starts_with("1 of 100 units are not applied: invoice:37: "), "{said}");
+        assert_eq!(sync.invoices().await.len(), 99);
+        sync.shop.execute("insert into customers values (9)").await;
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(sync.counts().await, [[99, 0, 0, 1], [1, 0, 100, 0]]);
+        assert_eq!((sync.invoices().await, sync.writes().await), (rows(1..=100), texts(1..=100)));
+    }
+
+    async fn m13_a_unit_that_the_cursor_has_passed_is_done_from_what_was_kept_of_it(database) {
+        let sync = Sync::into_table(database, CURSOR).await;
+        sync.shop.program("list", PAGES);
+        for page in 1..=5 {
+            sync.shop.write(&format!("page-{page}"), &format!("{}\n", lines([page]).join("")));
+        }
+        sync.shop.write("page-2", &format!("{ORPHAN}\n"));
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!((sync.position().await, sync.invoices().await), (vec!["5".to_owned()], rows([1, 3, 4, 5])));
+        sync.shop.execute("insert into customers values (9)").await;
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(sync.shop.lines("told"), ["from 0", "from 5"], "the source did not show it again");
+        assert_eq!(sync.invoices().await, rows([1, 3, 4, 5, 37]));
+    }
+
+    async fn f38_a_unit_that_always_fails_is_parked_and_the_run_is_partial(database) {
+        let sync = Sync::into_table(database, Says { top: "retry = { attempts = 2 }", ..Says::default() }).await;
+        sync.source([ORPHAN.to_owned(), lines([1]).concat()]);
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!(sync.run().await.0, "Ran partial 2");
+        let left = sync.left().await;
+        assert!(left.len() == 1 && left[0].starts_with("invoice:37 parked "), "{left:?}");
+        assert_eq!(sync.invoices().await, rows([1]));
+    }
+
+    async fn many_units_that_have_failed_do_not_keep_the_source_from_being_read(database) {
+        let sync = Sync::into_table(database, Says::default()).await;
+        let orphans = (1..=45).map(|id| format!("{{\"id\":{id},\"total\":{id},\"customer\":{}}}", 9 * (id % 2)));
+        sync.source(orphans);
+        sync.shop.execute("insert into customers values (0)").await;
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!(sync.left().await.len(), 23);
+        sync.source(lines([100]));
+        assert_eq!(sync.run().await.0, "Ran due 3");
+        assert_eq!(sync.invoices().await.len(), 22 + 1);
+    }
+}

@@ -1,0 +1,25 @@
+//! Units that scripts print and queries give: read, applied once and remembered, whatever becomes of whoever reads them.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the failure report"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[path = "../project/shop.rs"]
+mod shop;
+
+mod cursors;
+mod each;
+mod failures;
+mod killed;
+mod lines;
+mod odd;
+mod pressure;
+mod queries;
+mod sync;
+mod together;
+mod watermarks;

@@ -1,0 +1,90 @@
+//! Lines that are no units: each is one failure with its number, and the others go on.
+
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::cursors::{CURSOR, PAGES};
+use crate::support::TestDatabase;
+use crate::sync::{LEASE, RUN, Says, Sync, lines, rows, texts};
+
+fn with_odd_ones() -> Vec<String> {
+    let mut lines = lines(1..=3);
+    lines.insert(1, "Traceback (most recent call last):".to_owned());
+    lines.push("{\"total\":40}".to_owned());
+    lines
+}
+
+const SAID: [&str; 2] = [
+    "$line:2020-06-09T00:00:00Z:2 parked line 2, column 1: this is no JSON: expected value",
+    "$line:2020-06-09T00:00:00Z:5 parked line 5: {id} of the key has no value: use a field that every unit has, or {$content}",
+];
+
+both_databases! {
+    async fn a_malformed_line_is_one_failed_unit_with_its_number_and_goes_when_the_source_is_mended(database) {
+        let sync = Sync::into_table(database, Says { top: "retry = { attempts = 2 }", ..Says::default() }).await;
+        sync.source(with_odd_ones());
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        let said = sync.said().await;
+        assert!(said.starts_with("2 of 5 units are not applied: $line:2020-06-09T00:00:00Z:2: line 2, column 1"), "{said}");
+        assert_eq!((sync.invoices().await, sync.left().await), (rows(1..=3), SAID.map(str::to_owned).to_vec()));
+        assert_eq!(sync.run().await.0, "Ran partial 2");
+        assert_eq!(sync.left().await, SAID, "each is there once");
+
+        sync.source(lines(1..=4));
+        assert_eq!(sync.run().await.0, "Ran done 3");
+        assert_eq!(sync.left().await, [""; 0]);
+        assert_eq!(sync.counts().await, [[3, 0, 0, 2], [0, 0, 3, 2], [1, 0, 3, 0]]);
+        assert_eq!(sync.writes().await, texts(1..=4));
+    }
+
+    async fn f2_killed_while_old_ones_are_cleared_they_are_gone_after_the_next_attempt(database) {
+        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+            let sync = Sync::into_table(TestDatabase::like(&database).await, Says::default()).await;
+            sync.source(with_odd_ones());
+            sync.run().await;
+            sync.source(lines(1..=3));
+            let failpoints = format!("unit-clear.{ending}");
+            let mut process = sync.shop.process(&["run", RUN], &[("FAILPOINTS", &failpoints), LEASE]);
+            let output = process.finish().await;
+            let is_killed = output.status.signal() == Some(Signal::KILL.as_raw());
+            assert_eq!(is_killed, ending.contains("kill"), "{ending}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(sync.shop.lines("struck").len(), 1, "{ending}");
+            let became = sync.run().await.0;
+            assert!(became.contains(" done "), "{ending}: {became}");
+            assert_eq!((sync.left().await, sync.writes().await), (Vec::new(), texts(1..=3)), "{ending}");
+        }
+    }
+
+    async fn a_line_that_the_cursor_has_passed_stays_known_until_somebody_has_looked(database) {
+        let sync = Sync::into_table(database, CURSOR).await;
+        sync.shop.program("list", PAGES);
+        for page in 1..=5 {
+            sync.shop.write(&format!("page-{page}"), &format!("{}\n", lines([page]).join("")));
+        }
+        sync.shop.write("page-2", "oops\n{\"id\":2,\"total\":20}\n");
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!((sync.position().await, sync.invoices().await), (vec!["5".to_owned()], rows(1..=5)));
+        let left = sync.left().await;
+        assert!(left.len() == 1 && left[0].ends_with(":1 parked line 3, column 1: this is no JSON: expected value"), "{left:?}");
+        assert_eq!(sync.run().await.0, "Ran partial 2", "it was not seen again, which does not mean that it is mended");
+        assert_eq!(sync.left().await, left);
+    }
+
+    async fn no_checkpoint_passes_a_line_of_which_not_all_could_be_kept(database) {
+        let sync = Sync::into_table(database, CURSOR).await;
+        let long = format!("{{\"id\":2,\"note\":\"{}\"}}", "x".repeat(2 * 1024 * 1024));
+        let token = |name: &str| format!("{{\"$cursor\":\"{name}\"}}");
+        let source = |second: &str| [lines([1]).concat(), token("a"), second.to_owned(), token("b"), lines([3]).concat(), token("c")];
+        sync.source(source(&long));
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!((sync.position().await, sync.invoices().await), (vec!["a".to_owned()], rows([1, 3])));
+        let said = format!("parked line 3: it is {} bytes long, and 1048576 is the most", long.len());
+        let left = sync.left().await;
+        assert!(left.len() == 1 && left[0].ends_with(&said), "{left:?}");
+        sync.source(source(&lines([2]).concat()).into_iter().skip(2));
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!((sync.position().await, sync.writes().await), (vec!["c".to_owned()], texts(1..=3)));
+    }
+}

@@ -1,0 +1,67 @@
+//! A source that is asked for everything since: the watermark passes only what is applied.
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::sync::{Says, Sync, texts};
+
+/// Prints what was changed since, as the text of the time tells it.
+const SINCE: &str = r#"#!/bin/sh
+echo "from [$REFRAIN_WATERMARK]" >> told
+awk -F'"' -v from="$REFRAIN_WATERMARK" '$8 >= from' source
+[ ! -e broken ]
+"#;
+
+const MARK: &str = "[watermark]\nfield = \"at\"\noverlap = \"10m\"\n";
+
+fn line(id: u32, total: u32, at: &str) -> String {
+    format!("{{\"id\":{id},\"total\":{total},\"at\":\"2020-06-09T{at}:00Z\"}}")
+}
+
+async fn since(database: TestDatabase) -> Sync {
+    let sync = Sync::into_table(database, Says { more: MARK, ..Says::default() }).await;
+    sync.shop.program("list", SINCE);
+    sync
+}
+
+async fn next(sync: &Sync, day: u32) -> String {
+    sync.ask(&["run", &format!("sync@2020-06-{day}")]).await.0
+}
+
+both_databases! {
+    async fn m6_a_row_that_comes_late_is_found_in_the_overlap_and_nothing_is_written_twice(database) {
+        let sync = since(database).await;
+        sync.source([line(1, 1, "11:00"), line(2, 2, "12:00")]);
+        assert_eq!(next(&sync, 10).await, "Ran done 1");
+        assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
+        sync.source([line(1, 1, "11:00"), line(3, 3, "11:55"), line(2, 2, "12:00"), line(4, 4, "13:00")]);
+        assert_eq!(next(&sync, 11).await, "Ran done 1");
+        assert_eq!(next(&sync, 12).await, "Ran done 1");
+        assert_eq!(sync.shop.lines("told"), ["from []", "from [2020-06-09T11:50:00Z]", "from [2020-06-09T12:50:00Z]"]);
+        assert_eq!(sync.position().await, ["2020-06-09T13:00:00Z"]);
+        assert_eq!(sync.writes().await, texts(1..=4));
+    }
+
+    async fn i8_a_script_that_fails_moves_no_watermark_and_neither_does_a_killed_one(database) {
+        let sync = since(database).await;
+        sync.source([line(1, 1, "11:00")]);
+        next(&sync, 10).await;
+        sync.source([line(1, 1, "11:00"), line(2, 2, "12:00")]);
+        sync.shop.write("broken", "");
+        assert_eq!(next(&sync, 11).await, "Ran due 2");
+        assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"], "it may have had more to print");
+        assert_eq!(sync.writes().await, texts(1..=2));
+        std::fs::remove_file(sync.shop.root().join("broken")).unwrap();
+        assert_eq!(next(&sync, 11).await, "Ran done 2");
+        assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
+        assert_eq!(sync.writes().await, texts(1..=2));
+    }
+
+    async fn a_unit_without_a_time_is_no_unit_and_the_others_move_the_watermark(database) {
+        let sync = since(database).await;
+        sync.source([line(1, 1, "11:00"), "{\"id\":2,\"total\":2,\"at\":\"soon\"}".to_owned()]);
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"]);
+        let left = sync.left().await;
+        assert!(left[0].contains("parked line 2, column 24: `at` is \"soon\": write a time"), "{left:?}");
+    }
+}
