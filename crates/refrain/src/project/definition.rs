@@ -13,6 +13,7 @@ use crate::action::binds;
 use crate::action::command::{Command, CommandJob};
 use crate::action::environment::environment_of;
 use crate::action::feed::Feeding;
+use crate::action::files::WritingCommand;
 use crate::action::publish::Publishing;
 use crate::action::sql::{Statements, said};
 use crate::action::values::{of_window, values};
@@ -29,7 +30,14 @@ impl Project {
     fn definition(&self, job: &JobFile) -> Result<Definition, Error> {
         let database = job.database.as_ref().and_then(|name| self.databases.get(name));
         let mut definition = match (&job.action, database) {
-            (Action::Command(_), _) => Definition::of(CommandJob::new(self.command_of(job)))?,
+            (Action::Command(_), _) => match &job.files {
+                None => Definition::of(CommandJob::new(self.command_of(job)))?,
+                Some(files) => Definition::of(WritingCommand {
+                    make: Arc::new(self.command_of(job)),
+                    files: files.clone(),
+                    about: self.about(job),
+                })?,
+            },
             (Action::Sql(statements), Some(database)) => Definition::of(Statements {
                 database: Arc::clone(database),
                 texts: statements.clone(),
