@@ -125,10 +125,8 @@ impl Sql {
                 (Token::Nothing, _) => continue,
                 (Token::Other, "(") => depth += 1,
                 (Token::Other, ")") => depth = depth.saturating_sub(1),
-                (Token::Word, by) if depth == 0 && by.eq_ignore_ascii_case("by") => {
-                    if before.eq_ignore_ascii_case("order") {
-                        return true;
-                    }
+                (Token::Word, by) if depth == 0 && before.eq_ignore_ascii_case("order") => {
+                    return by.eq_ignore_ascii_case("by");
                 }
                 _ => {}
             }

@@ -161,10 +161,10 @@ impl Raised {
 
     /// Keeps the fence where it is until the transaction ends, or says that it has been raised.
     pub(crate) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
-        match is_held(transaction, self.id, &self.facts).await? {
-            true => Ok(()),
-            false => Err(LedgerError::Fenced { attempt: self.facts.number() }),
+        if !is_held(transaction, self.id, &self.facts).await? {
+            return Err(LedgerError::Fenced { attempt: self.facts.number() });
         }
+        Ok(())
     }
 
     /// Whether units go one by one: a worker died with this run in hand, and one of them may be why.

@@ -115,7 +115,9 @@ impl Publication {
         blocking(move || {
             place.sweep(Some(&hidden));
             // Of a store that is no more it may have a higher number, and nobody else would take it away.
-            before.iter().for_each(|before| place.remove(before));
+            if let Some(before) = before {
+                place.remove(&before);
+            }
             Ok(())
         })
         .await?;
@@ -195,19 +197,22 @@ async fn write(directory: &Path, mut source: Source, format: FileFormat) -> Resu
     })
     .await?;
     let mut rows = 0;
-    while let Some(page) = source.next().await? {
-        for row in &page {
+    loop {
+        let page = source.next().await?;
+        for row in page.iter().flatten() {
             lines.row(row, &mut text);
         }
-        rows += page.len() as u64;
+        rows += page.as_ref().map_or(0, Vec::len) as u64;
         let (path, written) = (told.clone(), std::mem::take(&mut text));
         file = blocking(move || {
             file.write_all(written.as_bytes()).map_err(|error| unwritten(&path, error))?;
             Ok(file)
         })
         .await?;
+        if page.is_none() {
+            return Ok(rows);
+        }
     }
-    Ok(rows)
 }
 
 fn unwritten(path: &Path, source: io::Error) -> WriteError {
