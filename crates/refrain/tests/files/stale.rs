@@ -31,7 +31,7 @@ async fn goes_on(shop: &Shop, older: &mut ChildProcess) {
 }
 
 both_databases! {
-    async fn f10_stopped_before_its_last_look_it_moves_nothing_any_more(database) {
+    async fn f11_stopped_before_its_last_look_it_moves_nothing_any_more(database) {
         let shop = versioned(database).await;
         let mut older = stopped(&shop, "files.written", "").await;
         mended(&shop).await;
@@ -41,7 +41,7 @@ both_databases! {
         assert!(is_tidy(&shop));
     }
 
-    async fn f10_stopped_after_its_last_look_it_still_has_the_lock_and_the_newer_one_comes_after_it(database) {
+    async fn f11_stopped_after_its_last_look_it_still_has_the_lock_and_the_newer_one_comes_after_it(database) {
         let shop = versioned(database).await;
         let mut older = stopped(&shop, "files.checked", "").await;
         let mut newer = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
