@@ -58,7 +58,6 @@ pub enum Publish {
 
 /// Into which table, and how.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in the job file")]
 pub struct TablePublish {
     /// The database, by its name in the project.
     pub database: String,

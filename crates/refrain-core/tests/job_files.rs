@@ -4,11 +4,14 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use refrain_core::feed::{Apply, FeedSource};
 use refrain_core::project::{
     Action, Dialect, Files, Interrupted, Problem, Project, STORE, Source, TIMEOUT, TimeForm, read, secrets,
 };
+use refrain_core::publish::{FileFormat, Mode, Publish};
 use refrain_core::redact::{Redactor, Secret};
-use refrain_core::{CatchUp, Retry, WhileRunning};
+use refrain_core::state::OnChange;
+use refrain_core::{CatchUp, Per, Retry, WhileRunning};
 
 const PROJECT: &str = r#"
 [project]
@@ -196,4 +199,76 @@ proptest! {
             }
         }
     }
+}
+
+const FEED: &str = r#"
+schedule = "@hourly"
+command = ["./list-invoices"]
+output = "units"
+[unit]
+key = "invoice:{id}"
+order = "updated_at"
+fields = ["id", "total"]
+[watermark]
+field = "updated_at"
+overlap = "10m"
+[publish]
+database = "shop"
+table = "billing.invoices"
+mode = "merge"
+key = ["source_system", "id"]
+ledger = false
+"#;
+
+#[test]
+fn units_are_what_the_file_says() {
+    let project = read_all(PROJECT, &[("jobs/feed.toml", FEED)]).unwrap();
+    let Action::Units(feed) = &project.jobs[0].action else { panic!("{project:?}") };
+    assert!(matches!(&feed.source, FeedSource::Command(words) if words.len() == 1));
+    assert_eq!((feed.key.to_string().as_str(), feed.order.as_deref()), ("invoice:{id}", Some("updated_at")));
+    assert_eq!(feed.fields.as_deref().map(<[String]>::len), Some(2));
+    assert_eq!((feed.per, feed.on_change), (Per::Ever, OnChange::Update), "a watermark remembers for ever");
+    let watermark = feed.watermark.as_ref().unwrap();
+    assert_eq!((watermark.field.as_str(), watermark.overlap), ("updated_at", Duration::from_mins(10)));
+    let Apply::Publish(publish) = &feed.apply else { panic!("{feed:?}") };
+    assert_eq!(publish.table.quoted(), "\"billing\".\"invoices\"");
+    assert!(!publish.has_ledger);
+
+    let windows = FEED.replace("[watermark]\nfield = \"updated_at\"\noverlap = \"10m\"\n", "");
+    let project = read_all(PROJECT, &[("jobs/feed.toml", &windows)]).unwrap();
+    let Action::Units(feed) = &project.jobs[0].action else { panic!("{project:?}") };
+    assert_eq!(feed.per, Per::Window);
+}
+
+#[test]
+fn steps_are_published_in_their_order_and_files_go_into_a_directory() {
+    let steps = r#"
+schedule = "@daily"
+window = "day"
+database = "shop"
+[[step]]
+query = "select :ds as d"
+publish = { table = "a", mode = "overwrite", owns = "d = :ds", surrogate = { sk = ["d"] }, stamp = "v" }
+[[step]]
+query = "select 1 as k, 2 as n"
+publish = { database = "warehouse", table = "b", mode = "apply-delta", key = ["k"], columns = ["n"], insert-missing = true }
+[[step]]
+query = "select 1 as k"
+publish = { path = "out/{ds}", format = "jsonl" }
+"#;
+    let command =
+        "schedule = \"@daily\"\nwindow = \"day\"\ncommand = [\"./a.sh\"]\n[publish]\npath = \"out/{ds}\"\n";
+    let project = read_all(PROJECT, &[("jobs/a.toml", steps), ("jobs/b.toml", command)]).unwrap();
+    let Action::Publish(steps) = &project.jobs[0].action else { panic!("{project:?}") };
+    let [Publish::Table(one), Publish::Table(two), Publish::Files(files)] =
+        [0, 1, 2].map(|at| &steps[at].publish)
+    else {
+        panic!("{steps:?}")
+    };
+    assert_eq!((one.database.as_str(), two.database.as_str()), ("shop", "warehouse"));
+    assert_eq!((one.mode, two.mode), (Mode::Overwrite, Mode::ApplyDelta));
+    assert_eq!(one.surrogate, [("sk".to_owned(), vec!["d".to_owned()])]);
+    assert!(two.insert_missing && one.stamp.as_deref() == Some("v"));
+    assert_eq!((files.format, files.path.to_string().as_str()), (FileFormat::JsonLines, "out/{ds}"));
+    assert!(project.jobs[1].files.is_some());
 }

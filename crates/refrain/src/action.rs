@@ -12,6 +12,7 @@ pub mod environment;
 pub(crate) mod feed;
 pub(crate) mod files;
 mod outcome;
+pub(crate) mod pool;
 mod protocol;
 pub(crate) mod publish;
 mod recording;

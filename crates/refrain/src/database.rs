@@ -160,6 +160,17 @@ impl Database {
         }
     }
 
+    /// All rows of a statement that reads and stands alone. On SQLite a transaction would be two more ways to the connection's
+    /// thread and back; behind a pooler it is what keeps a statement and its arguments at one server.
+    pub(crate) async fn look<T: Record>(&self, bound: Bound<'_>) -> Result<Vec<T>> {
+        match self {
+            Database::Sqlite { readers, .. } => {
+                Connection::Sqlite(&mut *readers.acquire().await?).fetch_all(bound).await
+            }
+            Database::Postgres { .. } => self.read().await?.fetch_all(bound).await,
+        }
+    }
+
     /// A transaction that only reads, and sees in all its statements the same instant.
     pub(crate) async fn read_at_once(&self) -> Result<Transaction> {
         match self {

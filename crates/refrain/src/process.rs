@@ -11,6 +11,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::str::FromStr;
 
 use refrain_core::ParseError;
@@ -97,10 +98,16 @@ pub(crate) fn children() -> Vec<Pid> {
     system::children()
 }
 
-/// Every process of these sessions that is alive, and their descendants, whose sessions are known from then on. A number must
-/// be held by somebody who has not been reaped, or it may be another's.
-pub(crate) fn descendants(sessions: &mut HashSet<u32>) -> io::Result<Vec<Process>> {
-    system::descendants(sessions)
+/// Can be read from when a child has ended; the child is not reaped by that.
+pub(crate) fn ending(child: Pid) -> io::Result<OwnedFd> {
+    system::ending(child)
+}
+
+/// Every process that is alive and of these sessions, or has this mark (`NAME=value`) in its environment, and their
+/// descendants, whose sessions are known from then on. A number must be held by somebody who has not been reaped, or it may be
+/// another's.
+pub(crate) fn descendants(sessions: &mut HashSet<u32>, mark: &str) -> io::Result<Vec<Process>> {
+    system::descendants(sessions, mark)
 }
 
 impl fmt::Display for Process {

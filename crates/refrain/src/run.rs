@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
 
+use crate::action::pool::Supervisors;
 use crate::lease::Lease;
 use crate::leaving::Leaving;
 use crate::ledger::apply::BATCH;
@@ -17,6 +18,7 @@ use crate::ledger::tally::Tally;
 use crate::ledger::touched::Touched;
 use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};
 use crate::store::Store;
+use crate::store::finish::Held;
 
 /// What all attempts of a worker share.
 #[derive(Debug)]
@@ -27,12 +29,21 @@ pub(crate) struct Surroundings {
     /// Single claims, in the store's own database.
     pub(crate) claims: Claims,
     pub(crate) ledgers: Ledgers,
+    /// Those who stand over commands.
+    pub(crate) supervisors: Supervisors,
 }
 
 impl Surroundings {
     pub(crate) fn new(store: Store, project: ProjectName, destinations: Destinations) -> Surroundings {
         let claims = Claims::new(store.database.clone(), project.clone());
-        Surroundings { store, project, destinations, claims, ledgers: Ledgers::default() }
+        Surroundings {
+            store,
+            project,
+            destinations,
+            claims,
+            ledgers: Ledgers::default(),
+            supervisors: Supervisors::default(),
+        }
     }
 }
 
@@ -45,6 +56,8 @@ pub struct Run {
     pub(crate) id: RunId,
     /// Its row in the store.
     pub(crate) row: i64,
+    /// What it holds, and by what right.
+    pub(crate) held: Held,
     pub(crate) facts: Facts,
     pub(crate) payload: Option<String>,
     pub(crate) surroundings: Arc<Surroundings>,

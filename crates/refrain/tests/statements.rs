@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Executor, Row, SqlStr};
 use support::TestDatabase;
 
 /// Tables that grow with the work; the others have a row per job, worker or wish of a person.
-const LARGE: [&str; 21] = [
+const LARGE: [&str; 23] = [
     "runs",
     "queue",
     "delayed",
@@ -36,6 +36,8 @@ const LARGE: [&str; 21] = [
     "effect_dedupes",
     "arrivals",
     "intents",
+    "publishes",
+    "deltas",
 ];
 
 /// Statements that read all of a large table, or its beginning, and may.
@@ -50,7 +52,8 @@ const MAY_SCAN: [(&str, &str); 7] = [
 ];
 
 /// Where the statements of the ledger are.
-const OF_THE_LEDGER: [&str; 5] = ["sql/checkpoint/", "sql/fence/", "sql/intent/", "sql/ledger/", "sql/unit/"];
+const OF_THE_LEDGER: [&str; 6] =
+    ["sql/checkpoint/", "sql/fence/", "sql/intent/", "sql/ledger/", "sql/publish/", "sql/unit/"];
 
 /// Those whose plans are not remembered, or need not last.
 const FORGOTTEN: [(&str, &str); 6] = [
@@ -63,7 +66,7 @@ const FORGOTTEN: [(&str, &str); 6] = [
 ];
 
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
-const FILLED: [&str; 22] = [
+const FILLED: [&str; 24] = [
     "insert into refrain_jobs (name, identity) values ('one', 'one'), ('two', 'two'), ('three', 'three')",
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
      insert into refrain_runs (job, attempt, opened_at, open, key, outcome)
@@ -98,6 +101,9 @@ const FILLED: [&str; 22] = [
     "insert into refrain_intents (project, kind, name, key) select 'shop', 'run', 'mail', key from refrain_runs",
     "insert into refrain_effect_dedupes (effect, version, at, asked) select id, 1, 0, 'intent' from refrain_runs",
     "insert into refrain_arrivals (destination, intent, at) select 'there', id, 0 from refrain_runs",
+    "insert into refrain_publishes (ledger, target, mode, rows, fence, attempt, version, at)
+     select id, 'totals', 'overwrite', 1, id, 1, 1, 0 from refrain_runs",
+    "insert into refrain_deltas (ledger, target, key, name, amount) select id, 'stock', key, 'qty', 1 from refrain_runs",
 ];
 
 async fn migrated(database: &TestDatabase) {

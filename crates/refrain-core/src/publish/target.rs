@@ -105,86 +105,57 @@ impl Target {
     }
 
     fn columns_fit(&self, publish: &TablePublish, rows: &[String]) -> Result<(), String> {
+        if rows.is_empty() {
+            return Err(
+                "the result has no columns\n  a unit needs fields that are columns of the table".to_owned()
+            );
+        }
         let table = &publish.table;
-        let mut seen: Vec<&String> = Vec::new();
-        for name in rows {
-            if seen.contains(&name) {
-                return Err(format!(
-                    "two columns of the result are called `{name}`\n  give one of them another name: … as other"
-                ));
+        for (at, name) in rows.iter().enumerate() {
+            if rows.iter().take(at).any(|before| before == name) {
+                let advice = "give one of them another name: … as other";
+                return Err(format!("two columns of the result are called `{name}`\n  {advice}"));
             }
-            seen.push(name);
             let Some(column) = self.find(name) else {
-                return Err(format!(
-                    "the result has a column `{name}`, and `{table}` has none of that name\n  {}",
-                    self.advice(name)
-                ));
+                let told = format!("the result has a column `{name}`, and `{table}` has none of that name");
+                return Err(format!("{told}\n  {}", self.advice(name)));
             };
             if column.is_generated {
-                return Err(format!(
-                    "the column `{name}` of `{table}` is filled by the database itself\n  leave it out of the result"
-                ));
+                let told = format!("the column `{name}` of `{table}` is filled by the database itself");
+                return Err(format!("{told}\n  leave it out of the result"));
             }
         }
+        self.derived_fit(publish, rows)?;
+        named_fit(publish, rows)
+    }
+
+    /// Columns that are filled by us are there, are nobody else's, and are made of something.
+    fn derived_fit(&self, publish: &TablePublish, rows: &[String]) -> Result<(), String> {
         let made = publish.surrogate.iter().map(|(column, _)| ("surrogate", column));
         for (key, name) in made.chain(publish.stamp.iter().map(|column| ("stamp", column))) {
             if self.find(name).is_none() {
-                return Err(format!(
-                    "`{key}` fills the column `{name}`, and `{table}` has none of that name\n  {}",
-                    self.advice(name)
-                ));
+                let told = format!(
+                    "`{key}` fills the column `{name}`, and `{}` has none of that name",
+                    publish.table
+                );
+                return Err(format!("{told}\n  {}", self.advice(name)));
             }
             if rows.contains(name) {
-                return Err(format!(
-                    "`{key}` fills the column `{name}`, and so does the result\n  leave one of them out"
-                ));
+                let told = format!("`{key}` fills the column `{name}`, and so does the result");
+                return Err(format!("{told}\n  leave one of them out"));
             }
         }
-        let parts =
-            publish.surrogate.iter().flat_map(|(column, parts)| parts.iter().map(move |part| (column, part)));
-        if let Some((column, _)) = publish.surrogate.iter().find(|(_, parts)| parts.is_empty()) {
-            return Err(format!(
-                "`{column}` is made of nothing\n  name the columns that tell one row from another"
-            ));
-        }
-        for (column, part) in parts {
-            if !rows.contains(part) {
-                return Err(format!(
-                    "`{column}` is made of `{part}`, which the result has not\n  add it to the result: {}",
-                    rows.join(", ")
-                ));
+        for (column, parts) in &publish.surrogate {
+            if parts.is_empty() {
+                let advice = "name the columns that tell one row from another";
+                return Err(format!("`{column}` is made of nothing\n  {advice}"));
+            }
+            if let Some(part) = parts.iter().find(|part| !rows.contains(part)) {
+                let told = format!("`{column}` is made of `{part}`, which the result has not");
+                return Err(format!("{told}\n  the result has {}", rows.join(", ")));
             }
         }
-        let given =
-            |name: &String| rows.contains(name) || publish.surrogate.iter().any(|(column, _)| column == name);
-        for (what, name) in publish
-            .key
-            .iter()
-            .map(|name| ("key", name))
-            .chain(publish.columns.iter().map(|name| ("columns", name)))
-        {
-            if !given(name) {
-                return Err(format!(
-                    "`{what}` names the column `{name}`, which the result has not\n  it has {}",
-                    rows.join(", ")
-                ));
-            }
-        }
-        if publish.mode == Mode::ApplyDelta
-            && let Some(other) =
-                rows.iter().find(|name| !publish.key.contains(name) && !publish.columns.contains(name))
-        {
-            return Err(format!(
-                "the result has a column `{other}` that is neither in `key` nor in `columns`\n  leave it out, or name it in one of them"
-            ));
-        }
-        match rows {
-            [] => {
-                Err("the result has no columns\n  a unit needs fields that are columns of the table"
-                    .to_owned())
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// The key, which must be unique where a mode relies on it.
@@ -232,7 +203,121 @@ impl Target {
     }
 }
 
+/// Columns that the job names are in the result.
+fn named_fit(publish: &TablePublish, rows: &[String]) -> Result<(), String> {
+    let given =
+        |name: &String| rows.contains(name) || publish.surrogate.iter().any(|(column, _)| column == name);
+    let named = publish.key.iter().map(|name| ("key", name));
+    for (what, name) in named.chain(publish.columns.iter().map(|name| ("columns", name))) {
+        if !given(name) {
+            let told = format!("`{what}` names the column `{name}`, which the result has not");
+            return Err(format!("{told}\n  the result has {}", rows.join(", ")));
+        }
+    }
+    let other = rows.iter().find(|name| !publish.key.contains(name) && !publish.columns.contains(name));
+    match other {
+        Some(other) if publish.mode == Mode::ApplyDelta => Err(format!(
+            "the result has a column `{other}` that is neither in `key` nor in `columns`\n  leave it out, or name it in one of them"
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Whether two lists name the same columns, in any order.
 fn is_same(one: &[String], other: &[String]) -> bool {
     one.len() == other.len() && one.iter().all(|name| other.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Per;
+    use crate::publish::TableName;
+
+    fn target() -> Target {
+        let column = |(name, kind, is_generated): (&str, &str, bool)| Column {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            is_generated,
+        };
+        let columns = [
+            ("sk", "uuid", false),
+            ("day", "date", false),
+            ("region", "text", false),
+            ("amount", "bigint", false),
+            ("made", "bigint", true),
+            ("body", "json", false),
+            ("version", "integer", false),
+        ];
+        Target {
+            columns: columns.map(column).to_vec(),
+            unique: vec![vec!["region".to_owned(), "day".to_owned()], vec!["sk".to_owned()]],
+        }
+    }
+
+    fn publish(mode: Mode, key: &[&str]) -> TablePublish {
+        TablePublish {
+            database: "shop".to_owned(),
+            table: TableName::parse("sales.revenue").unwrap(),
+            mode,
+            owns: None,
+            key: key.iter().map(|name| (*name).to_owned()).collect(),
+            columns: Vec::new(),
+            surrogate: Vec::new(),
+            checks: Vec::new(),
+            stamp: None,
+            delete_missing: false,
+            insert_missing: false,
+            per: Per::Window,
+            has_ledger: true,
+        }
+    }
+
+    fn fit(publish: &TablePublish, rows: &[&str]) -> Result<Fitting, String> {
+        let rows: Vec<String> = rows.iter().map(|name| (*name).to_owned()).collect();
+        target().fit(publish, &rows, Dialect::Postgres, 3, "stage")
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_with_what_to_do() {
+        let overwrite = publish(Mode::Overwrite, &[]);
+        let surrogate = |column: &str, parts: &[&str]| TablePublish {
+            surrogate: vec![(column.to_owned(), parts.iter().map(|part| (*part).to_owned()).collect())],
+            ..overwrite.clone()
+        };
+        let stamp = TablePublish { stamp: Some("versoin".to_owned()), ..overwrite.clone() };
+        for (publish, rows, expected) in [
+            (overwrite.clone(), &[][..], "no columns"),
+            (overwrite.clone(), &["dya"], "did you mean `day`?"),
+            (overwrite.clone(), &["day", "day"], "two columns of the result are called `day`"),
+            (overwrite.clone(), &["made"], "filled by the database itself"),
+            (stamp, &["day"], "did you mean `version`?"),
+            (surrogate("ks", &["day"]), &["day"], "`surrogate` fills the column `ks`"),
+            (surrogate("sk", &["day"]), &["day", "sk"], "and so does the result"),
+            (surrogate("sk", &[]), &["day"], "made of nothing"),
+            (surrogate("sk", &["region"]), &["day"], "made of `region`, which the result has not"),
+            (publish(Mode::Merge, &["region"]), &["day"], "`key` names the column `region`"),
+            (
+                publish(Mode::Merge, &["amount"]),
+                &["amount"],
+                "create unique index \"revenue_amount\" on \"sales\".\"revenue\" (\"amount\")",
+            ),
+            (publish(Mode::Land, &[]), &["day"], "has no column `source`"),
+        ] {
+            let error = fit(&publish, rows).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_unique_in_any_order_of_its_columns() {
+        let fitting = fit(&publish(Mode::Merge, &["day", "region"]), &["region", "day", "body"]).unwrap();
+        assert_eq!(fitting.incomparable, ["body"]);
+        let kinds: Vec<&str> = fitting.texts.key.iter().map(|(_, kind)| kind.as_str()).collect();
+        assert_eq!(kinds, ["date", "text"]);
+        assert!(
+            fit(&publish(Mode::AppendOnce, &["amount"]), &["amount"]).is_ok(),
+            "its keys are in the ledger"
+        );
+    }
 }

@@ -20,6 +20,7 @@ mod workload {
     pub(crate) mod flat;
     pub(crate) mod idle;
     pub(crate) mod mixed;
+    pub(crate) mod publish;
     pub(crate) mod units;
 }
 
@@ -30,9 +31,9 @@ use scratch::Server;
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const WORKLOADS: [&str; 7] = ["disk", "drain", "units", "commands", "flat", "mixed", "idle"];
+const WORKLOADS: [&str; 8] = ["disk", "drain", "units", "publish", "commands", "flat", "mixed", "idle"];
 const USAGE: &str =
-    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [commands] [flat] [mixed] [idle]
+    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [publish] [commands] [flat] [mixed] [idle]
 DATABASE_URL: a PostgreSQL server on which databases may be made; without it, SQLite alone is measured";
 
 /// What was asked for.
@@ -110,6 +111,7 @@ async fn measure() -> Result<()> {
                 "disk" => workload::disk::measure(&plan, server, &mut report).await?,
                 "drain" => workload::drain::measure(&plan, server, &mut report).await?,
                 "units" => workload::units::measure(&plan, server, &mut report).await?,
+                "publish" => workload::publish::measure(&plan, server, &mut report).await?,
                 "commands" => workload::commands::measure(&plan, server, &mut report).await?,
                 "flat" => workload::flat::measure(&plan, server, &mut report).await?,
                 "mixed" => workload::mixed::measure(&plan, server, &mut report).await?,

@@ -1,29 +1,33 @@
-//! The worker's side of a supervisor: starts one, passes on that the lease was renewed, and stays until everything is over.
+//! The worker's side of a supervisor: starts one, gives it orders, passes on that the lease was renewed, and stays until
+//! everything is over.
 //!
-//! Whatever becomes of the job's future, this is a task of its own and sees it through; only then is the ending recorded.
-//! Should the supervisor die before its word, what it stood over is found by its session and ended here.
+//! Whatever becomes of the job's future, this is in a task of its own and sees it through; only then is the ending recorded.
+//! Should the supervisor die before its word, what it stood over is found and ended here: by its session, by its parents, and
+//! by a mark in its environment, for whoever has left both.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
-use std::net::Shutdown;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as Socket;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::protocol::{Answer, Orders};
+use super::protocol::{Answer, Heard, Orders, Why, line, say};
 use super::supervisor::{SUPERVISE, can_supervise, milliseconds};
-use crate::lease::Lease;
+use crate::lease::{Lease, since_boot};
 use crate::process;
+
+/// The variable by which whoever a command has started is known.
+pub(super) const MARK: &str = "REFRAIN_SUPERVISOR";
 
 /// How often a supervisor that ends before its first word is started anew: a key of the terminal may have reached it.
 const STARTS: u32 = 3;
@@ -37,10 +41,22 @@ const PASSED_ON: [&str; 3] = ["LD_LIBRARY_PATH", "FAILPOINTS", "REFRAIN_FAILPOIN
 /// A supervisor that is ready.
 pub(super) struct Attendant {
     child: Child,
-    answers: Lines<BufReader<OwnedReadHalf>>,
-    words: OwnedWriteHalf,
-    /// The same socket, for the thread that renews the lease.
+    /// Shared with the thread that renews the lease.
     socket: Arc<UnixStream>,
+    heard: Heard,
+    mark: String,
+}
+
+/// What became of orders.
+pub(super) enum Executed {
+    /// All is over, and the supervisor waits for the next ones.
+    Ready(Answer),
+    /// All is over, and the supervisor has nothing more to do.
+    Over(Answer),
+    /// The supervisor had died before it got them. Nothing has begun.
+    Unheard,
+    /// It died before it could say that all was over.
+    Died,
 }
 
 /// Where a supervisor's program is found, unless it is said: this very program, even if its file was replaced since.
@@ -54,46 +70,83 @@ fn this_program() -> io::Result<PathBuf> {
 }
 
 impl Attendant {
-    /// Starts a supervisor. Gives it with the ends of the pipes to which its command will print.
-    pub(super) async fn start(program: Option<&Path>) -> io::Result<(Attendant, ChildStdout, ChildStderr)> {
+    /// Starts a supervisor.
+    pub(super) async fn start(program: Option<&Path>) -> io::Result<Attendant> {
         let program = program.map_or_else(this_program, |program| Ok(program.to_owned()))?;
-        for _ in 1..STARTS {
+        for _ in 0..STARTS {
             if let Some(ready) = started(program.clone()).await? {
                 return Ok(ready);
             }
         }
-        let last = started(program.clone()).await?;
-        last.ok_or_else(|| io::Error::other(format!("{} did not answer as a supervisor", program.display())))
+        Err(io::Error::other(format!("{} did not answer as a supervisor", program.display())))
     }
 
-    /// Has a command executed, and waits until all of it is over. None if the supervisor died before it could say so.
+    /// What it stands over has this in its environment, as the value of [`MARK`].
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Has a command executed that prints to these pipes, and waits until all of it is over.
     pub(super) async fn execute(
         &mut self,
         orders: &Orders,
-        lease: &Lease,
-        mut called_off: oneshot::Receiver<()>,
-    ) -> Option<Answer> {
-        let mut line = serde_json::to_vec(orders).ok()?;
-        line.push(b'\n');
-        self.words.write_all(&line).await.ok()?;
+        pipes: [OwnedFd; 2],
+        lease: (&Lease, Duration),
+        called_off: &mut oneshot::Receiver<()>,
+    ) -> Executed {
+        let sent = tokio::select! {
+            biased;
+            _ = &mut *called_off => return Executed::Over(Answer::TooLate),
+            sent = self.order(orders, pipes) => sent,
+        };
+        if sent.is_err() {
+            return Executed::Unheard;
+        }
+        let (lease, known) = lease;
         let socket = Arc::clone(&self.socket);
-        let _telling = lease.told(move |until| say_good(&socket, until));
+        let _telling = lease.told(known, move |until| say_good(&socket, until));
         let mut end_by = None;
         loop {
             tokio::select! {
-                line = self.answers.next_line() => match serde_json::from_str(&line.ok()??).ok()? {
-                    Answer::Ready => {}
-                    Answer::Started { process } => tracing::debug!(process, "a command has begun"),
-                    answer => return Some(answer),
+                answer = self.answer() => return match answer {
+                    Some(answer @ (Answer::Ended { why: Why::Itself, .. } | Answer::NotStarted { .. }))
+                        if end_by.is_none() => Executed::Ready(answer),
+                    Some(answer) => Executed::Over(answer),
+                    None => Executed::Died,
                 },
-                _ = &mut called_off, if end_by.is_none() => {
-                    let _ = self.socket.shutdown(Shutdown::Write);
+                _ = &mut *called_off, if end_by.is_none() => {
+                    self.say_no_more();
                     end_by = Some(Instant::now() + Duration::from_millis(orders.grace) + PATIENCE);
                 }
                 () = sleep_until(end_by.unwrap_or_else(Instant::now)), if end_by.is_some() => {
                     let _ = self.child.kill();
-                    return None;
+                    return Executed::Died;
                 }
+            }
+        }
+    }
+
+    /// Nobody else says anything meanwhile: who listens to the lease begins after this, and ends before the next.
+    async fn order(&self, orders: &Orders, pipes: [OwnedFd; 2]) -> io::Result<()> {
+        let line = line(orders)?;
+        let mut along = pipes.each_ref().map(AsFd::as_fd).to_vec();
+        let mut said = 0;
+        while let Some(rest) = line.get(said..).filter(|rest| !rest.is_empty()) {
+            said += self.socket.async_io(Interest::WRITABLE, || say(&self.socket, rest, &along)).await?;
+            along.clear();
+        }
+        Ok(())
+    }
+
+    /// What it says next; none if it says no more. It may be dropped and asked again.
+    async fn answer(&mut self) -> Option<Answer> {
+        loop {
+            if let Some(line) = self.heard.line() {
+                return serde_json::from_slice(&line).ok();
+            }
+            let (heard, socket) = (&mut self.heard, &self.socket);
+            if !socket.async_io(Interest::READABLE, || heard.listen(socket)).await.ok()? {
+                return None;
             }
         }
     }
@@ -104,10 +157,11 @@ impl Attendant {
         let _ = self.child.kill();
         // One that was begun behind the look's back has lost its parent by the next one, and not its session.
         let mut sessions = HashSet::from([session]);
+        let mark = format!("{MARK}={}", self.mark);
         loop {
-            let mut known = sessions.clone();
+            let (mut known, mark) = (sessions.clone(), mark.clone());
             let left = spawn_blocking(move || {
-                let ended = process::descendants(&mut known).and_then(|left| {
+                let ended = process::descendants(&mut known, &mark).and_then(|left| {
                     let ended: io::Result<Vec<_>> = left.iter().map(process::Process::end).collect();
                     ended.map(|ended| ended.len())
                 });
@@ -127,45 +181,49 @@ impl Attendant {
         self.leave().await;
     }
 
-    /// Reaps a supervisor that has nothing more to do.
-    pub(super) async fn leave(mut self) {
-        let _ = self.socket.shutdown(Shutdown::Both);
-        let _ = spawn_blocking(move || self.child.wait()).await;
+    /// Ends a supervisor that stands over nobody.
+    pub(super) async fn leave(self) {
+        let _ = spawn_blocking(move || self.end()).await;
+    }
+
+    /// The same, and keeps the thread waiting. It is not asked: it might be stopped, and hear nothing.
+    pub(super) fn end(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// It ends when nothing of its command is left.
+    fn say_no_more(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 }
 
 /// Says up to when the lease is good. A supervisor that does not read would only ever miss what comes too late.
-fn say_good(mut socket: &UnixStream, until: Duration) {
-    let _ = socket.write_all(format!("{}\n", milliseconds(until)).as_bytes());
+fn say_good(socket: &UnixStream, until: Duration) {
+    let _ = say(socket, format!("{}\n", milliseconds(until)).as_bytes(), &[]);
 }
 
 /// None if it ended before its first word.
-async fn started(program: PathBuf) -> io::Result<Option<(Attendant, ChildStdout, ChildStderr)>> {
+async fn started(program: PathBuf) -> io::Result<Option<Attendant>> {
     let spawned = spawn_blocking(move || spawned(&program)).await;
-    let (mut child, socket) = spawned.map_err(io::Error::other)??;
-    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(io::Error::other("a supervisor without output"));
-    };
+    let (child, socket) = spawned.map_err(io::Error::other)??;
     socket.set_nonblocking(true)?;
-    let ours = tokio::net::UnixStream::from_std(socket.try_clone()?)?;
-    let (answers, words) = ours.into_split();
-    let answers = BufReader::new(answers).lines();
-    let mut attendant = Attendant { child, answers, words, socket: Arc::new(socket) };
-    let first = attendant.answers.next_line().await.ok().flatten();
-    if first.and_then(|line| serde_json::from_str(&line).ok()) == Some(Answer::Ready) {
-        return Ok(Some((attendant, stdout, stderr)));
+    let socket = Arc::new(UnixStream::from_std(socket)?);
+    let mark = format!("{}-{}", child.id(), since_boot().as_nanos());
+    let mut attendant = Attendant { child, socket, heard: Heard::default(), mark };
+    if attendant.answer().await == Some(Answer::Ready) {
+        return Ok(Some(attendant));
     }
-    let _ = attendant.child.kill();
     attendant.leave().await;
     Ok(None)
 }
 
-fn spawned(program: &Path) -> io::Result<(Child, UnixStream)> {
-    let (ours, theirs) = UnixStream::pair()?;
+fn spawned(program: &Path) -> io::Result<(Child, Socket)> {
+    let (ours, theirs) = Socket::pair()?;
     let mut command = std::process::Command::new(program);
     command.arg0("refrain").arg(SUPERVISE).current_dir("/");
     command.env_clear().envs(PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn()?;
     Ok((child, ours))
 }

@@ -5,6 +5,7 @@
 //! [`Interrupted::Hold`]: then a mark is in the store before it begins, and goes with the record of its end.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ pub use refrain_core::project::Interrupted;
 use refrain_core::redact::Redactor;
 use tokio::sync::oneshot;
 
-use super::attendant::Attendant;
+use super::attendant::{Executed, MARK};
 use super::environment::{inherited, name_of};
 use super::outcome;
 use super::protocol::{Answer, End, Orders, Why};
@@ -106,58 +107,86 @@ impl CommandJob {
         Definition::of(self)?.named(name)
     }
 
-    /// Everything from the supervisor's start to the last of its output.
+    /// Everything from the first look for a supervisor to the last of the output.
     async fn attend(self, run: Run, command: Command, mut called_off: oneshot::Receiver<()>) -> Seen {
-        let (mut attendant, stdout, stderr) = match Attendant::start(self.program.as_deref()).await {
-            Ok(started) => started,
-            Err(error) => {
-                return Some(Err(JobError::new(format!("no supervisor could be started: {error}"))));
-            }
+        let (seen, is_known) = loop {
+            let (recording, pipes) = match Recording::new(&command.redactor) {
+                Ok(made) => made,
+                Err(error) => {
+                    let error = JobError::new(format!("its output cannot be read: {error}"));
+                    break (Some(Err(error)), true);
+                }
+            };
+            let executing = self.execute(&run, &command, pipes, &mut called_off);
+            let (executed, last_words) = recording.during(&run, executing).await;
+            break match executed {
+                Ok(Executed::Unheard) => continue,
+                Ok(Executed::Ready(answer) | Executed::Over(answer)) => {
+                    judged(&run, &command, Some(answer), &last_words)
+                }
+                Ok(Executed::Died) => judged(&run, &command, None, &last_words),
+                Err(never_begun) => (never_begun, true),
+            };
         };
-        let (store, attempt) = (&run.surroundings.store, run.facts.attempt);
-        let is_held = command.interrupted == Interrupted::Hold;
-        if is_held
-            && !failpoint::is_weakened("begun.unmarked")
-            && let Err(error) = begun::mark(store, run.row, attempt).await
-        {
-            attendant.leave().await;
-            return Some(Err(error.into()));
-        }
-        let recording = Recording::begin(&run, &command.redactor, stdout, stderr);
-        let answer = match recording {
-            Ok(_) if called_off.try_recv().is_ok() => Some(Answer::TooLate),
-            Ok(_) => {
-                let orders = self.orders(&run, &command);
-                attendant.execute(&orders, &run.lease, called_off).await
-            }
-            Err(_) => Some(Answer::TooLate),
-        };
-        match &answer {
-            Some(_) => attendant.leave().await,
-            None => attendant.bury().await,
-        }
-        let last_words = match recording {
-            Ok(recording) => recording.end().await,
-            Err(error) => return Some(Err(JobError::new(format!("its output cannot be read: {error}")))),
-        };
-        let (seen, is_known) = judged(&run, &command, answer, &last_words);
-        if is_held && is_known {
+        if command.interrupted == Interrupted::Hold && is_known {
             run.leaving.settle();
         }
         seen
     }
 
-    fn orders(&self, run: &Run, command: &Command) -> Orders {
+    /// Has a supervisor execute it. Whatever this says, nothing is left of the command.
+    async fn execute(
+        &self,
+        run: &Run,
+        command: &Command,
+        pipes: [OwnedFd; 2],
+        called_off: &mut oneshot::Receiver<()>,
+    ) -> Result<Executed, Seen> {
+        let supervisors = &run.surroundings.supervisors;
+        let taken = supervisors.take(self.program.as_deref()).await;
+        let mut attendant = taken
+            .map_err(|error| Some(Err(JobError::new(format!("no supervisor could be started: {error}")))))?;
+        if let Err(never_begun) = mark(run, command).await {
+            supervisors.put(attendant, self.program.clone());
+            return Err(never_begun);
+        }
+        let until = run.lease.until();
+        let orders = self.orders(command, attendant.mark(), until);
+        let executed = attendant.execute(&orders, pipes, (&run.lease, until), called_off).await;
+        match &executed {
+            Executed::Ready(_) => supervisors.put(attendant, self.program.clone()),
+            Executed::Over(_) => attendant.leave().await,
+            Executed::Unheard | Executed::Died => attendant.bury().await,
+        }
+        Ok(executed)
+    }
+
+    fn orders(&self, command: &Command, mark: &str, until: Duration) -> Orders {
         let project = ("REFRAIN_PROJECT".to_owned(), command.directory.display().to_string());
-        let environment = std::iter::once(project).chain(command.environment.iter().cloned());
+        let mark = (MARK.to_owned(), mark.to_owned());
+        let (texts, inherited) = inherited(&command.inherit);
+        let said = std::iter::once(project).chain(command.environment.iter().cloned()).chain([mark]);
         Orders {
             argv: command.argv.clone(),
-            inherited: inherited(&command.inherit),
-            environment: environment.collect(),
+            inherited,
+            environment: texts.into_iter().chain(said).collect(),
             directory: command.directory.clone().into_os_string(),
             grace: milliseconds(self.grace),
-            until: milliseconds(run.lease.until()),
+            until: milliseconds(until),
         }
+    }
+}
+
+/// Writes down that a command is about to begin that must not be executed twice.
+async fn mark(run: &Run, command: &Command) -> Result<(), Seen> {
+    if command.interrupted != Interrupted::Hold || failpoint::is_weakened("begun.unmarked") {
+        return Ok(());
+    }
+    failpoint::reach("begun.before-mark");
+    match begun::mark(&run.surroundings.store, &run.held).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(None),
+        Err(error) => Err(Some(Err(error.into()))),
     }
 }
 
@@ -185,7 +214,7 @@ fn judged(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str
             let directory = command.directory.display().to_string();
             (Some(Err(outcome::not_started(program, &directory, fault, errno, &said))), true)
         }
-        Some(Answer::TooLate | Answer::Ready | Answer::Started { .. }) => (None, true),
+        Some(Answer::TooLate | Answer::Ready) => (None, true),
     }
 }
 

@@ -48,9 +48,21 @@ fn idempotency_key(run: &Run) -> String {
         .unwrap_or_default()
 }
 
-/// The variables of this process that a command gets: those that everybody gets, and those that are named.
-pub(super) fn inherited(names: &[String]) -> Vec<(OsString, OsString)> {
-    env::vars_os().filter(|(name, _)| is_passed_on(name, names)).collect()
+/// Names and values.
+pub(super) type Variables<T> = Vec<(T, T)>;
+
+/// The variables of this process that a command gets: those that everybody gets, and those that are named. Apart are those that
+/// are no text.
+pub(super) fn inherited(names: &[String]) -> (Variables<String>, Variables<OsString>) {
+    let (mut texts, mut others) = (Vec::new(), Vec::new());
+    for (name, value) in env::vars_os().filter(|(name, _)| is_passed_on(name, names)) {
+        match (name.to_str(), value.into_string()) {
+            (Some(name), Ok(value)) => texts.push((name.to_owned(), value)),
+            (_, Err(value)) => others.push((name, value)),
+            (None, Ok(value)) => others.push((name, value.into())),
+        }
+    }
+    (texts, others)
 }
 
 fn is_passed_on(name: &OsStr, names: &[String]) -> bool {

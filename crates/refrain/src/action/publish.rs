@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain_core::publish::{Publish, Step, TablePublish};
+use refrain_core::publish::{Mode, Publish, Step, TablePublish};
 use refrain_core::{Per, Values};
 use sqlx::Pool;
 
@@ -37,6 +37,15 @@ pub(crate) struct Publishing {
     /// The database that is asked.
     pub(crate) source: Option<Arc<Database>>,
     pub(crate) about: About,
+}
+
+/// Where an attempt writes down what it does.
+struct Places<'p> {
+    raised: &'p Raised,
+    /// Of what was published.
+    ledger: i64,
+    /// Of what each step appends.
+    books: &'p [i64],
 }
 
 /// What goes into one database.
@@ -96,9 +105,15 @@ impl Publishing {
         let raised = &*fence.raised;
         let per = if run.window().is_some() { Per::Window } else { Per::Ever };
         let ledger = raised.ledger(per).await?;
+        let mut books = Vec::new();
+        for (_, publish) in group {
+            let remembers = publish.mode == Mode::AppendOnce;
+            books.push(if remembers { raised.ledger(publish.per).await? } else { ledger });
+        }
+        let places = Places { raised, ledger, books: &books };
         let mut again = 0;
         let rows = loop {
-            let attempt = self.once(run, pool, database, group, raised, ledger).await;
+            let attempt = self.once(run, pool, database, group, &places).await;
             let error = match attempt {
                 Ok(rows) => break rows,
                 Err(error) => error,
@@ -126,9 +141,9 @@ impl Publishing {
         pool: &Pool<DB>,
         database: &Database,
         group: &Group<'_>,
-        raised: &Raised,
-        ledger: i64,
+        places: &Places<'_>,
     ) -> Result<u64, WriteError> {
+        let Places { raised, ledger, books } = *places;
         let values = self.about.values(run);
         let mut writers: Vec<Writer<DB>> = Vec::new();
         for (_, publish) in group {
@@ -149,7 +164,9 @@ impl Publishing {
         }
         failpoint::reach("publish.staged");
         let mut transaction = transaction.lock().await?;
-        raised.hold(&mut transaction).await?;
+        if !failpoint::is_weakened("publish.unfenced") {
+            raised.hold(&mut transaction).await?;
+        }
         let mut tables: Vec<_> = group.iter().map(|(_, publish)| &publish.table).collect();
         tables.sort();
         tables.dedup();
@@ -158,9 +175,10 @@ impl Publishing {
                 of("the table cannot be locked", DB::lock(connection::<DB>(&mut transaction)?, table).await)?;
             }
         }
-        let entry = Entry { ledger, fence: raised.id, attempt: raised.facts.attempt };
         let mut rows = 0;
-        for (number, ((step, publish), writer)) in (1..).zip(group.iter().zip(&writers)) {
+        let parts = group.iter().zip(&writers).zip(books);
+        for (number, (((step, publish), writer), book)) in (1..).zip(parts) {
+            let entry = Entry { ledger: *book, fence: raised.id, attempt: raised.facts.attempt };
             let connection = connection::<DB>(&mut transaction)?;
             let staged = match first.take() {
                 Some(staged) => staged,

@@ -1,20 +1,19 @@
 //! Reads what a command prints, both streams beside each other, and keeps it in the store while it goes on.
 //!
-//! Reading never waits for the store: what cannot be stored yet is held in the capture, which is bounded.
+//! Reading never waits for the store: what cannot be stored yet is held in the capture, which is bounded. All of it is part of
+//! the task that waits for the command: a task for each would cost more than most output does.
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{ChildStderr, ChildStdout};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use refrain_core::redact::Redactor;
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::capture::Capture;
@@ -28,13 +27,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LAST_READ: Duration = Duration::from_secs(5);
 /// How often storing the last of it is tried, a pause apart, before it is given up.
 const LAST_TRIES: u32 = 5;
-const BUFFER: usize = 32 * 1_024;
+const BUFFER: usize = 16 * 1_024;
 
-/// The output of an attempt while it is being read.
+/// The output of an attempt, about to be read.
 pub(super) struct Recording {
-    desk: Arc<Desk>,
-    readers: [JoinHandle<()>; 2],
-    keeper: JoinHandle<()>,
+    desk: Desk,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
 }
 
 /// Where the readers and the keeper meet.
@@ -51,64 +50,87 @@ impl Desk {
     fn capture(&self) -> MutexGuard<'_, Capture> {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Nothing more is read.
+    fn end(&self) {
+        self.capture().end(now());
+        self.over.store(true, Ordering::Release);
+        self.news.notify_one();
+        self.full.notify_one();
+    }
 }
 
 impl Recording {
-    /// Begins to read, for an attempt of a run.
-    pub(super) fn begin(
-        run: &Run,
-        redactor: &Redactor,
-        stdout: ChildStdout,
-        stderr: ChildStderr,
-    ) -> io::Result<Recording> {
-        let desk = Arc::new(Desk {
+    /// Gives it with the ends to which the command is to print.
+    pub(super) fn new(redactor: &Redactor) -> io::Result<(Recording, [OwnedFd; 2])> {
+        let desk = Desk {
             capture: Mutex::new(Capture::new(redactor)),
             news: Notify::new(),
             full: Notify::new(),
             over: AtomicBool::new(false),
-        });
+        };
+        let (stdout, to_stdout) = io::pipe()?;
+        let (stderr, to_stderr) = io::pipe()?;
         let stdout = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?;
         let stderr = pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?;
-        let readers = [
-            tokio::spawn(read(Arc::clone(&desk), OutputStream::Stdout, stdout)),
-            tokio::spawn(read(Arc::clone(&desk), OutputStream::Stderr, stderr)),
-        ];
-        let keeper = tokio::spawn(keep(Arc::clone(&desk), run.clone()));
-        Ok(Recording { desk, readers, keeper })
+        Ok((Recording { desk, stdout, stderr }, [to_stdout.into(), to_stderr.into()]))
     }
 
-    /// All that wrote have ended: reads and stores the rest. Gives the end of standard error, for people.
-    pub(super) async fn end(self) -> String {
-        for mut reader in self.readers {
-            if timeout(LAST_READ, &mut reader).await.is_err() {
-                reader.abort();
-            }
-        }
-        self.desk.capture().end(now());
-        self.desk.over.store(true, Ordering::Release);
-        self.desk.news.notify_one();
-        self.desk.full.notify_one();
-        let _ = self.keeper.await;
-        self.desk.capture().last_words()
+    /// Reads and stores what is printed until the work is over, and the rest of it then. Gives what the work came to, and the end
+    /// of standard error, for people.
+    pub(super) async fn during<T>(self, run: &Run, work: impl Future<Output = T>) -> (T, String) {
+        let Recording { desk, stdout, stderr } = self;
+        let seen = async {
+            let mut reading = pin!(async {
+                tokio::join!(
+                    read(&desk, OutputStream::Stdout, stdout),
+                    read(&desk, OutputStream::Stderr, stderr)
+                )
+            });
+            let mut work = pin!(work);
+            let came_to = tokio::select! {
+                biased;
+                came_to = &mut work => {
+                    let _ = timeout(LAST_READ, reading).await;
+                    came_to
+                }
+                _ = &mut reading => work.await,
+            };
+            desk.end();
+            came_to
+        };
+        let (came_to, ()) = tokio::join!(seen, keep(&desk, run));
+        let last_words = desk.capture().last_words();
+        (came_to, last_words)
     }
 }
 
-async fn read(desk: Arc<Desk>, which: OutputStream, mut stream: pipe::Receiver) {
-    let mut buffer = vec![0; BUFFER];
-    while let Ok(length @ 1..) = stream.read(&mut buffer).await {
-        let is_full = {
-            let mut capture = desk.capture();
-            capture.push(which, buffer.get(..length).unwrap_or_default(), now());
-            capture.is_full()
-        };
+async fn read(desk: &Desk, which: OutputStream, stream: pipe::Receiver) {
+    while stream.readable().await.is_ok() {
+        match read_once(desk, which, &stream) {
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// Reads what is there. A buffer is only ever needed here, not for as long as a command goes on.
+fn read_once(desk: &Desk, which: OutputStream, stream: &pipe::Receiver) -> io::Result<usize> {
+    let mut buffer = [0; BUFFER];
+    let length = stream.try_read(&mut buffer)?;
+    if length > 0 {
+        let mut capture = desk.capture();
+        capture.push(which, buffer.get(..length).unwrap_or_default(), now());
         desk.news.notify_one();
-        if is_full {
+        if capture.is_full() {
             desk.full.notify_one();
         }
     }
+    Ok(length)
 }
 
-async fn keep(desk: Arc<Desk>, run: Run) {
+async fn keep(desk: &Desk, run: &Run) {
     let mut first = 1;
     loop {
         desk.news.notified().await;
@@ -119,7 +141,7 @@ async fn keep(desk: Arc<Desk>, run: Run) {
         let is_over = desk.over.load(Ordering::Acquire);
         let pieces = desk.capture().take();
         let mut failures = 0;
-        while let Err(error) = store_all(&run, first, &pieces).await {
+        while let Err(error) = store_all(run, first, &pieces).await {
             failures += u32::from(desk.over.load(Ordering::Acquire));
             let (job, key, attempt) = (run.job(), run.key(), run.facts.attempt);
             tracing::warn!(%job, key, attempt, %error, "output could not be stored");

@@ -6,29 +6,35 @@
 //! descendants loses its parent becomes its child, so nobody escapes by leaving the process group. A number is only ever
 //! signalled while it cannot have been given to somebody else: that of a child of ours that has not been reaped.
 //!
+//! It has one command at a time. When nothing is left of one it says so, and only then hears of another, which finds nothing
+//! of the first: directory, variables and pipes come with the orders.
+//!
 //! Rejected: a signal at the parent's death (it is tied to a thread, and a grandchild does not get it), a control group
-//! (not everybody may make one), and passing the output through (a pipe of the worker's own presses back by itself).
+//! (not everybody may make one), passing the output through (a pipe of the worker's own presses back by itself), and a
+//! supervisor for each command (to start one costs more than most commands do).
 
 use std::collections::HashSet;
 use std::env;
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, setsid, wait, waitid,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::protocol::{Answer, End, Fault, Orders, Why};
-use crate::lease::since_boot;
+use super::protocol::{self, Answer, End, Fault, Heard, Orders, Why};
+use crate::lease::{self, since_boot};
 use crate::{failpoint, process};
 
 /// The word after the program's name that makes a supervisor of it.
@@ -59,14 +65,53 @@ pub(super) fn can_supervise() -> bool {
     CAN_SUPERVISE.load(Ordering::Acquire)
 }
 
-/// What happens while a command is under way.
-enum Event {
+/// The worker, as its supervisor sees it.
+struct Worker {
+    socket: UnixStream,
+    heard: Heard,
+    /// Nothing more comes from it.
+    is_over: bool,
+}
+
+/// What a worker says.
+enum Word {
     /// The lease is good up to this, in milliseconds since the machine was started.
     Good(u64),
-    /// The worker is gone, or says no more.
-    Over,
-    /// The command has ended; it is not reaped yet.
-    Ended,
+    Orders(Box<Orders>, [OwnedFd; 2]),
+}
+
+impl Worker {
+    fn say(&self, answer: &Answer) -> io::Result<()> {
+        let line = protocol::line(answer)?;
+        let mut said = 0;
+        while let Some(rest) = line.get(said..).filter(|rest| !rest.is_empty()) {
+            said += protocol::say(&self.socket, rest, &[])?;
+        }
+        Ok(())
+    }
+
+    /// What it has said, as far as it was heard.
+    fn word(&mut self) -> io::Result<Option<Word>> {
+        let Some(line) = self.heard.line() else { return Ok(None) };
+        if let Ok(until) = serde_json::from_slice(&line) {
+            return Ok(Some(Word::Good(until)));
+        }
+        let orders = serde_json::from_slice(&line)?;
+        let pipes = self.heard.pipes().ok_or_else(|| io::Error::other("orders without pipes"))?;
+        Ok(Some(Word::Orders(orders, pipes)))
+    }
+
+    /// Waits for what it says next; none if it is gone.
+    fn hear(&mut self) -> io::Result<Option<Word>> {
+        loop {
+            if let Some(word) = self.word()? {
+                return Ok(Some(word));
+            }
+            if !self.heard.listen(&self.socket)? {
+                return Ok(None);
+            }
+        }
+    }
 }
 
 fn supervised() -> io::Result<()> {
@@ -74,31 +119,32 @@ fn supervised() -> io::Result<()> {
     setsid()?;
     process::adopt_orphans()?;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut worker = &socket;
-    say(&mut worker, &Answer::Ready)?;
-    let mut words = BufReader::new(socket.try_clone()?);
-    let mut line = String::new();
-    if words.read_line(&mut line)? == 0 {
-        return Ok(());
+    let mut worker = Worker { socket, heard: Heard::default(), is_over: false };
+    worker.say(&Answer::Ready)?;
+    while let Some(word) = worker.hear()? {
+        // A lease that was renewed between two commands: the next orders know.
+        let Word::Orders(orders, pipes) = word else { continue };
+        let answer = execute(&mut worker, &orders, &pipes)?;
+        env::set_current_dir("/")?;
+        worker.say(&answer)?;
+        // Held until now: the worker is woken once, and not by the end of each stream before.
+        drop(pipes);
     }
-    let orders: Orders = serde_json::from_str(&line)?;
-    if milliseconds(since_boot()) >= orders.until {
-        return say(&mut worker, &Answer::TooLate);
+    Ok(())
+}
+
+/// Executes a command, and returns when nothing of it is left.
+fn execute(worker: &mut Worker, orders: &Orders, pipes: &[OwnedFd; 2]) -> io::Result<Answer> {
+    if now() >= orders.until {
+        return Ok(Answer::TooLate);
     }
-    let child = match begin(&orders) {
-        Ok(child) => child,
+    match begin(orders, pipes) {
+        Ok(child) => Charge::new(worker, child, orders).see_through(),
         Err((fault, error)) => {
             let (errno, said) = (error.raw_os_error(), error.to_string());
-            return say(&mut worker, &Answer::NotStarted { fault, errno, said });
+            Ok(Answer::NotStarted { fault, errno, said })
         }
-    };
-    // Whoever cannot hear it is gone, and the end of its words says so too.
-    let _ = say(&mut worker, &Answer::Started { process: child.id() });
-    let (sender, events) = channel();
-    listen(words, sender.clone())?;
-    watch(Pid::from_child(&child), sender)?;
-    let ended = Charge { child, events, until: orders.until, grace: orders.grace }.see_through()?;
-    say(&mut worker, &ended)
+    }
 }
 
 /// Signals are for the worker and for the command. The one who stands between them must be there until both are done.
@@ -112,63 +158,66 @@ fn deaf() -> io::Result<tokio::runtime::Runtime> {
     Ok(runtime)
 }
 
-fn say(worker: &mut impl Write, answer: &Answer) -> io::Result<()> {
-    let mut line = serde_json::to_string(answer)?;
-    line.push('\n');
-    worker.write_all(line.as_bytes())
-}
-
-fn begin(orders: &Orders) -> Result<Child, (Fault, io::Error)> {
+fn begin(orders: &Orders, [stdout, stderr]: &[OwnedFd; 2]) -> Result<Child, (Fault, io::Error)> {
     // Before the program is looked for, so that its path counts from there on every system.
     env::set_current_dir(&orders.directory).map_err(|error| (Fault::Directory, error))?;
     let (program, arguments) = orders.argv.split_first().ok_or_else(|| {
         (Fault::Program, io::Error::new(io::ErrorKind::InvalidInput, "there is no program to start"))
     })?;
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(orders.inherited.iter().map(|(name, value)| (name, value)));
-    command.envs(orders.environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).process_group(0);
-    command.spawn().map_err(|error| (Fault::Program, error))
+    let start = |path: PathBuf| {
+        let mut command = Command::new(path);
+        command.arg0(program).args(arguments).stdin(Stdio::null()).process_group(0);
+        command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+        command.env_clear().envs(orders.inherited.iter().map(|(name, value)| (name, value)));
+        command.envs(orders.environment.iter().map(|(name, value)| (name, value)));
+        command.spawn()
+    };
+    // By its path it is started without a copy of this process; whatever is wrong with that, the system says the other way.
+    let started = found(program, orders).and_then(|path| start(path).ok());
+    started.map_or_else(|| start(program.into()), Ok).map_err(|error| (Fault::Program, error))
 }
 
-/// Passes on what the worker says, from a thread of its own.
-fn listen(mut words: BufReader<UnixStream>, events: Sender<Event>) -> io::Result<()> {
-    let listening = move || {
-        let mut line = String::new();
-        while matches!(words.read_line(&mut line), Ok(1..)) {
-            if let Ok(until) = line.trim().parse()
-                && events.send(Event::Good(until)).is_err()
-            {
-                return;
-            }
-            line.clear();
-        }
-        let _ = events.send(Event::Over);
-    };
-    thread::Builder::new().name("words".to_owned()).spawn(listening)?;
-    Ok(())
+/// The path of a program that is named without one.
+fn found(program: &str, orders: &Orders) -> Option<PathBuf> {
+    if program.contains('/') {
+        return None;
+    }
+    let said =
+        orders.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_ref());
+    let inherited =
+        || orders.inherited.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
+    let mut paths = env::split_paths(said.or_else(inherited)?).map(|directory| directory.join(program));
+    paths.find(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
 }
 
-/// Says when the command has ended, and leaves it unreaped: until then its number is its own.
-fn watch(child: Pid, events: Sender<Event>) -> io::Result<()> {
-    let watching = move || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while matches!(waitid(WaitId::Pid(child), options), Err(Errno::INTR)) {}
-        let _ = events.send(Event::Ended);
-    };
-    thread::Builder::new().name("child".to_owned()).spawn(watching)?;
-    Ok(())
+/// What happens while a command is under way.
+enum Event {
+    /// The lease is good up to this, in milliseconds since the machine was started.
+    Good(u64),
+    /// The worker is gone, or says no more.
+    Over,
+    /// The command has ended; it is not reaped yet.
+    Ended,
+    /// Nothing, for a while.
+    Nothing,
 }
 
 /// A command under way.
-struct Charge {
+struct Charge<'a> {
+    worker: &'a mut Worker,
     child: Child,
-    events: Receiver<Event>,
+    /// Can be read from when the command has ended; none if the system has no more of such.
+    ending: Option<OwnedFd>,
     until: u64,
     grace: u64,
 }
 
-impl Charge {
+impl Charge<'_> {
+    fn new<'a>(worker: &'a mut Worker, child: Child, orders: &Orders) -> Charge<'a> {
+        let ending = process::ending(Pid::from_child(&child)).ok();
+        Charge { worker, child, ending, until: orders.until, grace: orders.grace }
+    }
+
     /// Waits for a reason to end, and ends everything.
     fn see_through(mut self) -> io::Result<Answer> {
         let why = self.reason();
@@ -190,42 +239,68 @@ impl Charge {
         let mut heard = now();
         loop {
             let silent_at = silent_at(heard, self.until, self.grace);
-            let patience = Duration::from_millis(silent_at.saturating_sub(now()));
-            match self.events.recv_timeout(patience) {
-                Ok(Event::Good(until)) => {
+            match self.event(silent_at) {
+                Event::Good(until) => {
                     heard = now();
                     self.until = until;
                 }
-                Ok(Event::Ended) => return Why::Itself,
-                Ok(Event::Over) if failpoint::is_weakened("supervise.orphan") => {}
-                Ok(Event::Over) | Err(RecvTimeoutError::Disconnected) => return Why::Told,
-                Err(RecvTimeoutError::Timeout) if now() < silent_at => {}
-                Err(RecvTimeoutError::Timeout) if failpoint::is_weakened("supervise.silence") => {
-                    self.until = u64::MAX;
-                }
-                Err(RecvTimeoutError::Timeout) => return Why::Silence,
+                Event::Ended => return Why::Itself,
+                Event::Over if failpoint::is_weakened("supervise.orphan") => {}
+                Event::Over => return Why::Told,
+                Event::Nothing if now() < silent_at => {}
+                Event::Nothing if failpoint::is_weakened("supervise.silence") => self.until = u64::MAX,
+                Event::Nothing => return Why::Silence,
             }
         }
     }
 
     /// Asks the group to end, then makes it. Returns when the command has ended.
-    fn end_group(&self, kill_at: u64) {
+    fn end_group(&mut self, kill_at: u64) {
         let group = Pid::from_child(&self.child);
         ask(group, kill_process_group);
+        let mut deadline = kill_at;
         loop {
-            let patience = Duration::from_millis(kill_at.saturating_sub(now()));
-            match self.events.recv_timeout(patience) {
-                Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Event::Good(_) | Event::Over) => {}
-                Err(RecvTimeoutError::Timeout) => break,
-            }
-        }
-        let _ = kill_process_group(group, Signal::KILL);
-        while let Ok(event) = self.events.recv() {
-            if matches!(event, Event::Ended) {
+            if matches!(self.event(deadline), Event::Ended) {
                 return;
             }
+            if now() >= deadline {
+                let _ = kill_process_group(group, Signal::KILL);
+                deadline = u64::MAX;
+            }
         }
+    }
+
+    /// Waits for something to happen, but not beyond a time.
+    fn event(&mut self, deadline: u64) -> Event {
+        if let Ok(Some(Word::Good(until))) = self.worker.word() {
+            return Event::Good(until);
+        }
+        let is_said = self.wait(Duration::from_millis(deadline.saturating_sub(now())));
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        if !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None) | Err(Errno::INTR))
+        {
+            return Event::Ended;
+        }
+        if is_said && !matches!(self.worker.heard.listen(&self.worker.socket), Ok(true)) {
+            self.worker.is_over = true;
+            return Event::Over;
+        }
+        Event::Nothing
+    }
+
+    /// Waits until the command has ended or the worker says something. Gives whether that was it.
+    fn wait(&self, patience: Duration) -> bool {
+        let patience = patience.min(if self.ending.is_some() { lease::LOOK } else { LOOK });
+        let mut awaited: Vec<PollFd<'_>> = Vec::with_capacity(2);
+        awaited.extend(self.ending.iter().map(|ending| PollFd::new(ending, PollFlags::IN)));
+        if !self.worker.is_over {
+            awaited.push(PollFd::new(&self.worker.socket, PollFlags::IN));
+        }
+        let polled = Timespec::try_from(patience).map(|patience| poll(&mut awaited, Some(&patience)));
+        if !matches!(polled, Ok(Ok(_) | Err(Errno::INTR))) {
+            thread::sleep(LOOK);
+        }
+        !self.worker.is_over && awaited.last().is_some_and(|socket| !socket.revents().is_empty())
     }
 }
 

@@ -51,9 +51,10 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
-    // A writer waits for its turn as long as others take theirs; it is the lock's own limit that counts.
+    // A writer waits for its turn as long as others take theirs; it is the lock's own limit that counts. Nobody hangs up.
     SqlitePoolOptions::new()
         .max_connections(connections)
+        .test_before_acquire(false)
         .acquire_timeout(Duration::from_mins(2))
         .idle_timeout(None)
         .max_lifetime(None)

@@ -158,6 +158,7 @@ impl Task {
         Ok(Run {
             id: RunId::of(&self.surroundings.project, self.definition.identity(), &RunKey::queued(key)),
             row: self.claimed.run,
+            held: self.held()?,
             facts,
             payload: self.claimed.payload.clone(),
             surroundings: Arc::clone(&self.surroundings),

@@ -3,15 +3,16 @@
 //!
 //! The worker's own deadline is counted from when a beat was *sent*, so it stops before anyone may take over. A beat
 //! that comes too late is refused by the store, and the worker that hears so has lost everything it held: it ends
-//! what it is doing and registers anew.
+//! what it is doing and registers anew. All of it is counted by a clock that goes on while the machine sleeps, as the
+//! database's does.
 
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::lease::Lease;
+use crate::lease::{Lease, reached, since_boot};
 use crate::process::Process;
 use crate::store::{Result, Store, StoreError, workers};
 
@@ -43,16 +44,14 @@ impl Heartbeat {
     /// Registers a worker and keeps it alive.
     pub(crate) async fn start(store: &Store, lease: Duration) -> Result<Heartbeat> {
         let process = Process::this().map_or_else(|_| "unknown".to_owned(), |process| process.to_string());
-        let sent = Instant::now();
+        let sent = since_boot();
         let worker = workers::register(store, &process, lease).await?;
         let (stop, stopped) = watch::channel(false);
         let (pulse, heard) = watch::channel(Pulse::default());
-        let deadline = sent + lease * 9 / 10;
-        let (renewed, renewals) = watch::channel(deadline);
-        let beating = Beating { store: store.clone(), worker, lease, deadline, renewed };
+        let good = Lease::new(sent + lease * 9 / 10);
+        let beating = Beating { store: store.clone(), worker, lease, good: good.clone() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Broken(format!("no thread to beat: {error}")))?;
-        let good = Lease::new(renewals, runtime.handle().clone());
         let thread = thread::Builder::new().name("refrain-heartbeat".to_owned());
         let spawned = thread.spawn(move || runtime.block_on(beating.beat(&pulse, stopped)));
         spawned.map_err(|error| StoreError::Broken(format!("no thread to beat: {error}")))?;
@@ -81,8 +80,8 @@ struct Beating {
     store: Store,
     worker: i64,
     lease: Duration,
-    deadline: Instant,
-    renewed: watch::Sender<Instant>,
+    /// Up to when it is good.
+    good: Lease,
 }
 
 impl Beating {
@@ -93,17 +92,19 @@ impl Beating {
             return;
         };
         self.store = store;
-        let deadline = |beating: &Beating| tokio::time::Instant::from_std(beating.deadline);
-        let mut next = Instant::now() + self.lease / 3;
+        let mut next = since_boot() + self.lease / 3;
         loop {
-            let pause = next.saturating_duration_since(Instant::now()).min(LISTEN);
+            let pause = next.saturating_sub(since_boot()).min(LISTEN);
             tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => break,
                 () = tokio::time::sleep(pause) => {}
             }
             // Whatever hangs, the deadline does not wait for it.
-            let in_time = tokio::time::timeout_at(deadline(&self), self.say(pulse, &mut next)).await;
-            if in_time.is_err() || Instant::now() >= self.deadline {
+            let in_time = tokio::select! {
+                () = self.say(pulse, &mut next) => true,
+                () = reached(self.good.until()) => false,
+            };
+            if !in_time || since_boot() >= self.good.until() {
                 tracing::warn!(
                     worker = self.worker,
                     "silent for too long: what this worker holds is given up"
@@ -116,21 +117,20 @@ impl Beating {
     }
 
     /// Asks for runs to end, and says that the worker is alive if it is time.
-    async fn say(&mut self, pulse: &watch::Sender<Pulse>, next: &mut Instant) {
-        if Instant::now() >= *next {
-            let sent = Instant::now();
+    async fn say(&self, pulse: &watch::Sender<Pulse>, next: &mut Duration) {
+        let sent = since_boot();
+        if sent >= *next {
             match workers::beat(&self.store, self.worker, self.lease).await {
                 Ok(true) => {
-                    self.deadline = sent + self.lease * 9 / 10;
+                    self.good.renew(sent + self.lease * 9 / 10);
                     *next = sent + self.lease / 3;
                 }
-                Ok(false) => self.deadline = sent,
+                Ok(false) => self.good.renew(sent),
                 Err(error) => {
                     tracing::warn!(worker = self.worker, %error, "a heartbeat failed");
                     *next = sent + self.lease / 20;
                 }
             }
-            self.renewed.send_if_modified(|good| std::mem::replace(good, self.deadline) != self.deadline);
         }
         self.hear(pulse).await;
     }

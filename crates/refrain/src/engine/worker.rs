@@ -92,6 +92,7 @@ impl Worker {
     pub(crate) async fn tick(&mut self) -> Result<Next> {
         self.stay_alive().await?;
         self.recover().await?;
+        self.surroundings.supervisors.rest();
         if self.under_way.room(self.settings.slots) == 0 {
             return Ok(Next::Idle);
         }
@@ -279,6 +280,7 @@ impl Worker {
         }
         self.under_way.interrupt(Interruption::Stopped, None);
         let silent = tokio::time::timeout(LAST_WORD, self.under_way.nothing()).await.is_err();
+        self.surroundings.supervisors.close().await;
         // The finisher ends when nobody can say anything any more.
         self.endings = mpsc::channel(1).0;
         let recording = async { (&mut self.finisher).await.unwrap_or_default() };

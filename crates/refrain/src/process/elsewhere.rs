@@ -1,9 +1,11 @@
 //! Systems on which a process cannot be told from its successor: nothing is known, nobody is ended.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::process::Pid;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::{Ended, Process, Standing};
 
@@ -26,7 +28,19 @@ pub(super) fn children() -> Vec<Pid> {
     Vec::new()
 }
 
-pub(super) fn descendants(_: &mut std::collections::HashSet<u32>) -> io::Result<Vec<Process>> {
+/// A thread waits for it, and lets go of the other end of a pipe.
+pub(super) fn ending(child: Pid) -> io::Result<OwnedFd> {
+    let (reader, writer) = io::pipe()?;
+    let waiting = move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::Pid(child), options), Err(Errno::INTR)) {}
+        drop(writer);
+    };
+    std::thread::Builder::new().name("child".to_owned()).spawn(waiting)?;
+    Ok(reader.into())
+}
+
+pub(super) fn descendants(_: &mut std::collections::HashSet<u32>, _: &str) -> io::Result<Vec<Process>> {
     Ok(Vec::new())
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -145,9 +146,15 @@ pub(super) fn children() -> Vec<Pid> {
     all().into_iter().filter(|(_, stat)| stat.parent == this).filter_map(|(pid, _)| number(pid)).collect()
 }
 
-pub(super) fn descendants(sessions: &mut HashSet<u32>) -> io::Result<Vec<Process>> {
+pub(super) fn ending(child: Pid) -> io::Result<OwnedFd> {
+    Ok(pidfd_open(child, PidfdFlags::empty())?)
+}
+
+pub(super) fn descendants(sessions: &mut HashSet<u32>, mark: &str) -> io::Result<Vec<Process>> {
     let (all, this) = (all(), this()?);
-    let mut found: HashMap<u32, &Stat> = HashMap::new();
+    let marked = all.iter().filter(|(pid, _)| *pid != this.pid && has_mark(*pid, mark));
+    let mut found: HashMap<u32, &Stat> = marked.map(|(pid, stat)| (*pid, stat)).collect();
+    sessions.extend(found.values().map(|stat| stat.session));
     loop {
         let is_one = |stat: &Stat| sessions.contains(&stat.session) || found.contains_key(&stat.parent);
         let others = all.iter().filter(|(pid, _)| *pid != this.pid && !found.contains_key(pid));
@@ -160,6 +167,11 @@ pub(super) fn descendants(sessions: &mut HashSet<u32>) -> io::Result<Vec<Process
     }
     let alive = found.into_iter().filter(|(_, stat)| !stat.is_dead());
     Ok(alive.map(|(pid, stat)| Process { pid, started: stat.started, ..this.clone() }).collect())
+}
+
+fn has_mark(pid: u32, mark: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
 }
 
 /// Every process that can be seen.

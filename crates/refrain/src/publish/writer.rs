@@ -127,7 +127,10 @@ impl<DB: Publishes> Writer<DB> {
         for (column, parts) in &fitting.filled {
             of("ids cannot be derived", DB::identify(connection, &texts.stage, column, parts).await)?;
         }
-        if let Some(text) = texts.count_rows() {
+        // Only these are joined; to count the rows of a large stage takes as long as to fill half of it.
+        let is_joined =
+            self.publish.delete_missing || matches!(self.publish.mode, Mode::AppendOnce | Mode::ApplyDelta);
+        if let Some(text) = texts.count_rows().filter(|_| is_joined) {
             of(STAGING, DB::execute(connection, &plain(text)).await)?;
         }
         self.check(connection, fitting, *rows).await

@@ -4,17 +4,25 @@
 //! Removed before that, a crash between the two would let the next attempt do it again; removed after it, a crash would
 //! hold back a run of which everything is known.
 
-use super::finish::Ending;
+use super::finish::{Ending, Held};
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
+use crate::failpoint;
 
-/// Writes down that the command of an attempt is about to begin.
-pub(crate) async fn mark(store: &Store, run: i64, attempt: i32) -> Result<()> {
+/// Writes down that the command of an attempt is about to begin. False if the attempt was taken over: then it must not, and a
+/// mark of it would hold the run back for nothing.
+pub(crate) async fn mark(store: &Store, held: &Held) -> Result<bool> {
     Ok(retried(|| async {
         let mut transaction = store.database.write().await?;
-        transaction.execute(catalog::BEGUN_MARK.bind(run).bind(attempt)).await?;
-        transaction.commit(place!("begun")).await
+        let place = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
+        let attempt: Option<(i32,)> = transaction.fetch_optional(place).await?;
+        if attempt.is_none() && !failpoint::is_weakened("begun.unheld") {
+            return Ok(false);
+        }
+        transaction.execute(catalog::BEGUN_MARK.bind(held.run).bind(held.attempt)).await?;
+        transaction.commit(place!("begun")).await?;
+        Ok(true)
     })
     .await?)
 }

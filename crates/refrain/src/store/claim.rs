@@ -46,9 +46,8 @@ pub(crate) struct Claimed {
 
 /// Lines in which somebody waits, the most urgent first.
 pub(crate) async fn due(store: &Store, limit: usize) -> Result<Vec<Line>> {
-    let mut transaction = store.database.read().await?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let lines: Vec<(i64,)> = transaction.fetch_all(catalog::QUEUE_DUE.bind(limit)).await?;
+    let lines: Vec<(i64,)> = store.database.look(catalog::QUEUE_DUE.bind(limit)).await?;
     Ok(lines.into_iter().map(|(line,)| Line(line)).collect())
 }
 

@@ -34,9 +34,6 @@ touch family
 while :; do sleep 1; done
 "#;
 
-/// The line of the family that makes the one whose parent is gone.
-pub(crate) const ORPHAN: &str = "(setsid sh -c 'touch orphan; sleep 1000; sleep 1000' &)";
-
 pub(crate) fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().and_then(Path::parent).unwrap().join("examples/probe");
@@ -211,7 +208,7 @@ fn parent(pid: i32) -> Option<u32> {
 }
 
 /// What follows the name in `/proc/PID/stat`: the state, the parent and so on.
-fn stat(pid: i32) -> Option<String> {
+pub(crate) fn stat(pid: i32) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(text.rsplit_once(") ")?.1.to_owned())
 }

@@ -3,8 +3,9 @@
 use rustix::process::Signal;
 
 use crate::both_databases;
-use crate::desk::Desk;
+use crate::desk::{Desk, stat};
 use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
 
 /// Says that it began, and lasts until there is a gate.
 const ONCE: &str = r#"echo "$REFRAIN_ATTEMPT" >> begun; until [ -e gate ]; do sleep 0.01; done; echo fine"#;
@@ -21,7 +22,36 @@ pub(crate) async fn killed_in_the_middle(desk: &Desk, job: &str, variables: &[(&
     desk.lines("begun")
 }
 
+/// A worker is stopped right before it marks what it is about to begin; when it goes on, another one has done the run. Gives the
+/// marks that are left.
+pub(crate) async fn late_mark(desk: &Desk, weak: &str) -> Vec<i64> {
+    let failpoints = format!("begun.before-mark=return(stop);{weak}");
+    let mut older = desk.worker(&["serve"], &[("FAILPOINTS", &failpoints)]);
+    desk.done(&["enqueue", "noop", "n", "1"]).await;
+    // All of it is at work, and hardly ever inside of a transaction.
+    older.wait_for_line("ended noop#n0").await;
+    desk.touch("gate");
+    desk.ask("held", "k", ONCE).await;
+    let has_stopped =
+        async || stat(i32::try_from(older.id()).unwrap()).is_some_and(|fields| fields.starts_with('T'));
+    eventually("it has stopped", DEADLINE, has_stopped).await;
+    // As if it were on another machine: nobody can end it.
+    desk.database.store("update refrain_workers set process = 'elsewhere/1/1/1'").await;
+    let newer = desk.worker(&["serve"], &[]);
+    eventually("another one has done it", DEADLINE, async || desk.told("held", "k").await.0 == "done").await;
+    older.signal(Signal::CONT);
+    desk.touch("drain");
+    assert!(older.wait().await.success());
+    drop(newer);
+    assert_eq!(desk.lines("begun"), ["2"]);
+    desk.database.store_numbers("select attempt from refrain_begun").await
+}
+
 both_databases! {
+    async fn a_worker_that_lost_its_lease_before_the_command_began_leaves_no_mark(database) {
+        assert_eq!(late_mark(&Desk::of(database), "").await, Vec::<i64>::new());
+    }
+
     async fn a_command_that_may_is_executed_again_after_a_crash(database) {
         let desk = Desk::of(database);
         assert_eq!(killed_in_the_middle(&desk, "script", &[]).await, ["1", "2"]);

@@ -17,5 +17,6 @@ mod ends;
 mod held;
 mod literal;
 mod output;
+mod reuse;
 mod tree;
 mod weakened;

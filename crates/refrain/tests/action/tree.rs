@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::both_databases;
-use crate::desk::{Desk, FAMILY, ORPHAN, TICKING, is_dead, supervisors};
+use crate::desk::{Desk, FAMILY, TICKING, is_dead, supervisors};
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
@@ -90,9 +90,7 @@ async fn f42_a_command_that_timed_out_is_gone_before_the_next_attempt_begins() {
 #[tokio::test]
 async fn f43_a_supervisor_is_killed_and_the_worker_ends_whom_it_stood_over_and_no_stranger() {
     let desk = Desk::sqlite().await;
-    // One that has left both its session and its parent is known to the supervisor alone.
-    let family = FAMILY.replace(ORPHAN, "touch orphan");
-    desk.ask("script", "k", &format!("[ $REFRAIN_ATTEMPT -gt 1 ] && exit 0; {family}")).await;
+    desk.ask("script", "k", &format!("[ $REFRAIN_ATTEMPT -gt 1 ] && exit 0; {FAMILY}")).await;
     let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let mut worker = desk.worker(&["work"], &[]);
     desk.appears("family").await;

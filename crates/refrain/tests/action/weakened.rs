@@ -1,7 +1,8 @@
 //! Each guard taken away, one at a time: the stories must notice, or they prove nothing.
 
 use crate::desk::Desk;
-use crate::held::killed_in_the_middle;
+use crate::held::{killed_in_the_middle, late_mark};
+use crate::reuse::met_a_daemon;
 use crate::tree::{killed_with_a_family, stopped_past_its_lease, timed_out};
 
 #[tokio::test]
@@ -10,6 +11,19 @@ async fn without_the_burial_of_orphans_the_family_survives_its_worker() {
     let weak = [("FAILPOINTS", "supervise.group-alone=return(weak)")];
     let left = killed_with_a_family(&desk, &weak).await;
     assert!(left.iter().any(|words| words.contains("apart") || words.contains("orphan")), "{left:?}");
+}
+
+#[tokio::test]
+async fn without_the_burial_of_orphans_a_command_meets_what_the_one_before_has_left() {
+    let desk = Desk::sqlite().await;
+    let weak = [("FAILPOINTS", "supervise.group-alone=return(weak)")];
+    assert!(met_a_daemon(&desk, &weak).await, "{:?}", desk.lines("ticks"));
+}
+
+#[tokio::test]
+async fn without_a_look_at_its_lease_a_worker_that_lost_it_marks_what_it_never_begins() {
+    let desk = Desk::sqlite().await;
+    assert_eq!(late_mark(&desk, "begun.unheld=return(weak)").await, [1]);
 }
 
 #[tokio::test]

@@ -93,6 +93,7 @@ both_databases! {
         let said: Vec<String> = said.lines().map(|line| line.replace(&root, "ROOT")).collect();
         let key = said.iter().find(|line| line.starts_with("REFRAIN_IDEMPOTENCY_KEY=")).unwrap();
         assert!(key.len() > "REFRAIN_IDEMPOTENCY_KEY=".len() + 16, "{key}");
+        let mark = said.iter().find(|line| line.starts_with("REFRAIN_SUPERVISOR=")).unwrap();
         let expected = [
             "did Ran done 1",
             "2020-06-09",
@@ -108,6 +109,7 @@ both_databases! {
             "REFRAIN_PROJECT=ROOT",
             "REFRAIN_RUN=export@2020-06-08T22:00:00Z",
             "REFRAIN_SCOPE=",
+            mark.as_str(),
             "REFRAIN_WATERMARK=",
             "REFRAIN_WINDOW_END=2020-06-09T22:00:00Z",
             "REFRAIN_WINDOW_START=2020-06-08T22:00:00Z",

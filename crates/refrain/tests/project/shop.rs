@@ -33,8 +33,13 @@ impl Shop {
     }
 
     pub(crate) fn settings(&self, store: &str, databases: &str) {
+        self.settings_of("shop", store, databases);
+    }
+
+    /// The same of a project of another name.
+    pub(crate) fn settings_of(&self, name: &str, store: &str, databases: &str) {
         let text =
-            format!("[project]\nname = \"shop\"\n[store]\nurl = \"{store}\"\n[databases]\n{databases}\n");
+            format!("[project]\nname = \"{name}\"\n[store]\nurl = \"{store}\"\n[databases]\n{databases}\n");
         self.write("refrain.toml", &text);
     }
 

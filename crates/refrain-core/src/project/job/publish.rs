@@ -27,12 +27,17 @@ const OF_A_TABLE: [&str; 12] = [
     "ledger",
 ];
 
+/// The modes that write rows as they are.
+const ROWS: &[Mode] = &[Mode::Overwrite, Mode::Merge, Mode::AppendOnce, Mode::Land];
+
 /// Keys that some modes alone know, and what to do about them elsewhere.
-const ONLY_WITH: [(&str, &[Mode], &str); 4] = [
+const ONLY_WITH: [(&str, &[Mode], &str); 6] = [
     ("columns", &[Mode::ApplyDelta], "leave it out: the columns are those of the query"),
     ("delete-missing", &[Mode::Merge], "leave it out"),
     ("insert-missing", &[Mode::ApplyDelta], "leave it out"),
     ("per", &[Mode::AppendOnce], "leave it out"),
+    ("surrogate", ROWS, "leave it out: no row is written whole"),
+    ("stamp", ROWS, "leave it out: no row is written whole"),
 ];
 
 /// All that a job publishes.
@@ -61,10 +66,31 @@ impl Reader<'_> {
                 publish.and_then(|publish| self.publish(&publish, names, timetable, &mut published));
             published.steps.extend(query.zip(publish).map(|(query, publish)| Step { query, publish }));
         }
+        self.differences(&published.steps);
         if let Some(publish) = self.table("publish") {
             published.result = self.publish(&publish, names, timetable, &mut published);
         }
         published
+    }
+
+    /// Two steps that add to one column would each take the other's amounts for their own.
+    fn differences(&mut self, steps: &[Step]) {
+        let mut known: Vec<(&str, &TableName, &String)> = Vec::new();
+        for step in steps {
+            let Publish::Table(publish) = &step.publish else { continue };
+            if publish.mode != Mode::ApplyDelta {
+                continue;
+            }
+            for column in &publish.columns {
+                let place = (publish.database.as_str(), &publish.table, column);
+                if known.contains(&place) {
+                    let message = format!("two steps add to `{column}` of `{}`", publish.table);
+                    let help = "let one query give the sum of both";
+                    self.problem("step", message, "the second would undo the first", help);
+                }
+                known.push(place);
+            }
+        }
     }
 
     fn publish(
@@ -76,7 +102,7 @@ impl Reader<'_> {
     ) -> Option<Publish> {
         match (publish.text("table"), publish.text("path")) {
             (Some(table), None) => {
-                let publish = self.into_table(publish, &table, names, timetable)?;
+                let publish = self.table_publish(publish, &table, names, timetable)?;
                 if publish.mode == Mode::Overwrite {
                     let name = publish.table.to_string().to_lowercase();
                     published.overwrites.push((publish.database.clone(), name, table));
@@ -91,7 +117,7 @@ impl Reader<'_> {
                     self.problems.push(problem.help("give each a directory of its own"));
                 }
                 published.paths.push(directory);
-                self.into_files(publish, &path, names, timetable).map(Publish::Files)
+                self.files_publish(publish, &path, names, timetable).map(Publish::Files)
             }
             (Some(_), Some(path)) => {
                 let problem = path.wrong("a result goes into a table or into files", "both are named");
@@ -106,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    fn into_table(
+    fn table_publish(
         &mut self,
         publish: &Entries<'_>,
         table: &Text,
@@ -161,7 +187,7 @@ impl Reader<'_> {
         })
     }
 
-    fn into_files(
+    fn files_publish(
         &mut self,
         publish: &Entries<'_>,
         path: &Text,

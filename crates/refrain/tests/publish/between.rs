@@ -1,0 +1,108 @@
+//! From one database into another: rows stream, and keep what they are.
+
+use refrain::Ask;
+use sqlx::{AssertSqlSafe, Executor};
+
+use crate::shop::Shop;
+use crate::support::TestDatabase;
+use crate::warehouse::{daily, well};
+
+async fn execute(database: &TestDatabase, text: &str) {
+    match database {
+        TestDatabase::Sqlite { pool, .. } => drop(pool.execute(AssertSqlSafe(text)).await.unwrap()),
+        TestDatabase::Postgres { pool, .. } => drop(pool.execute(AssertSqlSafe(text)).await.unwrap()),
+    }
+}
+
+/// A project that reads from one database and writes into another.
+async fn project(from: &TestDatabase, to: TestDatabase) -> Shop {
+    let shop = Shop::of(to);
+    let databases = format!("source = \"{}\"\nshop = \"{}\"", from.url(), shop.database.url());
+    shop.settings("sqlite:refrain.db", &databases);
+    shop
+}
+
+const COLUMNS: &str = "id, day, at, price, share, ok, note";
+
+async fn moved(from: TestDatabase, to: TestDatabase) -> Vec<String> {
+    let is_file = from.is_sqlite();
+    let source = if is_file {
+        "create table sales (id integer, day date, at text, price numeric, share real, ok integer, note text);
+         insert into sales values (9007199254740993, '2026-06-09', '2026-06-09 12:00:00', 12.5, 0.1, 1, 'a\tb\\N \"quoted\" ü'), (2, '2026-06-09', null, null, 1e300, 0, null)"
+    } else {
+        "create table sales (id bigint, day date, at timestamptz, price numeric, share double precision, ok boolean, note text);
+         insert into sales values (9007199254740993, '2026-06-09', '2026-06-09 12:00:00Z', 12.5, 0.1, true, E'a\\tb\\\\N \"quoted\" ü'), (2, '2026-06-09', null, null, 1e300, false, null)"
+    };
+    execute(&from, source).await;
+    let shop = project(&from, to).await;
+    shop.execute(shop.either(
+        "create table sales (id integer primary key, day date, at text, price numeric, share real, ok integer, note text)",
+        "create table sales (id bigint primary key, day date, at timestamptz, price numeric, share double precision, ok boolean, note text)",
+    ))
+    .await;
+    daily(
+        &shop,
+        "copy",
+        &format!(
+            "database = \"source\"\nquery = \"select {COLUMNS} from sales where day = :ds\"\n[publish]\ndatabase = \"shop\"\ntable = \"sales\"\nmode = \"merge\"\nkey = [\"id\"]"
+        ),
+    );
+    for _ in 0..2 {
+        well(&shop, "copy@2026-06-09", Ask::Again).await;
+    }
+    let texts = shop.either(
+        "cast(id as text) || '|' || day || '|' || coalesce(at, '') || '|' || coalesce(cast(price as text), '') || '|' || (share = 0.1) || '|' || ok || '|' || coalesce(note, '')",
+        "cast(id as text) || '|' || cast(day as text) || '|' || coalesce(to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS'), '') || '|' || coalesce(cast(price as text), '') || '|' || cast((share = 0.1)::int as text) || '|' || cast(ok::int as text) || '|' || coalesce(note, '')",
+    );
+    shop.rows(&format!("select {texts} from sales order by id")).await
+}
+
+const EXPECTED: [&str; 2] =
+    ["2|2026-06-09|||0|0|", "9007199254740993|2026-06-09|2026-06-09 12:00:00|12.5|1|1|a\tb\\N \"quoted\" ü"];
+
+#[tokio::test]
+async fn from_a_file_into_a_server() {
+    assert_eq!(moved(TestDatabase::sqlite().await, TestDatabase::postgres().await).await, EXPECTED);
+}
+
+#[tokio::test]
+async fn from_a_server_into_a_file() {
+    assert_eq!(moved(TestDatabase::postgres().await, TestDatabase::sqlite().await).await, EXPECTED);
+}
+
+#[tokio::test]
+async fn from_a_file_into_a_file() {
+    assert_eq!(moved(TestDatabase::sqlite().await, TestDatabase::sqlite().await).await, EXPECTED);
+}
+
+#[tokio::test]
+async fn from_a_server_into_a_server() {
+    assert_eq!(moved(TestDatabase::postgres().await, TestDatabase::postgres().await).await, EXPECTED);
+}
+
+#[tokio::test]
+async fn many_pages_arrive_whole() {
+    for (from, to) in [
+        (TestDatabase::sqlite().await, TestDatabase::postgres().await),
+        (TestDatabase::postgres().await, TestDatabase::sqlite().await),
+    ] {
+        let series = if from.is_sqlite() {
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 23000) select i from n"
+        } else {
+            "select i from generate_series(1, 23000) as n (i)"
+        };
+        execute(&from, &format!("create table numbers as {series}")).await;
+        let shop = project(&from, to).await;
+        shop.execute("create table numbers (day date, i integer)").await;
+        daily(
+            &shop,
+            "copy",
+            "database = \"source\"\nquery = \"select :ds as day, i from numbers\"\n[publish]\ndatabase = \"shop\"\ntable = \"numbers\"\nmode = \"overwrite\"\nowns = \"day = :ds\"",
+        );
+        for _ in 0..2 {
+            well(&shop, "copy@2026-06-09", Ask::Again).await;
+            let sums = "select cast(count(*) as text) || ' ' || cast(sum(i) as text) from numbers";
+            assert_eq!(shop.rows(sums).await, ["23000 264511500"]);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Results that are published: what a window owns is replaced, whole, by whoever comes last, and nothing happens twice.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "in a test a panic is the failure report"
+)]
+
+#[path = "../project/shop.rs"]
+mod shop;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod between;
+mod chance;
+mod design;
+mod killed;
+mod modes;
+mod refusals;
+mod together;
+mod warehouse;
+mod weakened;

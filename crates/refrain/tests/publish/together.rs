@@ -1,0 +1,102 @@
+//! Several at once: two windows, two jobs, steps that see one another, and somebody who reads all the time.
+
+use std::time::Duration;
+
+use refrain::Ask;
+use tokio::sync::watch;
+
+use crate::both_databases;
+use crate::shop::Shop;
+use crate::support::TestDatabase;
+use crate::warehouse::{MODES, daily, tables, warehouse, well, window, written};
+
+both_databases! {
+    async fn each_mode_asked_for_twice_at_once_is_done_once(database) {
+        let shop = warehouse(database).await;
+        let refrain = shop.open().await;
+        for mode in MODES {
+            let run = window(mode);
+            let (one, other) = tokio::join!(refrain.run(&run, Ask::Again), refrain.run(&run, Ask::Again));
+            assert!(one.unwrap().is_done() && other.unwrap().is_done(), "{mode}");
+            let both = written(&shop, mode).await;
+            well(&shop, &run, Ask::Again).await;
+            assert_eq!(written(&shop, mode).await, both, "{mode}");
+        }
+        refrain.close().await;
+    }
+
+    async fn rows_do_not_double_when_two_projects_overwrite_the_same_rows_at_once(database) {
+        let one = warehouse(database).await;
+        let other = Shop::of(TestDatabase::like(&one.database).await);
+        let store = if one.database.is_sqlite() { "sqlite:other.db".to_owned() } else { other.database.url() };
+        other.settings_of("other", &store, &format!("shop = \"{}\"", one.database.url()));
+        for shop in [&one, &other] {
+            daily(shop, "overwrite", "query = \"select day, region, amount from orders where day = :ds\"\n[publish]\ntable = \"revenue\"\nmode = \"overwrite\"\nowns = \"day = :ds\"");
+        }
+        let (here, there) = (one.open().await, other.open().await);
+        for _ in 0..10 {
+            let run = window("overwrite");
+            let (first, second) = tokio::join!(here.run(&run, Ask::Again), there.run(&run, Ask::Again));
+            assert!(first.unwrap().is_done() && second.unwrap().is_done());
+            assert_eq!(written(&one, "overwrite").await.len(), 4);
+        }
+        here.close().await;
+        there.close().await;
+    }
+
+    async fn steps_of_one_database_are_there_together_or_not_at_all(database) {
+        let shop = Shop::of(database);
+        tables(&shop).await;
+        let steps = |check: &str| format!(
+            "[[step]]\nquery = \"select day, region, amount from orders where day = :ds\"
+             publish = {{ table = \"revenue\", mode = \"overwrite\", owns = \"day = :ds\" }}
+             [[step]]\nquery = \"select day, region, sum(amount) as amount from revenue where day = :ds group by day, region\"
+             publish = {{ table = \"regions\", mode = \"merge\", key = [\"day\", \"region\"], check = [\"{check}\"] }}"
+        );
+        daily(&shop, "steps", &steps("count(*) > 2"));
+        let said = crate::warehouse::fails(&shop, "steps@2026-06-09").await;
+        assert!(said.contains("`check` does not hold"), "{said}");
+        assert!(written(&shop, "overwrite").await.is_empty(), "the first step is not there without the second");
+        daily(&shop, "steps", &steps("count(*) = 2"));
+        well(&shop, "steps@2026-06-09", Ask::Again).await;
+        assert_eq!(written(&shop, "overwrite").await.len(), 4);
+        assert_eq!(written(&shop, "merge").await, ["2026-06-09 eu 30 null", "2026-06-09 us 14 null"]);
+    }
+
+    async fn m7_whoever_reads_all_the_time_sees_all_of_the_old_or_all_of_the_new(database) {
+        let shop = warehouse(database).await;
+        shop.execute("delete from orders").await;
+        let series = shop.either(
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 2000) select i from n",
+            "select i from generate_series(1, 2000) as n (i)",
+        );
+        let fill = |amount: u32| format!("insert into orders select i, '2026-06-09', 'r' || i, {amount} from ({series}) as s");
+        shop.execute(&fill(1)).await;
+        daily(&shop, "overwrite", "query = \"select day, region, amount from orders where day = :ds\"\n[publish]\ntable = \"revenue\"\nmode = \"overwrite\"\nowns = \"day = :ds\"");
+        well(&shop, &window("overwrite"), Ask::Once).await;
+        let refrain = shop.open().await;
+        let (over, is_over) = watch::channel(false);
+        let reader = async {
+            let mut seen = std::collections::BTreeSet::new();
+            while !*is_over.borrow() {
+                let sums = "select cast(count(*) as text) || ' ' || cast(min(amount) as text) || ' ' || cast(max(amount) as text) from revenue";
+                seen.extend(shop.rows(sums).await);
+                tokio::task::yield_now().await;
+            }
+            seen
+        };
+        let writer = async {
+            for amount in 2..8 {
+                shop.execute("delete from orders").await;
+                shop.execute(&fill(amount)).await;
+                assert!(refrain.run(&window("overwrite"), Ask::Again).await.unwrap().is_done());
+            }
+            over.send(true).unwrap();
+        };
+        let (seen, ()) = tokio::time::timeout(Duration::from_mins(2), async { tokio::join!(reader, writer) }).await.unwrap();
+        assert!(seen.len() > 1, "{seen:?}");
+        let is_whole = |row: &String| (1..8).any(|amount| *row == format!("2000 {amount} {amount}"));
+        assert!(seen.iter().all(is_whole), "{seen:?}");
+        refrain.close().await;
+    }
+}

@@ -1,0 +1,108 @@
+//! Each guard taken away: what happens then is what it is there for.
+
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::shop::Shop;
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::warehouse::{daily, warehouse, window, written};
+
+const PLAIN: &str = "query = \"select day, region, amount from orders where day = :ds\"\n[publish]\ntable = \"revenue\"\nmode = \"overwrite\"\nowns = \"day = :ds\"";
+
+fn weak(guard: &str) -> String {
+    format!("{guard}=return(weak)")
+}
+
+both_databases! {
+    async fn without_the_record_rows_are_appended_twice(database) {
+        for (guard, rows) in [("nothing", 2), ("publish.unrecorded", 4)] {
+            let shop = warehouse(TestDatabase::like(&database).await).await;
+            shop.open().await.close().await;
+            for _ in 0..2 {
+                shop.done_with(&["run", &window("append"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
+            }
+            assert_eq!(written(&shop, "append").await.len(), rows, "{guard}");
+        }
+    }
+
+    async fn without_the_amounts_a_difference_is_applied_twice(database) {
+        for (guard, stock) in [("nothing", "eu 970 a"), ("publish.unremembered", "eu 940 a")] {
+            let shop = warehouse(TestDatabase::like(&database).await).await;
+            shop.open().await.close().await;
+            for _ in 0..2 {
+                shop.done_with(&["run", &window("delta"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
+            }
+            assert_eq!(written(&shop, "delta").await[1], stock, "{guard}");
+        }
+    }
+
+    async fn without_the_look_at_what_is_owned_rows_of_another_day_are_doubled(database) {
+        for (guard, rows) in [("nothing", 0), ("publish.outside", 6)] {
+            let shop = warehouse(TestDatabase::like(&database).await).await;
+            daily(&shop, "overwrite", &PLAIN.replace("where day = :ds\"", "\""));
+            shop.open().await.close().await;
+            for _ in 0..2 {
+                shop.done_with(&["run", &window("overwrite"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
+            }
+            assert_eq!(written(&shop, "overwrite").await.len(), rows, "{guard}: the 8th is written again and again");
+        }
+    }
+}
+
+/// Two projects over one server. One is stopped between deleting and inserting while the other publishes the same rows.
+async fn raced(guards: &str) -> usize {
+    let one = warehouse(TestDatabase::postgres().await).await;
+    let other = Shop::of(TestDatabase::postgres().await);
+    other.settings_of("other", &other.database.url(), &format!("shop = \"{}\"", one.database.url()));
+    for shop in [&one, &other] {
+        daily(shop, "overwrite", PLAIN);
+        shop.open().await.close().await;
+    }
+    let stop = format!("publish.deleted=1*return(stop);{guards}");
+    let mut stopped =
+        one.process(&["run", &window("overwrite")], &[("FAILPOINTS", &stop), ("PROJECT_LEASE", "3000")]);
+    eventually("it has deleted", DEADLINE, async || one.lines("struck") == ["publish.deleted"]).await;
+    other.done_with(&["run", &window("overwrite")], &[("FAILPOINTS", guards)]).await;
+    stopped.signal(Signal::CONT);
+    stopped.wait().await;
+    written(&one, "overwrite").await.len()
+}
+
+#[tokio::test]
+async fn without_the_lock_on_the_table_two_that_overwrite_the_same_rows_double_them() {
+    // The one that is stopped keeps the other waiting, until the server ends its transaction.
+    assert_eq!(raced("").await, 4);
+    // Without a lock nobody waits; it is told to go on before the server has lost patience with it.
+    assert_eq!(raced("publish.unlocked=return(weak)").await, 8);
+}
+
+/// An attempt is stopped when its rows are staged, and taken over. The source changes, and the newer attempt publishes; then
+/// the older one goes on, with what it saw. Its lease is long, so it hears of nothing: only the fence is left.
+async fn overtaken(guards: &str) -> usize {
+    let shop = warehouse(TestDatabase::postgres().await).await;
+    daily(&shop, "overwrite", PLAIN);
+    shop.open().await.close().await;
+    let stop = format!("publish.staged=1*return(stop);{guards}");
+    let long = ("PROJECT_LEASE", "60000");
+    let mut older = shop.process(&["run", &window("overwrite")], &[("FAILPOINTS", &stop), long]);
+    eventually("it has staged", DEADLINE, async || shop.lines("struck") == ["publish.staged"]).await;
+    shop.execute(
+        "insert into refrain.delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+             select run, 0, line, 2, 0, 0, lane from refrain.queue;
+         delete from refrain.queue;
+         delete from orders where region = 'us'",
+    )
+    .await;
+    let said = shop.done(&["run", &window("overwrite")]).await;
+    assert!(said.starts_with("did Ran done 2"), "{said}");
+    older.signal(Signal::CONT);
+    older.wait().await;
+    written(&shop, "overwrite").await.len()
+}
+
+#[tokio::test]
+async fn f11_without_the_fence_an_attempt_that_was_overtaken_has_the_last_word() {
+    assert_eq!(overtaken("").await, 2);
+    assert_eq!(overtaken("publish.unfenced=return(weak)").await, 4);
+}
