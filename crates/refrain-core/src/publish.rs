@@ -8,6 +8,7 @@ use std::fmt;
 use crate::project::Sql;
 use crate::{ParseError, Per, Template};
 
+pub mod place;
 pub mod target;
 pub mod text;
 

@@ -10,6 +10,7 @@ mod capture;
 pub mod command;
 pub mod environment;
 pub(crate) mod feed;
+pub(crate) mod files;
 mod log;
 mod outcome;
 pub(crate) mod pool;

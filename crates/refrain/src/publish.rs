@@ -5,6 +5,8 @@
 //! never added to. The statements are made in the core; here they are executed.
 
 pub(crate) mod error;
+pub(crate) mod files;
+pub(crate) mod record;
 pub(crate) mod rows;
 pub(crate) mod source;
 pub(crate) mod surrogate;

@@ -107,6 +107,34 @@ impl Sql {
         &self.text
     }
 
+    /// Whether its rows come in an order that it says itself, and not somewhere inside of it.
+    ///
+    /// ```
+    /// use refrain_core::project::{Dialect, Sql};
+    ///
+    /// let ordered = |text| Sql::parse(text, Dialect::Sqlite).map(|sql| sql.is_ordered(Dialect::Sqlite));
+    /// assert_eq!(ordered("select a from t order by a"), Ok(true));
+    /// assert_eq!(ordered("select row_number() over (order by a) from t"), Ok(false));
+    /// # Ok::<(), refrain_core::ParseError>(())
+    /// ```
+    pub fn is_ordered(&self, dialect: Dialect) -> bool {
+        let (mut depth, mut before) = (0_usize, "");
+        for (token, span) in Scanner::new(&self.text, dialect).map_while(Result::ok) {
+            let written = self.text.get(span).unwrap_or_default();
+            match (token, written) {
+                (Token::Nothing, _) => continue,
+                (Token::Other, "(") => depth += 1,
+                (Token::Other, ")") => depth = depth.saturating_sub(1),
+                (Token::Word, by) if depth == 0 && before.eq_ignore_ascii_case("order") => {
+                    return by.eq_ignore_ascii_case("by");
+                }
+                _ => {}
+            }
+            before = written;
+        }
+        false
+    }
+
     /// The places where values are bound, in order.
     pub fn binds(&self) -> &[Bind] {
         &self.binds
@@ -235,6 +263,23 @@ mod tests {
                     ["unterminated"] => assert!(Sql::parse_all(text, dialect).is_err(), "{text}"),
                     _ => assert_eq!(names(text, dialect), expected, "{text}"),
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn an_order_is_found_only_at_the_end_of_the_whole() {
+        for (text, expected) in [
+            ("select a from t", false),
+            ("select a from t ORDER /* so */ BY a desc limit 3", true),
+            ("select a from (select a from t order by a) as s", false),
+            ("with s as (select a from t order by a) select a from s", false),
+            ("select a from s union select a from t order by 1", true),
+            ("select 'order by', \"order\" from t -- order by a", false),
+            ("select a from t group by a", false),
+        ] {
+            for dialect in [Sqlite, Postgres] {
+                assert_eq!(Sql::parse(text, dialect).unwrap().is_ordered(dialect), expected, "{text}");
             }
         }
     }

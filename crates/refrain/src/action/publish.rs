@@ -20,6 +20,8 @@ use crate::ledger::fence::Raised;
 use crate::ledger::{LedgerError, catalog};
 use crate::project::databases::{Connected, Database};
 use crate::publish::error::{WriteError, of};
+use crate::publish::files;
+use crate::publish::record::Published;
 use crate::publish::source::Source;
 use crate::publish::table::Publishes;
 use crate::publish::writer::{Entry, Staged, Writer};
@@ -62,6 +64,14 @@ impl Job for Publishing {
                 Connected::Sqlite(pool) => self.publish(run, pool, database, &group).await?,
                 Connected::Postgres(pool) => self.publish(run, pool, database, &group).await?,
             }
+        }
+        for step in &self.steps {
+            let Publish::Files(publish) = &step.publish else { continue };
+            let Some(source) = &self.source else {
+                return Err(JobError::for_good("there is no database to ask\n  add database = \"shop\""));
+            };
+            let written = files::rows(run, &self.about, source, &step.query, publish).await;
+            written.map_err(|error| error.told(&self.about.redactor))?;
         }
         Ok(())
     }
@@ -178,7 +188,9 @@ impl Publishing {
             rows += staged.rows;
             let (job, table, rows) = (run.job(), publish.table.to_string(), staged.rows);
             tracing::info!(%job, run = run.key(), table, rows, written, "published");
-            record(&mut transaction, publish, rows, raised, ledger).await?;
+            let (target, mode) = (publish.table.to_string(), publish.mode.to_string());
+            let published = Published { target: &target, mode: &mode, rows };
+            published.record(&mut transaction, ledger, raised.id, &raised.facts).await?;
         }
         transaction.is_sound().await?;
         transaction.commit(place!("publish")).await?;
@@ -189,20 +201,6 @@ impl Publishing {
 fn connection<DB: Publishes>(transaction: &mut Transaction) -> Result<&mut DB::Connection, WriteError> {
     let other = || WriteError::Refused("the transaction is not one of this database".to_owned());
     DB::narrowed(transaction).ok_or_else(other)
-}
-
-async fn record(
-    transaction: &mut Transaction,
-    publish: &TablePublish,
-    rows: u64,
-    raised: &Raised,
-    ledger: i64,
-) -> Result<(), WriteError> {
-    let record = catalog::PUBLISH_RECORD.bind(ledger).bind(publish.table.to_string());
-    let record = record.bind(publish.mode.to_string()).bind(i64::try_from(rows).unwrap_or(i64::MAX));
-    let record = record.bind(raised.id).bind(raised.facts.attempt).bind(i64::from(raised.facts.version));
-    transaction.execute(record).await?;
-    Ok(())
 }
 
 /// How many rows this attempt has published of a group, although it was not told so; none if it has not.

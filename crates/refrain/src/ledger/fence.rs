@@ -17,6 +17,7 @@ use super::tally::Tally;
 use super::touched::Touched;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
+use crate::database::statement::Bound;
 use crate::database::{Database, DatabaseError, Transaction, place, retried};
 use crate::store::Store;
 
@@ -82,22 +83,15 @@ struct Standing {
 
 /// Raises the fence of a run to the number of this attempt, and commits that.
 pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
-    let find = || {
-        let find = catalog::FENCE_FIND.bind(facts.project.as_str()).bind(facts.identity.as_str());
-        find.bind(facts.run.as_str())
-    };
     // Raised before, in this very attempt: to write it again would wait for an open batch of its own.
-    let mut reading = database.read().await?;
-    let standing: Option<Standing> = reading.fetch_optional(find()).await?;
-    reading.rollback().await?;
-    if let Some(standing) = standing.filter(|standing| standing.attempt == facts.attempt) {
+    if let Some(standing) = standing(database, facts).await? {
         return Ok(standing.id);
     }
     let raised: Option<Standing> = retried(|| async {
         let mut transaction = database.write().await?;
         let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.identity.as_str());
         transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
-        let standing = transaction.fetch_optional(find()).await?;
+        let standing = transaction.fetch_optional(facts.fence()).await?;
         transaction.commit(place!("fence-raise")).await?;
         Ok::<_, DatabaseError>(standing)
     })
@@ -108,7 +102,39 @@ pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
     }
 }
 
+/// The fence of a run, if it is where this attempt has raised it.
+async fn standing(database: &Database, facts: &Facts) -> Result<Option<Standing>> {
+    let mut reading = database.read().await?;
+    let standing: Option<Standing> = reading.fetch_optional(facts.fence()).await?;
+    reading.rollback().await?;
+    Ok(standing.filter(|standing| standing.attempt == facts.attempt))
+}
+
+/// Demands that no newer attempt has raised the fence, without keeping one from it.
+pub(crate) async fn stands(database: &Database, facts: &Facts) -> Result<()> {
+    match standing(database, facts).await? {
+        Some(_) => Ok(()),
+        None => Err(LedgerError::Fenced { attempt: facts.number() }),
+    }
+}
+
+/// Keeps the fence where it is until the transaction ends; false if it has been raised.
+pub(crate) async fn is_held(
+    transaction: &mut Transaction,
+    id: i64,
+    facts: &Facts,
+) -> std::result::Result<bool, DatabaseError> {
+    let held: Option<(i64,)> =
+        transaction.fetch_optional(catalog::FENCE_HOLD.bind(id).bind(facts.attempt)).await?;
+    Ok(held.is_some())
+}
+
 impl Facts {
+    fn fence(&self) -> Bound<'_> {
+        let find = catalog::FENCE_FIND.bind(self.project.as_str()).bind(self.identity.as_str());
+        find.bind(self.run.as_str())
+    }
+
     /// The ledger of this job and scope, for ever or for this window.
     pub(crate) fn book(&self, per: Per) -> Result<Book> {
         let window = match (per, self.window) {
@@ -135,9 +161,7 @@ impl Raised {
 
     /// Keeps the fence where it is until the transaction ends, or says that it has been raised.
     pub(crate) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
-        let held: Option<(i64,)> =
-            transaction.fetch_optional(catalog::FENCE_HOLD.bind(self.id).bind(self.facts.attempt)).await?;
-        if held.is_none() {
+        if !is_held(transaction, self.id, &self.facts).await? {
             return Err(LedgerError::Fenced { attempt: self.facts.number() });
         }
         Ok(())

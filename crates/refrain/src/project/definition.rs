@@ -13,6 +13,7 @@ use crate::action::binds;
 use crate::action::command::{Command, CommandJob};
 use crate::action::environment::environment_of;
 use crate::action::feed::Feeding;
+use crate::action::files::WritingCommand;
 use crate::action::publish::Publishing;
 use crate::action::sql::{Statements, said};
 use crate::action::values::of_window;
@@ -31,7 +32,14 @@ impl Project {
         let mut definition = match (&job.action, database) {
             (Action::Command(_), _) => {
                 let (make, about) = (self.command_of(job), self.about(job));
-                Definition::of(CommandJob::new(move |run| make(run, &about.values(run))))?
+                let make = move |run: &Run| make(run, &about.values(run));
+                match &job.files {
+                    None => Definition::of(CommandJob::new(make))?,
+                    Some(files) => {
+                        let (files, about) = (files.clone(), self.about(job));
+                        Definition::of(WritingCommand { make: Arc::new(make), files, about })?
+                    }
+                }
             }
             (Action::Sql(statements), Some(database)) => Definition::of(Statements {
                 database: Arc::clone(database),

@@ -1,5 +1,8 @@
 //! Why rows could not be published, and whether another attempt may help.
 
+use std::io;
+use std::path::PathBuf;
+
 use refrain_core::redact::Redactor;
 
 use crate::action::sql::said;
@@ -23,6 +26,16 @@ pub(crate) enum WriteError {
         what: String,
         /// What the database says.
         source: sqlx::Error,
+    },
+    /// Something about a file or a directory.
+    #[error("`{}` {what}: {source}\n  nothing was published", .path.display())]
+    File {
+        /// What cannot be done.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
     },
     /// The database, whatever the rows are.
     #[error(transparent)]
@@ -50,7 +63,9 @@ impl WriteError {
             }
             WriteError::Database(error) => error.again(),
             WriteError::Ledger(error) => error.transient().filter(DatabaseError::is_worth_a_retry),
-            WriteError::Refused(_) | WriteError::Unfit(_) | WriteError::Job(_) => None,
+            WriteError::Refused(_) | WriteError::Unfit(_) | WriteError::File { .. } | WriteError::Job(_) => {
+                None
+            }
         }
     }
 

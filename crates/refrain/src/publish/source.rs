@@ -26,6 +26,14 @@ const PAGE_BYTES: usize = 4 * 1_024 * 1_024;
 /// How many pages may wait.
 const PAGES: usize = 2;
 
+/// In which order rows come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Any,
+    /// The same whenever they are the same rows.
+    Steady,
+}
+
 type Page = Result<Vec<Row>, sqlx::Error>;
 
 /// A query that is being read.
@@ -44,16 +52,38 @@ impl Source {
         query: &Sql,
         values: &Values,
     ) -> Result<Source, WriteError> {
+        Source::begin(database, about, query, values, Order::Any).await
+    }
+
+    /// The same in an order that does not change: the query's own, or that of what its rows say.
+    pub(crate) async fn sorted(
+        database: &Database,
+        about: &About,
+        query: &Sql,
+        values: &Values,
+    ) -> Result<Source, WriteError> {
+        Source::begin(database, about, query, values, Order::Steady).await
+    }
+
+    async fn begin(
+        database: &Database,
+        about: &About,
+        query: &Sql,
+        values: &Values,
+        order: Order,
+    ) -> Result<Source, WriteError> {
         let connected = database.connect().await.map_err(|error| WriteError::Job(error.into()))?;
         match connected {
-            Connected::Sqlite(pool) => read(pool, about, query, values, database.time()).await,
-            Connected::Postgres(pool) => read(pool, about, query, values, database.time()).await,
+            Connected::Sqlite(pool) => read(pool, about, query, values, database.time(), order).await,
+            Connected::Postgres(pool) => read(pool, about, query, values, database.time(), order).await,
         }
     }
 
     /// The next page; none after the last.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Row>>, WriteError> {
-        self.pages.recv().await.map(|page| of("the query", page)).transpose()
+        let cut_off = || WriteError::Unfit("the query was not read to its end".to_owned());
+        let page = of("the query", self.pages.recv().await.ok_or_else(cut_off)?)?;
+        Ok(Some(page).filter(|page| !page.is_empty()))
     }
 
     /// Stages all of it, and checks it. `from` is what `land` calls the source.
@@ -133,7 +163,9 @@ async fn read<DB: Reads>(
     query: &Sql,
     values: &Values,
     time: TimeForm,
+    order: Order,
 ) -> Result<Source, WriteError> {
+    let sorts = order == Order::Steady && !query.is_ordered(DB::DIALECT);
     let bound = about.bound([query], values, pool, time).await?;
     let Some(bound) = bound.into_iter().next() else {
         return Err(WriteError::Refused("there is no query".to_owned()));
@@ -142,16 +174,22 @@ async fn read<DB: Reads>(
     let (columns, kinds) = of("the query", DB::columns(&mut transaction, &bound).await)?;
     of("the query", transaction.rollback().await)?;
     let (sender, pages) = mpsc::channel(PAGES);
-    tokio::spawn(DB::read(pool.clone(), bound, kinds, sender));
+    tokio::spawn(DB::read(pool.clone(), bound, kinds, sorts, sender));
     Ok(Source { columns, time, pages })
 }
 
 /// A query whose columns are numbered, so that two of one name are two.
-fn numbered(text: &str, columns: usize, shown: impl Fn(&str) -> String) -> String {
+fn numbered(
+    text: &str,
+    columns: usize,
+    shown: impl Fn(&str) -> String,
+    sorts: Option<impl Fn(&str) -> String>,
+) -> String {
     let names: Vec<String> = (0..columns).map(|at| format!("c{at}")).collect();
-    let values: Vec<String> = names.iter().map(|name| shown(name)).collect();
-    let (names, values) = (names.join(", "), values.join(", "));
-    format!("with refrain_rows({names}) as ({text}\n) select {values} from refrain_rows")
+    let all = |of: &dyn Fn(&str) -> String| names.iter().map(|name| of(name)).collect::<Vec<_>>().join(", ");
+    let order = sorts.map(|sorts| format!(" order by {}", all(&sorts))).unwrap_or_default();
+    let (names, values) = (names.join(", "), all(&shown));
+    format!("with refrain_rows({names}) as ({text}\n) select {values} from refrain_rows{order}")
 }
 
 /// Collects rows into pages.
@@ -181,15 +219,22 @@ pub(crate) trait Reads: Publishes {
         pool: Pool<Self>,
         bound: Bound,
         kinds: Vec<String>,
+        sorts: bool,
         pages: mpsc::Sender<Page>,
     ) -> impl Future<Output = ()> + Send;
 }
 
 macro_rules! reads {
-    ($database:ty, $shown:expr, $cells:expr) => {
+    ($database:ty, $shown:expr, $sorted:expr, $cells:expr) => {
         impl Reads for $database {
-            async fn read(pool: Pool<Self>, bound: Bound, kinds: Vec<String>, pages: mpsc::Sender<Page>) {
-                let text = numbered(&bound.text, kinds.len(), $shown);
+            async fn read(
+                pool: Pool<Self>,
+                bound: Bound,
+                kinds: Vec<String>,
+                sorts: bool,
+                pages: mpsc::Sender<Page>,
+            ) {
+                let text = numbered(&bound.text, kinds.len(), $shown, sorts.then_some($sorted));
                 let asked = query!(sqlx::query::<$database>(AssertSqlSafe(text)).persistent(false), bound);
                 let mut rows = asked.fetch(&pool);
                 let mut page = Pages::default();
@@ -206,27 +251,49 @@ macro_rules! reads {
                         return;
                     }
                 }
-                // Nobody may be there any more to hear it.
-                let _ = pages.send(Ok(page.take())).await;
+                let last = page.take();
+                if !last.is_empty() && pages.send(Ok(last)).await.is_err() {
+                    return;
+                }
+                // An empty page says that there are no more. Nobody may be there to hear it.
+                let _ = pages.send(Ok(Vec::new())).await;
             }
         }
     };
 }
 
-reads!(sqlx::Sqlite, |name| format!("typeof({name}), {}", surrogate::text(Dialect::Sqlite, name)), of_file);
-reads!(sqlx::Postgres, |name| format!("cast({name} as text)"), of_server);
+reads!(sqlx::Sqlite, typed, typed, of_file);
+// The order of a language may change with the system; that of the bytes does not.
+reads!(
+    sqlx::Postgres,
+    |name| format!("cast({name} as text)"),
+    |name: &str| format!("cast({name} as text) collate \"C\""),
+    of_server
+);
+
+/// A real as it is: SQLite's own text of one is not always that of the same number.
+fn typed(name: &str) -> String {
+    let text = surrogate::text(Dialect::Sqlite, name);
+    format!("typeof({name}), case typeof({name}) when 'real' then {name} else {text} end")
+}
 
 fn of_file(row: &sqlx::sqlite::SqliteRow, kinds: &[String]) -> Result<Row, sqlx::Error> {
     let cell = |at: usize| {
-        let text: Option<String> = row.try_get(2 * at + 1)?;
-        Ok(match (row.try_get::<&str, _>(2 * at)?, text) {
-            (_, None) => Cell::Null,
-            ("integer" | "real", Some(text)) => Cell::Number(text),
-            ("blob", Some(text)) => Cell::Bytes(text),
-            (_, Some(text)) => Cell::Text(text),
+        let (kind, at) = (row.try_get::<&str, _>(2 * at)?, 2 * at + 1);
+        Ok(match kind {
+            "null" => Cell::Null,
+            "real" => real(row.try_get_unchecked(at)?),
+            "integer" => Cell::Number(row.try_get_unchecked(at)?),
+            "blob" => Cell::Bytes(row.try_get_unchecked(at)?),
+            _ => Cell::Text(row.try_get_unchecked(at)?),
         })
     };
     (0..kinds.len()).map(cell).collect()
+}
+
+/// A number as the shortest text that is read back as the same one. Neither JSON nor a server's number is infinite.
+fn real(number: f64) -> Cell {
+    if number.is_finite() { Cell::Number(format!("{number:?}")) } else { Cell::Text(number.to_string()) }
 }
 
 fn of_server(row: &sqlx::postgres::PgRow, kinds: &[String]) -> Result<Row, sqlx::Error> {
@@ -268,6 +335,18 @@ mod tests {
             ("infinity", None),
         ] {
             assert_eq!(moment(text).map(|at| at.to_string()).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_real_is_as_short_as_it_can_be() {
+        for (number, expected) in [
+            (0.1, Cell::Number("0.1".to_owned())),
+            (3.0, Cell::Number("3.0".to_owned())),
+            (1e300, Cell::Number("1e300".to_owned())),
+            (f64::INFINITY, Cell::Text("inf".to_owned())),
+        ] {
+            assert_eq!(real(number), expected);
         }
     }
 

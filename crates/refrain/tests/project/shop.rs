@@ -156,3 +156,15 @@ fn program() -> PathBuf {
     assert!(program.exists(), "there is no {}: build the examples", program.display());
     program
 }
+
+crate::support::used_or_not!(
+    Shop::daily,
+    Shop::remove,
+    Shop::prepare,
+    Shop::rows,
+    Shop::done,
+    Shop::program,
+    Shop::either,
+    Shop::process,
+    standing_at,
+);

@@ -21,7 +21,7 @@ macro_rules! used_or_not {
         };
     };
 }
-use used_or_not;
+pub(crate) use used_or_not;
 
 pub(crate) mod address;
 pub(crate) mod children;

@@ -47,6 +47,8 @@ pub(super) struct Published {
     pub(super) steps: Vec<Step>,
     /// What is overwritten: database, table, and where it says so.
     pub(super) overwrites: Vec<(String, String, Text)>,
+    /// The directories that are written.
+    paths: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -107,7 +109,16 @@ impl Reader<'_> {
                 }
                 Some(Publish::Table(Box::new(publish)))
             }
-            (None, Some(path)) => self.files_publish(publish, &path, names, timetable).map(Publish::Files),
+            (None, Some(path)) => {
+                let directory = path.value.trim_end_matches('/').to_owned();
+                if published.paths.contains(&directory) {
+                    let problem =
+                        path.wrong("two results go into one directory", "the second would replace the first");
+                    self.problems.push(problem.help("give each a directory of its own"));
+                }
+                published.paths.push(directory);
+                self.files_publish(publish, &path, names, timetable).map(Publish::Files)
+            }
             (Some(_), Some(path)) => {
                 let problem = path.wrong("a result goes into a table or into files", "both are named");
                 self.problems.push(problem.help("leave `table` or `path` out"));

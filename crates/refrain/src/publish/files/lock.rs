@@ -1,0 +1,79 @@
+//! One publish at a time in a directory: a lock that the system takes back from whoever dies.
+//!
+//! It is asked for again and again instead of waited for: a thread that waits cannot be told that the time of its run is up,
+//! and would keep the process from ending.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::super::error::WriteError;
+
+/// What the lock is called in each directory.
+const NAME: &str = ".refrain.lock";
+/// After how long it is asked for again, at first and at most.
+const WAIT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+
+/// The right to change links in a directory, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "what is held is that it is open")] File);
+
+impl Lock {
+    /// Waits until nobody else has it.
+    pub(crate) async fn take(directory: &Path) -> Result<Lock, WriteError> {
+        let path = directory.join(NAME);
+        let (mut wait, most) = WAIT;
+        loop {
+            match attempt(&path) {
+                Ok(Some(lock)) => return Ok(lock),
+                Ok(None) => tokio::time::sleep(wait).await,
+                Err(source) => return Err(unlocked(path, source)),
+            }
+            wait = (wait * 2).min(most);
+        }
+    }
+}
+
+fn attempt(path: &Path) -> io::Result<Option<Lock>> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    // Somebody may have removed it before it was locked, and others have made another one.
+    let (ours, theirs) = (file.metadata()?, fs::metadata(path));
+    let is_it = theirs.is_ok_and(|theirs| (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()));
+    Ok(is_it.then_some(Lock(file)))
+}
+
+fn unlocked(path: PathBuf, source: io::Error) -> WriteError {
+    WriteError::File { what: "cannot be locked", path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lock_is_had_by_one_and_goes_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let lock = Lock::take(folder.path()).await.unwrap();
+        assert!(attempt(&path).unwrap().is_none());
+        drop(lock);
+        assert!(attempt(&path).unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_somebody_removed_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        drop(Lock::take(folder.path()).await.unwrap());
+        fs::remove_file(&path).unwrap();
+        let _lock = Lock::take(folder.path()).await.unwrap();
+        assert!(attempt(&path).unwrap().is_none());
+    }
+}

@@ -1,0 +1,29 @@
+//! What the ledger keeps of a publish: where to, how, how much, by which attempt.
+
+use crate::database::{DatabaseError, Transaction};
+use crate::ledger::catalog;
+use crate::ledger::fence::Facts;
+
+/// What was published.
+pub(crate) struct Published<'p> {
+    /// The table, or the directory.
+    pub(crate) target: &'p str,
+    pub(crate) mode: &'p str,
+    pub(crate) rows: u64,
+}
+
+impl Published<'_> {
+    /// Records it, in a transaction that holds the fence.
+    pub(crate) async fn record(
+        &self,
+        transaction: &mut Transaction,
+        ledger: i64,
+        fence: i64,
+        facts: &Facts,
+    ) -> Result<(), DatabaseError> {
+        let record = catalog::PUBLISH_RECORD.bind(ledger).bind(self.target).bind(self.mode);
+        let record = record.bind(i64::try_from(self.rows).unwrap_or(i64::MAX)).bind(fence);
+        transaction.execute(record.bind(facts.attempt).bind(i64::from(facts.version))).await?;
+        Ok(())
+    }
+}

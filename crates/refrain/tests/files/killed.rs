@@ -1,0 +1,109 @@
+//! Killed at any moment: people read all of what was there before, or all of what came after it.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use refrain::core::{Random as _, SeededRandom};
+use rustix::process::Signal;
+use tokio::time::timeout;
+
+use crate::both_databases;
+use crate::export::{VISIBLE, WINDOW, is_tidy, seen, stock, stocked, versioned};
+use crate::shop::Shop;
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+
+/// Short, so that the next one need not wait long for the dead.
+pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "600");
+const ROUNDS: u32 = 20;
+/// Longer than a dead one is waited for and the work takes.
+const MOMENTS: u64 = 1_500;
+
+/// Does it until it is done, whatever the attempts before have come to.
+pub(crate) async fn mended(shop: &Shop) {
+    eventually("it is done", DEADLINE, async || {
+        shop.done_with(&["run", WINDOW, "--again"], &[LEASE])
+            .await
+            .lines()
+            .any(|line| line.contains(" done "))
+    })
+    .await;
+}
+
+/// Reads what people read, again and again, until it is told to end. Gives all that it has seen.
+fn reader(shop: &Shop) -> (Arc<AtomicBool>, std::thread::JoinHandle<BTreeSet<String>>) {
+    let (is_over, path) = (Arc::new(AtomicBool::new(false)), shop.root().join(VISIBLE).join("part-0.csv"));
+    let told = Arc::clone(&is_over);
+    let reading = std::thread::spawn(move || {
+        let mut seen = BTreeSet::new();
+        while !told.load(Ordering::Relaxed) {
+            // Between the name and the file the directory may go; whoever looks again finds the new one.
+            seen.extend(std::fs::read_to_string(&path).ok());
+        }
+        seen
+    });
+    (is_over, reading)
+}
+
+both_databases! {
+    async fn f1_killed_before_the_link_is_moved_people_read_the_old_and_the_next_one_shows_the_new(database) {
+        for place in ["files.written", "files.checked"] {
+            let shop = versioned(TestDatabase::like(&database).await).await;
+            stock(&shop, 1).await;
+            mended(&shop).await;
+            stock(&shop, 2).await;
+            killed(&shop, place).await;
+            assert_eq!(seen(&shop), Some(stocked(1)), "{place}");
+            mended(&shop).await;
+            assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
+            assert!(is_tidy(&shop), "{place}");
+        }
+    }
+
+    async fn f2_killed_after_the_link_was_moved_people_read_the_new_and_the_next_one_tidies_up(database) {
+        for place in ["files.swapped", "files.before-commit", "files.after-commit", "finish.before-commit"] {
+            let shop = versioned(TestDatabase::like(&database).await).await;
+            stock(&shop, 1).await;
+            mended(&shop).await;
+            stock(&shop, 2).await;
+            killed(&shop, place).await;
+            assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
+            mended(&shop).await;
+            assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
+            assert!(is_tidy(&shop), "{place}");
+        }
+    }
+
+    async fn f1_killed_at_random_moments_people_never_read_a_part_or_a_mixture(database) {
+        let shop = versioned(database).await;
+        stock(&shop, 0).await;
+        mended(&shop).await;
+        let (is_over, reading) = reader(&shop);
+        let mut random = SeededRandom::new(6);
+        for version in 1..=ROUNDS {
+            stock(&shop, version).await;
+            let mut process = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
+            let moment = Duration::from_millis(random.next_u64() % MOMENTS);
+            // It may have ended before.
+            let _ = timeout(moment, process.line_with("did ")).await;
+            process.signal(Signal::KILL);
+            process.wait().await;
+        }
+        mended(&shop).await;
+        is_over.store(true, Ordering::Relaxed);
+        let expected: BTreeSet<String> = (0..=ROUNDS).map(stocked).collect();
+        let others: Vec<String> = reading.join().unwrap().difference(&expected).cloned().collect();
+        assert_eq!(others, Vec::<String>::new(), "all of one version, always");
+        assert_eq!(seen(&shop), Some(stocked(ROUNDS)));
+        assert!(is_tidy(&shop));
+    }
+}
+
+async fn killed(shop: &Shop, place: &str) {
+    let failpoints = format!("{place}=return(kill)");
+    let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LEASE]);
+    assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached");
+}

@@ -1,0 +1,15 @@
+//! Files that jobs publish: what people read is one whole set of them, whatever became of those who wrote it.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[path = "../project/shop.rs"]
+mod shop;
+
+mod commands;
+mod export;
+mod killed;
+mod refused;
+mod rows;
+mod stale;

@@ -1,0 +1,71 @@
+//! An attempt that was stopped and goes on when a newer one has begun: the newer one's files stay.
+
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::export::{WINDOW, is_tidy, seen, stock, stocked, versioned};
+use crate::killed::{LEASE, mended};
+use crate::shop::Shop;
+use crate::support::TestDatabase;
+use crate::support::children::ChildProcess;
+use crate::support::eventually::{DEADLINE, eventually};
+
+/// One that has version 2 in its hands and is stopped, while the source has version 3 already.
+async fn stopped(shop: &Shop, place: &str, weakened: &str) -> ChildProcess {
+    stock(shop, 1).await;
+    mended(shop).await;
+    stock(shop, 2).await;
+    let failpoints = format!("{place}=1*return(stop);{weakened}");
+    let older = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LEASE]);
+    eventually("the older one has stopped", DEADLINE, async || shop.lines("struck") == [place]).await;
+    stock(shop, 3).await;
+    older
+}
+
+/// On SQLite whoever takes over ends the one before, which might hold the file.
+async fn goes_on(shop: &Shop, older: &mut ChildProcess) {
+    if !shop.database.is_sqlite() {
+        older.signal(Signal::CONT);
+    }
+    older.wait().await;
+}
+
+both_databases! {
+    async fn f11_stopped_before_its_last_look_it_moves_nothing_any_more(database) {
+        let shop = versioned(database).await;
+        let mut older = stopped(&shop, "files.written", "").await;
+        mended(&shop).await;
+        assert_eq!(seen(&shop), Some(stocked(3)));
+        goes_on(&shop, &mut older).await;
+        assert_eq!(seen(&shop), Some(stocked(3)));
+        assert!(is_tidy(&shop));
+    }
+
+    async fn f11_stopped_after_its_last_look_it_still_has_the_lock_and_the_newer_one_comes_after_it(database) {
+        let shop = versioned(database).await;
+        let mut older = stopped(&shop, "files.checked", "").await;
+        let mut newer = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
+        if !shop.database.is_sqlite() {
+            let attempts = "select count(*) from refrain_fences where attempt > 2";
+            eventually("the newer one has raised the fence", DEADLINE, async || {
+                shop.database.store_numbers(attempts).await == [1]
+            })
+            .await;
+            assert_eq!(seen(&shop), Some(stocked(1)));
+        }
+        goes_on(&shop, &mut older).await;
+        assert!(newer.wait().await.success());
+        mended(&shop).await;
+        assert_eq!(seen(&shop), Some(stocked(3)));
+        assert!(is_tidy(&shop));
+    }
+}
+
+#[tokio::test]
+async fn without_its_last_look_it_would_show_old_files_again() {
+    let shop = versioned(TestDatabase::postgres().await).await;
+    let mut older = stopped(&shop, "files.written", "files.unfenced=return(weak)").await;
+    mended(&shop).await;
+    goes_on(&shop, &mut older).await;
+    assert_eq!(seen(&shop), None, "the link leads to what the newer one has taken away");
+}
