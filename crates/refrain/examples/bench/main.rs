@@ -19,6 +19,7 @@ mod workload {
     pub(crate) mod drain;
     pub(crate) mod flat;
     pub(crate) mod idle;
+    pub(crate) mod lines;
     pub(crate) mod mixed;
     pub(crate) mod publish;
     pub(crate) mod units;
@@ -31,9 +32,10 @@ use scratch::Server;
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const WORKLOADS: [&str; 8] = ["disk", "drain", "units", "publish", "commands", "flat", "mixed", "idle"];
+const WORKLOADS: [&str; 9] =
+    ["disk", "drain", "units", "lines", "publish", "commands", "flat", "mixed", "idle"];
 const USAGE: &str =
-    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [publish] [commands] [flat] [mixed] [idle]
+    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [lines] [publish] [commands] [flat] [mixed] [idle]
 DATABASE_URL: a PostgreSQL server on which databases may be made; without it, SQLite alone is measured";
 
 /// What was asked for.
@@ -111,6 +113,7 @@ async fn measure() -> Result<()> {
                 "disk" => workload::disk::measure(&plan, server, &mut report).await?,
                 "drain" => workload::drain::measure(&plan, server, &mut report).await?,
                 "units" => workload::units::measure(&plan, server, &mut report).await?,
+                "lines" => workload::lines::measure(&plan, server, &mut report).await?,
                 "publish" => workload::publish::measure(&plan, server, &mut report).await?,
                 "commands" => workload::commands::measure(&plan, server, &mut report).await?,
                 "flat" => workload::flat::measure(&plan, server, &mut report).await?,

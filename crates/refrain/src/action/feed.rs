@@ -138,7 +138,7 @@ impl Feeding {
         };
         let values = progress.values(values);
         let apply = match (&self.feed.apply, rows) {
-            (_, Some(rows)) => How::Rows(rows),
+            (_, Some(rows)) => How::Rows(Box::new(rows)),
             (Apply::Command { argv, parallel }, None) => How::Each(Box::new(Each {
                 run,
                 commands,

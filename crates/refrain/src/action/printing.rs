@@ -22,7 +22,7 @@ pub(super) enum Printing {
 
 /// What a command prints, while it is being read.
 pub(super) enum Printed {
-    Alone(Recording),
+    Alone(Box<Recording>),
     Beside(Voice),
 }
 
@@ -31,7 +31,7 @@ impl Printing {
     pub(super) fn begin(self, redactor: &Redactor) -> io::Result<(Printed, Vec<OwnedFd>)> {
         let Printing::Beside { log, name, stdout: reader } = self else {
             let (recording, pipes) = Recording::new(redactor)?;
-            return Ok((Printed::Alone(recording), pipes));
+            return Ok((Printed::Alone(Box::new(recording)), pipes));
         };
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;

@@ -99,7 +99,7 @@ fn column((name, kind, is_generated): (String, String, bool)) -> Column {
     Column { name, kind, is_generated }
 }
 
-fn unique(found: Vec<String>) -> Vec<Vec<String>> {
+fn unique(found: &[String]) -> Vec<Vec<String>> {
     found.iter().filter_map(|columns| serde_json::from_str(columns).ok()).collect()
 }
 
@@ -115,7 +115,7 @@ impl Publishes for Sqlite {
             columns.bind(table.name()).bind(schema).fetch_all(&mut *connection).await?;
         let found = sqlx::query_scalar(include_str!("../../sql/target/unique.sqlite.sql"));
         let found: Vec<String> = found.bind(table.name()).bind(schema).fetch_all(&mut *connection).await?;
-        Ok(Target { columns: columns.into_iter().map(column).collect(), unique: unique(found) })
+        Ok(Target { columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
     }
 
     async fn load(
@@ -156,7 +156,7 @@ impl Publishes for Postgres {
         let found = sqlx::query_scalar(include_str!("../../sql/target/unique.postgres.sql"));
         let found = found.persistent(false).bind(&name);
         let found: Vec<String> = found.fetch_all(&mut *connection).await?;
-        Ok(Target { columns: columns.into_iter().map(column).collect(), unique: unique(found) })
+        Ok(Target { columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
     }
 
     async fn load(

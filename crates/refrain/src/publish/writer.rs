@@ -110,19 +110,16 @@ impl<DB: Publishes> Writer<DB> {
     ) -> Result<Staged, WriteError> {
         let (columns, kinds) = of("the query", DB::columns(connection, query).await)?;
         let filled = |text: String| Bound { text, arguments: query.arguments.clone() };
-        let at_once = self.fit(&columns, number)?.texts.make_filled(&query.text);
-        let staged = match at_once.filter(|_| self.target.has_types(&columns, &kinds)) {
-            Some(text) => {
-                let fitting = self.fit(&columns, number)?;
-                let rows = of("the query", DB::execute(connection, &filled(text)).await)?;
-                Staged { fitting, rows }
-            }
-            None => {
-                let mut staged = self.make(connection, &columns, number).await?;
-                let text = staged.fitting.texts.fill(&query.text);
-                staged.rows = of("the query", DB::execute(connection, &filled(text)).await)?;
-                staged
-            }
+        let fitting = self.fit(&columns, number)?;
+        let at_once = fitting.texts.make_filled(&query.text);
+        let staged = if let Some(text) = at_once.filter(|_| self.target.has_types(&columns, &kinds)) {
+            let rows = of("the query", DB::execute(connection, &filled(text)).await)?;
+            Staged { fitting, rows }
+        } else {
+            let mut staged = self.make(connection, &columns, number).await?;
+            let text = staged.fitting.texts.fill(&query.text);
+            staged.rows = of("the query", DB::execute(connection, &filled(text)).await)?;
+            staged
         };
         self.conclude(connection, &staged).await?;
         Ok(staged)

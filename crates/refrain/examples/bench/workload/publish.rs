@@ -18,14 +18,14 @@ const INSERT: &str = "insert into totals (day, id, region, amount) select day, i
 
 pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {
     let count = plan.scaled(ROWS);
-    let (mut plain, mut with_ids) = (Vec::new(), Vec::new());
+    let (mut bare, mut with_ids) = (Vec::new(), Vec::new());
     let (mut context, mut grown) = (String::new(), Vec::new());
     for _ in 0..plan.repetitions {
         let by_hand = by_hand(server, count).await?;
         let before = published(server, FEW, "").await?.1;
         let (ours, after) = published(server, count, "").await?;
         let (ids, _) = published(server, count, "surrogate = { sk = [\"day\", \"id\"] }").await?;
-        plain.push(by_hand.as_secs_f64() / ours.as_secs_f64());
+        bare.push(by_hand.as_secs_f64() / ours.as_secs_f64());
         with_ids.push(by_hand.as_secs_f64() / ids.as_secs_f64());
         grown.push(after / before);
         context = format!("{:.2} s, by hand {:.2} s", ours.as_secs_f64(), by_hand.as_secs_f64());
@@ -39,7 +39,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     };
     let name = server.name();
     let what = format!("overwrite of {count} rows, speed against delete and insert");
-    report.add(name, figure(what, plain, Target::AtLeast(0.8), context));
+    report.add(name, figure(what, bare, Target::AtLeast(0.8), context));
     let what = "the same with a derived id for each, against delete and insert without".to_owned();
     report.add(name, figure(what, with_ids, Target::Open, String::new()));
     let what = format!("memory after {count} rows, against {FEW}");

@@ -44,7 +44,7 @@ impl<DB: Publishes> Progress<'_, DB> {
 
 /// What is done with units.
 pub(super) enum How<'f, DB> {
-    Rows(Rows<DB>),
+    Rows(Box<Rows<DB>>),
     Each(Box<Each<'f>>),
 }
 

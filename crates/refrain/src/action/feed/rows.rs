@@ -1,10 +1,9 @@
 //! Units as rows of a table.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use refrain_core::ContentError;
-use refrain_core::content::{self, Member};
+use refrain_core::content;
 use refrain_core::publish::TablePublish;
 use sqlx::Pool;
 
@@ -14,7 +13,7 @@ use crate::action::environment::name_of;
 use crate::job::JobError;
 use crate::ledger::BatchError;
 use crate::project::databases::Database;
-use crate::publish::rows::Cell;
+use crate::publish::rows::{Cell, Row};
 use crate::publish::source::landed;
 use crate::publish::table::Publishes;
 use crate::publish::writer::Writer;
@@ -47,37 +46,41 @@ impl<DB: Publishes> Rows<DB> {
         connection: &mut DB::Connection,
         units: &[&Unit],
     ) -> Result<(), BatchError> {
-        let (columns, mut rows) = table(units)?;
-        if self.writer.lands() {
-            for row in &mut rows {
-                landed(row, &columns, &self.from)?;
+        for (number, (columns, mut rows)) in (1..).zip(tables(units)?) {
+            if self.writer.lands() {
+                for row in &mut rows {
+                    landed(row, &columns, &self.from)?;
+                }
             }
+            let mut staged = self.writer.make(connection, &columns, number).await?;
+            self.writer.load(connection, &mut staged, &rows).await?;
+            self.writer.conclude(connection, &staged).await?;
+            self.writer.swap_units(connection, &staged).await?;
         }
-        let mut staged = self.writer.make(connection, &columns, 1).await?;
-        self.writer.load(connection, &mut staged, &rows).await?;
-        self.writer.conclude(connection, &staged).await?;
-        self.writer.swap_units(connection, &staged).await?;
         Ok(())
     }
 }
 
-/// The fields of all of them, and a row for each: what one lacks is null.
-fn table(units: &[&Unit]) -> Result<(Vec<String>, Vec<Vec<Cell>>), ContentError> {
-    let members: Result<Vec<Vec<Member<'_>>>, ContentError> =
-        units.iter().map(|unit| content::members(&unit.text)).collect();
-    let members = members?;
-    let names: BTreeSet<&str> = members.iter().flatten().map(|(name, _)| name.as_ref()).collect();
-    let rows = members.iter().map(|members| {
-        // Both are in the order of their bytes.
-        let mut fields = members.iter().peekable();
-        let cells = names.iter().map(|name| match fields.next_if(|(field, _)| field == name) {
-            Some((_, value)) => cell(value),
-            None => Ok(Cell::Null),
-        });
-        cells.collect::<Result<Vec<Cell>, ContentError>>()
-    });
-    let rows: Result<Vec<Vec<Cell>>, ContentError> = rows.collect();
-    Ok((names.iter().map(|name| (*name).to_owned()).collect(), rows?))
+/// The columns of some rows, and these rows.
+type Table = (Vec<String>, Vec<Row>);
+
+/// Units as rows, those of the same fields together. What a unit does not speak of is left as it is, whichever units it comes
+/// with: an absent field is not null.
+fn tables(units: &[&Unit]) -> Result<Vec<Table>, ContentError> {
+    let mut tables: Vec<Table> = Vec::new();
+    for unit in units {
+        let members = content::members(&unit.text)?;
+        let is_same = |(columns, _): &&mut Table| {
+            columns.len() == members.len()
+                && columns.iter().zip(&members).all(|(column, (name, _))| column == name)
+        };
+        let row = members.iter().map(|(_, value)| cell(value)).collect::<Result<Row, ContentError>>()?;
+        match tables.iter_mut().find(is_same) {
+            Some((_, rows)) => rows.push(row),
+            None => tables.push((members.iter().map(|(name, _)| name.to_string()).collect(), vec![row])),
+        }
+    }
+    Ok(tables)
 }
 
 /// A value as it goes into a column: numbers as they are written, what is nested as JSON.
