@@ -63,7 +63,7 @@ fn the_samples_in_python_and_shell_book_each_invoice_once_and_go_on_where_they_s
         let more = "INV-6,2026-06-09T13:00:00Z,1.00\n";
         let invoices = desk.path().join("invoices.csv");
         fs::write(&invoices, fs::read_to_string(&invoices).unwrap() + more).unwrap();
-        let seen_again = if job == "by-time" { 1 } else { 0 };
+        let seen_again = i32::from(job == "by-time");
         let expected = format!("1 processed, 0 skipped, {seen_again} deduplicated, 0 failed");
         assert_eq!(at("2026-06-09T13:00"), expected, "{job}");
         assert_eq!(booked(desk.path()).len(), 6);

@@ -15,7 +15,7 @@ async fn execute(database: &TestDatabase, text: &str) {
 }
 
 /// A project that reads from one database and writes into another.
-async fn project(from: &TestDatabase, to: TestDatabase) -> Shop {
+fn project(from: &TestDatabase, to: TestDatabase) -> Shop {
     let shop = Shop::of(to);
     let databases = format!("source = \"{}\"\nshop = \"{}\"", from.url(), shop.database.url());
     shop.settings("sqlite:refrain.db", &databases);
@@ -34,7 +34,7 @@ async fn moved(from: TestDatabase, to: TestDatabase) -> Vec<String> {
          insert into sales values (9007199254740993, '2026-06-09', '2026-06-09 12:00:00Z', 12.5, 0.1, true, E'a\\tb\\\\N \"quoted\" ü'), (2, '2026-06-09', null, null, 1e300, false, null)"
     };
     execute(&from, source).await;
-    let shop = project(&from, to).await;
+    let shop = project(&from, to);
     shop.execute(shop.either(
         "create table sales (id integer primary key, day date, at text, price numeric, share real, ok integer, note text)",
         "create table sales (id bigint primary key, day date, at timestamptz, price numeric, share double precision, ok boolean, note text)",
@@ -92,7 +92,7 @@ async fn many_pages_arrive_whole() {
             "select i from generate_series(1, 23000) as n (i)"
         };
         execute(&from, &format!("create table numbers as {series}")).await;
-        let shop = project(&from, to).await;
+        let shop = project(&from, to);
         shop.execute("create table numbers (day date, i integer)").await;
         daily(
             &shop,

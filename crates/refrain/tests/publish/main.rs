@@ -1,8 +1,8 @@
 //! Results that are published: what a window owns is replaced, whole, by whoever comes last, and nothing happens twice.
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic,
     reason = "in a test a panic is the failure report"
 )]
 

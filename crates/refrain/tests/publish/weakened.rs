@@ -83,9 +83,9 @@ async fn overtaken(guards: &str) -> usize {
     let shop = warehouse(TestDatabase::postgres().await).await;
     daily(&shop, "overwrite", PLAIN);
     shop.open().await.close().await;
-    let stop = format!("publish.staged=1*return(stop);{guards}");
+    let halt = format!("publish.staged=1*return(stop);{guards}");
     let long = ("PROJECT_LEASE", "60000");
-    let mut older = shop.process(&["run", &window("overwrite")], &[("FAILPOINTS", &stop), long]);
+    let mut older = shop.process(&["run", &window("overwrite")], &[("FAILPOINTS", &halt), long]);
     eventually("it has staged", DEADLINE, async || shop.lines("struck") == ["publish.staged"]).await;
     shop.execute(
         "insert into refrain.delayed (run, wake_at, line, attempt, spent, suspicion, lane)
