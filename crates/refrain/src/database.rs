@@ -15,7 +15,7 @@ pub(crate) mod file_system;
 pub(crate) mod postgres;
 pub(crate) mod schema;
 mod sqlite;
-mod staging;
+pub(crate) mod staging;
 pub(crate) mod statement;
 
 use std::sync::Arc;

@@ -13,6 +13,7 @@ use sqlx::Pool;
 
 use super::about::About;
 use super::environment::name_of;
+use crate::database::staging::Stage;
 use crate::database::{DatabaseError, Transaction, pause, place, retried};
 use crate::failpoint;
 use crate::job::{Job, JobError};
@@ -157,13 +158,13 @@ impl Publishing {
             pool,
             database,
         };
-        let mut transaction = raised.destination.database.stage().await?;
+        let mut stage = raised.destination.database.stage().await?;
         let mut first = None;
         if let (Some((step, publish)), Some(writer)) = (group.first(), writers.first()) {
-            first = Some(staging.stage(connection::<DB>(&mut transaction)?, step, publish, writer, 1).await?);
+            first = Some(staging.stage(staged::<DB>(&mut stage)?, step, publish, writer, 1).await?);
         }
         failpoint::reach("publish.staged");
-        let mut transaction = transaction.lock().await?;
+        let mut transaction = stage.lock().await?;
         if !failpoint::is_weakened("publish.unfenced") {
             raised.hold(&mut transaction).await?;
         }
@@ -185,6 +186,7 @@ impl Publishing {
                 None => staging.stage(connection, step, publish, writer, number).await?,
             };
             let written = writer.swap(connection, &staged, entry).await?;
+            writer.clear(connection, &staged).await?;
             rows += staged.rows;
             let (job, table, rows) = (run.job(), publish.table.to_string(), staged.rows);
             tracing::info!(%job, run = run.key(), table, rows, written, "published");
@@ -198,8 +200,15 @@ impl Publishing {
     }
 }
 
+fn staged<DB: Publishes>(stage: &mut Stage) -> Result<&mut DB::Connection, WriteError> {
+    DB::staged(stage).ok_or_else(other)
+}
+
+fn other() -> WriteError {
+    WriteError::Refused("the transaction is not one of this database".to_owned())
+}
+
 fn connection<DB: Publishes>(transaction: &mut Transaction) -> Result<&mut DB::Connection, WriteError> {
-    let other = || WriteError::Refused("the transaction is not one of this database".to_owned());
     DB::narrowed(transaction).ok_or_else(other)
 }
 

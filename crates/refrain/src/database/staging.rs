@@ -1,45 +1,49 @@
-//! A transaction that computes first and writes afterwards, on one connection, so that nobody waits while it computes.
+//! A connection that computes first and writes afterwards, so that nobody waits while it computes: what is computed goes into
+//! temporary tables, which the transaction that writes finds on the same connection.
 
-use sqlx::Executor as _;
+use sqlx::pool::PoolConnection;
+use sqlx::{SqlSafeStr as _, Sqlite};
 
 use super::{Database, Result, Transaction, begun};
 use crate::failpoint::{self, Guarded};
 
+/// A place to compute in.
+pub enum Stage {
+    /// A connection to a file. No transaction yet: a file can change after it was read, and would not let a reader become a
+    /// writer.
+    Sqlite(PoolConnection<Sqlite>),
+    /// A transaction that holds no lock; temporary tables go with it.
+    Postgres(Transaction),
+}
+
 impl Database {
-    /// A transaction that holds no lock yet: what it computes goes into temporary tables.
-    pub(crate) async fn stage(&self) -> Result<Transaction> {
+    /// A place to compute in, that can become a transaction which writes.
+    pub(crate) async fn stage(&self) -> Result<Stage> {
         match self {
-            Database::Sqlite { writer, .. } => {
-                Ok(Transaction::Sqlite(writer.begin().await?, Guarded::default()))
-            }
+            Database::Sqlite { writer, .. } => Ok(Stage::Sqlite(writer.acquire().await?)),
             Database::Postgres { pool, persistent, begin } => {
                 let begun = begun(pool, &begin.write).await?;
                 let mut transaction = Transaction::Postgres(begun, *persistent, Guarded::default());
                 transaction.hand_over().await?;
-                Ok(transaction)
+                Ok(Stage::Postgres(transaction))
             }
         }
     }
 }
 
-impl Transaction {
-    /// From here on it writes. A file can have changed since it was read, and would not let a reader become a writer; what
-    /// was read is in temporary tables, and another transaction begins on the same connection.
+impl Stage {
+    /// From here on it writes.
     pub(crate) async fn lock(self) -> Result<Transaction> {
         match self {
-            Transaction::Sqlite(mut inner, _) => {
-                inner.execute(sqlx::raw_sql("commit")).await?;
-                let begun = inner.execute(sqlx::raw_sql("begin immediate")).await;
-                if let Err(error) = begun {
-                    // The driver believes that it is inside of one.
-                    inner.execute(sqlx::raw_sql("begin")).await?;
-                    return Err(error.into());
-                }
-                Ok(Transaction::Sqlite(inner, failpoint::guarded()))
+            Stage::Sqlite(connection) => {
+                let begin = "BEGIN IMMEDIATE".into_sql_str();
+                let begun = sqlx::Transaction::begin(connection, Some(begin)).await?;
+                Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
-            Transaction::Postgres(inner, persistent, _) => {
+            Stage::Postgres(Transaction::Postgres(inner, persistent, _)) => {
                 Ok(Transaction::Postgres(inner, persistent, failpoint::guarded()))
             }
+            Stage::Postgres(file) => Ok(file),
         }
     }
 }

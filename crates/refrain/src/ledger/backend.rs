@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::{Pool, Postgres, Sqlite};
 
 use crate::database::connection::Connection;
+use crate::database::staging::Stage;
 use crate::database::{Database, Transaction};
 
 /// PostgreSQL or SQLite, as sqlx knows them: [`sqlx::Postgres`] and [`sqlx::Sqlite`].
@@ -47,6 +48,10 @@ pub trait Sealed: sqlx::Database {
     #[doc(hidden)]
     fn narrowed(transaction: &mut Transaction) -> Option<&mut Self::Connection>;
 
+    /// The connection of a place to compute in, on such a database.
+    #[doc(hidden)]
+    fn staged(stage: &mut Stage) -> Option<&mut Self::Connection>;
+
     /// A caller's own connection.
     #[doc(hidden)]
     fn widened(connection: &mut Self::Connection, persistent: bool) -> Connection<'_>;
@@ -68,6 +73,13 @@ impl Sealed for Sqlite {
         }
     }
 
+    fn staged(stage: &mut Stage) -> Option<&mut Self::Connection> {
+        match stage {
+            Stage::Sqlite(connection) => Some(&mut **connection),
+            Stage::Postgres(_) => None,
+        }
+    }
+
     fn widened(connection: &mut Self::Connection, _: bool) -> Connection<'_> {
         Connection::Sqlite(connection)
     }
@@ -86,6 +98,13 @@ impl Sealed for Postgres {
         match transaction {
             Transaction::Postgres(inner, ..) => Some(&mut **inner),
             Transaction::Sqlite(..) => None,
+        }
+    }
+
+    fn staged(stage: &mut Stage) -> Option<&mut Self::Connection> {
+        match stage {
+            Stage::Sqlite(_) => None,
+            Stage::Postgres(transaction) => Self::narrowed(transaction),
         }
     }
 
