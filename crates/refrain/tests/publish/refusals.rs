@@ -119,3 +119,24 @@ async fn a_server_says_of_which_type_a_column_is_and_who_may_write() {
     let said = fails(&shop, "odd@2026-06-09").await;
     assert!(said.contains("column \"day\" is of type date but expression is of type text"), "{said}");
 }
+
+#[tokio::test]
+async fn a_destination_without_permission_is_named_and_nothing_is_written() {
+    let shop = warehouse(TestDatabase::postgres().await).await;
+    shop.open().await.close().await;
+    let url = shop.database.url();
+    let name = format!("limited_{}", url.rsplit('/').next().unwrap());
+    shop.execute(&format!(
+        "create role {name} login password 'x';
+         grant usage on schema refrain to {name}; grant all on all tables in schema refrain to {name};
+         grant all on all sequences in schema refrain to {name}; grant select on orders, revenue to {name}"
+    ))
+    .await;
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let (_, place) = rest.split_once('@').unwrap();
+    shop.settings(&url, &format!("shop = \"{scheme}://{name}:x@{place}\""));
+    let said = fails(&shop, &window("overwrite")).await;
+    shop.execute(&format!("drop owned by {name}; drop role {name}")).await;
+    assert!(said.contains("permission denied for table revenue"), "{said}");
+    assert!(written(&shop, "overwrite").await.is_empty());
+}

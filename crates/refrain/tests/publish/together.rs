@@ -44,6 +44,28 @@ both_databases! {
         there.close().await;
     }
 
+    async fn two_jobs_at_once_add_to_one_number_and_merge_into_one_table(database) {
+        let shop = warehouse(database).await;
+        for job in ["one", "other"] {
+            daily(&shop, job, "query = \"select region, -sum(amount) as amount from orders where day = :ds group by region\"\n[publish]\ntable = \"stock\"\nmode = \"apply-delta\"\nkey = [\"region\"]\ncolumns = [\"amount\"]");
+            daily(&shop, &format!("merge-{job}"), &format!("query = \"select :ds as day, '{job}' as region, 1 as amount union all select :ds, 'both', 2\"\n[publish]\ntable = \"regions\"\nmode = \"merge\"\nkey = [\"day\", \"region\"]"));
+        }
+        let refrain = shop.open().await;
+        for _ in 0..5 {
+            let runs = ["one", "other", "merge-one", "merge-other"].map(|job| format!("{job}@2026-06-09"));
+            let [one, other, merged, too] = runs.each_ref().map(|run| refrain.run(run, Ask::Again));
+            let (one, other, merged, too) = tokio::join!(one, other, merged, too);
+            for report in [one, other, merged, too] {
+                let report = report.unwrap();
+                assert!(report.is_done(), "{:?}", report.run.message);
+            }
+        }
+        refrain.close().await;
+        assert_eq!(written(&shop, "delta").await, ["asia 1000 c", "eu 940 a", "us 972 b"]);
+        let merged = ["2026-06-09 both 2 null", "2026-06-09 one 1 null", "2026-06-09 other 1 null"];
+        assert_eq!(written(&shop, "merge").await, merged);
+    }
+
     async fn steps_of_one_database_are_there_together_or_not_at_all(database) {
         let shop = Shop::of(database);
         tables(&shop).await;
