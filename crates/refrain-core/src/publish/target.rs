@@ -37,6 +37,8 @@ const PLAIN: [(&str, &str); 12] = [
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
+    /// What it is called, however it is written in a job file.
+    pub name: String,
     /// Its columns, in order.
     pub columns: Vec<Column>,
     /// The columns of each unique constraint of all its rows.
@@ -235,8 +237,11 @@ impl Target {
 
 /// Columns that the job names are in the result.
 fn named_fit(publish: &TablePublish, rows: &[String]) -> Result<(), String> {
-    let given =
-        |name: &String| rows.contains(name) || publish.surrogate.iter().any(|(column, _)| column == name);
+    if let Some((column, parts)) = publish.surrogate.iter().find(|(column, _)| publish.key.contains(column)) {
+        let told = format!("`key` names `{column}`, which is derived");
+        return Err(format!("{told}\n  write what it is made of: key = {parts:?}"));
+    }
+    let given = |name: &String| rows.contains(name);
     let named = publish.key.iter().map(|name| ("key", name));
     for (what, name) in named.chain(publish.columns.iter().map(|name| ("columns", name))) {
         if !given(name) {
@@ -280,6 +285,7 @@ mod tests {
             ("version", "integer", false),
         ];
         Target {
+            name: "sales.revenue".to_owned(),
             columns: columns.map(column).to_vec(),
             unique: vec![vec!["region".to_owned(), "day".to_owned()], vec!["sk".to_owned()]],
         }

@@ -81,11 +81,13 @@ impl Texts {
         match self.dialect {
             Dialect::Postgres => format!("cast(row_to_json({row}) as text)"),
             Dialect::Sqlite => {
-                let fields = self
-                    .columns
-                    .iter()
-                    .map(|column| format!("{}, {row}.{}", literal(column), quoted(column)));
-                format!("json_object({})", list(fields))
+                let field = |column: &String| {
+                    let value = format!("{row}.{}", quoted(column));
+                    let shown =
+                        format!("case typeof({value}) when 'blob' then hex({value}) else {value} end");
+                    format!("{}, {shown}", literal(column))
+                };
+                format!("json_object({})", list(self.columns.iter().map(field)))
             }
         }
     }

@@ -6,4 +6,4 @@ select to_json(array(
     order by k.place
 ))::text
 from pg_index as i
-where i.indrelid = to_regclass($1) and i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null
+where i.indrelid = to_regclass($1) and i.indisunique and i.indisvalid and i.indimmediate and i.indpred is null and i.indexprs is null

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use refrain_core::project::{Sql, TimeForm};
 use refrain_core::redact::Redactor;
 use refrain_core::{Timetable, Values};
-use sqlx::Pool;
 
 use super::binds::{Bound, bound};
 use super::sql::scope_kind;
 use super::values::values;
 use crate::job::JobError;
-use crate::project::databases::{Database, Speaks};
+use crate::project::databases::{Connected, Database, Speaks};
 use crate::run::Run;
 
 /// A project and a job of it.
@@ -24,8 +23,8 @@ pub(crate) struct About {
     /// Its databases, by name.
     pub(crate) databases: BTreeMap<String, Arc<Database>>,
     pub(crate) timetable: Option<Timetable>,
-    /// The query whose column says of which type a scope is.
-    pub(crate) scopes: Option<Sql>,
+    /// The query whose column says of which type a scope is, and the database that it is asked of.
+    pub(crate) scopes: Option<(Sql, Arc<Database>)>,
     /// Hides secrets in what a database says, before it is kept.
     pub(crate) redactor: Redactor,
 }
@@ -41,18 +40,20 @@ impl About {
         self.databases.get(name).ok_or_else(missing)
     }
 
-    /// Statements with the values of a run, for a database that is open.
+    /// Statements with the values of a run, for a database that holds moments in this form.
     pub(crate) async fn bound<DB: Speaks>(
         &self,
         texts: impl IntoIterator<Item = &Sql>,
         values: &Values,
-        pool: &Pool<DB>,
         time: TimeForm,
     ) -> Result<Vec<Bound>, JobError> {
         let texts: Vec<&Sql> = texts.into_iter().collect();
         let needs_scope = texts.iter().any(|sql| sql.names().contains(&"scope"));
         let scope = match &self.scopes {
-            Some(query) if needs_scope => Some(scope_kind(query, pool, time).await?),
+            Some((query, database)) if needs_scope => Some(match database.connect().await? {
+                Connected::Sqlite(pool) => scope_kind(query, pool, database.time()).await?,
+                Connected::Postgres(pool) => scope_kind(query, pool, database.time()).await?,
+            }),
             _ => None,
         };
         let bind = |sql: &&Sql| bound(sql, values, DB::DIALECT, time, scope.as_deref());

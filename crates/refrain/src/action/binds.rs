@@ -74,13 +74,18 @@ fn argument(
         }
         ("window_start" | "window_end" | "watermark", Dialect::Sqlite) => (moment(&text, time)?, "text"),
         ("version", _) => (Argument::Integer(text.parse().unwrap_or_default()), "bigint"),
-        ("scope", Dialect::Sqlite) if scope == Some("INTEGER") => match text.parse() {
+        ("scope", Dialect::Sqlite) if scope.is_some_and(is_integer) => match text.parse() {
             Ok(number) => (Argument::Integer(number), "bigint"),
             Err(_) => (Argument::Text(text), "text"),
         },
         _ => (Argument::Text(text), "text"),
     };
     Ok((argument, kind.into()))
+}
+
+/// Whether a type is one of whole numbers, as either driver calls it: the scopes may be in another database.
+fn is_integer(kind: &str) -> bool {
+    ["INTEGER", "INT2", "INT4", "INT8"].contains(&kind)
 }
 
 /// The type of PostgreSQL that a scope has, by what the driver calls it: its own types in capitals, those that somebody made

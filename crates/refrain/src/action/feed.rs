@@ -216,7 +216,7 @@ impl Feeding {
         database: &Database,
         pages: Pages,
     ) -> Result<Reading, JobError> {
-        let bound = self.about.bound([query], values, pool, database.time()).await?;
+        let bound = self.about.bound::<DB>([query], values, database.time()).await?;
         let nothing = || JobError::for_good("this job has no query");
         let bound = bound.into_iter().next().ok_or_else(nothing)?;
         Ok(Reading::of_query(pool.clone(), bound, self.about.redactor.clone(), pages))

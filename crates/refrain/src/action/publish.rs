@@ -2,7 +2,7 @@
 //!
 //! The fence is raised before anything is asked. The first result is computed and checked while nothing is locked; then the
 //! fence is held, the tables are locked, and results take their places in the order of the steps, each of which sees those
-//! before it. A commit whose answer is lost is found again by the record.
+//! before it, but for rows that pass through us: these are read first. A commit whose answer is lost is found again by the record.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,38 +150,33 @@ impl Publishing {
         for (_, publish) in group {
             writers.push(Writer::look(pool, publish, &self.about, &values, database).await?);
         }
-        let staging = Staging {
-            about: &self.about,
-            source: self.source.as_deref(),
-            run,
-            values: &values,
-            pool,
-            database,
-        };
+        let staging =
+            Staging { about: &self.about, source: self.source.as_deref(), run, values: &values, database };
         let mut stage = raised.destination.database.stage().await?;
-        let mut first = None;
-        if let (Some((step, publish)), Some(writer)) = (group.first(), writers.first()) {
-            first = Some(staging.stage(staged::<DB>(&mut stage)?, step, publish, writer, 1).await?);
+        let mut early = Vec::new();
+        for (number, ((step, publish), writer)) in (1..).zip(group.iter().zip(&writers)) {
+            let is_early = number == 1 || staging.passes_through(publish);
+            let staged = if is_early {
+                let connection = staged::<DB>(&mut stage)?;
+                Some(staging.stage(connection, step, publish, writer, number).await?)
+            } else {
+                None
+            };
+            early.push(staged);
         }
         failpoint::reach("publish.staged");
         let mut transaction = stage.lock().await?;
         if !failpoint::is_weakened("publish.unfenced") {
             raised.hold(&mut transaction).await?;
         }
-        let mut tables: Vec<_> = group.iter().map(|(_, publish)| &publish.table).collect();
-        tables.sort();
-        tables.dedup();
-        for table in tables {
-            if !failpoint::is_weakened("publish.unlocked") {
-                of("the table cannot be locked", DB::lock(connection::<DB>(&mut transaction)?, table).await)?;
-            }
-        }
+        lock_tables::<DB>(connection::<DB>(&mut transaction)?, group).await?;
         let mut rows = 0;
-        let parts = group.iter().zip(&writers).zip(books);
-        for (number, (((step, publish), writer), book)) in (1..).zip(parts) {
-            let entry = Entry { ledger: *book, fence: raised.id, attempt: raised.facts.attempt };
+        let parts = group.iter().zip(&writers).zip(books).zip(early);
+        let own = run.window().is_none().then(|| run.key());
+        for (number, ((((step, publish), writer), book), early)) in (1..).zip(parts) {
+            let entry = Entry { ledger: *book, fence: raised.id, attempt: raised.facts.attempt, run: own };
             let connection = connection::<DB>(&mut transaction)?;
-            let staged = match first.take() {
+            let staged = match early {
                 Some(staged) => staged,
                 None => staging.stage(connection, step, publish, writer, number).await?,
             };
@@ -198,6 +193,20 @@ impl Publishing {
         transaction.commit(place!("publish")).await?;
         Ok(rows)
     }
+}
+
+/// In the order of their names, whichever steps they are of.
+async fn lock_tables<DB: Publishes>(
+    connection: &mut DB::Connection,
+    group: &Group<'_>,
+) -> Result<(), WriteError> {
+    let mut tables: Vec<_> = group.iter().map(|(_, publish)| &publish.table).collect();
+    tables.sort();
+    tables.dedup();
+    for table in tables.into_iter().filter(|_| !failpoint::is_weakened("publish.unlocked")) {
+        of("the table cannot be locked", DB::lock(connection, table).await)?;
+    }
+    Ok(())
 }
 
 fn staged<DB: Publishes>(stage: &mut Stage) -> Result<&mut DB::Connection, WriteError> {
@@ -227,17 +236,21 @@ async fn published(raised: &Raised, ledger: i64, group: &Group<'_>) -> Result<Op
 }
 
 /// What is needed to stage a result.
-struct Staging<'a, DB: Publishes> {
+struct Staging<'a> {
     about: &'a About,
     source: Option<&'a Database>,
     run: &'a Run,
     values: &'a Values,
-    pool: &'a Pool<DB>,
     database: &'a Database,
 }
 
-impl<DB: Publishes> Staging<'_, DB> {
-    async fn stage(
+impl Staging<'_> {
+    /// Whether its rows pass through us: these are read before anything is locked.
+    fn passes_through(&self, publish: &TablePublish) -> bool {
+        self.source.is_some_and(|source| source.name != self.database.name) || publish.mode.goes_through_us()
+    }
+
+    async fn stage<DB: Publishes>(
         &self,
         connection: &mut DB::Connection,
         step: &Step,
@@ -245,10 +258,9 @@ impl<DB: Publishes> Staging<'_, DB> {
         writer: &Writer<DB>,
         number: usize,
     ) -> Result<Staged, WriteError> {
-        let is_here = self.source.is_none_or(|source| source.name == self.database.name);
-        if is_here && !publish.mode.goes_through_us() {
+        if !self.passes_through(publish) {
             let time = self.database.time();
-            let query = self.about.bound([&step.query], self.values, self.pool, time).await?;
+            let query = self.about.bound::<DB>([&step.query], self.values, time).await?;
             let Some(query) = query.first() else {
                 return Err(WriteError::Refused("there is no query".to_owned()));
             };

@@ -53,7 +53,7 @@ impl Job for Statements {
 impl Statements {
     async fn apply<DB: Speaks>(&self, run: &Run, pool: &Pool<DB>) -> Result<(), JobError> {
         let values = self.about.values(run);
-        let texts = self.about.bound(&self.texts, &values, pool, self.database.time()).await?;
+        let texts = self.about.bound::<DB>(&self.texts, &values, self.database.time()).await?;
         let fence = run.fence(pool).await?;
         let (per, of) = match run.window() {
             Some(_) => (Per::Window, key!("sql")),

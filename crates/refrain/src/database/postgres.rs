@@ -38,6 +38,8 @@ pub struct Beginnings {
     pub(super) write_briefly: Arc<str>,
     pub(super) read: Arc<str>,
     pub(super) read_at_once: Arc<str>,
+    /// For how long nothing may be said in a transaction that writes.
+    pub(super) idle: Duration,
 }
 
 /// For statements that go through whole tables, where the planner knows better.
@@ -87,6 +89,7 @@ impl Beginnings {
             write,
             read: begin(" isolation level read committed read only", idle),
             read_at_once: begin(" isolation level repeatable read read only", idle),
+            idle,
         }
     }
 }

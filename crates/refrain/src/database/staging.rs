@@ -1,8 +1,10 @@
 //! A connection that computes first and writes afterwards, so that nobody waits while it computes: what is computed goes into
 //! temporary tables, which the transaction that writes finds on the same connection.
 
+use std::time::Duration;
+
 use sqlx::pool::PoolConnection;
-use sqlx::{SqlSafeStr as _, Sqlite};
+use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr as _, Sqlite};
 
 use super::{Database, Result, Transaction, begun};
 use crate::failpoint::{self, Guarded};
@@ -13,7 +15,7 @@ pub enum Stage {
     /// writer.
     Sqlite(PoolConnection<Sqlite>),
     /// A transaction that holds no lock; temporary tables go with it.
-    Postgres(Transaction),
+    Postgres(Transaction, Duration),
 }
 
 impl Database {
@@ -25,9 +27,22 @@ impl Database {
                 let begun = begun(pool, &begin.write).await?;
                 let mut transaction = Transaction::Postgres(begun, *persistent, Guarded::default());
                 transaction.hand_over().await?;
-                Ok(Stage::Postgres(transaction))
+                // It holds nothing that anybody could wait for, and may itself have to wait for rows of another database.
+                transaction.patience(Duration::ZERO).await?;
+                Ok(Stage::Postgres(transaction, begin.idle))
             }
         }
+    }
+}
+
+impl Transaction {
+    /// For how long a server lets nothing be said; nothing is for ever.
+    async fn patience(&mut self, idle: Duration) -> Result<()> {
+        if let Transaction::Postgres(inner, ..) = self {
+            let text = format!("set local idle_in_transaction_session_timeout = {}", idle.as_millis());
+            inner.execute(sqlx::raw_sql(AssertSqlSafe(text))).await?;
+        }
+        Ok(())
     }
 }
 
@@ -36,14 +51,19 @@ impl Stage {
     pub(crate) async fn lock(self) -> Result<Transaction> {
         match self {
             Stage::Sqlite(connection) => {
-                let begin = "BEGIN IMMEDIATE".into_sql_str();
-                let begun = sqlx::Transaction::begin(connection, Some(begin)).await?;
+                let how = "BEGIN IMMEDIATE".into_sql_str();
+                let begun = sqlx::Transaction::begin(connection, Some(how)).await?;
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
-            Stage::Postgres(Transaction::Postgres(inner, persistent, _)) => {
-                Ok(Transaction::Postgres(inner, persistent, failpoint::guarded()))
+            Stage::Postgres(mut transaction, idle) => {
+                transaction.patience(idle).await?;
+                match transaction {
+                    Transaction::Postgres(inner, persistent, _) => {
+                        Ok(Transaction::Postgres(inner, persistent, failpoint::guarded()))
+                    }
+                    file @ Transaction::Sqlite(..) => Ok(file),
+                }
             }
-            Stage::Postgres(file) => Ok(file),
         }
     }
 }

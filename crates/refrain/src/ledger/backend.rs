@@ -76,7 +76,7 @@ impl Sealed for Sqlite {
     fn staged(stage: &mut Stage) -> Option<&mut Self::Connection> {
         match stage {
             Stage::Sqlite(connection) => Some(&mut **connection),
-            Stage::Postgres(_) => None,
+            Stage::Postgres(..) => None,
         }
     }
 
@@ -104,7 +104,7 @@ impl Sealed for Postgres {
     fn staged(stage: &mut Stage) -> Option<&mut Self::Connection> {
         match stage {
             Stage::Sqlite(_) => None,
-            Stage::Postgres(transaction) => Self::narrowed(transaction),
+            Stage::Postgres(transaction, _) => Self::narrowed(transaction),
         }
     }
 

@@ -83,11 +83,12 @@ impl Project {
     }
 
     fn about(&self, job: &JobFile) -> About {
+        let home = job.database.as_ref().and_then(|name| self.databases.get(name));
         About {
             root: self.root.clone(),
             databases: self.databases.clone(),
             timetable: job.timetable.clone(),
-            scopes: job.scopes.clone(),
+            scopes: job.scopes.clone().zip(home.cloned()),
             redactor: self.redactor(),
         }
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use refrain_core::project::{Dialect, Sql, TimeForm};
 use refrain_core::{Fingerprint, Values, surrogate};
-use sqlx::{AssertSqlSafe, Pool, Row as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Pool, Row as _};
 use tokio::sync::mpsc;
 
 use super::error::{WriteError, of};
@@ -166,7 +166,7 @@ async fn read<DB: Reads>(
     order: Order,
 ) -> Result<Source, WriteError> {
     let sorts = order == Order::Steady && !query.is_ordered(DB::DIALECT);
-    let bound = about.bound([query], values, pool, time).await?;
+    let bound = about.bound::<DB>([query], values, time).await?;
     let Some(bound) = bound.into_iter().next() else {
         return Err(WriteError::Refused("there is no query".to_owned()));
     };
@@ -236,7 +236,13 @@ macro_rules! reads {
             ) {
                 let text = numbered(&bound.text, kinds.len(), $shown, sorts.then_some($sorted));
                 let asked = query!(sqlx::query::<$database>(AssertSqlSafe(text)).persistent(false), bound);
-                let mut rows = asked.fetch(&pool);
+                // A connection of its own: whoever writes holds one of the pool already, and all of them at once would wait for
+                // one another.
+                let mut connection = match pool.connect_options().connect().await {
+                    Ok(connection) => connection,
+                    Err(error) => return drop(pages.send(Err(error)).await),
+                };
+                let mut rows = asked.fetch(&mut connection);
                 let mut page = Pages::default();
                 while let Some(row) = rows.next().await {
                     let row = row.and_then(|row| $cells(&row, &kinds));

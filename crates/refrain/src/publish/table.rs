@@ -115,7 +115,11 @@ impl Publishes for Sqlite {
             columns.bind(table.name()).bind(schema).fetch_all(&mut *connection).await?;
         let found = sqlx::query_scalar(include_str!("../../sql/target/unique.sqlite.sql"));
         let found: Vec<String> = found.bind(table.name()).bind(schema).fetch_all(&mut *connection).await?;
-        Ok(Target { columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
+        let name = sqlx::query_scalar(include_str!("../../sql/target/name.sqlite.sql"));
+        let name: Option<String> =
+            name.bind(table.name()).bind(schema).fetch_optional(&mut *connection).await?;
+        let name = name.unwrap_or_default();
+        Ok(Target { name, columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
     }
 
     async fn load(
@@ -156,7 +160,11 @@ impl Publishes for Postgres {
         let found = sqlx::query_scalar(include_str!("../../sql/target/unique.postgres.sql"));
         let found = found.persistent(false).bind(&name);
         let found: Vec<String> = found.fetch_all(&mut *connection).await?;
-        Ok(Target { columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
+        let called = sqlx::query_scalar(include_str!("../../sql/target/name.postgres.sql"));
+        let called: Option<String> =
+            called.persistent(false).bind(&name).fetch_optional(&mut *connection).await?;
+        let name = called.unwrap_or_default();
+        Ok(Target { name, columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
     }
 
     async fn load(

@@ -20,6 +20,9 @@ use crate::project::databases::Database;
 /// How many columns of a result are named in the advice for a table that is not there.
 const ADVISED_MAX: usize = 20;
 
+/// How much of a row is shown that is not as it should be.
+const EXAMPLE_BYTES_MAX: usize = 300;
+
 const STAGING: &str = "the rows cannot be staged";
 
 /// Brings rows into one table, for one run.
@@ -34,10 +37,12 @@ pub(crate) struct Writer<DB> {
 
 /// Where the ledger writes down what is appended or added.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct Entry<'e> {
     pub(crate) ledger: i64,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
+    /// The key of a run that has no window: its amounts are its own, and not those of its neighbours.
+    pub(crate) run: Option<&'e str>,
 }
 
 /// Rows that are staged, and may take their place.
@@ -60,7 +65,7 @@ impl<DB: Publishes> Writer<DB> {
         database: &Database,
     ) -> Result<Writer<DB>, WriteError> {
         let texts: Vec<&Sql> = publish.owns.iter().chain(&publish.checks).collect();
-        let mut bound = about.bound(texts, values, pool, database.time()).await?;
+        let mut bound = about.bound::<DB>(texts, values, database.time()).await?;
         let checks = bound.split_off(usize::from(publish.owns.is_some()));
         let mut transaction = of("the table cannot be looked at", pool.begin().await)?;
         let target = of("the table cannot be looked at", DB::target(&mut transaction, &publish.table).await)?;
@@ -239,7 +244,7 @@ impl<DB: Publishes> Writer<DB> {
         &self,
         connection: &mut DB::Connection,
         staged: &Staged,
-        entry: Entry,
+        entry: Entry<'_>,
     ) -> Result<u64, WriteError> {
         let Staged { fitting, .. } = staged;
         let texts = &fitting.texts;
@@ -296,7 +301,7 @@ impl<DB: Publishes> Writer<DB> {
         &self,
         connection: &mut DB::Connection,
         fitting: &Fitting,
-        entry: Entry,
+        entry: Entry<'_>,
     ) -> Result<u64, WriteError> {
         let (texts, units) = (&fitting.texts, format!("{}units", DB::LEDGER));
         let [ledger, fence, attempt] =
@@ -305,13 +310,17 @@ impl<DB: Publishes> Writer<DB> {
         for text in texts.make_keyed() {
             of(&what, DB::execute(connection, &plain(text)).await)?;
         }
-        let insert = plain(texts.insert_new(&units, &ledger));
+        let insert = plain(texts.insert_new(&units, &ledger, &self.target.name));
         let written = of(&what, DB::execute(connection, &insert).await)?;
         failpoint::reach("publish.appended");
         let places = [ledger.as_str(), &fence, &self.version.to_string(), &attempt].map(str::to_owned);
         let [ledger, fence, version, attempt] = &places;
-        let record =
-            texts.record_new(&units, &format!("{}clock", DB::LEDGER), [ledger, fence, version, attempt]);
+        let record = texts.record_new(
+            &units,
+            &format!("{}clock", DB::LEDGER),
+            &self.target.name,
+            [ledger, fence, version, attempt],
+        );
         if !failpoint::is_weakened("publish.unrecorded") {
             let recorded = of(&what, DB::execute(connection, &plain(record)).await)?;
             if recorded != written {
@@ -328,13 +337,16 @@ impl<DB: Publishes> Writer<DB> {
         &self,
         connection: &mut DB::Connection,
         fitting: &Fitting,
-        entry: Entry,
+        entry: Entry<'_>,
     ) -> Result<u64, WriteError> {
         let (texts, columns) = (&fitting.texts, &self.publish.columns);
         let (deltas, ledger) = (format!("{}deltas", DB::LEDGER), entry.ledger.to_string());
         let places = [ledger.as_str(), "cast($1 as text)"];
-        let of_target =
-            |text: String| Bound { text, arguments: vec![Argument::Text(self.publish.table.to_string())] };
+        let target = match entry.run {
+            Some(run) => format!("{}#{run}", self.target.name),
+            None => self.target.name.clone(),
+        };
+        let of_target = |text: String| Bound { text, arguments: vec![Argument::Text(target.clone())] };
         let what = format!("`{}`", self.publish.table);
         for text in texts.make_keyed().into_iter().chain([texts.make_change(columns)]) {
             of(&what, DB::execute(connection, &plain(text)).await)?;
@@ -351,6 +363,13 @@ impl<DB: Publishes> Writer<DB> {
             of(&what, DB::execute(connection, &plain(texts.insert_missing(columns))).await)?;
         }
         let written = of(&what, DB::execute(connection, &plain(texts.apply_change(columns))).await)?;
+        let (differences, _) = of(&what, DB::finding(connection, &plain(texts.changes())).await)?;
+        if i64::try_from(written) != Ok(differences) {
+            let told =
+                format!("{differences} differences were to be applied, and {written} rows of {what} changed");
+            let advice = "a row went meanwhile, or two keys of the result are one row of the table";
+            return Err(unfit(format!("{told}\n  {advice}"), None));
+        }
         failpoint::reach("publish.added");
         if !failpoint::is_weakened("publish.unremembered") {
             for column in columns {
@@ -378,7 +397,11 @@ impl<DB: Publishes> Writer<DB> {
 
 fn unfit(told: String, example: Option<String>) -> WriteError {
     WriteError::Unfit(match example {
-        Some(example) => format!("{told}, for example {example}"),
+        Some(example) => {
+            let end = example.floor_char_boundary(EXAMPLE_BYTES_MAX);
+            let dots = if end < example.len() { "…" } else { "" };
+            format!("{told}, for example {}{dots}", example.get(..end).unwrap_or_default())
+        }
         None => told,
     })
 }

@@ -106,3 +106,27 @@ async fn many_pages_arrive_whole() {
         }
     }
 }
+
+#[tokio::test]
+async fn scopes_of_one_database_own_rows_of_another() {
+    for (from, to) in [
+        (TestDatabase::sqlite().await, TestDatabase::postgres().await),
+        (TestDatabase::postgres().await, TestDatabase::sqlite().await),
+    ] {
+        execute(&from, "create table orgs (id integer); insert into orgs values (1), (2)").await;
+        let shop = project(&from, to);
+        shop.execute("create table counts (day date, org integer, n integer)").await;
+        daily(
+            &shop,
+            "count",
+            "database = \"source\"\nscopes = \"select id from orgs\"\nquery = \"select :ds as day, id as org, 1 as n from orgs where id = :scope\"\n[publish]\ndatabase = \"shop\"\ntable = \"counts\"\nmode = \"overwrite\"\nowns = \"day = :ds and org = :scope\"",
+        );
+        well(&shop, "count@2026-06-09", Ask::Once).await;
+        for _ in 0..2 {
+            for scope in ["1", "2"] {
+                well(&shop, &format!("count@2026-06-09/{scope}"), Ask::Again).await;
+            }
+        }
+        assert_eq!(shop.rows("select cast(org as text) from counts order by 1").await, ["1", "2"]);
+    }
+}

@@ -76,12 +76,14 @@ both_databases! {
         let second = r#"{"source_system":"erp","id":2,"email":"a@b.c","total":5,"updated_at":"2026-06-09T11:00:00Z"}"#;
         let newer = r#"{"source_system":"erp","id":1,"email":"a@b.c","total":12,"updated_at":"2026-06-09T12:00:00Z"}"#;
         print(&[first, second]);
-        well(&shop, "invoice-sync@2026-06-09T11:00", Ask::Once).await;
+        let ran = async |words: &[&str]| assert!(shop.done(words).await.starts_with("did Ran done"), "{words:?}");
+        shop.open().await.close().await;
+        ran(&["run", "invoice-sync@2026-06-09T11:00"]).await;
         assert_eq!(rows().await, ["erp 1 10", "erp 2 5"]);
         print(&[newer, second]);
-        well(&shop, "invoice-sync@2026-06-09T12:00", Ask::Once).await;
+        ran(&["run", "invoice-sync@2026-06-09T12:00"]).await;
         print(&[first, second]);
-        well(&shop, "invoice-sync@2026-06-09T12:00", Ask::Again).await;
+        ran(&["run", "invoice-sync@2026-06-09T12:00", "--again"]).await;
         assert_eq!(rows().await, ["erp 1 12", "erp 2 5"], "a slow reader does not overwrite what is newer");
         assert_eq!(shop.lines("asked")[..2], ["", "2026-06-09T10:50:00Z"], "read back by the overlap");
     }

@@ -98,6 +98,30 @@ both_databases! {
         }
     }
 
+    async fn what_a_window_has_applied_is_known_however_its_table_is_written(database) {
+        let shop = warehouse(database).await;
+        well(&shop, &window("delta"), Ask::Once).await;
+        let text = std::fs::read_to_string(shop.root().join("jobs/delta.toml")).unwrap();
+        shop.job("delta", &text.replace("\"stock\"", shop.either("\"main.stock\"", "\"public.stock\"")));
+        well(&shop, &window("delta"), Ask::Again).await;
+        assert_eq!(written(&shop, "delta").await, ["asia 1000 c", "eu 970 a", "us 986 b"]);
+    }
+
+    async fn two_spellings_of_one_key_are_one_row_or_refused(database) {
+        let shop = warehouse(database).await;
+        let (kind, same) = (shop.either("text collate nocase", "numeric"), shop.either("'EU'", "1.0"));
+        let first = shop.either("'eu'", "1");
+        shop.execute(&format!("create table levels (k {kind} primary key, n integer); insert into levels values ({first}, 100)")).await;
+        let job = |value: &str, amount: u32| format!("query = \"select {value} as k, {amount} as n\"\n[publish]\ntable = \"levels\"\nmode = \"apply-delta\"\nkey = [\"k\"]\ncolumns = [\"n\"]");
+        daily(&shop, "level", &job(first, 5));
+        well(&shop, "level@2026-06-09", Ask::Once).await;
+        daily(&shop, "level", &job(same, 7));
+        let report = shop.run("level@2026-06-09", Ask::Again).await;
+        let level = shop.rows("select cast(n as text) from levels").await;
+        let expected = if report.is_done() { "107" } else { "105" };
+        assert_eq!(level, [expected], "{:?}", report.run.message);
+    }
+
     async fn an_appended_row_is_remembered_for_ever_where_the_job_says_so(database) {
         for (per, expected) in [("window", 2), ("ever", 1)] {
             let shop = warehouse(TestDatabase::like(&database).await).await;

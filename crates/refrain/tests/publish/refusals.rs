@@ -125,10 +125,11 @@ async fn a_destination_without_permission_is_named_and_nothing_is_written() {
     let shop = warehouse(TestDatabase::postgres().await).await;
     shop.open().await.close().await;
     let url = shop.database.url();
-    let name = format!("limited_{}", url.rsplit('/').next().unwrap());
+    let database = url.rsplit('/').next().unwrap();
+    let name = format!("limited_{database}");
     shop.execute(&format!(
-        "create role {name} login password 'x';
-         grant usage on schema refrain to {name}; grant all on all tables in schema refrain to {name};
+        "create role {name} login password 'x'; grant create on database {database} to {name};
+         grant all on schema refrain to {name}; grant usage on schema public to {name}; grant all on all tables in schema refrain to {name};
          grant all on all sequences in schema refrain to {name}; grant select on orders, revenue to {name}"
     ))
     .await;

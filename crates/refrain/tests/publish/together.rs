@@ -66,6 +66,37 @@ both_databases! {
         assert_eq!(written(&shop, "merge").await, merged);
     }
 
+    async fn what_one_step_appends_is_no_news_to_another(database) {
+        let shop = Shop::of(database);
+        tables(&shop).await;
+        shop.execute("create table lines (id integer, day date); create table heads (id integer, day date)").await;
+        let step = |table: &str| format!(
+            "[[step]]\nquery = \"select id, day from orders where day = :ds\"
+             publish = {{ table = \"{table}\", mode = \"append-once\", key = [\"id\"] }}\n"
+        );
+        daily(&shop, "steps", &format!("{}{}", step("lines"), step("heads")));
+        for _ in 0..2 {
+            well(&shop, "steps@2026-06-09", Ask::Again).await;
+            let rows = "select cast(count(*) as text) from lines union all select cast(count(*) as text) from heads";
+            assert_eq!(shop.rows(rows).await, ["4", "4"]);
+        }
+    }
+
+    async fn a_queued_run_takes_back_its_own_and_not_what_its_neighbours_have_applied(database) {
+        let shop = Shop::of(database);
+        tables(&shop).await;
+        shop.job("adjust", "queue = true\nquery = \"select cast(:payload.region as text) as region, cast(:payload.by as integer) as amount\"\n[publish]\ntable = \"stock\"\nmode = \"apply-delta\"\nkey = [\"region\"]\ncolumns = [\"amount\"]\n");
+        let refrain = shop.open().await;
+        for (key, payload) in [("1", r#"{"region":"eu","by":5}"#), ("2", r#"{"region":"us","by":3}"#)] {
+            refrain.enqueue("adjust", key, Some(payload)).await.unwrap();
+            for _ in 0..2 {
+                assert!(refrain.run(&format!("adjust#{key}"), Ask::Again).await.unwrap().is_done());
+            }
+        }
+        refrain.close().await;
+        assert_eq!(written(&shop, "delta").await, ["asia 1000 c", "eu 1005 a", "us 1003 b"]);
+    }
+
     async fn steps_of_one_database_are_there_together_or_not_at_all(database) {
         let shop = Shop::of(database);
         tables(&shop).await;

@@ -73,11 +73,22 @@ impl Reader<'_> {
         published
     }
 
-    /// Two steps that add to one column would each take the other's amounts for their own.
+    /// Two steps that add to one column would each take the other's amounts for their own; of two that overwrite the same
+    /// rows, only the second would be seen.
     fn differences(&mut self, steps: &[Step]) {
         let mut known: Vec<(&str, &TableName, &String)> = Vec::new();
+        let mut replaced: Vec<(&String, &TableName, Option<&str>)> = Vec::new();
         for step in steps {
             let Publish::Table(publish) = &step.publish else { continue };
+            let place = (&publish.database, &publish.table, publish.owns.as_ref().map(Sql::text));
+            if publish.mode == Mode::Overwrite && replaced.contains(&place) {
+                let message = format!("two steps overwrite the same rows of `{}`", publish.table);
+                let help = "let one query give the rows of both";
+                self.problem("step", message, "the second would undo the first", help);
+            }
+            if publish.mode == Mode::Overwrite {
+                replaced.push(place);
+            }
             if publish.mode != Mode::ApplyDelta {
                 continue;
             }
@@ -252,6 +263,13 @@ impl Reader<'_> {
                 "not with units",
             );
             self.problems.push(problem.help("write \"merge\", \"append-once\" or \"land\""));
+        }
+        for key in ["delete-missing", "per"].into_iter().filter(|key| has_units && publish.has(key)) {
+            let message = format!("`{key}` means nothing with units");
+            let problem =
+                Problem::new(publish.path(), publish.key_span(key), message, "units come one by one");
+            let help = if key == "per" { "write it in [unit]" } else { "leave it out" };
+            self.problems.push(problem.help(help));
         }
         if publish.has("ledger") && !has_units {
             let message = "`ledger` is about units, and this job has none";

@@ -1,6 +1,6 @@
 //! Rows that are added once: `append-once`, whose keys are in the ledger, and `land`, whose rows carry what tells them apart.
 
-use super::Texts;
+use super::{Texts, literal};
 use crate::project::Dialect;
 use crate::publish::quoted;
 
@@ -33,22 +33,24 @@ impl Texts {
         ]
     }
 
-    /// Inserts the rows whose keys are not in a ledger; `units` is the ledger's table, `ledger` the place of its number.
-    pub fn insert_new(&self, units: &str, ledger: &str) -> String {
+    /// Inserts the rows whose keys are not in a ledger; `units` is the ledger's table, `ledger` the place of its number, `target` what
+    /// the table is called there.
+    pub fn insert_new(&self, units: &str, ledger: &str, target: &str) -> String {
         let (table, into, values, keyed) = (self.table(), self.into(), self.values(), quoted(&self.keyed()));
+        let key = entry(target);
         format!(
             "insert into {table} ({into}) select {values} from {keyed} as s where not exists \
-             (select 1 from {units} as u where u.ledger = {ledger} and u.key = s.refrain_key)"
+             (select 1 from {units} as u where u.ledger = {ledger} and u.key = {key})"
         )
     }
 
     /// Records their keys: the places are those of the ledger's number, the fence, the version and the attempt.
-    pub fn record_new(&self, units: &str, clock: &str, places: [&str; 4]) -> String {
+    pub fn record_new(&self, units: &str, clock: &str, target: &str, places: [&str; 4]) -> String {
         let [ledger, fence, version, attempt] = places;
-        let keyed = quoted(&self.keyed());
+        let (keyed, key) = (quoted(&self.keyed()), entry(target));
         format!(
             "insert into {units} (ledger, key, fence, at, version, attempt, failures, written, status) \
-             select {ledger}, s.refrain_key, {fence}, (select now from {clock}), {version}, {attempt}, 0, true, 'applied' \
+             select {ledger}, {key}, {fence}, (select now from {clock}), {version}, {attempt}, 0, true, 'applied' \
              from {keyed} as s where true order by s.refrain_key on conflict (ledger, key) do nothing"
         )
     }
@@ -61,4 +63,9 @@ impl Texts {
             "insert into {table} ({into}) select {values} from {stage} as s where true on conflict ({conflict}) do nothing"
         )
     }
+}
+
+/// The key of a row in the ledger: a job may append to several tables.
+fn entry(target: &str) -> String {
+    format!("{} || s.refrain_key", literal(&format!("row:{target}:")))
 }

@@ -1,7 +1,7 @@
 //! Numbers that are changed by the difference to what this window applied before: `apply-delta`.
 //!
 //! What was applied is in a table of its own, an amount for each ledger, target, key and column. A key that has vanished
-//! counts as nothing, so its amount is taken back.
+//! counts as nothing, so its amount is taken back. What two spellings of one key come to is added up.
 
 use super::{Texts, list, literal};
 use crate::project::Dialect;
@@ -52,14 +52,16 @@ impl Texts {
         let parsed =
             self.key.iter().enumerate().map(|(at, (_, kind))| self.parsed("g.refrain_key", at, kind));
         let differs: Vec<String> =
-            columns.iter().map(|column| format!("c.{} <> 0", quoted(column))).collect();
+            columns.iter().map(|column| format!("sum(c.{}) <> 0", quoted(column))).collect();
         format!(
-            "insert into {change} (refrain_key, {keys}, {amounts}) select c.* from (\
+            "insert into {change} (refrain_key, {keys}, {amounts}) select min(c.refrain_key), {grouped}, {sums} from (\
              select s.refrain_key, {staged_keys}, {now} from {keyed} as s {before} \
              union all select g.refrain_key, {parsed}, {gone} from (\
              select d.key as refrain_key, {back} from {deltas} as d where d.ledger = {ledger} and d.target = {target} \
              and d.name in ({names}) and not exists (select 1 from {keyed} as s where s.refrain_key = d.key) \
-             group by d.key) as g) as c where {differs}",
+             group by d.key) as g) as c group by {grouped} having {differs}",
+            grouped = list(self.keys().map(|column| format!("c.{}", quoted(column)))),
+            sums = list(columns.iter().map(|column| format!("sum(c.{})", quoted(column)))),
             staged_keys = list(self.keys().map(|column| format!("s.{}", quoted(column)))),
             now = list(now),
             before = before.join(" "),
@@ -78,24 +80,31 @@ impl Texts {
         }
     }
 
-    /// Differences for rows that are not there.
+    /// Keys of the result, or of what is taken back, that the table has not.
     pub fn nowhere(&self) -> String {
-        let (table, change) = (self.table(), quoted(&self.change()));
-        let same = self.same_key("t", "c");
+        let (table, change, keyed) = (self.table(), quoted(&self.change()), quoted(&self.keyed()));
+        let (same, keys) = (self.same_key("t", "c"), list(self.keys().map(quoted)));
         format!(
-            "select count(*), min(c.refrain_key) from {change} as c where not exists (select 1 from {table} as t where {same})"
+            "select count(*), min(c.refrain_key) from (select refrain_key, {keys} from {keyed} union \
+             select refrain_key, {keys} from {change}) as c where not exists (select 1 from {table} as t where {same})"
         )
+    }
+
+    /// How many differences there are.
+    pub fn changes(&self) -> String {
+        format!("select count(*), cast(null as text) from {}", quoted(&self.change()))
     }
 
     /// Makes those rows, with nothing in them.
     pub fn insert_missing(&self, columns: &[String]) -> String {
-        let (table, change) = (self.table(), quoted(&self.change()));
-        let same = self.same_key("t", "c");
+        let (table, change, keyed) = (self.table(), quoted(&self.change()), quoted(&self.keyed()));
+        let (same, names) = (self.same_key("t", "c"), list(self.keys().map(quoted)));
         let into = list(self.keys().chain(columns.iter().map(String::as_str)).map(quoted));
         let keys = self.keys().map(|column| format!("c.{}", quoted(column)));
         let values = list(keys.chain(columns.iter().map(|_| "0".to_owned())));
         format!(
-            "insert into {table} ({into}) select {values} from {change} as c where not exists (select 1 from {table} as t where {same})"
+            "insert into {table} ({into}) select {values} from (select {names} from {keyed} union select {names} from {change}) as c \
+             where not exists (select 1 from {table} as t where {same})"
         )
     }
 

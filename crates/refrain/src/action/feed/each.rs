@@ -52,7 +52,7 @@ impl Each<'_> {
                     Err(message) => failing.push((member, message)),
                 }
             }
-            let mut done = Vec::new();
+            let (mut done, mut fault) = (Vec::new(), None);
             let mut ended = running.join_next().await;
             if ended.is_none() && due.peek().is_none() {
                 break;
@@ -61,16 +61,21 @@ impl Each<'_> {
                 match one.map_err(|error| JobError::new(format!("panicked: {error}")))? {
                     (member, Some(Ok(()))) => done.push(member),
                     // It is the same for every unit: a program that is not there, for example.
-                    (_, Some(Err(error))) if !error.is_retryable() => return Err(error),
+                    (_, Some(Err(error))) if !error.is_retryable() => fault = Some(error),
                     (member, Some(Err(error))) => failing.push((member, error.to_string())),
                     (_, None) => return Err(JobError::lost()),
                 }
-                ended = running.try_join_next();
+                // Whatever is wrong with one, what the others have done is recorded first.
+                ended = if fault.is_some() { running.join_next().await } else { running.try_join_next() };
             }
             if !done.is_empty() {
                 outside.done(&done).await?;
                 recorded(&outside, &mut failing).await?;
-            } else if failing.len() >= IN_A_ROW_MAX && due.peek().is_some() {
+            }
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+            if done.is_empty() && failing.len() >= IN_A_ROW_MAX && due.peek().is_some() {
                 let message = failing.pop().map(|(_, message)| message).unwrap_or_default();
                 return Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message }.into());
             }

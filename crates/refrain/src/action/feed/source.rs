@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
 use refrain_core::project::Dialect;
@@ -110,6 +111,10 @@ impl Taker {
     }
 }
 
+fn unread(error: &io::Error) -> JobError {
+    JobError::new(format!("its output cannot be read: {error}"))
+}
+
 async fn printed(stdout: oneshot::Receiver<OwnedFd>, mut ended: JoinHandle<Seen>, mut taker: Taker) -> Seen {
     let pipe = match stdout.await {
         Ok(stdout) => pipe::Receiver::from_owned_fd(stdout),
@@ -118,13 +123,16 @@ async fn printed(stdout: oneshot::Receiver<OwnedFd>, mut ended: JoinHandle<Seen>
     };
     let mut pipe = match pipe {
         Ok(pipe) => pipe,
-        Err(error) => return Some(Err(JobError::new(format!("its output cannot be read: {error}")))),
+        Err(error) => return Some(Err(unread(&error))),
     };
     let (mut buffer, mut lines, mut end) = (vec![0; BUFFER], Lines::default(), None);
     loop {
         let length = tokio::select! {
             biased;
-            read = pipe.read(&mut buffer) => read.unwrap_or(0),
+            read = pipe.read(&mut buffer) => match read {
+                Ok(length) => length,
+                Err(error) => return Some(Err(unread(&error))),
+            },
             ended = &mut ended, if end.is_none() => {
                 end = Some(seen(ended));
                 continue;
@@ -198,7 +206,7 @@ async fn queried<DB: Speaks>(
 async fn kept(rows: &mut mpsc::Receiver<String>) -> io::Result<File> {
     let name = format!("refrain-{}-{:016x}", std::process::id(), SystemRandom::new().next_u64());
     let path = std::env::temp_dir().join(name);
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     let mut writer = BufWriter::new(file);
     while let Some(row) = rows.recv().await {

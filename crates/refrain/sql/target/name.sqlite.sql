@@ -1,0 +1,2 @@
+-- What a table is called, with its schema, in whatever letters it was written.
+select schema || '.' || name from pragma_table_list where schema = $2 and name = $1 collate nocase
