@@ -275,6 +275,7 @@ impl<DB: Publishes> Writer<DB> {
         let text = match self.publish.mode {
             Mode::Merge => texts.upsert(&staged.fitting.incomparable),
             Mode::Land => texts.insert_absent(),
+            Mode::AppendOnce if !self.publish.has_ledger => texts.insert_absent(),
             Mode::AppendOnce | Mode::Overwrite | Mode::ApplyDelta => texts.insert(),
         };
         of(&format!("`{}`", self.publish.table), DB::execute(connection, &plain(text)).await)

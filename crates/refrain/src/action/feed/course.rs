@@ -2,17 +2,18 @@
 
 use refrain_core::{Fingerprint, Key, Values};
 
+use super::bulk::{self, PagePlace};
 use super::each::Each;
 use super::pages::{Odd, Part};
 use super::rows::Rows;
 use super::unit::{Said, Shape, Unit};
 use crate::job::JobError;
-use crate::ledger::{Applying, Cursor, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark};
+use crate::ledger::{Arrival, Cursor, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark};
 use crate::publish::table::Publishes;
 use crate::run::Run;
 
 /// How many units that failed are tried together. So few, that they are never taken for a sign that all would fail.
-const FAILED_TOGETHER: usize = 20;
+pub(super) const FAILED_TOGETHER: usize = 20;
 /// The longest key of a run that is a part of the place of a line.
 const RUN_BYTES_MAX: usize = 400;
 /// The beginning of the key of a line that is no unit.
@@ -45,34 +46,45 @@ impl<DB: Publishes> Progress<'_, DB> {
 /// What is done with units.
 pub(super) enum How<'f, DB> {
     Rows(Rows<DB>),
+    /// The same, page by page, with no entry for each.
+    Bulk(Rows<DB>),
     Each(Box<Each<'f>>),
 }
 
 impl<DB: Publishes> How<'_, DB> {
-    async fn rows(rows: &Rows<DB>, mut batches: Applying<'_, DB, Unit>) -> Result<(), JobError> {
-        while let Some(mut batch) = batches.next().await? {
-            let (connection, due) = batch.parts();
-            let went = rows.write(connection, &due).await;
-            batch.settle(went).await?;
-        }
-        Ok(())
-    }
-
-    async fn page(&self, page: &Page<'_, '_, DB, Unit>) -> Result<(), JobError> {
+    /// Does it. Gives what stands for the units in the ledger, if it is not they themselves.
+    async fn page(
+        &self,
+        units: &Units<DB, Unit>,
+        page: &Page<'_, '_, DB, Unit>,
+        at: &PagePlace,
+    ) -> Result<Option<Vec<Arrival>>, JobError> {
         match self {
-            How::Rows(rows) => How::rows(rows, page.apply()).await,
-            How::Each(each) => each.execute(page.outside().await?).await,
+            How::Rows(rows) => rows.apply(page.apply()).await?,
+            How::Bulk(rows) => return bulk::settle(rows, units, page.units(), at).await.map(Some),
+            How::Each(each) => each.execute(page.outside().await?).await?,
         }
+        Ok(None)
     }
 
     async fn list(&self, units: &Units<DB, Unit>, list: &[Unit]) -> Result<(), JobError> {
         match self {
-            How::Rows(rows) => How::rows(rows, units.apply(list).await?).await,
+            How::Rows(rows) | How::Bulk(rows) => rows.apply(units.apply(list).await?).await,
             How::Each(each) => {
                 let outside: Outside<'_, DB, Unit> = units.outside(list).await?;
                 each.execute(outside).await
             }
         }
+    }
+}
+
+async fn done<DB: Publishes>(
+    page: Page<'_, '_, DB, Unit>,
+    proof: Option<Vec<Arrival>>,
+) -> Result<(), LedgerError> {
+    match proof {
+        Some(proof) => page.done_by(&proof).await,
+        None => page.done().await,
     }
 }
 
@@ -86,6 +98,8 @@ pub(super) struct Course<'c, 'u, DB: Publishes> {
     has_gap: bool,
     /// Whether earlier readings have kept lines that were no units.
     has_odd: bool,
+    /// The number of the last part, since the cursor moved.
+    part: u64,
 }
 
 impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
@@ -96,7 +110,7 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         progress: Progress<'u, DB>,
     ) -> Result<Self, JobError> {
         let has_odd = units.has_unreadable(LINE).await?;
-        Ok(Course { run, units, apply, progress, has_gap: false, has_odd })
+        Ok(Course { run, units, apply, progress, has_gap: false, has_odd, part: 0 })
     }
 
     /// Units that failed in earlier attempts, from what was kept of them.
@@ -118,32 +132,47 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         let place = self.place();
         self.has_gap |= part.odd.iter().any(|odd| !odd.is_whole);
         self.units.park(&unreadable(&place, part.odd)?).await?;
+        let at = self.page_place();
+        let (units, apply) = (self.units, &self.apply);
         match &mut self.progress {
-            Progress::Window => self.apply.list(self.units, &part.units).await?,
+            Progress::Window => match apply {
+                How::Bulk(rows) => drop(bulk::settle(rows, units, &part.units, &at).await?),
+                How::Rows(_) | How::Each(_) => apply.list(units, &part.units).await?,
+            },
             Progress::Watermark(mark) => {
                 let page = mark.page(part.units)?;
-                self.apply.page(&page).await?;
-                page.done().await?;
+                let proof = apply.page(units, &page, &at).await?;
+                done(page, proof).await?;
             }
             Progress::Cursor(cursor) => match part.cursor.filter(|_| !self.has_gap) {
                 None => {
                     let page = cursor.part(part.units)?;
-                    self.apply.page(&page).await?;
-                    page.done().await?;
+                    let proof = apply.page(units, &page, &at).await?;
+                    done(page, proof).await?;
                 }
                 Some(token) => {
                     let fetched = Fetched { units: part.units, next: Some(token) };
                     let page = cursor.next(async |_| Ok::<_, LedgerError>(fetched)).await?;
                     let Some(page) = page else { return Ok(()) };
-                    self.apply.page(&page).await?;
+                    let proof = apply.page(units, &page, &at).await?;
                     if self.has_odd {
-                        self.units.clear(&place).await?;
+                        units.clear(&place).await?;
                     }
-                    page.done().await?;
+                    done(page, proof).await?;
+                    self.part = 0;
                 }
             },
         }
         Ok(())
+    }
+
+    /// Where the next part stands. What is read from a checkpoint on is another part of the source each time, so that nothing
+    /// can be said of one by what is recorded of another.
+    fn page_place(&mut self) -> PagePlace {
+        self.part += 1;
+        let is_whole = matches!(self.progress, Progress::Window);
+        let place = if is_whole { String::new() } else { self.part_of_the_source() };
+        PagePlace { place, number: self.part, skips: is_whole }
     }
 
     /// The source was read to its end, and all of it is settled.
@@ -163,14 +192,17 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
     /// Where lines stand that are being read: in the source of this run, or after a position of the cursor, which any run may
     /// read.
     fn place(&self) -> String {
-        let place = match &self.progress {
+        format!("{LINE}:{}", self.part_of_the_source())
+    }
+
+    fn part_of_the_source(&self) -> String {
+        match &self.progress {
             Progress::Cursor(cursor) => hashed(cursor.position().unwrap_or_default()),
             Progress::Window | Progress::Watermark(_) => match self.run.key() {
                 key if key.len() <= RUN_BYTES_MAX => key.to_owned(),
                 key => hashed(key),
             },
-        };
-        format!("{LINE}:{place}")
+        }
     }
 }
 
