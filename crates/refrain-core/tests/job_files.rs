@@ -217,7 +217,6 @@ database = "shop"
 table = "billing.invoices"
 mode = "merge"
 key = ["source_system", "id"]
-ledger = false
 "#;
 
 #[test]
@@ -232,7 +231,11 @@ fn units_are_what_the_file_says() {
     assert_eq!((watermark.field.as_str(), watermark.overlap), ("updated_at", Duration::from_mins(10)));
     let Apply::Publish(publish) = &feed.apply else { panic!("{feed:?}") };
     assert_eq!(publish.table.quoted(), "\"billing\".\"invoices\"");
-    assert!(!publish.has_ledger);
+    assert!(publish.has_ledger);
+    let bulk = FEED.replace("order = \"updated_at\"\n", "") + "ledger = false\n";
+    let project = read_all(PROJECT, &[("jobs/feed.toml", &bulk)]).unwrap();
+    let Action::Units(feed) = &project.jobs[0].action else { panic!("{project:?}") };
+    assert!(matches!(&feed.apply, Apply::Publish(publish) if !publish.has_ledger));
 
     let windows = FEED.replace("[watermark]\nfield = \"updated_at\"\noverlap = \"10m\"\n", "");
     let project = read_all(PROJECT, &[("jobs/feed.toml", &windows)]).unwrap();

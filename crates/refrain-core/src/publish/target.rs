@@ -202,7 +202,8 @@ impl Target {
             self.find(name).map(|column| (name.clone(), column.kind.clone())).ok_or_else(missing)
         });
         let key: Vec<(String, String)> = key.collect::<Result<_, _>>()?;
-        let needs_unique = publish.mode != Mode::AppendOnce;
+        // Where rows are added once, their keys are in the ledger, unless that is to have none.
+        let needs_unique = publish.mode != Mode::AppendOnce || !publish.has_ledger;
         if needs_unique && !self.unique.iter().any(|unique| is_same(unique, &names)) {
             let (table, mode, columns) = (&publish.table, publish.mode, names.join(", "));
             let index = quoted(&format!("{}_{}", table.name(), names.join("_")));
@@ -354,6 +355,11 @@ mod tests {
         assert!(
             fit(&publish(Mode::AppendOnce, &["amount"]), &["amount"]).is_ok(),
             "its keys are in the ledger"
+        );
+        let bulk = TablePublish { has_ledger: false, ..publish(Mode::AppendOnce, &["amount"]) };
+        assert!(
+            fit(&bulk, &["amount"]).unwrap_err().contains("needs a unique constraint"),
+            "they are nowhere else"
         );
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! All of it is one task that is seen through, whatever becomes of the attempt: nothing that it has started outlives it.
 
+mod bulk;
 mod commands;
 mod course;
 mod each;
@@ -23,10 +24,11 @@ use refrain_core::{Per, Values};
 use sqlx::{Pool, Postgres, Sqlite};
 use tokio::sync::oneshot;
 
+use self::bulk::PAGE_LINES_MAX;
 use self::commands::Commands;
 use self::course::{Course, How, Progress};
 use self::each::Each;
-use self::pages::Pages;
+use self::pages::{PART_LINES_MAX, Pages};
 use self::rows::Rows;
 use self::source::Reading;
 use self::unit::{Shape, Unit};
@@ -138,6 +140,7 @@ impl Feeding {
         };
         let values = progress.values(values);
         let apply = match (&self.feed.apply, rows) {
+            (_, Some(rows)) if self.is_bulk() => How::Bulk(Box::new(rows)),
             (_, Some(rows)) => How::Rows(Box::new(rows)),
             (Apply::Command { argv, parallel }, None) => How::Each(Box::new(Each {
                 run,
@@ -150,15 +153,21 @@ impl Feeding {
             })),
             (Apply::Publish(_), None) => return Err(JobError::for_good("there is no table to write to")),
         };
-        let mut course = Course::begin(run, &units, apply, progress).await?;
+        let mut course = Course::begin(run, &units, apply, progress, &self.about.redactor).await?;
         course.failed_before(&shape).await?;
-        let pages = Pages::new(shape, self.feed.cursor.is_some());
+        let lines_max = if self.is_bulk() { PAGE_LINES_MAX } else { PART_LINES_MAX };
+        let pages = Pages::new(shape, self.feed.cursor.is_some(), lines_max);
         let mut reading = self.reading(run, commands, &values, pages).await?;
         while let Some(part) = reading.next().await? {
             course.settle(part).await?;
         }
         reading.end().await?;
         course.end().await
+    }
+
+    /// Whether only pages have entries in the ledger.
+    fn is_bulk(&self) -> bool {
+        matches!(&self.feed.apply, Apply::Publish(publish) if !publish.has_ledger)
     }
 
     fn units<DB: Publishes>(&self, fence: &Fence<DB>, shape: &Shape) -> Units<DB, Unit> {

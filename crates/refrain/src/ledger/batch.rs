@@ -62,6 +62,14 @@ impl BatchError {
     pub fn new(message: impl Into<String>) -> BatchError {
         BatchError { message: message.into(), whose: Whose::Unit }
     }
+
+    /// What is said against the units in the batch; or the fault of the database.
+    pub(crate) fn blamed(self) -> std::result::Result<String, DatabaseError> {
+        match self.whose {
+            Whose::Unit => Ok(self.message),
+            Whose::Nobody(fault) | Whose::Database(fault) => Err(fault),
+        }
+    }
 }
 
 impl<E: std::error::Error + 'static> From<E> for BatchError {

@@ -77,7 +77,13 @@ impl List {
 
     /// Counts all of it as discovered, and at once what is known of it.
     pub(super) fn tally(&self, tally: &Tally) {
-        tally.discovered(self.arrivals.len());
+        tally.discovered(self.counting.len());
+        self.tally_twins(tally);
+    }
+
+    /// The same for those alone that do not count.
+    pub(super) fn tally_twins(&self, tally: &Tally) {
+        tally.discovered(self.twins.len());
         for (member, reason) in &self.twins {
             tally.deduplicated(*reason, [key_of(&self.arrivals, *member)]);
         }

@@ -4,6 +4,7 @@ use super::apply::Applying;
 use super::backend::Backend;
 use super::checkpoint::Proof;
 use super::cursor::Cursor;
+use super::judge::Arrival;
 use super::list::List;
 use super::outside::Outside;
 use super::units::Units;
@@ -63,8 +64,18 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
 
     /// All of it is settled: the checkpoint may move on.
     pub async fn done(self) -> Result<()> {
+        let list = self.list.clone();
+        self.proven(list.distinct()).await
+    }
+
+    /// The same where these stand for its units.
+    pub(crate) async fn done_by(self, arrivals: &[Arrival]) -> Result<()> {
+        self.proven(arrivals.iter().collect()).await
+    }
+
+    async fn proven(self, arrivals: Vec<&Arrival>) -> Result<()> {
         let raised = &self.units.fence.raised;
-        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals: self.list.distinct() };
+        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals };
         match self.of {
             Of::Cursor(cursor, Some(next)) => {
                 cursor.checkpoint.advance(raised, &next, &proof).await?;

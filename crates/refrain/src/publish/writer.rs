@@ -1,6 +1,8 @@
 //! Brings rows into a table: staged, checked, then in the place of what is there. The caller has the transaction, and the
 //! fence in it.
 
+mod adding;
+
 use std::marker::PhantomData;
 
 use refrain_core::Values;
@@ -13,7 +15,7 @@ use super::error::{WriteError, of};
 use super::rows::Row;
 use super::table::Publishes;
 use crate::action::about::About;
-use crate::action::binds::{Argument, Bound};
+use crate::action::binds::Bound;
 use crate::failpoint;
 use crate::project::databases::Database;
 
@@ -287,6 +289,7 @@ impl<DB: Publishes> Writer<DB> {
         let text = match self.publish.mode {
             Mode::Merge => texts.upsert(&staged.fitting.incomparable),
             Mode::Land => texts.insert_absent(),
+            Mode::AppendOnce if !self.publish.has_ledger => texts.insert_absent(),
             Mode::AppendOnce | Mode::Overwrite | Mode::ApplyDelta => texts.insert(),
         };
         of(&format!("`{}`", self.publish.table), DB::execute(connection, &plain(text)).await)
@@ -295,90 +298,6 @@ impl<DB: Publishes> Writer<DB> {
     fn owning(&self, text: impl Fn(&str) -> String) -> Option<Bound> {
         let owns = self.owns.as_ref()?;
         Some(Bound { text: text(&owns.text), arguments: owns.arguments.clone() })
-    }
-
-    async fn append(
-        &self,
-        connection: &mut DB::Connection,
-        fitting: &Fitting,
-        entry: Entry<'_>,
-    ) -> Result<u64, WriteError> {
-        let (texts, units) = (&fitting.texts, format!("{}units", DB::LEDGER));
-        let [ledger, fence, attempt] =
-            [entry.ledger, entry.fence, entry.attempt.into()].map(|n| n.to_string());
-        let what = format!("`{}`", self.publish.table);
-        for text in texts.make_keyed() {
-            of(&what, DB::execute(connection, &plain(text)).await)?;
-        }
-        let insert = plain(texts.insert_new(&units, &ledger, &self.target.name));
-        let written = of(&what, DB::execute(connection, &insert).await)?;
-        failpoint::reach("publish.appended");
-        let places = [ledger.as_str(), &fence, &self.version.to_string(), &attempt].map(str::to_owned);
-        let [ledger, fence, version, attempt] = &places;
-        let record = texts.record_new(
-            &units,
-            &format!("{}clock", DB::LEDGER),
-            &self.target.name,
-            [ledger, fence, version, attempt],
-        );
-        if !failpoint::is_weakened("publish.unrecorded") {
-            let recorded = of(&what, DB::execute(connection, &plain(record)).await)?;
-            if recorded != written {
-                let told = format!(
-                    "{written} rows were appended, and {recorded} recorded: somebody else appends the same"
-                );
-                return Err(WriteError::Database(crate::database::DatabaseError::Busy(told)));
-            }
-        }
-        Ok(written)
-    }
-
-    async fn apply_delta(
-        &self,
-        connection: &mut DB::Connection,
-        fitting: &Fitting,
-        entry: Entry<'_>,
-    ) -> Result<u64, WriteError> {
-        let (texts, columns) = (&fitting.texts, &self.publish.columns);
-        let (deltas, ledger) = (format!("{}deltas", DB::LEDGER), entry.ledger.to_string());
-        let places = [ledger.as_str(), "cast($1 as text)"];
-        let target = match entry.run {
-            Some(run) => format!("{}#{run}", self.target.name),
-            None => self.target.name.clone(),
-        };
-        let of_target = |text: String| Bound { text, arguments: vec![Argument::Text(target.clone())] };
-        let what = format!("`{}`", self.publish.table);
-        for text in texts.make_keyed().into_iter().chain([texts.make_change(columns)]) {
-            of(&what, DB::execute(connection, &plain(text)).await)?;
-        }
-        let fill = of_target(texts.fill_change(columns, &deltas, places));
-        of(&what, DB::execute(connection, &fill).await)?;
-        let (count, example) = of(&what, DB::finding(connection, &plain(texts.nowhere())).await)?;
-        if count > 0 && !self.publish.insert_missing {
-            let told = format!("{count} keys ({}) are not in {what}", self.publish.key.join(", "));
-            let advice = "add these rows, or write insert-missing = true";
-            return Err(unfit(format!("{told}\n  {advice}"), example));
-        }
-        if count > 0 {
-            of(&what, DB::execute(connection, &plain(texts.insert_missing(columns))).await)?;
-        }
-        let written = of(&what, DB::execute(connection, &plain(texts.apply_change(columns))).await)?;
-        let (differences, _) = of(&what, DB::finding(connection, &plain(texts.changes())).await)?;
-        if i64::try_from(written) != Ok(differences) {
-            let told =
-                format!("{differences} differences were to be applied, and {written} rows of {what} changed");
-            let advice = "a row went meanwhile, or two keys of the result are one row of the table";
-            return Err(unfit(format!("{told}\n  {advice}"), None));
-        }
-        failpoint::reach("publish.added");
-        if !failpoint::is_weakened("publish.unremembered") {
-            for column in columns {
-                for text in [texts.remember(column, &deltas, places), texts.forget(column, &deltas, places)] {
-                    of(&what, DB::execute(connection, &of_target(text)).await)?;
-                }
-            }
-        }
-        Ok(written)
     }
 
     /// There is no such table, and what it could look like.

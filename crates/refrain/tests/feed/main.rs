@@ -12,6 +12,7 @@ mod support;
 #[path = "../project/shop.rs"]
 mod shop;
 
+mod bulk;
 mod cursors;
 mod each;
 mod failures;

@@ -234,13 +234,15 @@ impl Reader<'_> {
     fn needed_by(&mut self, publish: &Entries<'_>, word: &Text, mode: Mode) {
         const KEY: (&str, &str) = ("key", "add key = [\"id\"]: the columns that tell one row from another");
         let has_units = self.is_feed();
+        let is_bulk = publish.get("ledger").and_then(Value::flag) == Some(false);
         let needed: &[(&str, &str)] = match mode {
             Mode::Overwrite => &[("owns", "add owns = \"order_date = :ds\": the rows that this window owns")],
             Mode::Merge if publish.get("delete-missing").and_then(Value::flag) == Some(true) => {
                 &[KEY, ("owns", "add owns = \"order_date = :ds\": only rows that it owns may go")]
             }
             Mode::Merge => &[KEY],
-            Mode::AppendOnce if !has_units => &[KEY],
+            // Without an entry for each unit, only the table can tell whether a row is there.
+            Mode::AppendOnce if !has_units || is_bulk => &[KEY],
             Mode::ApplyDelta => {
                 &[KEY, ("columns", "add columns = [\"qty\"]: the columns that the difference is applied to")]
             }

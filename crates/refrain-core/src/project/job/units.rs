@@ -4,6 +4,7 @@ use super::{Reader, number, texts};
 use crate::feed::{Apply, Feed, FeedSource, FeedWatermark};
 use crate::project::document::{Entries, Value};
 use crate::project::names::Names;
+use crate::project::problem::Problem;
 use crate::publish::{Publish, TablePublish};
 use crate::state::OnChange;
 use crate::{KeyTemplate, Per, Template, duration};
@@ -66,9 +67,24 @@ impl Reader<'_> {
             let help = "add query = \"select …\", or output = \"units\"";
             self.problem("publish", "there is nothing to publish", "no `query` and no units", help);
         }
+        self.only_with_entries();
         if self.is_feed() && publishes_files {
             let help = "name a table, or leave [unit] out and write the rows of a query into files";
             self.problem("publish", "units are rows of a table", "into files", help);
+        }
+    }
+
+    /// What is decided by the entry of each unit needs one.
+    fn only_with_entries(&mut self) {
+        let Some(unit) = self.table("unit") else { return };
+        let ledger = self.table("publish").and_then(|publish| publish.get("ledger").and_then(Value::flag));
+        for key in ["order", "on-change"] {
+            if ledger == Some(false) && unit.has(key) {
+                let message =
+                    format!("`{key}` compares a unit with its entry, and `ledger = false` leaves none");
+                let problem = Problem::new(unit.path(), unit.key_span(key), message, "of no use here");
+                self.problems.push(problem.help("leave it out, or leave `ledger = false` out"));
+            }
         }
     }
 

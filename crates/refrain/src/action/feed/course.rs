@@ -1,18 +1,20 @@
 //! A source on its way into a database: each part of it applied, then passed by whatever remembers how far it was read.
 
+use refrain_core::redact::Redactor;
 use refrain_core::{Fingerprint, Key, Values};
 
+use super::bulk::{self, PagePlace};
 use super::each::Each;
 use super::pages::{Odd, Part};
 use super::rows::Rows;
 use super::unit::{Said, Shape, Unit};
 use crate::job::JobError;
-use crate::ledger::{Applying, Cursor, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark};
+use crate::ledger::{Arrival, Cursor, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark};
 use crate::publish::table::Publishes;
 use crate::run::Run;
 
 /// How many units that failed are tried together. So few, that they are never taken for a sign that all would fail.
-const FAILED_TOGETHER: usize = 20;
+pub(super) const FAILED_TOGETHER: usize = 20;
 /// The longest key of a run that is a part of the place of a line.
 const RUN_BYTES_MAX: usize = 400;
 /// The beginning of the key of a line that is no unit.
@@ -45,34 +47,45 @@ impl<DB: Publishes> Progress<'_, DB> {
 /// What is done with units.
 pub(super) enum How<'f, DB> {
     Rows(Box<Rows<DB>>),
+    /// The same, page by page, with no entry for each.
+    Bulk(Box<Rows<DB>>),
     Each(Box<Each<'f>>),
 }
 
 impl<DB: Publishes> How<'_, DB> {
-    async fn rows(rows: &Rows<DB>, mut batches: Applying<'_, DB, Unit>) -> Result<(), JobError> {
-        while let Some(mut batch) = batches.next().await? {
-            let (connection, due) = batch.parts();
-            let went = rows.write(connection, &due).await;
-            batch.settle(went).await?;
-        }
-        Ok(())
-    }
-
-    async fn page(&self, page: &Page<'_, '_, DB, Unit>) -> Result<(), JobError> {
+    /// Does it. Gives what stands for the units in the ledger, if it is not they themselves.
+    async fn page(
+        &self,
+        units: &Units<DB, Unit>,
+        page: &Page<'_, '_, DB, Unit>,
+        at: &PagePlace,
+    ) -> Result<Option<Vec<Arrival>>, JobError> {
         match self {
-            How::Rows(rows) => How::rows(rows, page.apply()).await,
-            How::Each(each) => each.execute(page.outside().await?).await,
+            How::Rows(rows) => rows.apply(page.apply()).await?,
+            How::Bulk(rows) => return bulk::settle(rows, units, page.units(), at).await.map(Some),
+            How::Each(each) => each.execute(page.outside().await?).await?,
         }
+        Ok(None)
     }
 
     async fn list(&self, units: &Units<DB, Unit>, list: &[Unit]) -> Result<(), JobError> {
         match self {
-            How::Rows(rows) => How::rows(rows, units.apply(list).await?).await,
+            How::Rows(rows) | How::Bulk(rows) => rows.apply(units.apply(list).await?).await,
             How::Each(each) => {
                 let outside: Outside<'_, DB, Unit> = units.outside(list).await?;
                 each.execute(outside).await
             }
         }
+    }
+}
+
+async fn done<DB: Publishes>(
+    page: Page<'_, '_, DB, Unit>,
+    proof: Option<Vec<Arrival>>,
+) -> Result<(), LedgerError> {
+    match proof {
+        Some(proof) => page.done_by(&proof).await,
+        None => page.done().await,
     }
 }
 
@@ -82,10 +95,13 @@ pub(super) struct Course<'c, 'u, DB: Publishes> {
     units: &'u Units<DB, Unit>,
     apply: How<'c, DB>,
     progress: Progress<'u, DB>,
+    redactor: &'c Redactor,
     /// Whether something was read of which not all could be kept: nothing may pass it.
     has_gap: bool,
     /// Whether earlier readings have kept lines that were no units.
     has_odd: bool,
+    /// The number of the last part, since the cursor moved.
+    part: u64,
 }
 
 impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
@@ -94,9 +110,10 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         units: &'u Units<DB, Unit>,
         apply: How<'c, DB>,
         progress: Progress<'u, DB>,
+        redactor: &'c Redactor,
     ) -> Result<Self, JobError> {
         let has_odd = units.has_unreadable(LINE).await?;
-        Ok(Course { run, units, apply, progress, has_gap: false, has_odd })
+        Ok(Course { run, units, apply, progress, redactor, has_gap: false, has_odd, part: 0 })
     }
 
     /// Units that failed in earlier attempts, from what was kept of them.
@@ -117,33 +134,48 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
     pub(super) async fn settle(&mut self, part: Part) -> Result<(), JobError> {
         let place = self.place();
         self.has_gap |= part.odd.iter().any(|odd| !odd.is_whole);
-        self.units.park(&unreadable(&place, part.odd)?).await?;
+        self.units.park(&unreadable(&place, part.odd, self.redactor)?).await?;
+        let at = self.page_place();
+        let (units, apply) = (self.units, &self.apply);
         match &mut self.progress {
-            Progress::Window => self.apply.list(self.units, &part.units).await?,
+            Progress::Window => match apply {
+                How::Bulk(rows) => drop(bulk::settle(rows, units, &part.units, &at).await?),
+                How::Rows(_) | How::Each(_) => apply.list(units, &part.units).await?,
+            },
             Progress::Watermark(mark) => {
                 let page = mark.page(part.units)?;
-                self.apply.page(&page).await?;
-                page.done().await?;
+                let proof = apply.page(units, &page, &at).await?;
+                done(page, proof).await?;
             }
             Progress::Cursor(cursor) => match part.cursor.filter(|_| !self.has_gap) {
                 None => {
                     let page = cursor.part(part.units)?;
-                    self.apply.page(&page).await?;
-                    page.done().await?;
+                    let proof = apply.page(units, &page, &at).await?;
+                    done(page, proof).await?;
                 }
                 Some(token) => {
                     let fetched = Fetched { units: part.units, next: Some(token) };
                     let page = cursor.next(async |_| Ok::<_, LedgerError>(fetched)).await?;
                     let Some(page) = page else { return Ok(()) };
-                    self.apply.page(&page).await?;
+                    let proof = apply.page(units, &page, &at).await?;
                     if self.has_odd {
-                        self.units.clear(&place).await?;
+                        units.clear(&place).await?;
                     }
-                    page.done().await?;
+                    done(page, proof).await?;
+                    self.part = 0;
                 }
             },
         }
         Ok(())
+    }
+
+    /// Where the next part stands. What is read from a checkpoint on is another part of the source each time, so that nothing
+    /// can be said of one by what is recorded of another.
+    fn page_place(&mut self) -> PagePlace {
+        self.part += 1;
+        let is_whole = matches!(self.progress, Progress::Window);
+        let place = if is_whole { String::new() } else { self.part_of_the_source() };
+        PagePlace { place, number: self.part, skips: is_whole }
     }
 
     /// The source was read to its end, and all of it is settled.
@@ -163,14 +195,20 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
     /// Where lines stand that are being read: in the source of this run, or after a position of the cursor, which any run may
     /// read.
     fn place(&self) -> String {
-        let place = match &self.progress {
+        format!("{LINE}:{}", self.part_of_the_source())
+    }
+
+    fn part_of_the_source(&self) -> String {
+        match &self.progress {
             Progress::Cursor(cursor) => hashed(cursor.position().unwrap_or_default()),
             Progress::Window | Progress::Watermark(_) => match self.run.key() {
-                key if key.len() <= RUN_BYTES_MAX => key.to_owned(),
+                // The place of `a` must not be the beginning of that of `a:b`.
+                key if key.len() <= RUN_BYTES_MAX && (self.run.window().is_some() || !key.contains(':')) => {
+                    key.to_owned()
+                }
                 key => hashed(key),
             },
-        };
-        format!("{LINE}:{place}")
+        }
     }
 }
 
@@ -180,10 +218,12 @@ fn hashed(text: &str) -> String {
     hash.get(..16).unwrap_or_default().to_owned()
 }
 
-fn unreadable(place: &str, odd: Vec<Odd>) -> Result<Vec<Unreadable>, JobError> {
-    let of = |Odd { number, text, message, .. }| {
+/// A line that is no unit may be anything that a script prints by mistake: secrets are taken out before it is kept.
+fn unreadable(place: &str, odd: Vec<Odd>, redactor: &Redactor) -> Result<Vec<Unreadable>, JobError> {
+    let of = |Odd { number, text, message, .. }: Odd| {
         let key = Key::parse(&format!("{place}:{number}"))?;
-        Ok(Unreadable { key, input: text, message })
+        let [input, message] = [&text, &message].map(|text| redactor.redact(text).into_owned());
+        Ok(Unreadable { key, input, message })
     };
     odd.into_iter().map(of).collect()
 }

@@ -11,7 +11,7 @@ use crate::job::JobError;
 
 /// The longest line.
 pub(super) const LINE_BYTES_MAX: usize = CONTENT_BYTES_MAX;
-/// The most lines of one part.
+/// The most lines of one part, unless it is said otherwise.
 pub(super) const PART_LINES_MAX: usize = 1_000;
 /// The most bytes of one part, but for its last line.
 pub(super) const PART_BYTES_MAX: usize = 8 * 1_024 * 1_024;
@@ -107,6 +107,8 @@ impl Part {
 pub(super) struct Pages {
     shape: Shape,
     has_cursor: bool,
+    /// The most lines of a part.
+    lines_max: usize,
     /// The number of the last line, from the beginning and in its page.
     line: u64,
     in_page: u64,
@@ -115,8 +117,8 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(shape: Shape, has_cursor: bool) -> Pages {
-        Pages { shape, has_cursor, line: 0, in_page: 0, faults: 0, part: Part::default() }
+    pub(super) fn new(shape: Shape, has_cursor: bool, lines_max: usize) -> Pages {
+        Pages { shape, has_cursor, lines_max, line: 0, in_page: 0, faults: 0, part: Part::default() }
     }
 
     /// Takes a line; gives the part that ends with it.
@@ -159,7 +161,7 @@ impl Pages {
             Err(fault) => self.odd(&text, &fault, line.too_long.is_none())?,
         }
         let lines = self.part.units.len() + self.part.odd.len();
-        let is_full = lines >= PART_LINES_MAX || self.part.bytes >= PART_BYTES_MAX;
+        let is_full = lines >= self.lines_max || self.part.bytes >= PART_BYTES_MAX;
         Ok((is_full || self.part.cursor.is_some()).then(|| std::mem::take(&mut self.part)))
     }
 

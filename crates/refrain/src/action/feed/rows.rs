@@ -11,7 +11,7 @@ use super::unit::Unit;
 use crate::action::about::About;
 use crate::action::environment::name_of;
 use crate::job::JobError;
-use crate::ledger::BatchError;
+use crate::ledger::{Applying, BatchError};
 use crate::project::databases::Database;
 use crate::publish::rows::{Cell, Row};
 use crate::publish::source::landed;
@@ -38,6 +38,16 @@ impl<DB: Publishes> Rows<DB> {
         let looked = looked.and_then(|writer| writer.is_ready().map(|()| writer));
         let writer = looked.map_err(|error| error.told(&about.redactor))?;
         Ok(Rows { writer, from: name_of(run) })
+    }
+
+    /// Writes units, batch by batch.
+    pub(super) async fn apply(&self, mut batches: Applying<'_, DB, Unit>) -> Result<(), JobError> {
+        while let Some(mut batch) = batches.next().await? {
+            let (connection, due) = batch.parts();
+            let went = self.write(connection, &due).await;
+            batch.settle(went).await?;
+        }
+        Ok(())
     }
 
     /// Writes units, in the transaction of their batch.

@@ -18,7 +18,7 @@ fn pages(has_cursor: bool) -> Pages {
         cursor: None,
         apply: Apply::Command { argv: Vec::new(), parallel: 1 },
     };
-    Pages::new(Shape::of(&feed, &Values::default()), has_cursor)
+    Pages::new(Shape::of(&feed, &Values::default()), has_cursor, PART_LINES_MAX)
 }
 
 /// All parts of a text, as `keys | odd lines | cursor`.
