@@ -11,7 +11,7 @@ use crate::scratch::{Plain, Scratch, Server};
 use crate::{Plan, Result};
 
 const ROWS: u32 = 1_000_000;
-const FEW: u32 = 1_000;
+const FEW: u32 = 100_000;
 
 const DELETE: &str = "delete from totals where day = '2026-06-09'";
 const INSERT: &str = "insert into totals (day, id, region, amount) select day, id, region, amount from orders where day = '2026-06-09'";
@@ -22,7 +22,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     let (mut context, mut grown) = (String::new(), Vec::new());
     for _ in 0..plan.repetitions {
         let by_hand = by_hand(server, count).await?;
-        let before = published(server, FEW, "").await?.1;
+        let before = published(server, plan.scaled(FEW), "").await?.1;
         let (ours, after) = published(server, count, "").await?;
         let (ids, _) = published(server, count, "surrogate = { sk = [\"day\", \"id\"] }").await?;
         bare.push(by_hand.as_secs_f64() / ours.as_secs_f64());
@@ -42,7 +42,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     report.add(name, figure(what, bare, Target::AtLeast(0.8), context));
     let what = "the same with a derived id for each, against delete and insert without".to_owned();
     report.add(name, figure(what, with_ids, Target::Open, String::new()));
-    let what = format!("memory after {count} rows, against {FEW}");
+    let what = format!("memory after {count} rows, against {}", plan.scaled(FEW));
     report.add(name, figure(what, grown, Target::AtMost(1.3), String::new()));
     Ok(())
 }
