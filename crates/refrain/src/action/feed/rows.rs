@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use refrain_core::ContentError;
 use refrain_core::content::{self, Member};
 use refrain_core::publish::TablePublish;
+use refrain_core::{ContentError, Fingerprint};
 use sqlx::Pool;
 
 use super::unit::Unit;
@@ -15,7 +15,6 @@ use crate::job::JobError;
 use crate::ledger::{Applying, BatchError};
 use crate::project::databases::Database;
 use crate::publish::rows::Cell;
-use crate::publish::source::landed;
 use crate::publish::table::Publishes;
 use crate::publish::writer::Writer;
 use crate::run::Run;
@@ -59,8 +58,10 @@ impl<DB: Publishes> Rows<DB> {
     ) -> Result<(), BatchError> {
         let (columns, mut rows) = table(units)?;
         if self.writer.lands() {
-            for row in &mut rows {
-                landed(row, &columns, &self.from)?;
+            // What a unit says is its own, whatever the others have beside it.
+            for (row, unit) in rows.iter_mut().zip(units) {
+                let hash = Fingerprint::of_json(&unit.text)?;
+                row.extend([Cell::Text(self.from.clone()), Cell::Text(hash.to_string())]);
             }
         }
         let mut staged = self.writer.make(connection, &columns, 1).await?;
@@ -72,7 +73,7 @@ impl<DB: Publishes> Rows<DB> {
 }
 
 /// The fields of all of them, and a row for each: what one lacks is null.
-fn table(units: &[&Unit]) -> Result<(Vec<String>, Vec<Vec<Cell>>), ContentError> {
+pub(super) fn table(units: &[&Unit]) -> Result<(Vec<String>, Vec<Vec<Cell>>), ContentError> {
     let members: Result<Vec<Vec<Member<'_>>>, ContentError> =
         units.iter().map(|unit| content::members(&unit.text)).collect();
     let members = members?;
