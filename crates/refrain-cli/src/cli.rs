@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     backup, cancel, check, checkpoint, completions, enqueue, init, logs, man, migrate, next, pause, prune,
-    recover, retry, run, runs, serve, show, status, tick, trace, why,
+    reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
 };
 
 const EXAMPLES: &str = "\
@@ -99,6 +99,8 @@ pub(crate) enum Command {
     Retry(retry::Arguments),
     /// How far jobs have read their sources: show, set, rewind.
     Checkpoint(checkpoint::Arguments),
+    /// Read a source once more and compare it with the table that its units went to; exit code 1 if they differ.
+    Reconcile(reconcile::Arguments),
     /// Call a run off.
     Cancel(cancel::Arguments),
     /// Stop a job: nothing of it begins, and its windows are skipped with that reason.
@@ -142,6 +144,7 @@ impl Command {
             Self::Why(_) => "why",
             Self::Retry(_) => "retry",
             Self::Checkpoint(_) => "checkpoint",
+            Self::Reconcile(_) => "reconcile",
             Self::Cancel(_) => "cancel",
             Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",

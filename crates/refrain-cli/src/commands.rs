@@ -14,6 +14,7 @@ pub(crate) mod migrate;
 pub(crate) mod next;
 pub(crate) mod pause;
 pub(crate) mod prune;
+pub(crate) mod reconcile;
 pub(crate) mod recover;
 pub(crate) mod retry;
 pub(crate) mod run;

@@ -69,6 +69,7 @@ async fn act(place: &Place, command: Command) -> Result<Exit, Fault> {
         Command::Why(arguments) => commands::why::why(place, &arguments).await,
         Command::Retry(arguments) => commands::retry::retry(place, &arguments).await,
         Command::Checkpoint(arguments) => commands::checkpoint::checkpoint(place, &arguments).await,
+        Command::Reconcile(arguments) => commands::reconcile::reconcile(place, &arguments).await,
         Command::Cancel(arguments) => commands::cancel::cancel(place, &arguments).await,
         Command::Pause(arguments) => commands::pause::pause(place, &arguments).await,
         Command::Resume(arguments) => commands::pause::resume(place, &arguments).await,

@@ -66,6 +66,12 @@ pub enum Error {
         /// What is wrong with it.
         source: Box<LedgerError>,
     },
+    /// The job has no units that could be compared with a table.
+    #[error("`{0}` is not about units\n  a job whose file has [unit] and [publish] can be reconciled")]
+    NoUnits(JobName),
+    /// A source could not be compared with its table.
+    #[error("{0}\n  nothing was compared")]
+    Unreconciled(String),
     /// There is no such run.
     #[error("there is no run `{0}` yet\n  do it: refrain run {0}; why it is not there: refrain why {0}")]
     NoRun(String),
@@ -145,7 +151,10 @@ impl Error {
                         | DatabaseError::Pooler(_)
                 )
             }
-            Self::Refused(_) | Self::Checkpoint(_) | Self::Store(StoreError::Broken(_)) => false,
+            Self::Refused(_)
+            | Self::Checkpoint(_)
+            | Self::Unreconciled(_)
+            | Self::Store(StoreError::Broken(_)) => false,
             _ => true,
         }
     }

@@ -32,6 +32,7 @@ mod store;
 #[doc(hidden)]
 pub mod testing;
 
+pub use action::feed::reconcile::Reconciled;
 pub use action::supervisor::supervise;
 pub use database::DatabaseError;
 pub use database::file_system::FileSystemError;
@@ -46,6 +47,7 @@ pub use ledger::{
 pub use payload::PAYLOAD_BYTES_MAX;
 pub use process::keep_memory_private;
 pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
+pub use publish::comparison::{Difference, Differences};
 pub use refrain::{
     Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
     DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord,

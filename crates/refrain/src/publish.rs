@@ -4,6 +4,7 @@
 //! waits; then, in a transaction that holds the fence of the run, they take their place. What a window owns is replaced,
 //! never added to. The statements are made in the core; here they are executed.
 
+pub(crate) mod comparison;
 pub(crate) mod error;
 pub(crate) mod files;
 pub(crate) mod record;

@@ -10,6 +10,7 @@ mod jobs;
 mod name;
 mod output;
 mod prune;
+mod reconcile;
 mod record;
 mod recover;
 mod run;

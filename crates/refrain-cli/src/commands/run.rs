@@ -35,8 +35,12 @@ pub(crate) struct Arguments {
 }
 
 /// The run as it was typed, in one piece.
-fn typed(arguments: &Arguments) -> Result<String, Fault> {
-    let Arguments { run, window, scope, key, .. } = arguments;
+pub(super) fn typed(
+    run: &str,
+    window: Option<&str>,
+    scope: Option<&str>,
+    key: Option<&str>,
+) -> Result<String, Fault> {
     let is_whole = run.contains(['@', '#']);
     if is_whole && (window.is_some() || scope.is_some() || key.is_some()) {
         let said = format!("`{run}` names a run already\n  leave out --window, --scope and --key");
@@ -49,13 +53,14 @@ fn typed(arguments: &Arguments) -> Result<String, Fault> {
         (None, Some(_), None) => {
             return Err(Fault::Refused("a scope is of a window\n  add --window W".to_owned()));
         }
-        (None, None, None) => run.clone(),
+        (None, None, None) => run.to_owned(),
     })
 }
 
 pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let mut name = typed(arguments)?;
+    let Arguments { run, window, scope, key, .. } = arguments;
+    let mut name = typed(run, window.as_deref(), scope.as_deref(), key.as_deref())?;
     let signals = Signals::listen()?;
     let project = place.project()?;
     can_be(&project, &name)?;

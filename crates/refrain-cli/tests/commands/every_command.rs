@@ -179,6 +179,45 @@ async fn a_persons_word() {
     matches("transcripts/control.txt", &transcript(&desk, &lines));
 }
 
+#[test]
+fn a_source_beside_its_table() {
+    let into = "[publish]\ndatabase = \"shop\"\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\nledger = false\nowns = \"day = :ds\"\n";
+    let sync = format!(
+        "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2001-06-01\ncatch-up = \"all\"\n\
+         command = [\"cat\", \"source\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{{id}}\"\n{into}"
+    );
+    let sql = |text: &str| format!("queue = true\ndatabase = \"shop\"\nsql = \"\"\"{text}\"\"\"\n");
+    let line = |id: u32| format!("{{\"id\":{id},\"total\":{},\"day\":\"2001-06-01\"}}\n", 10 * id);
+    let desk = Desk::of(&[
+        ("refrain.toml", "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+        ("shop.db", ""),
+        ("source", &(1..=30).map(line).collect::<String>()),
+        ("jobs/sync.toml", &sync),
+        ("jobs/tables.toml", &sql("create table invoices (id integer, total integer, day date); create unique index once on invoices (id)")),
+        (
+            "jobs/harm.toml",
+            &sql(
+                "drop index once; delete from invoices where id <= 22; update invoices set total = 0 where id = 23;
+                 insert into invoices select * from invoices where id = 24;
+                 insert into invoices values (31, 1, '2001-06-01'), (32, 1, '2001-06-02')",
+            ),
+        ),
+    ]);
+    let lines = [
+        "run tables#1",
+        "reconcile sync@2001-06-01",
+        "run sync@2001-06-01",
+        "reconcile sync@2001-06-01",
+        "run harm#1",
+        "reconcile sync --window 2001-06-01",
+        "--json reconcile sync --window 2001-06-01",
+        "reconcile harm#1",
+        "reconcile nope",
+        "reconcile sync --scope eu",
+    ];
+    matches("transcripts/reconcile.txt", &transcript(&desk, &lines));
+}
+
 #[tokio::test]
 async fn a_store_is_kept_well() {
     let desk = Desk::shop().await;

@@ -1,6 +1,8 @@
 //! A table as its database describes it, and whether a result fits into it. Everything that can be said before a row is
 //! written is said here, with what to do about it.
 
+mod compared;
+
 use super::text::Texts;
 use super::{Mode, TablePublish, quoted};
 use crate::project::Dialect;
@@ -95,7 +97,6 @@ impl Target {
         });
         let stamp = publish.stamp.iter().map(|column| (column.clone(), version.to_string()));
         let derived = derived.chain(stamp).chain(counted).collect();
-        let is_incomparable = |column: &&Column| INCOMPARABLE.contains(&column.kind.as_str());
         Ok(Fitting {
             texts: Texts {
                 dialect,
@@ -105,12 +106,7 @@ impl Target {
                 derived,
                 key,
             },
-            incomparable: self
-                .columns
-                .iter()
-                .filter(is_incomparable)
-                .map(|column| column.name.clone())
-                .collect(),
+            incomparable: self.incomparable(),
             filled: match dialect {
                 Dialect::Postgres => Vec::new(),
                 Dialect::Sqlite => publish.surrogate.clone(),
@@ -130,6 +126,12 @@ impl Target {
             PLAIN.iter().any(|(driver, server)| driver == kind && Some(*server) == column)
         };
         columns.len() == kinds.len() && columns.iter().zip(kinds).all(is_same)
+    }
+
+    /// Its columns of a type that knows no equality.
+    fn incomparable(&self) -> Vec<String> {
+        let is_one = |column: &&Column| INCOMPARABLE.contains(&column.kind.as_str());
+        self.columns.iter().filter(is_one).map(|column| column.name.clone()).collect()
     }
 
     fn find(&self, name: &str) -> Option<&Column> {

@@ -7,6 +7,7 @@
 
 pub mod append;
 pub mod delta;
+pub mod reconcile;
 pub mod stage;
 pub mod swap;
 

@@ -11,6 +11,7 @@ mod commands;
 mod course;
 mod each;
 mod pages;
+pub(crate) mod reconcile;
 mod rows;
 mod source;
 mod unit;
@@ -197,15 +198,18 @@ impl Feeding {
         values: &Values,
         pages: Pages,
     ) -> Result<Reading, JobError> {
-        let query = match &self.feed.source {
-            FeedSource::Query(query) => query,
+        match &self.feed.source {
+            FeedSource::Query(query) => self.asking(query, values, pages).await,
             FeedSource::Command(_) => {
                 let command = self.command(run, values)?;
                 command.may_begin(run).await?;
                 let (stdout, read) = oneshot::channel();
-                return Ok(Reading::of_command(read, commands.execute(command, "", Some(stdout)), pages));
+                Ok(Reading::of_command(read, commands.execute(command, "", Some(stdout)), pages))
             }
-        };
+        }
+    }
+
+    async fn asking(&self, query: &Sql, values: &Values, pages: Pages) -> Result<Reading, JobError> {
         let missing = || JobError::for_good("this job names no database for its query");
         let database = self.source.as_ref().ok_or_else(missing)?;
         let mut values = values.clone();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use refrain_core::feed::FeedSource;
+use refrain_core::feed::{Feed, FeedSource};
 use refrain_core::project::{Action, JobFile, Sql};
-use refrain_core::{Scope, Timetable, Values, Window, Zone};
+use refrain_core::{JobName, Scope, Timetable, Values, Window, Zone};
 
 use super::Project;
 use super::databases::{Connected, Database, Speaks};
@@ -51,12 +51,7 @@ impl Project {
                 source: source.cloned(),
                 about: self.about(job),
             })?,
-            (Action::Units(feed), source) => Definition::of(Feeding {
-                feed: Arc::new((**feed).clone()),
-                source: source.cloned(),
-                command: Arc::new(self.command_of(job)),
-                about: self.about(job),
-            })?,
+            (Action::Units(feed), _) => Definition::of(self.feeding_of(job, feed))?,
             (Action::Sql(_), None) => return Err(Error::NoDatabase(job.name.clone())),
         };
         definition = definition
@@ -80,6 +75,27 @@ impl Project {
             definition = scoped(definition, query.clone(), Arc::clone(database), timetable.clone());
         }
         Ok(definition)
+    }
+
+    /// What a job does with units, if it is about units.
+    pub(crate) fn feeding(&self, name: &JobName) -> Result<Option<Feeding>, Error> {
+        let job = self.files.jobs.iter().find(|job| job.name == *name);
+        let known = || self.files.jobs.iter().map(|job| job.name.clone()).collect();
+        let job = job.ok_or_else(|| Error::UnknownJob { name: name.clone(), known: known() })?;
+        Ok(match &job.action {
+            Action::Units(feed) => Some(self.feeding_of(job, feed)),
+            Action::Command(_) | Action::Sql(_) | Action::Publish(_) => None,
+        })
+    }
+
+    fn feeding_of(&self, job: &JobFile, feed: &Feed) -> Feeding {
+        let source = job.database.as_ref().and_then(|name| self.databases.get(name));
+        Feeding {
+            feed: Arc::new(feed.clone()),
+            source: source.cloned(),
+            command: Arc::new(self.command_of(job)),
+            about: self.about(job),
+        }
     }
 
     fn about(&self, job: &JobFile) -> About {

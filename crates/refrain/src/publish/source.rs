@@ -150,7 +150,7 @@ fn is_moment(kind: &str) -> bool {
 }
 
 /// Adds to a row where it comes from and what it says.
-pub(crate) fn landed(row: &mut Row, columns: &[String], from: &str) -> Result<(), WriteError> {
+fn landed(row: &mut Row, columns: &[String], from: &str) -> Result<(), WriteError> {
     let hash = Fingerprint::of_json(&object(columns, row));
     let hash = hash.map_err(|error| WriteError::Unfit(format!("a row cannot be hashed: {error}")))?;
     row.extend([Cell::Text(from.to_owned()), Cell::Text(hash.to_string())]);

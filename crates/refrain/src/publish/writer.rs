@@ -84,6 +84,13 @@ impl<DB: Publishes> Writer<DB> {
         self.target.is_ready(&self.publish).map_err(WriteError::Refused)
     }
 
+    /// The table, if it is there, and the rows that are owned: for whoever compares.
+    pub(crate) fn compared(self) -> (Result<Target, WriteError>, Option<Bound>) {
+        let is_there = !self.target.columns.is_empty();
+        let missing = WriteError::Refused(self.missing(&[]));
+        (is_there.then_some(self.target).ok_or(missing), self.owns)
+    }
+
     /// Fits rows with these columns into the table. `number` tells the stages of one transaction apart.
     fn fit(&self, columns: &[String], number: usize) -> Result<Fitting, WriteError> {
         if self.target.columns.is_empty() {

@@ -21,6 +21,7 @@ mod lines;
 mod odd;
 mod pressure;
 mod queries;
+mod reconcile;
 mod sync;
 mod together;
 mod watermarks;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use refrain_core::ContentError;
 use refrain_core::content;
 use refrain_core::publish::TablePublish;
+use refrain_core::{ContentError, Fingerprint};
 use sqlx::Pool;
 
 use super::unit::Unit;
@@ -14,7 +14,6 @@ use crate::job::JobError;
 use crate::ledger::{Applying, BatchError};
 use crate::project::databases::Database;
 use crate::publish::rows::{Cell, Row};
-use crate::publish::source::landed;
 use crate::publish::table::Publishes;
 use crate::publish::writer::Writer;
 use crate::run::Run;
@@ -56,12 +55,8 @@ impl<DB: Publishes> Rows<DB> {
         connection: &mut DB::Connection,
         units: &[&Unit],
     ) -> Result<(), BatchError> {
-        for (number, (columns, mut rows)) in (1..).zip(tables(units)?) {
-            if self.writer.lands() {
-                for row in &mut rows {
-                    landed(row, &columns, &self.from)?;
-                }
-            }
+        let from = self.writer.lands().then_some(self.from.as_str());
+        for (number, (columns, rows)) in (1..).zip(tables(units, from)?) {
             let mut staged = self.writer.make(connection, &columns, number).await?;
             self.writer.load(connection, &mut staged, &rows).await?;
             self.writer.conclude(connection, &staged).await?;
@@ -75,8 +70,8 @@ impl<DB: Publishes> Rows<DB> {
 type Table = (Vec<String>, Vec<Row>);
 
 /// Units as rows, those of the same fields together. What a unit does not speak of is left as it is, whichever units it comes
-/// with: an absent field is not null.
-fn tables(units: &[&Unit]) -> Result<Vec<Table>, ContentError> {
+/// with: an absent field is not null. Where they are landed, each row ends with where it comes from and what it says.
+fn tables(units: &[&Unit], from: Option<&str>) -> Result<Vec<Table>, ContentError> {
     let mut tables: Vec<Table> = Vec::new();
     for unit in units {
         let members = content::members(&unit.text)?;
@@ -84,7 +79,11 @@ fn tables(units: &[&Unit]) -> Result<Vec<Table>, ContentError> {
             columns.len() == members.len()
                 && columns.iter().zip(&members).all(|(column, (name, _))| column == name)
         };
-        let row = members.iter().map(|(_, value)| cell(value)).collect::<Result<Row, ContentError>>()?;
+        let mut row = members.iter().map(|(_, value)| cell(value)).collect::<Result<Row, ContentError>>()?;
+        if let Some(from) = from {
+            let hash = Fingerprint::of_json(&unit.text)?;
+            row.extend([Cell::Text(from.to_owned()), Cell::Text(hash.to_string())]);
+        }
         match tables.iter_mut().find(is_same) {
             Some((_, rows)) => rows.push(row),
             None => tables.push((members.iter().map(|(name, _)| name.to_string()).collect(), vec![row])),
@@ -94,7 +93,7 @@ fn tables(units: &[&Unit]) -> Result<Vec<Table>, ContentError> {
 }
 
 /// A value as it goes into a column: numbers as they are written, what is nested as JSON.
-fn cell(value: &str) -> Result<Cell, ContentError> {
+pub(super) fn cell(value: &str) -> Result<Cell, ContentError> {
     Ok(match value.as_bytes().first() {
         Some(b'"') => Cell::Text(content::unquoted(value).map(Cow::into_owned)?),
         Some(b'n') | None => Cell::Null,
