@@ -42,7 +42,7 @@ both_databases! {
         assert_eq!(entries(&sync).await, pages);
         let mut shuffled = lines(1..=MANY);
         shuffled[..10_000].reverse();
-        shuffled[15_000] = "{\"id\":15001,\"total\":1}".to_owned();
+        shuffled[15_000] = String::from("{\"id\":15001,\"total\":1}");
         sync.source(shuffled);
         assert_eq!(sync.again().await.0, "Ran done 2");
         assert_eq!(entries(&sync).await, pages);
@@ -75,7 +75,7 @@ both_databases! {
     async fn one_bad_unit_stands_alone_and_its_page_is_written_without_it(database) {
         let sync = bulk(database, Says { top: "retry = { attempts = 3 }", ..Says::default() }).await;
         let mut source = lines(1..=300);
-        source[3] = ORPHAN.to_owned();
+        source[3] = String::from(ORPHAN);
         source.insert(100, "odd".to_owned());
         sync.source(&source);
         assert_eq!(sync.run().await.0, "Ran due 2");
@@ -100,12 +100,12 @@ both_databases! {
     async fn a_unit_that_failed_is_done_when_the_source_has_mended_it(database) {
         let sync = bulk(database, Says { top: "retry = { attempts = 5 }", ..Says::default() }).await;
         let mut source = lines(1..=5);
-        source[3] = ORPHAN.to_owned();
+        source[3] = String::from(ORPHAN);
         sync.source(&source);
         assert_eq!(sync.run().await.0, "Ran due 2");
         sync.source(lines(1..=5));
         let became = sync.run().await.0;
-        assert!(became.ends_with("2") || became.ends_with("3"), "{became}");
+        assert!(became.ends_with('2') || became.ends_with('3'), "{became}");
         assert_eq!((sync.invoices().await, sync.left().await), (rows(1..=5), Vec::new()));
     }
 
@@ -164,7 +164,7 @@ both_databases! {
         ] {
             let sync = bulk(TestDatabase::like(&database).await, Says { top: "retry = { attempts = 9 }", ..Says::default() }).await;
             let mut source = lines(1..=12);
-            source[3] = ORPHAN.to_owned();
+            source[3] = String::from(ORPHAN);
             sync.source(&source);
             sync.killed(failpoint).await;
             sync.run().await;

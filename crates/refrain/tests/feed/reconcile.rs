@@ -77,7 +77,7 @@ both_databases! {
         let sync = Sync::of(database).await;
         sync.job(COMMAND, "", "", BULK);
         let mut source = lines(1..=40);
-        source[6] = "{\"id\":7,\"totl\":70}".to_owned();
+        source[6] = String::from("{\"id\":7,\"totl\":70}");
         source.extend(["odd".to_owned(), "{\"id\":1,\"total\":11}".to_owned()]);
         sync.source(&source);
         assert_eq!(sync.run().await.0, "Ran due 2");
