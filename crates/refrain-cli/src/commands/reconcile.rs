@@ -141,7 +141,9 @@ pub(crate) async fn reconcile(place: &Place, arguments: &Arguments) -> Result<Ex
     if is_whole {
         return Ok(Exit::Done);
     }
-    advice.iter().for_each(|line| output.say(line));
+    for line in &advice {
+        output.say(line);
+    }
     Ok(Exit::Failed)
 }
 
