@@ -71,7 +71,7 @@ async fn asked_again_by_eight(world: &World, weakened: &str) -> Vec<String> {
 
 /// One worker is stopped in the middle of its claim; another one claims beside it, or waits for it.
 async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<String> {
-    let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "20000")];
+    let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "60000")];
     world.done(&["enqueue", "slow", "s", "4"], &[]).await;
     let stop = [&variables[..], &[("FAILPOINTS", "claim.before-commit=1*return(stop)")]].concat();
     let mut first = world.probe(&["serve"], &stop);
