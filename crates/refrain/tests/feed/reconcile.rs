@@ -40,7 +40,8 @@ both_databases! {
         let last = many();
         let text = format!("#!/bin/sh\nseq 1 {last} | awk '{{ print \"{{\\\"id\\\":\" $1 \",\\\"total\\\":\" $1 * 10 \"}}\" }}'\n");
         sync.shop.program("list", &text);
-        assert_eq!(sync.run().await.0, "Ran done 1");
+        let (became, said) = sync.run().await;
+        assert_eq!(became, "Ran done 1", "{said}");
         let entries = sync.shop.either("select key from refrain_units", "select key from refrain.units");
         assert_eq!(sync.shop.rows(entries).await.len(), last as usize / 10_000, "one row a page");
         let agrees = reconcile(&sync).await.unwrap();
