@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use crate::call::Call;
 use crate::project::Sql;
 use crate::publish::TablePublish;
-use crate::state::OnChange;
+use crate::state::{InDoubtPolicy, OnChange};
 use crate::{KeyTemplate, Template};
 
 words! {
@@ -69,5 +70,16 @@ pub enum Apply {
         argv: Vec<Template>,
         /// How many at once.
         parallel: u32,
+    },
+    /// A call is made for each, some of them at once.
+    Http {
+        /// Whom to call, and with what.
+        call: Box<Call>,
+        /// How many at once.
+        parallel: u32,
+        /// What is done about one whose answer was lost.
+        in_doubt: InDoubtPolicy,
+        /// How long the other side remembers a key, if that is said.
+        provider_ttl: Option<Duration>,
     },
 }

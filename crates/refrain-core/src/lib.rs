@@ -13,7 +13,7 @@
 //! - What may follow what: [`state`]
 //! - What a person should hear of: [`alarm`], [`spike`]; and asks: [`why`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
-//! - What a person wrote: [`project`] (job files), [`template`], [`values`], [`parse_error`]
+//! - What a person wrote: [`project`] (job files), [`template`], [`call`], [`values`], [`parse_error`]
 //! - What nobody may read: [`redact`]
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@
 mod word;
 
 pub mod alarm;
+pub mod call;
 pub mod catch_up;
 pub mod clock;
 pub mod clock_watch;

@@ -106,18 +106,45 @@ impl Template {
 
     /// Fills in the names.
     pub fn render(&self, values: &Values) -> Result<String, TemplateError> {
+        self.rendered(values, |value| value)
+    }
+
+    /// Fills in the names with values that were changed on their way.
+    pub(crate) fn rendered(
+        &self,
+        values: &Values,
+        change: impl Fn(String) -> String,
+    ) -> Result<String, TemplateError> {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
                 Piece::Name(name, _) => {
-                    let missing =
-                        || TemplateError::Missing { name: name.clone(), template: self.text.clone() };
-                    text.push_str(&values.text(name).ok_or_else(missing)?);
+                    text.push_str(&change(values.text(name).ok_or_else(|| self.missing(name))?));
                 }
             }
         }
         Ok(text)
+    }
+
+    pub(crate) fn missing(&self, name: &str) -> TemplateError {
+        TemplateError::Missing { name: name.to_owned(), template: self.text.clone() }
+    }
+
+    /// The name, if it is one name and nothing else.
+    pub(crate) fn only_name(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Name(name, _)] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What stands before the first name.
+    pub(crate) fn beginning(&self) -> &str {
+        match self.pieces.first() {
+            Some(Piece::Literal(literal)) => literal,
+            _ => "",
+        }
     }
 
     /// Whether it is names and nothing else.

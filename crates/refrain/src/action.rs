@@ -11,6 +11,7 @@ pub mod command;
 pub mod environment;
 pub(crate) mod feed;
 pub(crate) mod files;
+mod http;
 mod log;
 mod outcome;
 pub(crate) mod pool;

@@ -204,7 +204,7 @@ fn written_by(job: &JobFile) -> impl Iterator<Item = &str> {
         Action::Publish(steps) => steps.iter().filter_map(database_of).collect(),
         Action::Units(feed) => match &feed.apply {
             Apply::Publish(publish) => vec![publish.database.as_str()],
-            Apply::Command { .. } => job.database.as_deref().into_iter().collect(),
+            Apply::Command { .. } | Apply::Http { .. } => job.database.as_deref().into_iter().collect(),
         },
         Action::Command(_) => Vec::new(),
     };

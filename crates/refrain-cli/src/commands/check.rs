@@ -63,6 +63,10 @@ impl Job {
                         format!("takes {source} as units into {} ({})", publish.table, publish.mode)
                     }
                     Apply::Command { argv, .. } => format!("runs {} for each of {source}", typed(argv)),
+                    // Not whom: an address may hold what nobody may read.
+                    Apply::Http { call, .. } => {
+                        format!("makes a call ({}) for each of {source}", call.method)
+                    }
                 }
             }
         };

@@ -11,7 +11,8 @@ use crate::signals::{Ended, Signals, Step};
 /// Another attempt of a run that failed, is partial, or was skipped or cancelled. Only what is not done is done again.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  refrain retry export@2026-06-09\n  refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7\n\n\
+    after_help = "Examples:\n  refrain retry export@2026-06-09\n  refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7\n  \
+    refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7 --done\n\n\
     A run that is done is refused; `refrain run RUN --again` means it."
 )]
 pub(crate) struct Arguments {
@@ -21,23 +22,30 @@ pub(crate) struct Arguments {
     /// A unit of it that is parked: it gets all its tries again.
     #[arg(long, value_name = "KEY")]
     pub(crate) unit: Option<String>,
+    /// It is in doubt, and it was done: that is recorded, and it is not sent again.
+    #[arg(long, requires = "unit")]
+    pub(crate) done: bool,
 }
 
 pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let Arguments { run, unit } = arguments;
+    let Arguments { run, unit, done } = arguments;
     let name: RunName = run.parse()?;
     let signals = Signals::listen()?;
     let opened = place.open().await?;
     let refrain = &opened.refrain;
     if let Some(unit) = unit {
-        let unparked = refrain.unpark(name.job().as_str(), unit).await?;
-        if unparked == 0 {
+        let job = name.job().as_str();
+        let (count, was, is) = if *done {
+            (refrain.confirm_unit(job, unit).await?, "in doubt", "is recorded as done")
+        } else {
+            (refrain.unpark(job, unit).await?, "parked", "is not parked any more")
+        };
+        if count == 0 {
             return Err(Fault::Refused(format!(
-                "no unit `{unit}` of {} is parked\n  what became of it: refrain trace {unit}",
-                name.job()
+                "no unit `{unit}` of {job} is {was}\n  what became of it: refrain trace {unit}"
             )));
         }
-        place.output.say(format_args!("`{unit}` is not parked any more"));
+        place.output.say(format_args!("`{unit}` {is}"));
     }
     let stop = refrain.stop_handle();
     let work = Box::pin(refrain.retry(run));

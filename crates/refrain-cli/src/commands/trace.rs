@@ -41,6 +41,7 @@ struct Unit {
     attempt: Option<u64>,
     input: Option<String>,
     message: Option<String>,
+    in_doubt_since: Option<Timestamp>,
 }
 
 #[derive(Serialize)]
@@ -65,6 +66,9 @@ impl fmt::Display for Traced {
             }
             if let (Some(run), Some(attempt)) = (&unit.run, unit.attempt) {
                 write!(f, ", by attempt {attempt} of {}", harmless(run))?;
+            }
+            if let Some(since) = unit.in_doubt_since {
+                write!(f, "\n    in doubt since {since:.0}")?;
             }
             if let Some(message) = &unit.message {
                 write!(f, "\n    {}", harmless(message))?;
@@ -104,6 +108,7 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let tried_by = lines(refrain, &trace.tried_by).await?;
     let enqueued = lines(refrain, &trace.enqueued).await?;
     let is_parked = trace.units.iter().any(|unit| unit.status == UnitStatus::Parked);
+    let is_in_doubt = trace.units.iter().any(|unit| unit.in_doubt_since.is_some());
     let parked = tried_by.first().filter(|_| is_parked).map(|line| line.run.clone());
     let units = trace.units.into_iter().map(|unit| Unit {
         status: match unit.status {
@@ -119,6 +124,7 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
         attempt: unit.attempt,
         input: unit.input,
         message: unit.message,
+        in_doubt_since: unit.in_doubt_since,
     });
     let effects = trace.effects.into_iter().map(|effect| Effect {
         name: effect.name,
@@ -133,6 +139,11 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
     place.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued })?;
     if let Some(run) = parked {
         let unit = harmless(&arguments.key);
+        if is_in_doubt {
+            place.output.say(format_args!(
+                "ask the other side; if it was done: refrain retry {run} --unit {unit} --done"
+            ));
+        }
         place.output.say(format_args!("the unit again: refrain retry {run} --unit {unit}"));
     } else {
         place.output.say("one of these runs: refrain show RUN; what it printed: refrain logs RUN");

@@ -4,6 +4,7 @@
 //! once.
 
 mod action;
+mod call;
 mod effect;
 mod publish;
 mod units;

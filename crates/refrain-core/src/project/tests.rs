@@ -198,7 +198,8 @@ fn around(table: &str, key: &str) -> (String, &'static str) {
     let when = "schedule = \"@daily\"\nwindow = \"day\"\n";
     let (what, rest) = match (table, key) {
         ("unit", _) => (
-            "command = [\"./a.sh\"]\noutput = \"units\"\nunit = { key = \"a:{id}\", command = [\"./b.sh\"]",
+            "command = [\"./a.sh\"]\noutput = \"units\"\n\
+             unit = { key = \"a:{id}\", http = { url = \"https://example.org\" }",
             "}\n",
         ),
         ("publish", "ledger") => (

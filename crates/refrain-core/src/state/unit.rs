@@ -3,7 +3,7 @@
 //! The machine is the life of *one* version and content of a key, and there `applied` is final. Other
 //! content, or a higher version, begins a life of its own: [`UnitDecision::Changed`] says when that may
 //! happen. A unit that keeps failing is parked with its input, so that its neighbours go on and a person can
-//! try it again.
+//! try it again. So is one for which a call was begun, until its end is known: it is in doubt.
 
 use super::Machine;
 
@@ -16,7 +16,7 @@ words! {
         Applied = "applied",
         /// It failed, its input is kept, and the next attempt tries it again.
         Failed = "failed",
-        /// It failed too often; only a person has it tried again.
+        /// It failed too often, or it is in doubt; only a person has it tried again, or a policy for doubts.
         Parked = "parked",
     }
 }
@@ -26,6 +26,8 @@ words! {
     UnitEvent, "unit event" {
         /// Its transaction was committed.
         Applied = "applied",
+        /// Something is about to be done with it that cannot be taken back: from now on it is in doubt.
+        Reserved = "reserved",
         /// It failed, alone in its batch, and may be tried again.
         Failed = "failed",
         /// It failed, and its tries are used up.
@@ -38,14 +40,18 @@ impl Machine for UnitState {
     const NOUN: &'static str = "unit";
     const START: Self = Self::Absent;
     const EDGES: &'static [super::Edge<Self, UnitEvent>] = edges! {
-        Absent, Applied => Applied: "rows and ledger entry in one transaction";
-        Absent, Failed  => Failed:  "counted, and its input is kept";
-        Absent, GaveUp  => Parked:  "the first try was the only one";
-        Failed, Applied => Applied: "tried again, by an attempt or a person";
-        Failed, Failed  => Failed:  "counted once more";
-        Failed, GaveUp  => Parked:  "its tries are used up; its neighbours go on";
-        Parked, Applied => Applied: "a person had it tried again";
-        Parked, GaveUp  => Parked:  "a person had it tried again, in vain";
+        Absent, Applied  => Applied: "rows and ledger entry in one transaction";
+        Absent, Reserved => Parked:  "committed before the first byte is sent";
+        Absent, Failed   => Failed:  "counted, and its input is kept";
+        Absent, GaveUp   => Parked:  "the first try was the only one";
+        Failed, Applied  => Applied: "tried again, by an attempt or a person";
+        Failed, Reserved => Parked:  "committed before the first byte is sent again";
+        Failed, Failed   => Failed:  "counted once more";
+        Failed, GaveUp   => Parked:  "its tries are used up; its neighbours go on";
+        Parked, Applied  => Applied: "the answer is recorded, or a person had it tried again";
+        Parked, Reserved => Parked:  "the policy for doubts has it sent again, under the same key";
+        Parked, Failed   => Failed:  "it was reserved, and the answer says that nothing was done";
+        Parked, GaveUp   => Parked:  "nothing was done, and its tries are used up";
     };
 
     fn why_not(self, event: UnitEvent) -> &'static str {
@@ -56,10 +62,7 @@ impl Machine for UnitState {
             (Self::Applied, _) => {
                 "it is applied, and stays so; a later failure concerns other content or a higher version"
             }
-            (Self::Parked, _) => {
-                "its tries are used up, so it is applied or parked again, never merely failed"
-            }
-            (Self::Absent | Self::Failed, _) => super::NOT_LISTED,
+            (Self::Absent | Self::Failed | Self::Parked, _) => super::NOT_LISTED,
         }
     }
 }

@@ -7,7 +7,8 @@ values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, 
 on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
     fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
-    failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message
+    failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message,
+    sent = null
 where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
         or refrain_units.fingerprint is distinct from excluded.fingerprint)
     and refrain_units.version <= excluded.version

@@ -4,6 +4,7 @@
 -- $1 ledger, $2… rows; by the primary key
 select r.key, units.fingerprint, units.ordinal, units.fence, coalesce(units.version, 0) as version, units.attempt,
     coalesce(units.failures, 0) as failures, coalesce(units.written, false) as written,
-    coalesce(units.status, 'absent') as status, units.input is not null as kept
+    coalesce(units.status, 'absent') as status, units.input is not null as kept,
+    units.sent is not null as sent
 from rows(2: key text) as r
 left join refrain_units as units on units.ledger = $1 and units.key = r.key

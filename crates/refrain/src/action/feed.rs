@@ -28,13 +28,14 @@ use tokio::sync::oneshot;
 use self::bulk::PAGE_LINES_MAX;
 use self::commands::Commands;
 use self::course::{Course, How, Progress};
-use self::each::Each;
+use self::each::{Each, Way};
 use self::pages::{PART_LINES_MAX, Pages};
 use self::rows::Rows;
 use self::source::Reading;
 use self::unit::{Shape, Unit};
 use super::about::About;
 use super::command::Command;
+use super::http::Caller;
 use crate::job::{Job, JobError};
 use crate::leaving::Seen;
 use crate::ledger::{Fence, Units};
@@ -79,10 +80,20 @@ impl Job for Feeding {
 impl Feeding {
     async fn attend(self, run: Run, called_off: oneshot::Receiver<()>) -> Seen {
         let commands = Commands::begin(&run, &self.about.redactor);
-        let fed = tokio::select! {
-            biased;
-            _ = called_off => None,
-            fed = Box::pin(self.feed(&run, &commands)) => Some(fed),
+        let fed = {
+            let mut feeding = Box::pin(self.feed(&run, &commands));
+            tokio::select! {
+                biased;
+                _ = called_off => {
+                    commands.call_off();
+                    tokio::select! {
+                        biased;
+                        () = commands.calls_are_over() => None,
+                        fed = &mut feeding => Some(fed),
+                    }
+                }
+                fed = &mut feeding => Some(fed),
+            }
         };
         commands.end().await;
         fed.filter(|fed| !fed.as_ref().is_err_and(JobError::is_lost))
@@ -92,7 +103,7 @@ impl Feeding {
     async fn feed(&self, run: &Run, commands: &Commands) -> Result<(), JobError> {
         let named = match &self.feed.apply {
             Apply::Publish(publish) => Some(self.about.database(&publish.database)?),
-            Apply::Command { .. } => self.source.as_ref(),
+            Apply::Command { .. } | Apply::Http { .. } => self.source.as_ref(),
         };
         match named {
             Some(database) => match database.connect().await? {
@@ -116,7 +127,7 @@ impl Feeding {
         let fence = run.fence(pool).await?;
         let rows = match &self.feed.apply {
             Apply::Publish(publish) => Some(Rows::look(pool, publish, &self.about, run, database).await?),
-            Apply::Command { .. } => None,
+            Apply::Command { .. } | Apply::Http { .. } => None,
         };
         self.feed_through(run, commands, fence, rows).await
     }
@@ -143,18 +154,20 @@ impl Feeding {
         let apply = match (&self.feed.apply, rows) {
             (_, Some(rows)) if self.is_bulk() => How::Bulk(Box::new(rows)),
             (_, Some(rows)) => How::Rows(Box::new(rows)),
-            (Apply::Command { argv, parallel }, None) => How::Each(Box::new(Each {
-                run,
-                commands,
-                argv,
-                parallel: usize::try_from(*parallel).unwrap_or(1).max(1),
-                command: self.command(run, &values)?,
-                values: values.clone(),
-                is_by_window: self.feed.per == Per::Window,
-            })),
+            (Apply::Command { argv, parallel }, None) => {
+                let way = Way::Command(argv, Box::new(self.command(run, &values)?));
+                How::Each(Box::new(self.each(run, commands, way, *parallel, &values)))
+            }
+            (Apply::Http { call, parallel, .. }, None) => {
+                let way = Way::Http(call, Caller::new(&self.about.redactor, call.timeout)?);
+                How::Each(Box::new(self.each(run, commands, way, *parallel, &values)))
+            }
             (Apply::Publish(_), None) => return Err(JobError::for_good("there is no table to write to")),
         };
         let mut course = Course::begin(run, &units, apply, progress, &self.about.redactor).await?;
+        if let Apply::Http { in_doubt, provider_ttl, call, .. } = &self.feed.apply {
+            course.doubted_before(&shape, *in_doubt, *provider_ttl, call.timeout).await?;
+        }
         course.failed_before(&shape).await?;
         let lines_max = if self.is_bulk() { PAGE_LINES_MAX } else { PART_LINES_MAX };
         let pages = Pages::new(shape, self.feed.cursor.is_some(), lines_max);
@@ -164,6 +177,25 @@ impl Feeding {
         }
         reading.end().await?;
         course.end().await
+    }
+
+    fn each<'f>(
+        &self,
+        run: &'f Run,
+        commands: &'f Commands,
+        way: Way<'f>,
+        parallel: u32,
+        values: &Values,
+    ) -> Each<'f> {
+        let parallel = usize::try_from(parallel).unwrap_or(1).max(1);
+        Each {
+            run,
+            commands,
+            way,
+            parallel,
+            values: values.clone(),
+            is_by_window: self.feed.per == Per::Window,
+        }
     }
 
     /// Whether only pages have entries in the ledger.

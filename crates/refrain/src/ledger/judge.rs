@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     pub(crate) status: String,
     /// Whether what it was given is kept.
     pub(crate) kept: bool,
+    /// Whether something was begun with it outside, and its end is not recorded.
+    pub(crate) sent: bool,
 }
 
 /// Whoever judges: by which rules, and who they are.
@@ -92,14 +94,19 @@ pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {
 
 impl Entry {
     /// What is recorded, as whoever asks sees it: a unit that was parked in advance is parked only if a worker has died
-    /// since.
+    /// since, and one that is reserved is not, for whoever has reserved it.
     pub(crate) fn recorded(&self, judge: &Judge) -> Recorded<Option<i64>, i64> {
         let is_innocent = self.failures < 0 && !judge.is_guilty(self);
+        let failures = u32::try_from(self.failures).unwrap_or_default();
         Recorded {
             version: u32::try_from(self.version).unwrap_or_default(),
             fingerprint: self.fingerprint,
             order: self.ordinal,
-            status: if is_innocent { UnitStatus::Failed(0) } else { status_of(&self.status, self.failures) },
+            status: if is_innocent || judge.has_reserved(self) {
+                UnitStatus::Failed(failures)
+            } else {
+                status_of(&self.status, self.failures)
+            },
         }
     }
 
@@ -181,6 +188,11 @@ impl Judge {
     /// Whether this very attempt has parked a unit in advance, and nothing has become of it since.
     pub(crate) fn is_on_trial(&self, entry: &Entry) -> bool {
         entry.status == "parked" && entry.failures < 0 && entry.is_by(self)
+    }
+
+    /// Whether this very attempt has reserved a unit, and what became of it is not recorded.
+    pub(crate) fn has_reserved(&self, entry: &Entry) -> bool {
+        entry.status == "parked" && entry.sent && entry.is_by(self)
     }
 
     /// Whether a unit need not be read again: it is applied, or failed with its input kept.

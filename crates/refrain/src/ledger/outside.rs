@@ -1,7 +1,10 @@
 //! Units whose work is done outside of any transaction, by a program for example: looked up and judged, done, and recorded.
 //!
 //! Nothing is locked while the work is being done. A worker that dies between the work and its record leaves no trace of it,
-//! and the next attempt does it again; that is why whatever does the work is given a key by which it can tell.
+//! and the next attempt does it again; that is why whatever does the work is given a key by which it can tell. Work that must
+//! not be done again so lightly is reserved first (`outside/doubt.rs`).
+
+mod doubt;
 
 use refrain_core::state::UnitDecision;
 use serde::Serialize;
@@ -25,12 +28,14 @@ pub(crate) struct Outside<'u, DB: Backend, T> {
     items: &'u [T],
     arrivals: Vec<Arrival>,
     due: Vec<usize>,
+    /// Whether these are units in doubt that are to be done again.
+    is_again: bool,
 }
 
 impl<DB: Backend, T: Serialize> Units<DB, T> {
     /// What of these is to be done, by what is recorded now.
     pub(crate) async fn outside<'u>(&'u self, units: &'u [T]) -> Result<Outside<'u, DB, T>> {
-        Outside::of(self, self.ledger().await?, units, self.list(units)?).await
+        Outside::of(self, self.ledger().await?, units, self.list(units)?, false).await
     }
 }
 
@@ -40,9 +45,11 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         ledger: i64,
         items: &'u [T],
         list: List,
+        is_again: bool,
     ) -> Result<Outside<'u, DB, T>> {
         list.tally(&units.fence.raised.tally);
-        let mut outside = Outside { units, ledger, items, arrivals: list.arrivals, due: Vec::new() };
+        let mut outside =
+            Outside { units, ledger, items, arrivals: list.arrivals, due: Vec::new(), is_again };
         for members in list.counting.chunks(BATCH) {
             outside.judge(members).await?;
         }
@@ -84,6 +91,9 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
                 }
                 Verdict::Fresh | Verdict::Changed => self.due.push(*member),
                 Verdict::Landed => raised.tally.processed(1),
+                Verdict::Parked if self.is_again && self.is_doubtful(arrival, &entries) => {
+                    self.due.push(*member);
+                }
                 Verdict::Parked => raised.tally.skipped(1),
                 Verdict::Deduplicated(reason) => raised.tally.deduplicated(*reason, [arrival.key.as_str()]),
             }
@@ -126,8 +136,12 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         Ok(true)
     }
 
-    /// The work of this one failed: recorded with what it was given.
+    /// The work of this one failed: recorded with what it was given. If it is in doubt from an earlier time, it stays so: that
+    /// it was not done now says nothing of then.
     pub(crate) async fn failed(&self, member: usize, message: &str) -> Result<()> {
+        if self.is_again {
+            return self.doubted(member, message).await;
+        }
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
             return Ok(());
         };

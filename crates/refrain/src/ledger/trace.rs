@@ -36,6 +36,8 @@ pub struct UnitRecord {
     pub input: Option<String>,
     /// What its failure said.
     pub message: Option<String>,
+    /// Since when it is in doubt: something was begun with it outside, and nobody knows whether it was done.
+    pub in_doubt_since: Option<Timestamp>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -49,6 +51,7 @@ struct Row {
     attempt: Option<i32>,
     input: Option<String>,
     message: Option<String>,
+    sent: Option<i64>,
     run: Option<String>,
 }
 
@@ -81,6 +84,7 @@ pub(crate) async fn trace(
             attempt: row.attempt.and_then(|attempt| u64::try_from(attempt).ok()),
             input: row.input,
             message: row.message,
+            in_doubt_since: row.sent.map(instant).transpose()?,
         })
     });
     records.collect()
@@ -109,6 +113,18 @@ pub(crate) async fn unpark(database: &Database, project: &ProjectName, job: &str
         Ok::<_, DatabaseError>(unparked)
     });
     Ok(unparked.await?)
+}
+
+/// Records that what was done with a unit in doubt has happened. Gives how many there were under this key.
+pub(crate) async fn confirm(database: &Database, project: &ProjectName, job: &str, key: &Key) -> Result<u64> {
+    let confirmed = retried(|| async {
+        let mut transaction = database.write().await?;
+        let confirm = catalog::UNIT_CONFIRM.bind(project.as_str()).bind(job);
+        let confirmed = transaction.execute(confirm.bind(key.as_str())).await?;
+        transaction.commit(place!("confirm")).await?;
+        Ok::<_, DatabaseError>(confirmed)
+    });
+    Ok(confirmed.await?)
 }
 
 impl<DB: Backend> Ledger<DB> {

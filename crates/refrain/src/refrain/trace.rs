@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use refrain_core::{JobName, Key};
+use refrain_core::{JobName, Key, ProjectName};
 
 use super::{EffectRecord, Refrain, RunRecord};
+use crate::database::Database;
 use crate::error::Error;
-use crate::ledger::{UnitRecord, trace};
+use crate::ledger::{LedgerError, UnitRecord, trace};
 use crate::store::jobs::{self, JobRow};
 use crate::store::{effects, show};
 
@@ -114,15 +115,37 @@ impl Refrain {
     }
 
     /// Gives parked units of a job all their tries again, in every database that was named when the store was opened; the
-    /// next attempt finds them among those that failed. Gives how many there were under this key.
+    /// next attempt finds them among those that failed. One that is in doubt is sent again. Gives how many there were under
+    /// this key.
     pub async fn unpark(&self, job: &str, key: &str) -> Result<u64, Error> {
+        self.everywhere(job, key, async |database, project, job, key| {
+            trace::unpark(database, project, job, key).await
+        })
+        .await
+    }
+
+    /// Records that what was done with units in doubt has happened. Gives how many there were under this key.
+    pub async fn confirm_unit(&self, job: &str, key: &str) -> Result<u64, Error> {
+        self.everywhere(job, key, async |database, project, job, key| {
+            trace::confirm(database, project, job, key).await
+        })
+        .await
+    }
+
+    /// Does something about a key of a job in every database. Gives how often there was something to do.
+    async fn everywhere(
+        &self,
+        job: &str,
+        key: &str,
+        act: impl AsyncFn(&Database, &ProjectName, &str, &Key) -> Result<u64, LedgerError>,
+    ) -> Result<u64, Error> {
         let (job, key) = (JobName::parse(job)?, Key::parse(key)?);
         let names = self.first_names().await?;
         let job = names.first(job.as_str());
-        let mut unparked = 0;
+        let mut count = 0;
         for destination in self.engine.destinations.relayed() {
-            unparked += trace::unpark(&destination.database, &self.engine.project, job, &key).await?;
+            count += act(&destination.database, &self.engine.project, job, &key).await?;
         }
-        Ok(unparked)
+        Ok(count)
     }
 }

@@ -13,7 +13,9 @@ mod support;
 mod shop;
 
 mod bulk;
+mod calls;
 mod cursors;
+mod doubts;
 mod each;
 mod failures;
 mod killed;
@@ -21,6 +23,7 @@ mod lines;
 mod odd;
 mod pressure;
 mod queries;
+mod receiver;
 mod reconcile;
 mod sync;
 mod together;

@@ -16,6 +16,7 @@ impl Reader<'_> {
         if let Some(unit) = self.table("unit") {
             self.key(&unit, with_fields);
             self.call(&unit, with_fields);
+            self.in_doubt(&unit);
         }
         if let Some(http) = self.table("http") {
             self.texts_of_call(&http, names);

@@ -6,7 +6,7 @@ use crate::project::document::{Entries, Value};
 use crate::project::names::Names;
 use crate::project::problem::Problem;
 use crate::publish::{Publish, TablePublish};
-use crate::state::OnChange;
+use crate::state::{InDoubtPolicy, OnChange};
 use crate::{KeyTemplate, Per, Template, duration};
 
 /// The cursor of a job that names none.
@@ -67,10 +67,31 @@ impl Reader<'_> {
             let help = "add query = \"select …\", or output = \"units\"";
             self.problem("publish", "there is nothing to publish", "no `query` and no units", help);
         }
+        self.one_way();
         self.only_with_entries();
         if self.is_feed() && publishes_files {
             let help = "name a table, or leave [unit] out and write the rows of a query into files";
             self.problem("publish", "units are rows of a table", "into files", help);
+        }
+    }
+
+    /// One thing is done with a unit; and only a call can be in doubt.
+    fn one_way(&mut self) {
+        let Some(unit) = self.table("unit") else { return };
+        let mut problem = |key: &str, message: &str, label: &str, help: &str| {
+            let problem = Problem::new(unit.path(), unit.key_span(key), message, label);
+            self.problems.push(problem.help(help));
+        };
+        if unit.has("command") && unit.has("http") {
+            let message = "one thing is done with a unit: a program is run, or a call is made";
+            problem("http", message, "the second", "leave one of them out");
+        }
+        if unit.has("in-doubt") && !unit.has("http") {
+            problem("in-doubt", "`in-doubt` is about a call, and there is none", "no `http`", "leave it out");
+        }
+        if unit.has("parallel") && !unit.has("http") && !unit.has("command") {
+            let message = "`parallel` is about a program or a call for each unit, and there is none";
+            problem("parallel", message, "nothing is done one by one", "leave it out");
         }
     }
 
@@ -116,6 +137,17 @@ impl Reader<'_> {
     }
 
     fn apply(&mut self, unit: &Entries<'_>, names: Names, publish: Option<Publish>) -> Option<Apply> {
+        let parallel = number(unit, "parallel").unwrap_or(PARALLEL);
+        if let Some(http) = unit.get("http").and_then(Value::table) {
+            let in_doubt = unit.text("in-doubt").and_then(|policy| policy.value.parse().ok());
+            let provider_ttl = unit.text("provider-ttl").and_then(|ttl| duration::parse(&ttl.value).ok());
+            return Some(Apply::Http {
+                call: Box::new(self.call_of(&http)?),
+                parallel,
+                in_doubt: in_doubt.unwrap_or(InDoubtPolicy::Hold),
+                provider_ttl,
+            });
+        }
         let elements = texts(unit, "command");
         if elements.is_empty() {
             return publish.and_then(into_table).map(Apply::Publish);
@@ -123,7 +155,7 @@ impl Reader<'_> {
         let with_fields = Names { fields: true, ..names };
         let argv: Option<Vec<Template>> =
             elements.iter().map(|element| self.template(element, with_fields)).collect();
-        Some(Apply::Command { argv: argv?, parallel: number(unit, "parallel").unwrap_or(PARALLEL) })
+        Some(Apply::Command { argv: argv?, parallel })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Kind, TEMPLATES, TEXTS, Table, key, of};
 use crate::Per;
+use crate::call::Method;
 use crate::project::form::Form;
 use crate::publish::{FileFormat, Mode};
 use crate::state::OnChange;
@@ -33,15 +34,27 @@ pub(crate) static UNIT: Table = Table {
             "Whether its key is unique for ever, or within its window.",
         ),
         key("command", TEMPLATES, r#"["./apply.sh", "{id}"]"#, "A program that is run for each unit."),
-        key("parallel", Kind::Number(1), "8", "How many units are applied at once by that program.")
-            .default("4"),
         key(
             "http",
             Kind::Table(&HTTP_CALL),
             r#"{ url = "https://example.org/{id}" }"#,
-            "A call that is made for each.",
+            "A call that is made for each unit.",
+        ),
+        key("parallel", Kind::Number(1), "8", "How many units are applied at once by that program or call.")
+            .default("4"),
+        key(
+            "in-doubt",
+            Kind::Word(in_doubt_of_a_unit),
+            r#""hold""#,
+            "What to do when nobody knows whether a call was heard.",
         )
-        .not_yet(r#"call it from `command`, as in command = ["curl", "--fail", "https://…/{id}"]"#),
+        .default(r#""hold""#),
+        key(
+            "provider-ttl",
+            Kind::Text(Form::PositiveLength),
+            r#""24h""#,
+            "How long the other side remembers a key.",
+        ),
     ],
 };
 
@@ -205,7 +218,7 @@ pub(crate) static HTTP_CALL: Table = Table {
     name: "http",
     doc: "A call to another machine.",
     keys: &[
-        key("method", Kind::Word(method), r#""POST""#, "How to call.").default(r#""POST""#),
+        key("method", Kind::Word(of::<Method>), r#""POST""#, "How to call.").default(r#""POST""#),
         key(
             "url",
             Kind::Text(Form::Link),
@@ -220,6 +233,8 @@ pub(crate) static HTTP_CALL: Table = Table {
             "${ENV} is expanded.",
         ),
         key("json", Kind::Json, r#"{ text = "Revenue for {ds} is in" }"#, "The body."),
+        key("timeout", Kind::Text(Form::PositiveLength), r#""10s""#, "How long to wait for an answer.")
+            .default(r#""30s""#),
     ],
 };
 
@@ -261,6 +276,8 @@ fn in_doubt() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-fn method() -> Vec<(&'static str, &'static str)> {
-    vec![("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH"), ("DELETE", "DELETE"), ("GET", "GET")]
+/// Those that need no record of its own for each call.
+fn in_doubt_of_a_unit() -> Vec<(&'static str, &'static str)> {
+    let words = ["hold", "provider-key", "at-least-once"];
+    in_doubt().into_iter().filter(|(word, _)| words.contains(word)).collect()
 }

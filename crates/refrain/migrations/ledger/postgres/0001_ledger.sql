@@ -3,7 +3,8 @@
 -- A ledger is the units of one job in one scope, for ever or for one window. Every run that writes here has a fence, which
 -- is raised before it reads anything and compared in every transaction in which it writes. `units` is wide enough to
 -- answer "by whom, when, in which content" and no wider: bodies stay only with units that failed. `written` says that rows
--- of some content are there, whatever became of the last one.
+-- of some content are there, whatever became of the last one. `sent` is when something was begun with a unit that no
+-- transaction can take back, for as long as nobody knows its end: the unit is in doubt.
 -- Instants are microseconds since 1970 in UTC. Texts are compared as bytes.
 
 create or replace view refrain.clock as
@@ -48,7 +49,9 @@ create table refrain.units (
     status      text collate "C" not null check (status in ('applied', 'failed', 'parked')),
     input       text collate "C",
     message     text collate "C",
-    primary key (ledger, key)
+    sent        bigint,
+    primary key (ledger, key),
+    constraint what_is_in_doubt_is_parked check (sent is null or status = 'parked')
 );
 create index units_unsettled on refrain.units (ledger, key) where status <> 'applied';
 

@@ -1,5 +1,8 @@
 //! The commands of one attempt: the one that lists units, and those that are executed for each, all in one log.
 //!
+//! Calls that are made for units are only counted here: one that is on its way cannot be called off, and its answer is
+//! waited for.
+//!
 //! Each is attended by a task of its own. When the attempt is over, for whatever reason, those that are left are called off,
 //! and nothing returns before the last of them has ended.
 
@@ -22,6 +25,8 @@ pub(super) struct Commands {
     run: Run,
     log: Arc<Log>,
     off: watch::Sender<bool>,
+    /// Whether there are calls whose end is not recorded.
+    calls: watch::Sender<bool>,
     /// Held by every command that is under way.
     token: mpsc::Sender<Infallible>,
     tokens: mpsc::Receiver<Infallible>,
@@ -31,7 +36,14 @@ impl Commands {
     pub(super) fn begin(run: &Run, redactor: &Redactor) -> Commands {
         let (token, tokens) = mpsc::channel(1);
         let log = Arc::new(Log::begin(run, redactor));
-        Commands { run: run.clone(), log, off: watch::Sender::new(false), token, tokens }
+        Commands {
+            run: run.clone(),
+            log,
+            off: watch::Sender::new(false),
+            calls: watch::Sender::new(false),
+            token,
+            tokens,
+        }
     }
 
     /// Executes a command. Its standard output is for somebody else, or goes into the log as well, under its name.
@@ -60,6 +72,31 @@ impl Commands {
             drop(token);
             seen
         })
+    }
+
+    /// Nothing more is to be begun, and every command is to end.
+    pub(super) fn call_off(&self) {
+        self.off.send_replace(true);
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        *self.off.borrow()
+    }
+
+    /// From now on there are calls whose end is not recorded.
+    pub(super) fn calls_begin(&self) {
+        self.calls.send_replace(true);
+    }
+
+    /// All calls that were begun are recorded.
+    pub(super) fn calls_end(&self) {
+        self.calls.send_replace(false);
+    }
+
+    /// Waits until there is no call whose end is not recorded.
+    pub(super) async fn calls_are_over(&self) {
+        // It cannot fail while the sender is here.
+        drop(self.calls.subscribe().wait_for(|calls| !calls).await);
     }
 
     /// Calls off whatever is left, waits until it is over, and stores the rest of the log.

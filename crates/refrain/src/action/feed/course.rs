@@ -1,13 +1,16 @@
 //! A source on its way into a database: each part of it applied, then passed by whatever remembers how far it was read.
 
+use std::time::Duration;
+
 use refrain_core::redact::Redactor;
+use refrain_core::state::{Doubt, InDoubtPolicy, NextStep};
 use refrain_core::{Fingerprint, Key, Values};
 
 use super::bulk::{self, PagePlace};
 use super::each::Each;
 use super::pages::{Odd, Part};
 use super::rows::Rows;
-use super::unit::{Said, Shape, Unit};
+use super::unit::{Shape, Unit};
 use crate::job::JobError;
 use crate::ledger::{Arrival, Cursor, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark};
 use crate::publish::table::Publishes;
@@ -119,15 +122,41 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
     /// Units that failed in earlier attempts, from what was kept of them.
     pub(super) async fn failed_before(&self, shape: &Shape) -> Result<(), JobError> {
         let failed = self.units.failed().await?;
-        let read = failed.iter().filter_map(|unit| match shape.read(&unit.text) {
-            Ok(Said::Unit(unit)) => Some(unit),
-            Ok(Said::Cursor(_)) | Err(_) => None,
-        });
-        let read: Vec<Unit> = read.collect();
+        let read: Vec<Unit> = failed.iter().filter_map(|unit| shape.unit(&unit.text)).collect();
         for some in read.chunks(FAILED_TOGETHER) {
             self.apply.list(self.units, some).await?;
         }
         Ok(())
+    }
+
+    /// Units that earlier attempts of this run have left in doubt: those that may be sent again are.
+    pub(super) async fn doubted_before(
+        &self,
+        shape: &Shape,
+        policy: InDoubtPolicy,
+        provider_ttl: Option<Duration>,
+        horizon: Duration,
+    ) -> Result<(), JobError> {
+        let How::Each(each) = &self.apply else { return Ok(()) };
+        let mut after = String::new();
+        loop {
+            let doubtful = self.units.doubtful(&after).await?;
+            let Some(last) = doubtful.last() else { return Ok(()) };
+            after.clone_from(&last.key);
+            let again = doubtful.iter().filter(|doubtful| {
+                let since = doubtful.since;
+                let doubt = Doubt {
+                    since_first_send: since,
+                    since_last_send: since,
+                    horizon,
+                    provider_ttl,
+                    probe: None,
+                };
+                matches!(policy.next(&doubt), NextStep::Apply(_))
+            });
+            let again: Vec<Unit> = again.filter_map(|doubtful| shape.unit(&doubtful.unit.text)).collect();
+            each.execute(self.units.outside_again(&again).await?).await?;
+        }
     }
 
     /// Applies a part of the source, and moves on past it.

@@ -1,17 +1,20 @@
-//! A command for each unit, some of them at once.
+//! A program or a call for each unit, some of them at once.
 //!
-//! No transaction is open while one runs: units are looked up first, and recorded when their commands have ended, as many
-//! together as have ended meanwhile.
+//! No transaction is open while one is under way: units are looked up first, and recorded when their work has ended, as many
+//! together as have ended meanwhile. A program that is cut off by a death is executed again, under the same key. A call may
+//! not be sent again so lightly: its unit is reserved before, and stays in doubt until its end is recorded.
 
+use refrain_core::call::{Call, Request};
 use refrain_core::template::arguments;
 use refrain_core::{Fingerprint, IdempotencyKey, Key, Template, Values};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::commands::Commands;
 use super::unit::{Read, Unit};
 use crate::action::command::{Command, Interrupted};
+use crate::action::http::{Answer, Caller};
+use crate::failpoint;
 use crate::job::JobError;
 use crate::leaving::Seen;
 use crate::ledger::{Backend, LedgerError, Outside};
@@ -22,86 +25,215 @@ const IN_A_ROW_MAX: usize = 20;
 /// The longest text that a variable of a command's environment can hold, with some room for its name.
 const VARIABLE_BYTES_MAX: usize = 120 * 1_024;
 
-/// What is executed for each unit.
+/// What is done with each unit.
 pub(super) struct Each<'f> {
     pub(super) run: &'f Run,
     pub(super) commands: &'f Commands,
-    pub(super) argv: &'f [Template],
+    pub(super) way: Way<'f>,
     pub(super) parallel: usize,
-    /// Directory, environment and what else a command of this job has.
-    pub(super) command: Command,
     pub(super) values: Values,
     pub(super) is_by_window: bool,
 }
 
+/// How it is done.
+pub(super) enum Way<'f> {
+    /// By a program; directory, environment and what else a command of this job has.
+    Command(&'f [Template], Box<Command>),
+    /// By a call.
+    Http(&'f Call, Caller),
+}
+
+/// The work of one unit.
+enum Work {
+    Command(Box<Command>),
+    Call(Request, String),
+}
+
+/// How the work of a unit ended.
+enum Ended {
+    Done,
+    Failed(String),
+    InDoubt(String),
+    /// It is the same for every unit: a program that is not there, for example.
+    Fault(JobError),
+    CutOff,
+}
+
+/// What is known and not recorded.
+#[derive(Default)]
+struct Course {
+    running: JoinSet<(usize, Ended)>,
+    /// Those that failed since the last one that went well. Whether it was theirs or everybody's fault is known when
+    /// another one goes well.
+    failing: Vec<(usize, String)>,
+    /// How many failed or are in doubt since then.
+    in_a_row: usize,
+}
+
 impl Each<'_> {
-    /// Executes the commands of all units that are to be done, and records what became of them.
+    /// Does the work of all units that are to be done, and records what became of them.
     pub(super) async fn execute<DB: Backend>(&self, outside: Outside<'_, DB, Unit>) -> Result<(), JobError> {
         let mut due = outside.due().peekable();
-        let mut running: JoinSet<(usize, Seen)> = JoinSet::new();
-        let mut failing: Vec<(usize, String)> = Vec::new();
+        let mut course = Course::default();
         loop {
-            while running.len() < self.parallel
-                && let Some((member, unit)) = due.next()
-            {
-                match self.command(unit) {
-                    Ok(command) => {
-                        let ended = self.commands.execute(command, unit.key(), None);
-                        running.spawn(async move { (member, ended.await.unwrap_or(None)) });
-                    }
-                    Err(message) => failing.push((member, message)),
-                }
+            if !self.commands.is_off() {
+                self.begin(&outside, &mut due, &mut course).await?;
             }
-            let (mut done, mut fault) = (Vec::new(), None);
-            let mut ended = running.join_next().await;
-            if ended.is_none() && due.peek().is_none() {
+            let is_over = course.running.is_empty();
+            if is_over && (due.peek().is_none() || self.commands.is_off()) {
                 break;
             }
-            while let Some(one) = ended {
-                match one.map_err(|error| JobError::new(format!("panicked: {error}")))? {
-                    (member, Some(Ok(()))) => done.push(member),
-                    // It is the same for every unit: a program that is not there, for example.
-                    (_, Some(Err(error))) if !error.is_retryable() => fault = Some(error),
-                    (member, Some(Err(error))) => failing.push((member, error.to_string())),
-                    (_, None) => return Err(JobError::lost()),
-                }
-                // Whatever is wrong with one, what the others have done is recorded first.
-                ended = if fault.is_some() { running.join_next().await } else { running.try_join_next() };
-            }
-            if !done.is_empty() {
-                outside.done(&done).await?;
-                recorded(&outside, &mut failing).await?;
-            }
-            if let Some(fault) = fault {
-                return Err(fault);
-            }
-            if done.is_empty() && failing.len() >= IN_A_ROW_MAX && due.peek().is_some() {
-                let message = failing.pop().map(|(_, message)| message).unwrap_or_default();
-                return Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message }.into());
+            let last = self.record(&outside, &mut course).await?;
+            if course.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
+                return Err(self.nobody_is_to_blame(&outside, course, last).await?);
             }
         }
-        recorded(&outside, &mut failing).await
+        self.record_failing(&outside, &mut course).await?;
+        if due.peek().is_some() { Err(JobError::lost()) } else { Ok(()) }
     }
 
-    /// What is executed for a unit; or why it cannot be.
-    fn command(&self, unit: &Unit) -> Result<Command, String> {
-        let Some(read) = &unit.read else { return Err("it was not read".to_owned()) };
-        if unit.text.len() > VARIABLE_BYTES_MAX {
-            return Err(format!(
-                "it is {} bytes long, and a command can be given {VARIABLE_BYTES_MAX}: pass a reference, not the body",
-                unit.text.len()
-            ));
+    /// Begins the work of as many as may be under way at once.
+    async fn begin<'u, DB: Backend>(
+        &self,
+        outside: &Outside<'_, DB, Unit>,
+        due: &mut impl Iterator<Item = (usize, &'u Unit)>,
+        course: &mut Course,
+    ) -> Result<(), JobError> {
+        let mut works = Vec::new();
+        while course.running.len() + works.len() < self.parallel
+            && let Some((member, unit)) = due.next()
+        {
+            match self.work(unit) {
+                Ok(work) => works.push((member, unit, work)),
+                Err(message) => course.fail(member, message),
+            }
         }
-        let fields = exact(&unit.text).map_err(|error| error.to_string())?;
-        let values = Values { unit: Some(fields), ..self.values.clone() };
-        let argv = arguments(self.argv, &values).map_err(|error| error.to_string())?;
-        let mut environment = self.command.environment.clone();
-        environment.extend([
-            ("REFRAIN_UNIT".to_owned(), unit.text.clone()),
-            ("REFRAIN_UNIT_KEY".to_owned(), read.key.to_string()),
-            ("REFRAIN_IDEMPOTENCY_KEY".to_owned(), self.idempotency_key(read)?),
-        ]);
-        Ok(Command { argv, environment, interrupted: Interrupted::Again, ..self.command.clone() })
+        if works.is_empty() {
+            return Ok(());
+        }
+        if let Way::Http(..) = self.way {
+            self.commands.calls_begin();
+            let members: Vec<usize> = works.iter().map(|(member, ..)| *member).collect();
+            let reserved = if failpoint::is_weakened("call.unreserved") {
+                members
+            } else {
+                outside.reserve(&members).await?
+            };
+            works.retain(|(member, ..)| reserved.contains(member));
+        }
+        for (member, unit, work) in works {
+            let (commands, key) = (self.commands, unit.key());
+            match (&self.way, work) {
+                (Way::Http(_, caller), Work::Call(request, idempotency_key)) => {
+                    let caller = caller.clone();
+                    course.running.spawn(async move {
+                        failpoint::reach("call.reserved");
+                        let answer = caller.call(request, idempotency_key).await;
+                        failpoint::reach("call.answered");
+                        (member, answer.into())
+                    });
+                }
+                (_, Work::Command(command)) => {
+                    let ended = commands.execute(*command, key, None);
+                    course.running.spawn(async move { (member, ended.await.unwrap_or(None).into()) });
+                }
+                (Way::Command(..), Work::Call(..)) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until something has ended, and records it. Gives what was last said against one.
+    async fn record<DB: Backend>(
+        &self,
+        outside: &Outside<'_, DB, Unit>,
+        course: &mut Course,
+    ) -> Result<String, JobError> {
+        let (mut done, mut fault, mut said) = (Vec::new(), None, String::new());
+        let mut ended = course.running.join_next().await;
+        while let Some(one) = ended {
+            let (member, one) = one.map_err(|error| JobError::new(format!("panicked: {error}")))?;
+            match one {
+                Ended::Done => done.push(member),
+                Ended::Failed(message) => {
+                    said.clone_from(&message);
+                    course.fail(member, message);
+                }
+                Ended::InDoubt(message) => {
+                    outside.doubted(member, &message).await?;
+                    course.in_a_row += 1;
+                    said = message;
+                }
+                Ended::Fault(error) => fault = Some(error),
+                Ended::CutOff => return Err(JobError::lost()),
+            }
+            // Whatever is wrong with one, what the others have done is recorded first.
+            ended = if fault.is_some() {
+                course.running.join_next().await
+            } else {
+                course.running.try_join_next()
+            };
+        }
+        if !done.is_empty() {
+            outside.done(&done).await?;
+            self.record_failing(outside, course).await?;
+            course.in_a_row = 0;
+        }
+        if course.running.is_empty() && course.failing.is_empty() {
+            self.commands.calls_end();
+        }
+        fault.map_or(Ok(said), Err)
+    }
+
+    async fn record_failing<DB: Backend>(
+        &self,
+        outside: &Outside<'_, DB, Unit>,
+        course: &mut Course,
+    ) -> Result<(), JobError> {
+        for (member, message) in course.failing.drain(..) {
+            outside.failed(member, &message).await?;
+        }
+        if course.running.is_empty() {
+            self.commands.calls_end();
+        }
+        Ok(())
+    }
+
+    /// All fail: none of them is recorded as failed. Whatever is still under way is recorded first.
+    async fn nobody_is_to_blame<DB: Backend>(
+        &self,
+        outside: &Outside<'_, DB, Unit>,
+        mut course: Course,
+        mut last: String,
+    ) -> Result<JobError, JobError> {
+        while !course.running.is_empty() {
+            let said = self.record(outside, &mut course).await?;
+            last = if said.is_empty() { last } else { said };
+        }
+        if let Way::Http(..) = self.way {
+            for (member, _) in course.failing.drain(..) {
+                outside.unsent(member).await?;
+            }
+        }
+        self.commands.calls_end();
+        Ok(LedgerError::AllFail { count: IN_A_ROW_MAX, message: last }.into())
+    }
+
+    /// The work of a unit; or why there can be none.
+    fn work(&self, unit: &Unit) -> Result<Work, String> {
+        let Some(read) = &unit.read else { return Err("it was not read".to_owned()) };
+        let values = Values { unit: Some(unit.text.clone()), ..self.values.clone() };
+        let key = self.idempotency_key(read)?;
+        match &self.way {
+            Way::Command(argv, command) => {
+                let command = with_arguments(argv, command, unit, &values, read, key)?;
+                Ok(Work::Command(Box::new(command)))
+            }
+            Way::Http(call, _) => {
+                let request = call.request(&values).map_err(|error| error.to_string())?;
+                Ok(Work::Call(request, key))
+            }
+        }
     }
 
     /// The same whenever this content of this unit is done again, by whichever run.
@@ -119,43 +251,54 @@ impl Each<'_> {
     }
 }
 
-async fn recorded<DB: Backend>(
-    outside: &Outside<'_, DB, Unit>,
-    failing: &mut Vec<(usize, String)>,
-) -> Result<(), JobError> {
-    for (member, message) in failing.drain(..) {
-        outside.failed(member, &message).await?;
+fn with_arguments(
+    argv: &[Template],
+    command: &Command,
+    unit: &Unit,
+    values: &Values,
+    read: &Read,
+    idempotency_key: String,
+) -> Result<Command, String> {
+    if unit.text.len() > VARIABLE_BYTES_MAX {
+        return Err(format!(
+            "it is {} bytes long, and a command can be given {VARIABLE_BYTES_MAX}: pass a reference, not the body",
+            unit.text.len()
+        ));
     }
-    Ok(())
+    let argv = arguments(argv, values).map_err(|error| error.to_string())?;
+    let mut environment = command.environment.clone();
+    environment.extend([
+        ("REFRAIN_UNIT".to_owned(), unit.text.clone()),
+        ("REFRAIN_UNIT_KEY".to_owned(), read.key.to_string()),
+        ("REFRAIN_IDEMPOTENCY_KEY".to_owned(), idempotency_key),
+    ]);
+    Ok(Command { argv, environment, interrupted: Interrupted::Again, ..command.clone() })
 }
 
-/// A unit as a value, in which a number that a float would change is a text.
-fn exact(text: &str) -> Result<Value, serde_json::Error> {
-    let value: Value = serde_json::from_str(text)?;
-    Ok(match value {
-        Value::Object(_) => {
-            let members: std::collections::BTreeMap<String, &serde_json::value::RawValue> =
-                serde_json::from_str(text)?;
-            let exact = members.into_iter().map(|(name, raw)| Ok((name, exact(raw.get())?)));
-            Value::Object(exact.collect::<Result<_, serde_json::Error>>()?)
+impl Course {
+    fn fail(&mut self, member: usize, message: String) {
+        self.failing.push((member, message));
+        self.in_a_row += 1;
+    }
+}
+
+impl From<Seen> for Ended {
+    fn from(seen: Seen) -> Ended {
+        match seen {
+            Some(Ok(())) => Ended::Done,
+            Some(Err(error)) if !error.is_retryable() => Ended::Fault(error),
+            Some(Err(error)) => Ended::Failed(error.to_string()),
+            None => Ended::CutOff,
         }
-        Value::Number(number) if number.to_string() != text => Value::String(text.to_owned()),
-        other => other,
-    })
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_that_a_float_would_change_stays_as_it_is_written() {
-        let text = r#"{"id": 12345678901234567890123, "total": 10.00, "to": {"n": 7, "rate": 0.5}}"#;
-        let values = Values { unit: Some(exact(text).unwrap_or_default()), ..Values::default() };
-        for (name, expected) in
-            [("id", "12345678901234567890123"), ("total", "10.00"), ("to.n", "7"), ("to.rate", "0.5")]
-        {
-            assert_eq!(values.text(name).as_deref(), Some(expected), "{name}");
+impl From<Answer> for Ended {
+    fn from(answer: Answer) -> Ended {
+        match answer {
+            Answer::Done => Ended::Done,
+            Answer::NotDone(message) => Ended::Failed(message),
+            Answer::InDoubt(message) => Ended::InDoubt(message),
         }
     }
 }

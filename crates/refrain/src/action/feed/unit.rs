@@ -128,6 +128,14 @@ impl Shape {
         }
     }
 
+    /// A unit that was kept, from its text.
+    pub(super) fn unit(&self, text: &str) -> Option<Unit> {
+        match self.read(text) {
+            Ok(Said::Unit(unit)) => Some(unit),
+            Ok(Said::Cursor(_)) | Err(_) => None,
+        }
+    }
+
     /// What a line says.
     pub(super) fn read(&self, line: &str) -> Result<Said, Fault> {
         let members = content::members(line).map_err(|error| Fault::of_content(line, &error))?;

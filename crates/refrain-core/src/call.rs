@@ -1,0 +1,259 @@
+//! A call to another machine, as a job file describes it, and the request that it is for one unit.
+//!
+//! A value never decides whom is called: the host stands in the file, or comes from the environment of whoever operates it, and
+//! in an address values are percent-encoded, so that none of them ends a path or begins a query. A template that is one name
+//! and nothing else keeps the type of its value in the body; every other one is a text there.
+//!
+//! The same values give the same bytes, in every process: a request that is sent again is the same request.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{Template, TemplateError, Values};
+
+words! {
+    /// How another machine is called.
+    Method, "method" {
+        /// POST
+        Post = "POST",
+        /// PUT
+        Put = "PUT",
+        /// PATCH
+        Patch = "PATCH",
+        /// DELETE
+        Delete = "DELETE",
+        /// GET
+        Get = "GET",
+    }
+}
+
+/// A call to another machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// How.
+    pub method: Method,
+    /// Whom, with the environment put into it.
+    pub url: Template,
+    /// With which headers, the environment put into them.
+    pub headers: Vec<(String, Template)>,
+    /// With which body.
+    pub json: Option<Body>,
+    /// For how long an answer is waited for.
+    pub timeout: Duration,
+}
+
+/// A JSON value in which texts are templates.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// A text.
+    Text(Template),
+    /// A list.
+    List(Vec<Body>),
+    /// An object.
+    Object(Vec<(String, Body)>),
+    /// Anything else, as it is.
+    Plain(Value),
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// How.
+    pub method: Method,
+    /// Whom.
+    pub url: String,
+    /// The headers of the job file.
+    pub headers: Vec<(String, String)>,
+    /// The body, in JSON.
+    pub body: Option<String>,
+    /// For how long an answer is waited for.
+    pub timeout: Duration,
+}
+
+/// What an answer means for whoever asked: whether it was done, was not, or nobody can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// It was done.
+    Done,
+    /// It was not done, and nothing of it was.
+    NotDone,
+    /// It may have been done.
+    InDoubt,
+}
+
+/// What a status means.
+///
+/// A server that refuses a request has not done it. One that failed on its way may have been through with it; so may one
+/// that answers with another address, or that there is such a thing already, which may be this very request, sent before.
+///
+/// ```
+/// use refrain_core::call::{Meaning, meaning_of};
+///
+/// assert_eq!(meaning_of(201), Meaning::Done);
+/// assert_eq!(meaning_of(422), Meaning::NotDone);
+/// assert_eq!(meaning_of(502), Meaning::InDoubt);
+/// ```
+pub fn meaning_of(status: u16) -> Meaning {
+    match status {
+        200..=299 => Meaning::Done,
+        409 => Meaning::InDoubt,
+        307 | 308 | 400..=499 | 501 | 503 | 505 => Meaning::NotDone,
+        _ => Meaning::InDoubt,
+    }
+}
+
+impl Call {
+    /// The request for these values.
+    pub fn request(&self, values: &Values) -> Result<Request, TemplateError> {
+        let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), value.render(values)?)));
+        Ok(Request {
+            method: self.method,
+            url: self.url.rendered(values, |value| encoded(&value))?,
+            headers: headers.collect::<Result<_, TemplateError>>()?,
+            body: self.json.as_ref().map(|json| json.render(values)).transpose()?,
+            timeout: self.timeout,
+        })
+    }
+}
+
+impl Body {
+    /// Reads texts as templates. None: one of them is none.
+    pub(crate) fn of(json: Value) -> Option<Body> {
+        Some(match json {
+            Value::String(text) => Body::Text(Template::parse(&text).ok()?),
+            Value::Array(list) => Body::List(list.into_iter().map(Body::of).collect::<Option<_>>()?),
+            Value::Object(fields) => {
+                let fields = fields.into_iter().map(|(name, value)| Some((name, Body::of(value)?)));
+                Body::Object(fields.collect::<Option<_>>()?)
+            }
+            plain => Body::Plain(plain),
+        })
+    }
+
+    /// As JSON, in which numbers are as they were written.
+    fn render(&self, values: &Values) -> Result<String, TemplateError> {
+        Ok(match self {
+            Body::Plain(value) => value.to_string(),
+            Body::Text(template) => match template.only_name() {
+                Some(name) => values.json(name).ok_or_else(|| template.missing(name))?,
+                None => Value::from(template.render(values)?).to_string(),
+            },
+            Body::List(list) => {
+                let list: Result<Vec<String>, _> = list.iter().map(|body| body.render(values)).collect();
+                format!("[{}]", list?.join(","))
+            }
+            Body::Object(fields) => {
+                let field = |(name, body): &(String, Body)| {
+                    Ok(format!("{}:{}", Value::from(name.as_str()), body.render(values)?))
+                };
+                let fields: Result<Vec<String>, TemplateError> = fields.iter().map(field).collect();
+                format!("{{{}}}", fields?.join(","))
+            }
+        })
+    }
+}
+
+/// Whether an address names its host before any value has a part in it.
+pub(crate) fn names_its_host(url: &Template) -> bool {
+    let beginning = url.beginning();
+    let rest = beginning.strip_prefix("https://").or_else(|| beginning.strip_prefix("http://"));
+    let is_whole = url.names().next().is_none();
+    rest.is_some_and(|rest| {
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        !host.is_empty() && (is_whole || host.len() < rest.len())
+    })
+}
+
+/// A value as a part of an address.
+fn encoded(value: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    value.bytes().map(encode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Word;
+    use serde_json::json;
+
+    fn values(unit: &str) -> Values {
+        Values { unit: Some(unit.to_owned()), ds: Some("2026-06-09".to_owned()), ..Values::default() }
+    }
+
+    fn call(url: &str, json: Value) -> Call {
+        Call {
+            method: Method::Post,
+            url: Template::parse(url).unwrap(),
+            headers: vec![("X-Day".to_owned(), Template::parse("{ds}").unwrap())],
+            json: Body::of(json),
+            timeout: Duration::from_secs(30),
+        }
+    }
+
+    #[test]
+    fn a_name_alone_keeps_the_type_of_its_value_and_the_same_values_give_the_same_bytes() {
+        let call = call(
+            "https://example.org/{id}?day={ds}",
+            json!({"id": "{id}", "text": "no. {id}", "on": "{ds}", "tags": ["{tags}", 1.5, null], "none": "{none}"}),
+        );
+        let unit = r#"{"id": 12345678901234567890123, "tags": ["a", {"b": 1e3}], "none": null}"#;
+        let request = call.request(&values(unit)).unwrap();
+        assert_eq!(request.url, "https://example.org/12345678901234567890123?day=2026-06-09");
+        assert_eq!(request.headers, [("X-Day".to_owned(), "2026-06-09".to_owned())]);
+        assert_eq!(
+            request.body.as_deref(),
+            Some(
+                r#"{"id":12345678901234567890123,"none":null,"on":"2026-06-09","tags":[["a", {"b": 1e3}],1.5,null],"text":"no. 12345678901234567890123"}"#
+            )
+        );
+        assert_eq!(call.request(&values(unit)), Ok(request));
+        let missing = call.request(&values(r#"{"id": 1, "none": 2}"#)).unwrap_err();
+        assert!(missing.to_string().contains("{tags}"), "{missing}");
+    }
+
+    #[test]
+    fn s15_a_value_never_decides_whom_is_called() {
+        for (url, is_sound) in [
+            ("https://example.org", true),
+            ("https://example.org/{id}", true),
+            ("https://example.org?id={id}", true),
+            ("http://127.0.0.1:80/", true),
+            ("{url}", false),
+            ("https://{host}/", false),
+            ("https://example.org{id}", false),
+            ("https://example.{tld}/x", false),
+            ("https:///{id}", false),
+            ("ftp://example.org/{id}", false),
+            ("example.org/{id}", false),
+        ] {
+            assert_eq!(names_its_host(&Template::parse(url).unwrap()), is_sound, "{url}");
+        }
+        let call = call("https://example.org/{id}/end", Value::Null);
+        for hostile in ["@evil.org", "/../x", "?a=b", "#x", "a b", "\\", "%2e%2e", "ü", "\r\nHost: x"] {
+            let unit = json!({ "id": hostile }).to_string();
+            let request = call.request(&values(&unit)).unwrap();
+            let between =
+                request.url.strip_prefix("https://example.org/").and_then(|url| url.strip_suffix("/end"));
+            let between = between.unwrap();
+            assert!(!between.contains(['/', '?', '#', '@', ' ', '\\', '\r', '\n']), "{hostile}: {between}");
+        }
+    }
+
+    #[test]
+    fn every_status_has_one_meaning() {
+        for (statuses, meaning) in [
+            (vec![200, 201, 202, 204], Meaning::Done),
+            (vec![307, 308, 400, 401, 403, 404, 408, 410, 413, 422, 425, 429, 501, 503], Meaning::NotDone),
+            (vec![100, 301, 302, 303, 304, 409, 500, 502, 504, 520, 599], Meaning::InDoubt),
+        ] {
+            for status in statuses {
+                assert_eq!(meaning_of(status), meaning, "{status}");
+            }
+        }
+        assert!(Method::ALL.iter().all(|method| method.name() == method.meaning()));
+    }
+}

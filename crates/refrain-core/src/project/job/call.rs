@@ -1,0 +1,76 @@
+//! Calls to other machines.
+
+use std::time::Duration;
+
+use super::Reader;
+use crate::call::{Body, Call, Method, names_its_host};
+use crate::project::document::{Entries, Text, Value};
+use crate::project::environment;
+use crate::project::problem::Problem;
+use crate::{Template, duration};
+
+/// How long an answer is waited for.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Headers that are the connection's own.
+const OF_THE_CONNECTION: [&str; 7] =
+    ["connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"];
+
+impl Reader<'_> {
+    /// A call whose host stands in the file. What its names mean is checked with those of effects.
+    pub(super) fn call_of(&mut self, call: &Entries<'_>) -> Option<Call> {
+        let written = call.text("url")?;
+        let url = self.expanded(&written)?;
+        if !names_its_host(&url) {
+            let problem =
+                written.wrong("the address must begin with http:// or https:// and a host", "no host");
+            let help = "write the host here, or in an environment variable; values may stand behind it, as in \
+                        \"https://example.org/invoices/{id}\"";
+            self.problems.push(problem.help(help));
+            return None;
+        }
+        let timeout = call.text("timeout").and_then(|text| duration::parse(&text.value).ok());
+        Some(Call {
+            method: call.text("method").and_then(|word| word.value.parse().ok()).unwrap_or(Method::Post),
+            url,
+            headers: self.headers(call)?,
+            json: match call.get("json") {
+                Some(json) => Some(Body::of(json.json())?),
+                None => None,
+            },
+            timeout: timeout.unwrap_or(TIMEOUT),
+        })
+    }
+
+    fn headers(&mut self, call: &Entries<'_>) -> Option<Vec<(String, Template)>> {
+        let table = call.get("headers").and_then(Value::table);
+        let mut headers = Vec::new();
+        for (name, span, value) in table.iter().flat_map(Entries::iter) {
+            let is_token =
+                name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+            let fault = match name.to_ascii_lowercase() {
+                lower if OF_THE_CONNECTION.contains(&lower.as_str()) => {
+                    Some("this one is the connection's own")
+                }
+                _ if !is_token || name.is_empty() => Some("this is no name of a header"),
+                _ => None,
+            };
+            if let Some(message) = fault {
+                let problem = Problem::new(call.path(), span, message, "cannot be sent");
+                self.problems.push(problem.help("leave it out"));
+                return None;
+            }
+            headers.push((name.to_owned(), self.expanded(&value.text()?)?));
+        }
+        Some(headers)
+    }
+
+    /// A template with the environment put into it; braces that come from there mean nothing.
+    fn expanded(&self, text: &Text) -> Option<Template> {
+        let literal = |name: &str| {
+            (self.files.environment)(name).map(|value| value.replace('{', "{{").replace('}', "}}"))
+        };
+        let (expanded, _) = environment::expand(&text.value, &literal);
+        Template::parse(&expanded).ok()
+    }
+}

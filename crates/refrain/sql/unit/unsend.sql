@@ -1,0 +1,4 @@
+-- Nothing was done with a unit that was reserved, and it is not its fault: it is as if it had not been tried.
+-- $1 ledger, $2 key, $3 fence, $4 attempt; by the primary key
+update refrain_units set status = 'failed', attempt = null, sent = null
+where ledger = $1 and key = $2 and fence = $3 and attempt = $4 and status = 'parked' and sent is not null

@@ -1,0 +1,184 @@
+//! Calls to other machines: one request, sent once, and what its answer means.
+//!
+//! Nothing here ever sends a request a second time: no retries, no redirects, no connection that was used before (one that
+//! the other side closes in that moment would leave a doubt that a new one does not). Whether anything was sent is told by
+//! where it failed: before there was a connection, nothing was; after that, nobody can say.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use refrain_core::Word;
+use refrain_core::call::{Meaning, Request, meaning_of};
+use refrain_core::redact::Redactor;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Url, redirect, retry};
+use rustls::crypto::{CryptoProvider, ring};
+
+use crate::job::JobError;
+
+/// The longest time until there is a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// So much of an answer is shown to people.
+const SHOWN_BYTES_MAX: usize = 500;
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// What became of a call.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Done,
+    /// It was not done, for this reason.
+    NotDone(String),
+    /// It may have been done.
+    InDoubt(String),
+}
+
+/// Sends requests.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    client: Client,
+    redactor: Redactor,
+}
+
+impl Caller {
+    /// The time for a connection is shorter than that for a call: so it is known that nothing was sent.
+    pub(super) fn new(redactor: &Redactor, timeout: Duration) -> Result<Caller, JobError> {
+        if CryptoProvider::get_default().is_none() {
+            // Somebody else was faster: then there is one.
+            let _ = ring::default_provider().install_default();
+        }
+        let client = Client::builder()
+            .user_agent(concat!("refrain/", env!("CARGO_PKG_VERSION")))
+            .retry(retry::never())
+            .redirect(redirect::Policy::none())
+            .pool_max_idle_per_host(0)
+            .connect_timeout(CONNECT_MAX.min(timeout / 2))
+            .http1_only()
+            .build();
+        let client =
+            client.map_err(|error| JobError::new(format!("no calls can be made: {}", told(&error))))?;
+        Ok(Caller { client, redactor: redactor.clone() })
+    }
+
+    /// Sends a request, once, under a key by which the other side can tell it from others.
+    pub(super) async fn call(&self, request: Request, idempotency_key: String) -> Answer {
+        let timeout = request.timeout;
+        let sent = match self.built(request, &idempotency_key) {
+            Ok(request) => self.client.execute(request).await,
+            Err(message) => return Answer::NotDone(self.hidden(&message)),
+        };
+        let response = match sent {
+            Ok(response) => response,
+            Err(error) if error.is_connect() || error.is_builder() => {
+                return Answer::NotDone(self.hidden(&format!("nothing was sent: {}", told(&error))));
+            }
+            Err(error) if error.is_timeout() => {
+                return Answer::InDoubt(format!("there was no answer within {timeout:?}"));
+            }
+            Err(error) => {
+                return Answer::InDoubt(self.hidden(&format!("the answer was lost: {}", told(&error))));
+            }
+        };
+        let status = response.status();
+        let meaning = meaning_of(status.as_u16());
+        if meaning == Meaning::Done {
+            return Answer::Done;
+        }
+        let message = self.hidden(&format!("the answer was {status}{}", shown(response).await));
+        match meaning {
+            Meaning::InDoubt => Answer::InDoubt(message),
+            Meaning::NotDone | Meaning::Done => Answer::NotDone(message),
+        }
+    }
+
+    fn built(&self, request: Request, idempotency_key: &str) -> Result<reqwest::Request, String> {
+        let url = address(&request.url)?;
+        let mut headers = HeaderMap::new();
+        let own = [(IDEMPOTENCY_KEY.to_owned(), idempotency_key.to_owned())];
+        for (name, value) in own.into_iter().chain(request.headers) {
+            let wrong = || {
+                format!("the header `{name}` cannot be sent: it has a line break or another such character")
+            };
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+            let value = HeaderValue::from_str(&value).map_err(|_| wrong())?;
+            headers.insert(name, value);
+        }
+        let method =
+            Method::from_bytes(request.method.name().as_bytes()).map_err(|error| error.to_string())?;
+        let mut built = self.client.request(method, url).timeout(request.timeout);
+        if let Some(body) = request.body {
+            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+            built = built.body(body);
+        }
+        built.headers(headers).build().map_err(|error| told(&error))
+    }
+
+    /// What may be kept and shown.
+    fn hidden(&self, message: &str) -> String {
+        self.redactor.redact(message).into_owned()
+    }
+}
+
+/// An address that is taken as it is written: a value such as `..` must not lead to another path.
+fn address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("the address cannot be read: {error}"))?;
+    let after_host = text.find("://").and_then(|at| text.get(at + 3..)).unwrap_or_default();
+    let path = after_host.find('/').and_then(|at| after_host.get(at..)).unwrap_or("/");
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    if path
+        .split('/')
+        .any(|segment| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | ".."))
+    {
+        return Err("a part of the address is `.` or `..`, which would lead elsewhere".to_owned());
+    }
+    Ok(url)
+}
+
+/// An error with its causes, without the address: that may hold a secret.
+fn told(error: &reqwest::Error) -> String {
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        causes.push(one.to_string());
+        cause = one.source();
+    }
+    causes.dedup();
+    if causes.is_empty() { "the request was refused".to_owned() } else { causes.join(": ") }
+}
+
+/// The beginning of an answer, for people.
+async fn shown(mut response: reqwest::Response) -> String {
+    let mut bytes = Vec::new();
+    // What is lost of it is only missing in a message.
+    while let Ok(Some(chunk)) = response.chunk().await {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() >= SHOWN_BYTES_MAX {
+            break;
+        }
+    }
+    bytes.truncate(SHOWN_BYTES_MAX);
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s15_a_value_does_not_lead_to_another_path() {
+        for (text, is_sound) in [
+            ("https://example.org/a/b", true),
+            ("https://example.org", true),
+            ("https://example.org/a/...", true),
+            ("https://example.org/a?b=..", true),
+            ("https://example.org/a/../b", false),
+            ("https://example.org/a/%2E%2e", false),
+            ("https://example.org/./b", false),
+            ("https://[::1", false),
+        ] {
+            assert_eq!(address(text).is_ok(), is_sound, "{text}");
+        }
+    }
+}

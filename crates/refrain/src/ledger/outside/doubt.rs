@@ -1,0 +1,188 @@
+//! Work that cannot be taken back and whose end may stay unknown, a call to another machine for example: reserved before it
+//! is begun, so that whoever comes after a death knows that it may have been done.
+//!
+//! A unit that is reserved is parked, with when it was begun, and stays so until its end is recorded. It is in doubt from the
+//! first moment on; a record that says so only afterwards would be missing exactly when it is needed. Of two runs that reserve
+//! the same unit, one row is written; the other one finds it changed and leaves it alone.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Outside;
+use crate::database::statement::Bound;
+use crate::database::{DatabaseError, Transaction, place, retried};
+use crate::ledger::backend::Backend;
+use crate::ledger::entry::{self, fenced, kept, shortened};
+use crate::ledger::judge::{ABSENT, Arrival, Entry, Verdict};
+use crate::ledger::units::Units;
+use crate::ledger::{Result, catalog};
+
+/// What is said of a unit that is reserved, to whoever finds it so.
+const BEGUN: &str = "in doubt: a request was begun, and what became of it is not recorded";
+/// So many units in doubt are read at once, with what they were given. So few, that they are never taken for a sign that all
+/// would fail.
+const TOGETHER: i64 = 20;
+
+/// A unit in doubt.
+#[derive(Debug)]
+pub(crate) struct Doubtful<T> {
+    pub(crate) unit: T,
+    pub(crate) key: String,
+    /// Since it was first sent.
+    pub(crate) since: Duration,
+}
+
+impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
+    /// Units that earlier attempts of this run have left in doubt, some at a time: those after a key.
+    pub(crate) async fn doubtful(&self, after: &str) -> Result<Vec<Doubtful<T>>> {
+        let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
+        let found: Vec<(String, Option<String>, i64)> = retried(|| async {
+            let mut transaction = raised.destination.database.read().await?;
+            let doubts = catalog::UNIT_DOUBTS.bind(ledger).bind(raised.id).bind(after).bind(TOGETHER);
+            transaction.fetch_all(doubts).await
+        })
+        .await?;
+        let read = found.into_iter().filter_map(|(key, input, since)| {
+            let unit = serde_json::from_str(&input?).ok()?;
+            Some(Doubtful {
+                unit,
+                key,
+                since: Duration::from_micros(u64::try_from(since).unwrap_or_default()),
+            })
+        });
+        Ok(read.collect())
+    }
+
+    /// The same units, to be done once more.
+    pub(crate) async fn outside_again<'u>(&'u self, units: &'u [T]) -> Result<Outside<'u, DB, T>> {
+        Outside::of(self, self.ledger().await?, units, self.list(units)?, true).await
+    }
+}
+
+impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
+    /// Whether an earlier attempt of this run has left a unit in doubt.
+    pub(super) fn is_doubtful(&self, arrival: &Arrival, entries: &[Entry]) -> bool {
+        let judge = self.units.judge();
+        let mut entries = entries.iter().filter(|entry| entry.key == arrival.key.as_str());
+        entries.any(|entry| entry.sent && entry.fence == Some(judge.fence) && !judge.has_reserved(entry))
+    }
+
+    /// Reserves units before their work is begun, in one transaction. Gives those that are; the others are somebody else's, or
+    /// done meanwhile.
+    pub(crate) async fn reserve(&self, members: &[usize]) -> Result<Vec<usize>> {
+        let mut sorted = members.to_vec();
+        sorted.sort_by_key(|member| self.arrivals.get(*member).map(|arrival| &arrival.key));
+        let reserved = retried(|| async {
+            let mut transaction = match fenced(&self.units.fence.raised).await? {
+                Ok(transaction) => transaction,
+                Err(error) => return Ok(Err(error)),
+            };
+            let mut reserved = Vec::new();
+            for member in &sorted {
+                match self.is_reserved(&mut transaction, *member).await? {
+                    Ok(true) => reserved.push(*member),
+                    Ok(false) => {}
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            transaction.commit(place!("unit-reserve")).await?;
+            Ok::<_, DatabaseError>(Ok(reserved))
+        });
+        let reserved = reserved.await??;
+        self.units.fence.raised.tally.skipped(members.len() - reserved.len());
+        Ok(reserved)
+    }
+
+    /// Reserves one, if it is as it was judged.
+    async fn is_reserved(
+        &self,
+        transaction: &mut Transaction,
+        member: usize,
+    ) -> std::result::Result<Result<bool>, DatabaseError> {
+        let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
+            return Ok(Ok(false));
+        };
+        let judge = self.units.judge();
+        let entry = entry::find(transaction, self.ledger, &[arrival]).await?.pop();
+        // None was when it was judged: it was by this very call, whose answer was lost.
+        if entry.as_ref().is_some_and(|entry| judge.has_reserved(entry)) {
+            return Ok(Ok(true));
+        }
+        let is_due = if self.is_again {
+            self.is_doubtful(arrival, entry.as_slice())
+        } else {
+            match judge.judge(&[arrival], entry.as_slice(), false) {
+                Ok(judgement) => judgement.verdicts.into_iter().all(Verdict::is_applied),
+                Err(error) => return Ok(Err(error)),
+            }
+        };
+        if !is_due {
+            return Ok(Ok(false));
+        }
+        let input = match serde_json::to_string(item) {
+            Ok(input) => input,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        Ok(Ok(transaction.execute(self.reservation(arrival, entry.as_ref(), &input)).await? == 1))
+    }
+
+    fn reservation<'a>(&self, arrival: &'a Arrival, entry: Option<&'a Entry>, input: &str) -> Bound<'a> {
+        let judge = self.units.judge();
+        let is_same = |entry: &&Entry| {
+            entry.fingerprint == arrival.fingerprint && u32::try_from(entry.version) == Ok(judge.version)
+        };
+        let failures = entry.filter(is_same).map_or(0, |entry| entry.failures.max(0));
+        let reserve = catalog::UNIT_RESERVE.bind(self.ledger).bind(arrival.key.as_str());
+        let reserve = reserve.bind(i64::from(judge.version)).bind(judge.fence).bind(judge.attempt);
+        let reserve = reserve.bind(arrival.fingerprint).bind(arrival.ordinal).bind(i64::from(failures));
+        let reserve = reserve.bind(kept(input)).bind(BEGUN);
+        let reserve = reserve.bind(entry.map_or(0, |entry| i64::from(entry.version)));
+        let reserve = reserve.bind(entry.and_then(|entry| entry.fingerprint));
+        let reserve = reserve.bind(entry.and_then(|entry| entry.ordinal));
+        let reserve = reserve.bind(entry.map_or(ABSENT, |entry| entry.status.as_str()));
+        reserve.bind(entry.map_or(0, |entry| i64::from(entry.failures)))
+    }
+
+    /// Nobody knows whether the work of this one was done: it stays in doubt, and this is said of it.
+    pub(crate) async fn doubted(&self, member: usize, message: &str) -> Result<()> {
+        let Some(arrival) = self.arrivals.get(member) else { return Ok(()) };
+        let (raised, key) = (&self.units.fence.raised, arrival.key.as_str());
+        let message = format!("in doubt: {message}");
+        self.rewrite(|| {
+            let doubt = catalog::UNIT_DOUBT.bind(self.ledger).bind(key).bind(raised.id);
+            doubt.bind(raised.facts.attempt).bind(shortened(&message))
+        })
+        .await?;
+        tracing::warn!(job = %raised.facts.job, key, error = message, "a unit is in doubt");
+        raised.tally.failed(key, &message);
+        Ok(())
+    }
+
+    /// The work of this one was not done, and that was not its fault: it is as if it had not been begun. What is in doubt from
+    /// an earlier time stays so.
+    pub(crate) async fn unsent(&self, member: usize) -> Result<()> {
+        let Some(arrival) = self.arrivals.get(member).filter(|_| !self.is_again) else { return Ok(()) };
+        let raised = &self.units.fence.raised;
+        self.rewrite(|| {
+            let unsend = catalog::UNIT_UNSEND.bind(self.ledger).bind(arrival.key.as_str());
+            unsend.bind(raised.id).bind(raised.facts.attempt)
+        })
+        .await
+    }
+
+    /// Writes something about a unit that is reserved, under the fence.
+    async fn rewrite<'a>(&self, write: impl Fn() -> Bound<'a>) -> Result<()> {
+        let rewritten = retried(|| async {
+            let mut transaction = match fenced(&self.units.fence.raised).await? {
+                Ok(transaction) => transaction,
+                Err(error) => return Ok(Err(error)),
+            };
+            transaction.execute(write()).await?;
+            transaction.commit(place!("unit-doubt")).await?;
+            Ok::<_, DatabaseError>(Ok(()))
+        });
+        rewritten.await?
+    }
+}

@@ -1,0 +1,235 @@
+//! A call for each unit: made once, or known to be in doubt, whatever becomes of either side.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::both_databases;
+use crate::receiver::{Heard, Receiver, Reply};
+use crate::support::TestDatabase;
+use crate::sync::{RUN, Sync, lines, texts};
+
+pub(crate) const FINE: fn(&Heard) -> Reply = |_| Reply::Status(200, String::new());
+
+/// A job that calls a machine for each of six invoices.
+pub(crate) async fn calling(database: TestDatabase, receiver: &Receiver, top: &str, unit: &str) -> Sync {
+    let sync = Sync::of(database).await;
+    let url = receiver.url();
+    let http = format!(
+        "http = {{ url = \"{url}/invoices/{{id}}\", headers = {{ X-Day = \"{{ds}}\" }}, timeout = \"20s\", \
+         json = {{ id = \"{{id}}\", note = \"no. {{id}}\" }} }}\n{unit}"
+    );
+    let top = format!("database = \"shop\"\n{top}");
+    sync.job("command = [\"./list\"]\noutput = \"units\"", &top, &http, "");
+    sync.source(lines(1..=6));
+    sync
+}
+
+/// One of the invoices is answered otherwise.
+pub(crate) fn but(id: &'static str, reply: Reply) -> impl Fn(&Heard) -> Reply {
+    move |heard| if heard.id() == id { reply.clone() } else { FINE(heard) }
+}
+
+pub(crate) fn keys(receiver: &Receiver, id: &str) -> BTreeSet<(String, String)> {
+    let heard = receiver.heard().into_iter().filter(|heard| heard.id() == id);
+    heard.map(|heard| (heard.key().to_owned(), heard.body)).collect()
+}
+
+/// The keys of units that are in doubt.
+pub(crate) async fn in_doubt(sync: &Sync) -> Vec<String> {
+    let left = sync.left().await.into_iter().filter(|line| line.contains(" parked in doubt: "));
+    left.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+}
+
+both_databases! {
+    async fn a_call_is_made_once_for_each_unit_and_again_for_one_that_changed(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "").await;
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        assert_eq!(sync.again().await.0, "Ran done 2");
+        assert_eq!(receiver.ids(), texts(1..=6));
+        sync.source(["{\"id\":1,\"total\":11}"]);
+        assert_eq!(sync.again().await.0, "Ran done 3");
+        assert_eq!(sync.counts().await, [[6, 0, 0, 0], [0, 0, 6, 0], [1, 0, 0, 0]]);
+        let one = receiver.heard().into_iter().find(|heard| heard.id() == "1").unwrap();
+        assert_eq!((one.method.as_str(), one.path.as_str()), ("POST", "/invoices/1"));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&one.body).unwrap(), json!({"id": 1, "note": "no. 1"}));
+        assert_eq!((one.headers["x-day"].as_str(), one.headers["content-type"].as_str()), ("2020-06-09", "application/json"));
+        let keys: BTreeSet<String> = receiver.heard().iter().map(|heard| heard.key().to_owned()).collect();
+        assert_eq!((receiver.heard().len(), keys.len()), (7, 7), "each content has a key of its own");
+        assert_eq!(sync.left().await, Vec::<String>::new());
+    }
+
+    async fn m13_a_call_that_is_refused_is_made_again_and_the_others_are_not(database) {
+        let receiver = Receiver::answering(but("4", Reply::Status(422, "no such customer".to_owned()))).await;
+        let sync = calling(database, &receiver, "", "").await;
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        let said = sync.said().await;
+        assert!(said.starts_with("1 of 6 units are not applied: invoice:4: the answer was 422"), "{said}");
+        assert!(said.ends_with(": no such customer"), "{said}");
+        receiver.answers(FINE);
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(receiver.ids(), ["1", "2", "3", "4", "4", "5", "6"]);
+        assert_eq!(keys(&receiver, "4").len(), 1, "its key is the same both times");
+        assert_eq!(sync.counts().await, [[5, 0, 0, 1], [1, 0, 6, 0]]);
+    }
+
+    async fn a_call_that_is_refused_too_often_is_parked_until_a_person_says_so(database) {
+        let receiver = Receiver::answering(but("4", Reply::Status(422, String::new()))).await;
+        let sync = calling(database, &receiver, "retry = { attempts = 2, backoff = \"1s..1s\" }", "").await;
+        sync.run().await;
+        assert_eq!(sync.run().await.0, "Ran partial 2");
+        assert_eq!(sync.again().await.0, "Ran partial 3");
+        assert_eq!(receiver.ids(), ["1", "2", "3", "4", "4", "5", "6"]);
+        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
+        receiver.answers(FINE);
+        let refrain = sync.shop.open().await;
+        assert_eq!(refrain.confirm_unit("sync", "invoice:4").await.unwrap(), 0, "it is not in doubt");
+        assert_eq!(refrain.unpark("sync", "invoice:4").await.unwrap(), 1);
+        refrain.close().await;
+        assert_eq!(sync.again().await.0, "Ran done 4");
+    }
+
+    async fn f9_an_answer_that_is_lost_leaves_a_doubt_and_nothing_is_sent_again(database) {
+        for reply in [Reply::Cut, Reply::Status(502, String::new()), Reply::Elsewhere(303, "/elsewhere".to_owned())] {
+            let receiver = Receiver::answering(but("4", reply)).await;
+            let sync = calling(TestDatabase::like(&database).await, &receiver, "", "").await;
+            assert_eq!(sync.run().await.0, "Ran due 2");
+            let said = sync.said().await;
+            assert!(said.starts_with("1 of 6 units are not applied: invoice:4: in doubt: the answer was "), "{said}");
+            receiver.answers(FINE);
+            sync.run().await;
+            sync.run().await;
+            assert_eq!(sync.again().await.0, "Ran partial 4", "whoever asks is told");
+            assert_eq!(receiver.ids(), texts(1..=6));
+            assert_eq!(in_doubt(&sync).await, ["invoice:4"]);
+            // The other side has it.
+            let refrain = sync.shop.open().await;
+            let unit = refrain.trace("invoice:4").await.unwrap().units.remove(0);
+            assert!(unit.in_doubt_since.is_some());
+            assert_eq!(refrain.confirm_unit("sync", "invoice:4").await.unwrap(), 1);
+            refrain.close().await;
+            assert_eq!(sync.again().await.0, "Ran done 5");
+            assert_eq!(receiver.ids(), texts(1..=6));
+            assert_eq!(sync.left().await, Vec::<String>::new());
+        }
+    }
+
+    async fn a_person_who_has_looked_may_have_it_sent_again_under_the_same_key(database) {
+        let receiver = Receiver::answering(but("4", Reply::Cut)).await;
+        let sync = calling(database, &receiver, "", "").await;
+        sync.run().await;
+        receiver.answers(FINE);
+        let refrain = sync.shop.open().await;
+        assert_eq!(refrain.unpark("sync", "invoice:4").await.unwrap(), 1);
+        refrain.close().await;
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(receiver.ids(), ["1", "2", "3", "4", "4", "5", "6"]);
+        assert_eq!(keys(&receiver, "4").len(), 1);
+    }
+
+    async fn who_never_answers_is_waited_for_so_long_and_then_in_doubt(database) {
+        let receiver = Receiver::answering(but("4", Reply::Silence)).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("timeout = \"20s\"", "timeout = \"1s\"");
+        sync.shop.job("sync", &job);
+        sync.run().await;
+        assert!(sync.said().await.contains("in doubt: there was no answer within 1s"), "{}", sync.said().await);
+        assert_eq!((receiver.ids(), in_doubt(&sync).await), (texts(1..=6), vec!["invoice:4".to_owned()]));
+    }
+
+    async fn nobody_is_there_and_nothing_was_sent_so_all_of_it_is_done_later(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n");
+        let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        sync.shop.job("sync", &job.replace(&receiver.port.to_string(), &unused.to_string()));
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert!(sync.said().await.contains("nothing was sent: "), "{}", sync.said().await);
+        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
+        sync.shop.job("sync", &job);
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(receiver.ids(), texts(1..=6));
+    }
+
+    async fn s15_no_redirect_is_followed(database) {
+        let other = Receiver::answering(FINE).await;
+        let to = other.url();
+        let receiver = Receiver::answering(move |_| Reply::Elsewhere(307, to.clone())).await;
+        let sync = calling(database, &receiver, "", "").await;
+        sync.run().await;
+        assert!(sync.said().await.contains("the answer was 307"), "{}", sync.said().await);
+        assert_eq!((receiver.ids(), other.ids()), (texts(1..=6), Vec::new()));
+    }
+
+    async fn when_all_are_refused_none_is_to_blame(database) {
+        let receiver = Receiver::answering(|_| Reply::Status(503, String::new())).await;
+        let sync = calling(database, &receiver, "", "").await;
+        sync.source(lines(1..=60));
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        let said = sync.said().await;
+        assert!(said.contains("20 units in a row") && said.contains("the answer was 503"), "{said}");
+        assert!(receiver.heard().len() < 30, "it goes on asking: {}", receiver.heard().len());
+        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
+        receiver.answers(FINE);
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(receiver.ids().into_iter().collect::<BTreeSet<_>>().len(), 60);
+    }
+
+    async fn when_all_are_in_doubt_it_stops_asking(database) {
+        let receiver = Receiver::answering(|_| Reply::Cut).await;
+        let sync = calling(database, &receiver, "", "").await;
+        sync.source(lines(1..=60));
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        let heard = receiver.heard().len();
+        assert!(heard < 30, "{heard}");
+        assert_eq!(in_doubt(&sync).await.len(), heard, "each of them is known");
+        receiver.answers(FINE);
+        sync.run().await;
+        assert_eq!(receiver.ids().len(), 60, "none was asked for twice");
+    }
+
+    async fn h5_never_more_calls_at_once_than_the_job_says(database) {
+        // The fourth is never heard while the first three are not answered; else all would be at once.
+        let receiver = Receiver::answering(|_| Reply::When(3, 200)).await;
+        let sync = calling(database, &receiver, "", "parallel = 3").await;
+        sync.source(lines(1..=3));
+        assert_eq!(sync.run().await.0, "Ran done 1", "three are under way at once");
+        receiver.answers(|_| Reply::Silence);
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("timeout = \"20s\"", "timeout = \"1s\"");
+        sync.shop.job("sync", &job);
+        sync.source(lines(4..=7));
+        let mut process = sync.shop.process(&["run", RUN, "--again"], &[]);
+        receiver.until(6).await;
+        assert_eq!(receiver.heard().len(), 6);
+        process.finish().await;
+        assert_eq!(receiver.heard().len(), 7);
+    }
+
+    async fn s19_a_secret_that_the_other_side_repeats_is_not_kept(database) {
+        let receiver = Receiver::answering(|heard| Reply::Status(401, format!("who is {}?", heard.headers["authorization"]))).await;
+        let sync = calling(database, &receiver, "", "").await;
+        sync.prepare().await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Day = \"{ds}\"", "Authorization = \"Bearer ${THE_TOKEN}\"");
+        sync.shop.job("sync", &job);
+        sync.source(lines(1..=1));
+        let variables = [("THE_TOKEN", "hunter2-hunter2")];
+        let said = sync.shop.done_with(&["run", RUN], &variables).await;
+        assert_eq!(receiver.heard()[0].headers["authorization"], "Bearer hunter2-hunter2");
+        let left = sync.left().await.concat();
+        assert!(left.contains("who is Bearer") && !left.contains("hunter2") && !said.contains("hunter2"), "{left} {said}");
+    }
+
+    async fn a_value_that_no_header_can_hold_is_the_fault_of_its_unit(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Day = \"{ds}\"", "X-Note = \"{note}\"");
+        sync.shop.job("sync", &job);
+        sync.source(["{\"id\":1,\"note\":\"a\\r\\nHost: evil\"}", "{\"id\":2,\"note\":\"b\"}", "{\"id\":3}", "{\"id\":\"..\",\"note\":\"c\"}"]);
+        sync.run().await;
+        assert_eq!(receiver.ids(), ["2"]);
+        let left = sync.left().await;
+        assert_eq!(left.len(), 3, "{left:?}");
+        assert!(left[0].contains("`.` or `..`") && left[1].contains("`X-Note` cannot be sent") && left[2].contains("{note}"), "{left:?}");
+    }
+}

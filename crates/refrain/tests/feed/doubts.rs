@@ -1,0 +1,181 @@
+//! Calls whose end nobody has recorded: known to be in doubt, and never sent again but by a word of the job or a person.
+
+use std::collections::BTreeSet;
+
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::calls::{FINE, but, calling, in_doubt, keys};
+use crate::receiver::{Receiver, Reply};
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::sync::{RUN, Sync, lines, texts};
+
+/// Where a worker that makes two calls at once may die on its way, and how many must be in doubt then, and how many may be.
+const PLACES: [(&str, usize, usize); 8] = [
+    ("unit-reserve.before-commit", 0, 0),
+    ("unit-reserve.after-commit", 2, 2),
+    ("call.reserved", 2, 2),
+    ("call.answered", 1, 2),
+    ("unit-apply.before-commit", 1, 2),
+    ("unit-apply.after-commit", 0, 1),
+    ("unit-doubt.before-commit", 1, 2),
+    ("unit-doubt.after-commit", 1, 2),
+];
+
+both_databases! {
+    async fn f1_killed_anywhere_each_call_is_made_once_or_known_to_be_in_doubt(database) {
+        for (place, least, most) in PLACES {
+            let receiver = Receiver::answering(but("2", Reply::Cut)).await;
+            let sync = calling(TestDatabase::like(&database).await, &receiver, "", "parallel = 2").await;
+            sync.killed(&format!("{place}=return(kill)")).await;
+            receiver.answers(FINE);
+            let mut became = String::new();
+            for _ in 0..4 {
+                became = sync.run().await.0;
+            }
+            let (heard, doubt) = (receiver.ids(), in_doubt(&sync).await);
+            assert_eq!(heard.iter().collect::<BTreeSet<_>>().len(), heard.len(), "{place}: {heard:?}");
+            for id in texts(1..=6) {
+                let is_in_doubt = doubt.contains(&format!("invoice:{id}"));
+                assert!(heard.contains(&id) || is_in_doubt, "{place}: {id} is lost: {heard:?} {doubt:?}");
+            }
+            assert!((least..=most).contains(&doubt.len()), "{place}: {doubt:?}");
+            let expected = if doubt.is_empty() { "done" } else { "partial" };
+            assert!(became.contains(expected), "{place}: {became}, {doubt:?}");
+        }
+    }
+
+    async fn f4_the_answer_to_a_commit_is_lost_and_each_call_is_made_once(database) {
+        for place in ["unit-reserve", "unit-apply", "unit-doubt"] {
+            let receiver = Receiver::answering(but("2", Reply::Cut)).await;
+            let sync = calling(TestDatabase::like(&database).await, &receiver, "", "").await;
+            sync.prepare().await;
+            let failpoints = format!("{place}.reply=1*return(lost)");
+            let said = sync.shop.done_with(&["run", RUN], &[("FAILPOINTS", &failpoints)]).await;
+            assert!(said.starts_with("did Ran due 2"), "{place}: {said}");
+            assert_eq!(sync.shop.lines("struck"), [format!("{place}.reply")]);
+            assert_eq!(receiver.ids(), texts(1..=6), "{place}");
+            assert_eq!(sync.counts().await, [[5, 0, 0, 1]], "{place}");
+            assert_eq!(in_doubt(&sync).await, ["invoice:2"], "{place}");
+        }
+    }
+
+    async fn without_a_reservation_a_call_would_be_made_twice_and_nobody_would_know(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "parallel = 1").await;
+        sync.killed("call.unreserved=return(weak);call.answered=return(kill)").await;
+        assert!(sync.run().await.0.starts_with("Ran done"));
+        assert_eq!(receiver.ids(), ["1", "1", "2", "3", "4", "5", "6"]);
+        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
+    }
+
+    async fn a_provider_that_knows_its_keys_hears_the_same_request_again(database) {
+        for (ttl, hears) in [("1h", ["1", "1", "2"]), ("15s", ["1", "2", ""])] {
+            let receiver = Receiver::answering(FINE).await;
+            let unit = format!("parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"{ttl}\"");
+            let sync = calling(TestDatabase::like(&database).await, &receiver, "", &unit).await;
+            sync.source(lines(1..=2));
+            sync.killed("call.answered=return(kill)").await;
+            for _ in 0..3 {
+                sync.run().await;
+            }
+            // It may have forgotten the key by the time that a second request arrives: then a person has to look.
+            let hears: Vec<&str> = hears.into_iter().filter(|id| !id.is_empty()).collect();
+            assert_eq!(receiver.ids(), hears, "{ttl}");
+            assert_eq!(keys(&receiver, "1").len(), 1, "the same key and the same bytes");
+            assert_eq!(in_doubt(&sync).await.len(), 3 - hears.len(), "{ttl}");
+        }
+    }
+
+    async fn a_second_request_that_is_refused_leaves_the_first_one_in_doubt(database) {
+        let receiver = Receiver::answering(but("1", Reply::Cut)).await;
+        let unit = "parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"1h\"";
+        let sync = calling(database, &receiver, "", unit).await;
+        sync.run().await;
+        receiver.answers(but("1", Reply::Status(429, String::new())));
+        sync.run().await;
+        assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
+        receiver.answers(FINE);
+        assert!(sync.run().await.0.starts_with("Ran done"));
+        assert_eq!((keys(&receiver, "1").len(), receiver.ids().len()), (1, 8));
+    }
+
+    async fn who_asks_for_at_least_once_gets_it(database) {
+        let receiver = Receiver::answering(but("1", Reply::Status(500, String::new()))).await;
+        let sync = calling(database, &receiver, "", "in-doubt = \"at-least-once\"").await;
+        sync.run().await;
+        receiver.answers(FINE);
+        assert!(sync.run().await.0.starts_with("Ran done"));
+        assert_eq!(receiver.ids(), ["1", "1", "2", "3", "4", "5", "6"]);
+    }
+
+    async fn of_two_runs_that_meet_the_same_unit_one_makes_the_call(database) {
+        let receiver = Receiver::answering(|_| Reply::When(2, 200)).await;
+        let sync = calling(database, &receiver, "while-running = \"allow\"", "per = \"ever\"\nparallel = 8").await;
+        sync.source(lines(1..=40));
+        sync.prepare().await;
+        let mut processes = ["sync@2020-06-08", RUN].map(|run| sync.shop.process(&["run", run], &[]));
+        for process in &mut processes {
+            let output = process.finish().await;
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        assert_eq!(receiver.ids().len(), 40, "{:?}", receiver.ids());
+        assert_eq!(sync.left().await, Vec::<String>::new());
+    }
+
+    async fn when_time_is_up_calls_that_are_under_way_are_waited_for_and_recorded(database) {
+        let receiver = Receiver::answering(|_| Reply::Late(200)).await;
+        let sync = calling(database, &receiver, "timeout = \"4s\"", "parallel = 2").await;
+        assert_eq!((sync.run().await.0, sync.said().await), ("Ran due 2".to_owned(), "timed out after 4s".to_owned()));
+        assert_eq!(receiver.ids(), ["1", "2"], "no others were begun");
+        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
+        receiver.answers(FINE);
+        assert!(sync.run().await.0.starts_with("Ran done"));
+        assert_eq!(receiver.ids(), texts(1..=6));
+    }
+}
+
+/// The statement that reserves a unit, without its comparison with what was read.
+fn weakened(sync: &Sync) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/unit/reserve.sql");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (before, _) = text.rsplit_once("\nwhere ").unwrap();
+    let weak = format!("{before}\nwhere coalesce($11 >= 0, $12 = 0, $13 = 0, $14 = '', $15 = 0)\n");
+    sync.shop.write("reserve.sql", &weak);
+    format!("sql/unit/reserve.sql={}", sync.shop.root().join("reserve.sql").display())
+}
+
+/// One run is stopped when it has reserved and not committed; another one of the same job waits for its row, until it goes on.
+/// On SQLite there is one writer at a time, and nothing between a look and its write.
+async fn met_in_the_middle(is_weak: bool) -> Vec<String> {
+    let receiver = Receiver::answering(FINE).await;
+    let (top, unit) = ("while-running = \"allow\"", "per = \"ever\"\nparallel = 1");
+    let sync = calling(TestDatabase::postgres().await, &receiver, top, unit).await;
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let weak = if is_weak { weakened(&sync) } else { String::new() };
+    let variables = [("REFRAIN_WEAKENED", weak.as_str()), ("PROJECT_LEASE", "60000")];
+    let stop = [&variables[..], &[("FAILPOINTS", "unit-reserve.before-commit=1*return(stop)")]].concat();
+    let mut first = sync.shop.process(&["run", "sync@2020-06-08"], &stop);
+    eventually("the first one has stopped", DEADLINE, async || !sync.shop.lines("struck").is_empty()).await;
+    let mut second = sync.shop.process(&["run", RUN], &variables);
+    let waiting = "select cast(pid as text) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%refrain.units%'";
+    eventually("the second one waits", DEADLINE, async || !sync.shop.rows(waiting).await.is_empty()).await;
+    first.signal(Signal::CONT);
+    for process in [&mut first, &mut second] {
+        assert!(process.finish().await.status.success());
+    }
+    receiver.ids()
+}
+
+#[tokio::test]
+async fn who_waits_for_a_reservation_finds_it_taken() {
+    assert_eq!(met_in_the_middle(false).await, ["1"]);
+}
+
+#[tokio::test]
+async fn without_the_comparison_both_would_make_the_call() {
+    assert_eq!(met_in_the_middle(true).await, ["1", "1"]);
+}
