@@ -16,6 +16,7 @@ mod chance;
 mod design;
 mod killed;
 mod modes;
+mod polled;
 mod refusals;
 mod together;
 mod warehouse;
