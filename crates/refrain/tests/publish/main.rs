@@ -15,6 +15,7 @@ mod between;
 mod chance;
 mod design;
 mod killed;
+mod landing;
 mod modes;
 mod polled;
 mod refusals;

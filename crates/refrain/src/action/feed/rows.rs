@@ -13,6 +13,7 @@ use crate::action::environment::name_of;
 use crate::job::JobError;
 use crate::ledger::{Applying, BatchError};
 use crate::project::databases::Database;
+use crate::publish::error::WriteError;
 use crate::publish::rows::{Cell, Row};
 use crate::publish::table::Publishes;
 use crate::publish::writer::Writer;
@@ -33,9 +34,10 @@ impl<DB: Publishes> Rows<DB> {
         run: &Run,
         database: &Database,
     ) -> Result<Rows<DB>, JobError> {
-        let looked = Writer::look(pool, publish, about, &about.values(run), database).await;
-        let looked = looked.and_then(|writer| writer.is_ready().map(|()| writer));
-        let writer = looked.map_err(|error| error.told(&about.redactor))?;
+        let told = |error: WriteError| error.told(&about.redactor);
+        let writer = Writer::look(pool, publish, about, &about.values(run), database).await.map_err(told)?;
+        writer.is_ready().map_err(told)?;
+        writer.show(pool).await.map_err(told)?;
         Ok(Rows { writer, from: name_of(run) })
     }
 
