@@ -5,6 +5,7 @@ use crate::project::document::{Entries, Text, Value};
 use crate::project::names::Names;
 use crate::project::problem::Problem;
 use crate::project::sql::Sql;
+use crate::publish::place::unfit_path;
 use crate::publish::{FilesPublish, Mode, Publish, Step, TableName, TablePublish};
 use crate::{Grid, Timetable};
 
@@ -202,11 +203,13 @@ impl Reader<'_> {
     }
 
     fn table_name(&mut self, text: &Text, what: &str) -> Option<TableName> {
-        let name = TableName::parse(&text.value);
-        name.map_err(|error| {
-            self.problems.push(text.unreadable(format!("this is no name of a {what}"), &error))
-        })
-        .ok()
+        match TableName::parse(&text.value) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.problems.push(text.unreadable(format!("this is no name of a {what}"), &error));
+                None
+            }
+        }
     }
 
     fn files_publish(
@@ -223,6 +226,11 @@ impl Reader<'_> {
             self.problems.push(problem.help("leave it out"));
         }
         let template = self.template(path, names)?;
+        if let Some(why) = unfit_path(&path.value) {
+            let problem = path.wrong("`path` names no directory", why);
+            self.problems.push(problem.help("name one in which only this run's files are: \"out/dt={ds}\""));
+            return None;
+        }
         let bound: Vec<&str> = template.names().collect();
         self.own_place("path", path, &bound, timetable);
         let format = publish.text("format").and_then(|word| word.value.parse().ok()).unwrap_or_default();
