@@ -85,6 +85,8 @@ pub struct TablePublish {
     pub per: Per,
     /// Whether each unit has an entry in the ledger, or only each page.
     pub has_ledger: bool,
+    /// The view of landed rows without what came more than once.
+    pub view: Option<TableName>,
 }
 
 /// Into which directory, and in which form.

@@ -57,6 +57,7 @@ pub use page::Page;
 pub use step::Step;
 pub use tally::UnitCounts;
 pub use trace::UnitRecord;
+pub(crate) use units::FAILED_MAX;
 pub use units::{Per, Units};
 pub(crate) use unreadable::Unreadable;
 pub use watermark::Watermark;

@@ -60,15 +60,21 @@ impl FilesPublish {
             }
         }
         let path = self.path.render(values)?;
-        let path = path.trim_end_matches('/');
-        let last = path.rsplit('/').next().unwrap_or_default();
-        let why = match last {
-            "" => "names nothing",
-            _ if path.contains('\0') => "holds a NUL",
-            _ if last.starts_with('.') => "ends in a name that begins with a dot",
-            _ => return Ok(path.to_owned()),
-        };
-        Err(PlaceError::Path { path: path.to_owned(), why })
+        let path = path.trim_end_matches('/').to_owned();
+        match unfit_path(&path) {
+            None => Ok(path),
+            Some(why) => Err(PlaceError::Path { path, why }),
+        }
+    }
+}
+
+/// Why a path names no directory of a run, whatever is filled in.
+pub(crate) fn unfit_path(path: &str) -> Option<&'static str> {
+    match path.trim_end_matches('/').rsplit('/').next().unwrap_or_default() {
+        "" => Some("names nothing"),
+        _ if path.contains('\0') => Some("holds a NUL"),
+        last if last.starts_with('.') => Some("ends in a name that begins with a dot"),
+        _ => None,
     }
 }
 

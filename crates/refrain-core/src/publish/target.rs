@@ -2,6 +2,7 @@
 //! written is said here, with what to do about it.
 
 mod compared;
+mod view;
 
 use super::text::Texts;
 use super::{Mode, TablePublish, quoted};
@@ -45,6 +46,8 @@ pub struct Target {
     pub columns: Vec<Column>,
     /// The columns of each unique constraint of all its rows.
     pub unique: Vec<Vec<String>>,
+    /// Whether it is a view.
+    pub is_view: bool,
 }
 
 /// A column.
@@ -291,6 +294,7 @@ mod tests {
             name: "sales.revenue".to_owned(),
             columns: columns.map(column).to_vec(),
             unique: vec![vec!["region".to_owned(), "day".to_owned()], vec!["sk".to_owned()]],
+            is_view: false,
         }
     }
 
@@ -309,6 +313,7 @@ mod tests {
             insert_missing: false,
             per: Per::Window,
             has_ledger: true,
+            view: None,
         }
     }
 

@@ -6,7 +6,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `PROBE_STORE` | the address of the store |
-//! | `PROBE_DIRECTORY` | where `effects` is written, and `gate-KEY[-ATTEMPT]`, `drain[-PID]`, `stop` are waited for |
+//! | `PROBE_DIRECTORY` | where `effects` is written, and `gate-KEY[-ATTEMPT]`, `begin`, `drain[-PID]`, `stop` are waited for |
 //! | `PROBE_LEASE`, `PROBE_BUSY` | milliseconds: of a lease, and for which `hog` keeps every thread busy |
 //! | `PROBE_SLOTS` | how many runs at once |
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
@@ -334,6 +334,11 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
             Ok(())
         }
         ["work"] => work(&refrain).await,
+        ["work", "together"] => {
+            println!("ready");
+            appears(&directory().join("begin")).await;
+            work(&refrain).await
+        }
         ["serve"] => serve_until_told(&refrain).await,
         ["run", name] => run(&refrain, name, Ask::Once).await,
         ["run", name, "--again"] => run(&refrain, name, Ask::Again).await,

@@ -148,7 +148,9 @@ impl Publishing {
         let values = self.about.values(run);
         let mut writers: Vec<Writer<DB>> = Vec::new();
         for (_, publish) in group {
-            writers.push(Writer::look(pool, publish, &self.about, &values, database).await?);
+            let writer = Writer::look(pool, publish, &self.about, &values, database).await?;
+            writer.show(pool).await?;
+            writers.push(writer);
         }
         let staging =
             Staging { about: &self.about, source: self.source.as_deref(), run, values: &values, database };

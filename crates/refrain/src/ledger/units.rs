@@ -17,7 +17,7 @@ use super::{Result, catalog};
 use crate::database::retried;
 
 /// How many failed units are read at once. Those that fail again are parked in the end, and make way for the rest.
-const FAILED_MAX: i64 = 1_000;
+pub(crate) const FAILED_MAX: i64 = 1_000;
 
 pub use refrain_core::Per;
 
@@ -167,12 +167,18 @@ impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
     /// Units that failed before, from what was kept of them, a thousand at most: to be applied first, for a checkpoint may
     /// have passed them and the source need not show them again. Parked ones are not among them.
     pub async fn failed(&self) -> Result<Vec<T>> {
+        Ok(self.failed_after("", FAILED_MAX).await?.0)
+    }
+
+    /// Some of them, by their keys from after this one on, and the key of the last; none if there are no more.
+    pub(crate) async fn failed_after(&self, key: &str, most: i64) -> Result<(Vec<T>, Option<String>)> {
         let ledger = self.ledger().await?;
         let rows: Vec<(String, String)> = retried(|| async {
             let mut transaction = self.fence.raised.destination.database.read().await?;
-            transaction.fetch_all(catalog::UNIT_FAILED.bind(ledger).bind(FAILED_MAX)).await
+            transaction.fetch_all(catalog::UNIT_FAILED.bind(ledger).bind(most).bind(key)).await
         })
         .await?;
+        let last = rows.last().map(|(key, _)| key.clone());
         let units = rows.iter().filter_map(|(key, input)| {
             let unit: T = match serde_json::from_str(input) {
                 Ok(unit) => unit,
@@ -184,6 +190,6 @@ impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
             // A job may have units of several kinds; those of another one have another key.
             (self.key)(&unit).is_ok_and(|own| own.as_str() == key).then_some(unit)
         });
-        Ok(units.collect())
+        Ok((units.collect(), last))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
 
 use refrain_core::publish::target::Fitting;
-use refrain_core::publish::text::reconcile::OF_A_UNIT;
+use refrain_core::publish::text::reconcile::{OF_A_UNIT, spoken};
 use refrain_core::publish::{Mode, TablePublish};
 
 use super::error::{WriteError, of};
@@ -111,7 +111,22 @@ impl<DB: Publishes> Comparison<DB> {
         connection: &mut DB::Connection,
         staged: Staged,
     ) -> Result<(), WriteError> {
-        let Staged { columns, rows } = self.known(staged);
+        let Staged { columns, mut rows } = staged;
+        let places: Option<Vec<usize>> = columns
+            .iter()
+            .map(|name| self.fitting.texts.columns.iter().position(|one| one == name))
+            .collect();
+        // What has a field that the table has not is refused there.
+        let Some(places) = places else {
+            for (unit, _) in rows {
+                self.unfit.add(unit);
+            }
+            return Ok(());
+        };
+        let spoken = spoken(places);
+        for (_, row) in &mut rows {
+            row.push(Cell::Text(spoken.clone()));
+        }
         let names: Vec<String> =
             columns.iter().cloned().chain(OF_A_UNIT.iter().map(|name| (*name).to_owned())).collect();
         let mut todo = VecDeque::from([rows]);
@@ -135,25 +150,6 @@ impl<DB: Publishes> Comparison<DB> {
             self.shown.extend(columns.iter().cloned());
         }
         Ok(())
-    }
-
-    /// Without the columns that the table has not; what says something there fits no row of it.
-    fn known(&mut self, Staged { columns, rows }: Staged) -> Staged {
-        let is_known: Vec<bool> =
-            columns.iter().map(|name| self.fitting.texts.columns.contains(name)).collect();
-        let of_column = |at: usize| is_known.get(at).copied().unwrap_or(true);
-        let mut fitting = Vec::with_capacity(rows.len());
-        for (unit, row) in rows {
-            let (known, unknown): (Vec<_>, Vec<_>) =
-                row.into_iter().enumerate().partition(|(at, _)| of_column(*at));
-            if unknown.iter().all(|(_, cell)| *cell == Cell::Null) {
-                fitting.push((unit, known.into_iter().map(|(_, cell)| cell).collect()));
-            } else {
-                self.unfit.add(unit);
-            }
-        }
-        let columns = columns.into_iter().zip(&is_known).filter(|(_, is_known)| **is_known);
-        Staged { columns: columns.map(|(name, _)| name).collect(), rows: fitting }
     }
 
     /// All of it is there. `source` is what `land` calls it.

@@ -8,8 +8,6 @@ use refrain_core::project::TimeForm;
 use refrain_core::publish::quoted;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 
-use crate::action::binds::{Argument, moment_in};
-
 /// One value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cell {
@@ -27,12 +25,14 @@ pub(crate) enum Cell {
 pub(crate) type Row = Vec<Cell>;
 
 impl Cell {
-    /// A moment in the form in which a file holds it.
-    pub(crate) fn at(at: Timestamp, time: TimeForm) -> Cell {
-        match moment_in(at, time) {
-            Argument::Integer(number) => Cell::Number(number.to_string()),
-            Argument::Text(text) => Cell::Text(text),
-            Argument::Real(_) | Argument::Boolean(_) => Cell::Null,
+    /// A moment in the form in which a file holds it; none if that cannot hold all of it.
+    pub(crate) fn at(at: Timestamp, time: TimeForm) -> Option<Cell> {
+        let beyond = |unit: i32| at.subsec_nanosecond() % unit == 0;
+        match time {
+            TimeForm::Text => Some(Cell::Text(at.strftime("%Y-%m-%d %H:%M:%S%.f").to_string())),
+            TimeForm::Iso => Some(Cell::Text(at.to_string())),
+            TimeForm::Unix => beyond(1_000_000_000).then(|| Cell::Number(at.as_second().to_string())),
+            TimeForm::UnixMs => beyond(1_000_000).then(|| Cell::Number(at.as_millisecond().to_string())),
         }
     }
 
@@ -69,10 +69,17 @@ impl Cell {
     /// Writes it as JSON. SQLite has no type for truth.
     fn json(&self, into: &mut String) {
         match self {
+            Cell::Number(text) => into.push_str(text),
+            other => other.json_text(into),
+        }
+    }
+
+    /// The same for a column of text: a number keeps its digits there, and would be rounded on its way.
+    fn json_text(&self, into: &mut String) {
+        match self {
             Cell::Null => into.push_str("null"),
             Cell::Boolean(value) => into.push(if *value { '1' } else { '0' }),
-            Cell::Number(text) => into.push_str(text),
-            Cell::Text(text) | Cell::Bytes(text) => {
+            Cell::Text(text) | Cell::Bytes(text) | Cell::Number(text) => {
                 into.push_str(&serde_json::Value::from(text.as_str()).to_string());
             }
             Cell::Moment(at) => into.push_str(&serde_json::Value::from(at.to_string()).to_string()),
@@ -126,14 +133,17 @@ pub(crate) async fn insert(
     columns: &[String],
     rows: &[Row],
 ) -> Result<u64, sqlx::Error> {
+    let texts = sqlx::query_scalar(include_str!("../../sql/target/texts.sqlite.sql"));
+    let texts: Vec<String> = texts.bind(stage).fetch_all(&mut *connection).await?;
+    let is_text: Vec<bool> = columns.iter().map(|column| texts.contains(column)).collect();
     let mut text = String::from("[");
     for (number, row) in rows.iter().enumerate() {
         text.push_str(if number == 0 { "[" } else { ",[" });
-        for (at, cell) in row.iter().enumerate() {
+        for (at, (cell, is_text)) in row.iter().zip(&is_text).enumerate() {
             if at > 0 {
                 text.push(',');
             }
-            cell.json(&mut text);
+            if *is_text { cell.json_text(&mut text) } else { cell.json(&mut text) }
         }
         text.push(']');
     }

@@ -122,7 +122,15 @@ impl Source {
         is_moment: bool,
     ) -> Result<(), WriteError> {
         match (&*cell, into) {
-            (Cell::Moment(at), Dialect::Sqlite) => *cell = Cell::at(*at, time),
+            (Cell::Moment(at), Dialect::Sqlite) => {
+                let broken = || {
+                    let told = format!("`{at}` has a fraction that time = \"{time}\" does not hold");
+                    WriteError::Unfit(format!(
+                        "{told}\n  cut it off in the query, as in date_trunc('second', …)"
+                    ))
+                };
+                *cell = Cell::at(*at, time).ok_or_else(broken)?;
+            }
             (Cell::Moment(at), Dialect::Postgres) => *cell = Cell::Text(at.to_string()),
             (Cell::Bytes(_), Dialect::Sqlite) => {
                 let told = "a value is bytes, which cannot be moved into a file\n  leave it out, or write it as text: hex(…)";

@@ -115,11 +115,16 @@ impl Publishes for Sqlite {
             columns.bind(table.name()).bind(schema).fetch_all(&mut *connection).await?;
         let found = sqlx::query_scalar(include_str!("../../sql/target/unique.sqlite.sql"));
         let found: Vec<String> = found.bind(table.name()).bind(schema).fetch_all(&mut *connection).await?;
-        let name = sqlx::query_scalar(include_str!("../../sql/target/name.sqlite.sql"));
-        let name: Option<String> =
+        let name = sqlx::query_as(include_str!("../../sql/target/name.sqlite.sql"));
+        let name: Option<(String, bool)> =
             name.bind(table.name()).bind(schema).fetch_optional(&mut *connection).await?;
-        let name = name.unwrap_or_default();
-        Ok(Target { name, columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
+        let (name, is_view) = name.unwrap_or_default();
+        Ok(Target {
+            name,
+            columns: columns.into_iter().map(column).collect(),
+            unique: unique(&found),
+            is_view,
+        })
     }
 
     async fn load(
@@ -160,11 +165,16 @@ impl Publishes for Postgres {
         let found = sqlx::query_scalar(include_str!("../../sql/target/unique.postgres.sql"));
         let found = found.persistent(false).bind(&name);
         let found: Vec<String> = found.fetch_all(&mut *connection).await?;
-        let called = sqlx::query_scalar(include_str!("../../sql/target/name.postgres.sql"));
-        let called: Option<String> =
+        let called = sqlx::query_as(include_str!("../../sql/target/name.postgres.sql"));
+        let called: Option<(String, bool)> =
             called.persistent(false).bind(&name).fetch_optional(&mut *connection).await?;
-        let name = called.unwrap_or_default();
-        Ok(Target { name, columns: columns.into_iter().map(column).collect(), unique: unique(&found) })
+        let (name, is_view) = called.unwrap_or_default();
+        Ok(Target {
+            name,
+            columns: columns.into_iter().map(column).collect(),
+            unique: unique(&found),
+            is_view,
+        })
     }
 
     async fn load(

@@ -2,6 +2,7 @@
 //! fence in it.
 
 mod adding;
+mod view;
 
 use std::marker::PhantomData;
 

@@ -64,4 +64,17 @@ both_databases! {
         assert_eq!(sync.run().await.0, "Ran due 3");
         assert_eq!(sync.invoices().await.len(), 22 + 1);
     }
+
+    async fn units_that_have_failed_are_all_tried_again_although_only_some_are_read_at_once(database) {
+        let sync = Sync::into_table(database, Says::default()).await;
+        sync.shop.execute("insert into customers values (0)").await;
+        let customer = |id: u32| if id.is_multiple_of(2) { 0 } else { id % 4 };
+        sync.source((1..=80).map(|id| format!("{{\"id\":{id},\"total\":{id},\"customer\":{}}}", customer(id))));
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!(sync.left().await.len(), 40);
+        sync.source(lines([]));
+        sync.shop.execute("insert into customers values (3)").await;
+        assert_eq!(sync.run().await.0, "Ran due 3");
+        assert_eq!((sync.left().await.len(), sync.invoices().await.len()), (20, 60), "every second one of them");
+    }
 }

@@ -72,6 +72,19 @@ both_databases! {
         assert_eq!(sync.left().await, left);
     }
 
+    async fn lines_after_one_of_which_not_all_could_be_kept_have_numbers_of_their_own(database) {
+        let sync = Sync::into_table(database, CURSOR).await;
+        let long = "x".repeat(2 * 1024 * 1024);
+        let token = |name: &str| format!("{{\"$cursor\":\"{name}\"}}");
+        sync.source(["oops".to_owned(), token("a"), "odd".to_owned(), long, token("b"), lines([1]).concat(), "again".to_owned(), token("c"), "last".to_owned()]);
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!((sync.position().await, sync.invoices().await), (vec!["a".to_owned()], rows([1])));
+        let numbers: Vec<String> = sync.left().await.iter().map(|line| line.split(' ').next().unwrap().rsplit(':').next().unwrap().to_owned()).collect();
+        let mut sorted = numbers.clone();
+        sorted.sort();
+        assert_eq!(sorted, ["1", "1", "2", "5", "7"], "one before the cursor, and four that it has not passed");
+    }
+
     async fn no_checkpoint_passes_a_line_of_which_not_all_could_be_kept(database) {
         let sync = Sync::into_table(database, CURSOR).await;
         let long = format!("{{\"id\":2,\"note\":\"{}\"}}", "x".repeat(2 * 1024 * 1024));

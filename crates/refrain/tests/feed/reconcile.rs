@@ -74,6 +74,24 @@ both_databases! {
         }
     }
 
+    async fn what_a_unit_does_not_speak_of_is_not_compared(database) {
+        for more in [BULK.to_owned(), BULK.replace("ledger = false\n", "")] {
+            let sync = Sync::of(TestDatabase::like(&database).await).await;
+            sync.job(COMMAND, "", "", &more);
+            sync.source((1..=4).map(|id| format!("{{\"id\":{id},\"total\":10,\"at\":\"noon\"}}")));
+            assert_eq!(sync.run().await.0, "Ran done 1");
+            sync.source(["{\"id\":1,\"total\":11}", "{\"id\":2,\"total\":10,\"at\":null}", "{\"id\":3,\"total\":10,\"at\":\"noon\"}", "{\"id\":4,\"total\":10,\"ta\":null}"]);
+            let found = differences(&sync).await;
+            let expected = Differences { changed: those(&["invoice:1", "invoice:2"]), unfit: those(&["invoice:4"]), ..Differences::default() };
+            assert_eq!(found, expected, "null is something to say, and a field that the table lacks is one that it lacks");
+            assert_ne!(sync.again().await.0, "Ran done 2", "the last one cannot be written");
+            let at = sync.shop.rows("select coalesce(at, 'nothing') from invoices order by id").await;
+            assert_eq!(at, ["noon", "nothing", "noon", "noon"], "what is not spoken of is left alone");
+            let expected = Differences { unfit: those(&["invoice:4"]), ..Differences::default() };
+            assert_eq!(differences(&sync).await, expected);
+        }
+    }
+
     async fn what_the_table_cannot_hold_and_what_is_no_unit_are_told_apart(database) {
         let sync = Sync::of(database).await;
         sync.job(COMMAND, "", "", BULK);

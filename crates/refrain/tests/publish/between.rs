@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Executor};
 
 use crate::shop::Shop;
 use crate::support::TestDatabase;
-use crate::warehouse::{daily, well};
+use crate::warehouse::{daily, fails, well};
 
 async fn execute(database: &TestDatabase, text: &str) {
     match database {
@@ -128,5 +128,58 @@ async fn scopes_of_one_database_own_rows_of_another() {
             }
         }
         assert_eq!(shop.rows("select cast(org as text) from counts order by 1").await, ["1", "2"]);
+    }
+}
+
+/// A project that copies one value from a server into a file that holds moments in this form; and the server.
+async fn copied(value: &str, kind: &str, time: &str) -> (Shop, TestDatabase) {
+    let from = TestDatabase::postgres().await;
+    execute(&from, &format!("create table source as select cast('{value}' as {kind}) as v")).await;
+    let shop = Shop::of(TestDatabase::sqlite().await);
+    let into = format!("{{ url = \"{}\", time = \"{time}\" }}", shop.database.url());
+    shop.settings("sqlite:refrain.db", &format!("source = \"{}\"\nshop = {into}", from.url()));
+    shop.execute("create table kept (day date, v text)").await;
+    daily(
+        &shop,
+        "copy",
+        "database = \"source\"\nquery = \"select :ds as day, v from source\"\n[publish]\ndatabase = \"shop\"\ntable = \"kept\"\nmode = \"overwrite\"\nowns = \"day = :ds\"",
+    );
+    (shop, from)
+}
+
+#[tokio::test]
+async fn a_fraction_of_a_second_is_kept_or_refused() {
+    for (value, time, expected) in [
+        ("2026-06-09 12:00:00Z", "text", Some("2026-06-09 12:00:00")),
+        ("2026-06-09 12:00:00.25Z", "text", Some("2026-06-09 12:00:00.25")),
+        ("2026-06-09 12:00:00.000001Z", "iso", Some("2026-06-09T12:00:00.000001Z")),
+        ("2026-06-09 12:00:00Z", "unix", Some("1781006400")),
+        ("2026-06-09 12:00:00.25Z", "unix", None),
+        ("2026-06-09 12:00:00.25Z", "unix-ms", Some("1781006400250")),
+        ("2026-06-09 12:00:00.000001Z", "unix-ms", None),
+    ] {
+        let (shop, _from) = copied(value, "timestamptz", time).await;
+        if let Some(expected) = expected {
+            well(&shop, "copy@2026-06-09", Ask::Once).await;
+            assert_eq!(shop.rows("select v from kept").await, [expected], "{value} {time}");
+        } else {
+            let said = fails(&shop, "copy@2026-06-09").await;
+            assert!(said.contains(&format!("has a fraction that time = \"{time}\" does not hold")), "{said}");
+            assert_eq!(shop.rows("select v from kept").await, [""; 0]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_goes_into_a_text_keeps_all_of_its_digits() {
+    for (value, kind) in [
+        ("1.00", "numeric"),
+        ("12345678901234567890123456789.125", "numeric"),
+        ("-18446744073709551616", "numeric"),
+        ("9007199254740993", "bigint"),
+    ] {
+        let (shop, _from) = copied(value, kind, "text").await;
+        well(&shop, "copy@2026-06-09", Ask::Once).await;
+        assert_eq!(shop.rows("select v from kept").await, [value], "{kind}");
     }
 }

@@ -14,10 +14,13 @@ use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::warehouse::{MODES, warehouse, well, window, written};
 
-/// How many processes are killed; more in the long form.
-fn rounds() -> usize {
-    if std::env::var_os("REFRAIN_FULL").is_some() { 100 } else { 20 }
+/// How many processes are killed, the same number in each mode: a hundred in the long form.
+fn kills() -> usize {
+    MODES.len() * if std::env::var_os("REFRAIN_FULL").is_some() { 100 } else { 4 }
 }
+
+/// How many processes are started at most for one that is killed: some end before.
+const STARTS_MAX: usize = 20;
 
 /// A shop with so many orders that publishing takes a moment, and jobs that bear dying often.
 async fn busy(database: TestDatabase) -> Shop {
@@ -52,21 +55,29 @@ both_databases! {
         }
         let guarded = shop.root().join("guarded");
         let (mut random, mut killed, mut inside) = (SeededRandom::of_member(7, 1), 0, 0);
-        for round in 0..rounds() {
-            let at = round % MODES.len();
+        let mut span = Duration::from_millis(400);
+        for _ in 0..kills() * STARTS_MAX {
+            let at = killed % MODES.len();
             std::fs::write(&guarded, [0]).unwrap();
             let variables = [("REFRAIN_GUARDED", guarded.to_str().unwrap()), ("PROJECT_LEASE", "600")];
             let mut process = shop.process(&["run", &window(MODES[at]), "--again"], &variables);
             // Whatever it has got to by then.
-            let moment = duration_up_to(Duration::from_millis(400), &mut random);
+            let moment = duration_up_to(span, &mut random);
             let _ = timeout(moment, process.line_with("never said")).await;
             process.signal(Signal::KILL);
             if process.wait().await.signal() == Some(Signal::KILL.as_raw()) {
                 killed += 1;
-                inside += usize::from(std::fs::read(&guarded).unwrap()[0] > 0);
+                // Empty if it was killed when it was about to say so for the first time.
+                inside += usize::from(std::fs::read(&guarded).unwrap().first().is_some_and(|open| *open > 0));
+                span = span * 11 / 10;
+            } else {
+                span = span * 9 / 10;
             }
             let left = written(&shop, MODES[at]).await;
             assert!(left == expected[at] || left == before[at], "{} is torn: {} rows", MODES[at], left.len());
+            if killed == kills() {
+                break;
+            }
         }
         for (mode, expected) in MODES.into_iter().zip(&expected) {
             let is_done = async || shop.run(&window(mode), Ask::Again).await.is_done();
@@ -74,6 +85,6 @@ both_databases! {
             assert_eq!(written(&shop, mode).await, *expected, "{mode}");
         }
         eprintln!("{killed} killed, {inside} of them in a transaction that writes");
-        assert!(killed > 0 && inside > 0, "{killed} killed, {inside} inside");
+        assert!(killed == kills() && inside > 0, "{killed} killed, {inside} inside");
     }
 }

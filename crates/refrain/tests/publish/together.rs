@@ -66,6 +66,37 @@ both_databases! {
         assert_eq!(written(&shop, "merge").await, merged);
     }
 
+    async fn two_jobs_at_once_append_to_one_table_and_land_in_one_as_if_one_came_after_the_other(database) {
+        let jobs = |shop: &Shop| for job in ["one", "other"] {
+            daily(shop, &format!("append-{job}"), "query = \"select day, region, sum(amount) as amount from orders where day = :ds group by day, region\"\n[publish]\ntable = \"sales\"\nmode = \"append-once\"\nkey = [\"day\", \"region\"]");
+            daily(shop, &format!("land-{job}"), "query = \"select day, region, amount from orders where day = :ds\"\n[publish]\ntable = \"raw\"\nmode = \"land\"");
+        };
+        let runs = ["append-one", "append-other", "land-one", "land-other"].map(|job| format!("{job}@2026-06-09"));
+        let clean = warehouse(TestDatabase::like(&database).await).await;
+        jobs(&clean);
+        for run in &runs {
+            well(&clean, run, Ask::Once).await;
+        }
+        let shop = warehouse(database).await;
+        jobs(&shop);
+        let refrain = shop.open().await;
+        for _ in 0..5 {
+            let [one, other, landed, too] = runs.each_ref().map(|run| refrain.run(run, Ask::Again));
+            let (one, other, landed, too) = tokio::join!(one, other, landed, too);
+            for report in [one, other, landed, too] {
+                let report = report.unwrap();
+                assert!(report.is_done(), "{:?}", report.run.message);
+            }
+        }
+        refrain.close().await;
+        for mode in ["append", "land"] {
+            assert_eq!(written(&shop, mode).await, written(&clean, mode).await, "{mode}");
+        }
+        let kept = "select source || ' ' || cast(count(*) as text) from raw group by source order by 1";
+        assert_eq!(shop.rows(kept).await, ["land-one@2026-06-09T00:00:00Z 4", "land-other@2026-06-09T00:00:00Z 4"]);
+        assert_eq!(written(&shop, "append").await.len(), 2 * 2, "each job has appended its own");
+    }
+
     async fn what_one_step_appends_is_no_news_to_another(database) {
         let shop = Shop::of(database);
         tables(&shop).await;

@@ -5,6 +5,7 @@ use crate::project::document::{Entries, Text, Value};
 use crate::project::names::Names;
 use crate::project::problem::Problem;
 use crate::project::sql::Sql;
+use crate::publish::place::unfit_path;
 use crate::publish::{FilesPublish, Mode, Publish, Step, TableName, TablePublish};
 use crate::{Grid, Timetable};
 
@@ -12,7 +13,7 @@ use crate::{Grid, Timetable};
 const TICKS_LOOKED_AT: usize = 60;
 
 /// What is of use only where rows go into a table.
-const OF_A_TABLE: [&str; 12] = [
+const OF_A_TABLE: [&str; 13] = [
     "database",
     "mode",
     "owns",
@@ -25,19 +26,21 @@ const OF_A_TABLE: [&str; 12] = [
     "insert-missing",
     "per",
     "ledger",
+    "view",
 ];
 
 /// The modes that write rows as they are.
 const ROWS: &[Mode] = &[Mode::Overwrite, Mode::Merge, Mode::AppendOnce, Mode::Land];
 
 /// Keys that some modes alone know, and what to do about them elsewhere.
-const ONLY_WITH: [(&str, &[Mode], &str); 6] = [
+const ONLY_WITH: [(&str, &[Mode], &str); 7] = [
     ("columns", &[Mode::ApplyDelta], "leave it out: the columns are those of the query"),
     ("delete-missing", &[Mode::Merge], "leave it out"),
     ("insert-missing", &[Mode::ApplyDelta], "leave it out"),
     ("per", &[Mode::AppendOnce], "leave it out"),
     ("surrogate", ROWS, "leave it out: no row is written whole"),
     ("stamp", ROWS, "leave it out: no row is written whole"),
+    ("view", &[Mode::Land], "leave it out, or write mode = \"land\""),
 ];
 
 /// All that a job publishes.
@@ -162,13 +165,13 @@ impl Reader<'_> {
         let checks = texts(publish, "check").into_iter();
         let checks = checks.filter_map(|text| self.expression("check", &text, database.as_deref(), names));
         let checks = checks.collect();
-        let name = match TableName::parse(&table.value) {
-            Ok(name) => Some(name),
-            Err(error) => {
-                self.problems.push(table.unreadable("this is no name of a table", &error));
-                None
-            }
-        };
+        let name = self.table_name(table, "table");
+        let view = publish.text("view");
+        if let Some(view) = view.as_ref().filter(|view| view.value.eq_ignore_ascii_case(&table.value)) {
+            let problem = view.wrong("`view` is the table itself", "the same name");
+            self.problems.push(problem.help("give the view a name of its own"));
+        }
+        let view = view.and_then(|view| self.table_name(&view, "view"));
         let Some(word) = publish.text("mode") else {
             if !publish.has("mode") {
                 let problem =
@@ -195,7 +198,18 @@ impl Reader<'_> {
             insert_missing: flag("insert-missing").unwrap_or(false),
             per: publish.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per()),
             has_ledger: flag("ledger").unwrap_or(true),
+            view,
         })
+    }
+
+    fn table_name(&mut self, text: &Text, what: &str) -> Option<TableName> {
+        match TableName::parse(&text.value) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.problems.push(text.unreadable(format!("this is no name of a {what}"), &error));
+                None
+            }
+        }
     }
 
     fn files_publish(
@@ -212,6 +226,11 @@ impl Reader<'_> {
             self.problems.push(problem.help("leave it out"));
         }
         let template = self.template(path, names)?;
+        if let Some(why) = unfit_path(&path.value) {
+            let problem = path.wrong("`path` names no directory", why);
+            self.problems.push(problem.help("name one in which only this run's files are: \"out/dt={ds}\""));
+            return None;
+        }
         let bound: Vec<&str> = template.names().collect();
         self.own_place("path", path, &bound, timetable);
         let format = publish.text("format").and_then(|word| word.value.parse().ok()).unwrap_or_default();

@@ -123,6 +123,12 @@ pub(crate) static PUBLISH: Table = Table {
         )
         .default("true"),
         key(
+            "view",
+            Kind::Text(Form::Plain),
+            r#""events""#,
+            "A view with each content once, whichever windows it came in; with land.",
+        ),
+        key(
             "path",
             Kind::Text(Form::Argument),
             r#""out/dt={ds}/""#,

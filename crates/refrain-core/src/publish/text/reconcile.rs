@@ -7,21 +7,28 @@ use crate::project::Dialect;
 use crate::publish::quoted;
 use crate::publish::target::{CONTENT_HASH, SOURCE};
 
-/// The columns that a staged row has beside its own: the key of its unit, and what tells the newer of two.
-pub const OF_A_UNIT: [&str; 3] = ["refrain_unit", "refrain_order", "refrain_number"];
+/// The columns that a staged row has beside its own: the key of its unit, what tells the newer of two, and of which columns
+/// it speaks, by [`spoken`].
+pub const OF_A_UNIT: [&str; 4] = ["refrain_unit", "refrain_order", "refrain_number", "refrain_spoken"];
 
 /// How many are listed.
 const LISTED: usize = 20;
+
+/// Of which columns a unit speaks, by their places among all of them.
+pub fn spoken(places: impl IntoIterator<Item = usize>) -> String {
+    places.into_iter().fold(",".to_owned(), |text, place| format!("{text}{place},"))
+}
 
 impl Texts {
     /// Makes the table for the rows of a source.
     pub fn make_compared(&self) -> String {
         let names = self.names().map(|column| format!("t.{}", quoted(column)));
-        let [unit, order, number] = OF_A_UNIT;
+        let [unit, order, number, spoken] = OF_A_UNIT;
         let own = [
             format!("cast('' as text) as {unit}"),
             format!("cast(0 as bigint) as {order}"),
             format!("cast(0 as bigint) as {number}"),
+            format!("cast('' as text) as {spoken}"),
         ];
         self.temporary(&self.stage, &list(names.chain(own)))
     }
@@ -59,7 +66,7 @@ impl Texts {
     }
 
     fn later(&self, same: &str) -> String {
-        let (stage, [_, order, number]) = (self.stage(), OF_A_UNIT);
+        let (stage, [_, order, number, _]) = (self.stage(), OF_A_UNIT);
         format!(
             "delete from {stage} as s where exists (select 1 from {stage} as l where {same} \
              and (l.{order}, l.{number}) > (s.{order}, s.{number}))"
@@ -85,16 +92,20 @@ impl Texts {
         ))
     }
 
-    /// Units of which the table says something else in one of these columns. `incomparable` are columns of a type that knows
-    /// no equality.
+    /// Units of which the table says something else in one of these columns. Of what a unit does not speak, the table may say
+    /// anything: that is left alone when it is written. `incomparable` are columns of a type that knows no equality.
     pub fn changed(&self, columns: &[String], incomparable: &[String]) -> Option<String> {
         let (table, stage, same) = (self.table(), self.stage(), self.same_key("t", "s"));
         let differs = columns.iter().filter(|name| self.keys().all(|key| key != name.as_str())).map(|name| {
             let column = quoted(name);
-            if incomparable.contains(name) {
+            let differs = if incomparable.contains(name) {
                 format!("cast(t.{column} as text) is distinct from cast(s.{column} as text)")
             } else {
                 format!("t.{column} is distinct from s.{column}")
+            };
+            match self.columns.iter().position(|column| column == name) {
+                Some(place) => format!("({differs} and {})", self.is_spoken_of(place)),
+                None => differs,
             }
         });
         let differs: Vec<String> = differs.collect();
@@ -104,6 +115,15 @@ impl Texts {
                 "select distinct s.refrain_unit as shown from {stage} as s join {table} as t on {same} where {differs}"
             ))
         })
+    }
+
+    fn is_spoken_of(&self, place: usize) -> String {
+        let [.., column] = OF_A_UNIT;
+        let find = match self.dialect {
+            Dialect::Postgres => "strpos",
+            Dialect::Sqlite => "instr",
+        };
+        format!("{find}(s.{column}, {}) > 0", literal(&spoken([place])))
     }
 
     /// Rows that are owned, and that the source has not.

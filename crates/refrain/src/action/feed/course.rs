@@ -12,12 +12,16 @@ use super::pages::{Odd, Part};
 use super::rows::Rows;
 use super::unit::{Shape, Unit};
 use crate::job::JobError;
-use crate::ledger::{Arrival, Cursor, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark};
+use crate::ledger::{
+    Arrival, Cursor, FAILED_MAX, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark,
+};
 use crate::publish::table::Publishes;
 use crate::run::Run;
 
 /// How many units that failed are tried together. So few, that they are never taken for a sign that all would fail.
 pub(super) const FAILED_TOGETHER: usize = 20;
+/// How many of those that failed in earlier attempts are read and tried together, which are fewer: each may have a megabyte.
+const FAILED_AT_ONCE: i64 = 8;
 /// The longest key of a run that is a part of the place of a line.
 const RUN_BYTES_MAX: usize = 400;
 /// The beginning of the key of a line that is no unit.
@@ -121,10 +125,13 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
 
     /// Units that failed in earlier attempts, from what was kept of them.
     pub(super) async fn failed_before(&self, shape: &Shape) -> Result<(), JobError> {
-        let failed = self.units.failed().await?;
-        let read: Vec<Unit> = failed.iter().filter_map(|unit| shape.unit(&unit.text)).collect();
-        for some in read.chunks(FAILED_TOGETHER) {
-            self.apply.list(self.units, some).await?;
+        let mut after = String::new();
+        for _ in 0..FAILED_MAX / FAILED_AT_ONCE {
+            let (failed, last) = self.units.failed_after(&after, FAILED_AT_ONCE).await?;
+            let Some(last) = last else { break };
+            let read: Vec<Unit> = failed.iter().filter_map(|unit| shape.unit(&unit.text)).collect();
+            self.apply.list(self.units, &read).await?;
+            after = last;
         }
         Ok(())
     }

@@ -112,13 +112,24 @@ pub(super) struct Pages {
     /// The number of the last line, from the beginning and in its page.
     line: u64,
     in_page: u64,
+    /// Whether a line was too long: no cursor is passed from there on, so that all that follows is one page.
+    has_gap: bool,
     faults: u64,
     part: Part,
 }
 
 impl Pages {
     pub(super) fn new(shape: Shape, has_cursor: bool, lines_max: usize) -> Pages {
-        Pages { shape, has_cursor, lines_max, line: 0, in_page: 0, faults: 0, part: Part::default() }
+        Pages {
+            shape,
+            has_cursor,
+            lines_max,
+            line: 0,
+            in_page: 0,
+            has_gap: false,
+            faults: 0,
+            part: Part::default(),
+        }
     }
 
     /// Takes a line; gives the part that ends with it.
@@ -156,7 +167,9 @@ impl Pages {
             }
             Ok(Said::Cursor(token)) => {
                 self.part.cursor = Some(token);
-                self.in_page = 0;
+                if !self.has_gap {
+                    self.in_page = 0;
+                }
             }
             Err(fault) => self.odd(&text, &fault, line.too_long.is_none())?,
         }
@@ -169,6 +182,7 @@ impl Pages {
         let column = fault.column.map(|column| format!(", column {column}")).unwrap_or_default();
         let message = format!("line {}{column}: {}", self.line, fault.message);
         self.faults += 1;
+        self.has_gap |= !is_whole;
         if self.faults > FAULTS_MAX {
             return Err(JobError::new(format!(
                 "more than {FAULTS_MAX} lines are no units, the last one: {message}\n  each line of the output is \

@@ -1,10 +1,8 @@
 //! Reads a source once more and compares it with the table that its units went to. Nothing is applied, no checkpoint is read
 //! or moved: the source is asked for everything that it has.
 
-use std::collections::BTreeSet;
 use std::process::Stdio;
 
-use refrain_core::content::{self, Member};
 use refrain_core::feed::{Apply, FeedSource};
 use refrain_core::publish::TablePublish;
 use refrain_core::publish::target::CONTENT_HASH;
@@ -17,7 +15,7 @@ use tokio::sync::oneshot;
 use super::Feeding;
 use super::bulk::PAGE_LINES_MAX;
 use super::pages::{Pages, Part};
-use super::rows::cell;
+use super::rows::{Alike, alike};
 use super::source::Reading;
 use super::unit::{Shape, Unit};
 use crate::action::capture::{LastWords, Stream};
@@ -90,10 +88,13 @@ impl Feeding {
             FeedSource::Command(_) => self.executing(run, &everything, pages)?,
         };
         let (mut number, mut unreadable) = (0, 0);
+        let unhashed = |error| WriteError::Unfit(format!("a unit cannot be read: {error}"));
         while let Some(part) = reading.next().await? {
             unreadable += part.odd.len() as u64;
-            let staged = staged(&part, comparison.lands(), &mut number)?;
-            comparison.add(&mut transaction, staged).await?;
+            for staged in staged(&part, comparison.lands(), number).map_err(unhashed)? {
+                comparison.add(&mut transaction, staged).await?;
+            }
+            number += part.units.len() as u64;
         }
         reading.end().await?;
         let (units, differences) = comparison.conclude(&mut transaction, &name_of(run)).await?;
@@ -159,43 +160,28 @@ async fn ended(mut child: Child, mut lines: Stream) -> Seen {
     Some(outcome::ended(end, &last_words.shown()))
 }
 
-/// The units of a part as rows, each with its key and what tells the newer of two.
-fn staged(part: &Part, lands: bool, number: &mut u64) -> Result<Staged, WriteError> {
-    let units: Vec<&Unit> = part.units.iter().collect();
-    let unhashed = |error| WriteError::Unfit(format!("a unit cannot be read: {error}"));
-    let (columns, rows) = if lands {
-        let hash = |unit: &&Unit| Ok(vec![Cell::Text(Fingerprint::of_json(&unit.text)?.to_string())]);
-        (vec![CONTENT_HASH.to_owned()], units.iter().map(hash).collect::<Result<_, _>>().map_err(unhashed)?)
-    } else {
-        table(&units).map_err(unhashed)?
-    };
-    let rows = units.iter().zip(rows).map(|(unit, mut row)| {
-        *number += 1;
+/// The units of a part as rows, those of the same fields together, each with its key and what tells the newer of two.
+fn staged(part: &Part, lands: bool, before: u64) -> Result<Vec<Staged>, ContentError> {
+    let told = |(place, unit, mut row): (u64, &Unit, Row)| {
         let order = unit.read.as_ref().and_then(|read| read.order).unwrap_or_default();
         let key = unit.key().to_owned();
-        let own =
-            [Cell::Text(key.clone()), Cell::Number(order.to_string()), Cell::Number(number.to_string())];
-        row.extend(own);
+        let number = before + place;
+        row.extend([
+            Cell::Text(key.clone()),
+            Cell::Number(order.to_string()),
+            Cell::Number(number.to_string()),
+        ]);
         (key, row)
-    });
-    Ok(Staged { columns, rows: rows.collect() })
-}
-
-/// The fields of all of them, and a row for each: what one lacks is null.
-fn table(units: &[&Unit]) -> Result<(Vec<String>, Vec<Row>), ContentError> {
-    let members: Result<Vec<Vec<Member<'_>>>, ContentError> =
-        units.iter().map(|unit| content::members(&unit.text)).collect();
-    let members = members?;
-    let names: BTreeSet<&str> = members.iter().flatten().map(|(name, _)| name.as_ref()).collect();
-    let rows = members.iter().map(|members| {
-        // Both are in the order of their bytes.
-        let mut fields = members.iter().peekable();
-        let cells = names.iter().map(|name| match fields.next_if(|(field, _)| field == name) {
-            Some((_, value)) => cell(value),
-            None => Ok(Cell::Null),
-        });
-        cells.collect::<Result<Row, ContentError>>()
-    });
-    let rows: Result<Vec<Row>, ContentError> = rows.collect();
-    Ok((names.iter().map(|name| (*name).to_owned()).collect(), rows?))
+    };
+    if lands {
+        let hash = |(place, unit): (u64, &'_ Unit)| {
+            Ok(told((place, unit, vec![Cell::Text(Fingerprint::of_json(&unit.text)?.to_string())])))
+        };
+        let rows = (0..).zip(&part.units).map(hash).collect::<Result<_, ContentError>>()?;
+        return Ok(vec![Staged { columns: vec![CONTENT_HASH.to_owned()], rows }]);
+    }
+    let alike = alike(&part.units)?.into_iter();
+    Ok(alike
+        .map(|Alike { columns, units }| Staged { columns, rows: units.into_iter().map(told).collect() })
+        .collect())
 }

@@ -13,6 +13,7 @@ use crate::action::environment::name_of;
 use crate::job::JobError;
 use crate::ledger::{Applying, BatchError};
 use crate::project::databases::Database;
+use crate::publish::error::WriteError;
 use crate::publish::rows::{Cell, Row};
 use crate::publish::table::Publishes;
 use crate::publish::writer::Writer;
@@ -33,9 +34,10 @@ impl<DB: Publishes> Rows<DB> {
         run: &Run,
         database: &Database,
     ) -> Result<Rows<DB>, JobError> {
-        let looked = Writer::look(pool, publish, about, &about.values(run), database).await;
-        let looked = looked.and_then(|writer| writer.is_ready().map(|()| writer));
-        let writer = looked.map_err(|error| error.told(&about.redactor))?;
+        let told = |error: WriteError| error.told(&about.redactor);
+        let writer = Writer::look(pool, publish, about, &about.values(run), database).await.map_err(told)?;
+        writer.is_ready().map_err(told)?;
+        writer.show(pool).await.map_err(told)?;
         Ok(Rows { writer, from: name_of(run) })
     }
 
@@ -55,8 +57,15 @@ impl<DB: Publishes> Rows<DB> {
         connection: &mut DB::Connection,
         units: &[&Unit],
     ) -> Result<(), BatchError> {
-        let from = self.writer.lands().then_some(self.from.as_str());
-        for (number, (columns, rows)) in (1..).zip(tables(units, from)?) {
+        for (number, Alike { columns, units }) in (1..).zip(alike(units.iter().copied())?) {
+            let mut rows = Vec::with_capacity(units.len());
+            for (_, unit, mut row) in units {
+                if self.writer.lands() {
+                    let hash = Fingerprint::of_json(&unit.text)?;
+                    row.extend([Cell::Text(self.from.clone()), Cell::Text(hash.to_string())]);
+                }
+                rows.push(row);
+            }
             let mut staged = self.writer.make(connection, &columns, number).await?;
             self.writer.load(connection, &mut staged, &rows).await?;
             self.writer.conclude(connection, &staged).await?;
@@ -66,34 +75,37 @@ impl<DB: Publishes> Rows<DB> {
     }
 }
 
-/// The columns of some rows, and these rows.
-type Table = (Vec<String>, Vec<Row>);
+/// Units of the same fields.
+pub(super) struct Alike<'u> {
+    pub(super) columns: Vec<String>,
+    /// Each with its place among all of them, and its row.
+    pub(super) units: Vec<(u64, &'u Unit, Row)>,
+}
 
 /// Units as rows, those of the same fields together. What a unit does not speak of is left as it is, whichever units it comes
-/// with: an absent field is not null. Where they are landed, each row ends with where it comes from and what it says.
-fn tables(units: &[&Unit], from: Option<&str>) -> Result<Vec<Table>, ContentError> {
-    let mut tables: Vec<Table> = Vec::new();
-    for unit in units {
+/// with: an absent field is not null.
+pub(super) fn alike<'u>(units: impl IntoIterator<Item = &'u Unit>) -> Result<Vec<Alike<'u>>, ContentError> {
+    let mut all: Vec<Alike<'u>> = Vec::new();
+    for (place, unit) in (0..).zip(units) {
         let members = content::members(&unit.text)?;
-        let is_same = |(columns, _): &&mut Table| {
+        let is_same = |Alike { columns, .. }: &&mut Alike<'u>| {
             columns.len() == members.len()
                 && columns.iter().zip(&members).all(|(column, (name, _))| column == name)
         };
-        let mut row = members.iter().map(|(_, value)| cell(value)).collect::<Result<Row, ContentError>>()?;
-        if let Some(from) = from {
-            let hash = Fingerprint::of_json(&unit.text)?;
-            row.extend([Cell::Text(from.to_owned()), Cell::Text(hash.to_string())]);
-        }
-        match tables.iter_mut().find(is_same) {
-            Some((_, rows)) => rows.push(row),
-            None => tables.push((members.iter().map(|(name, _)| name.to_string()).collect(), vec![row])),
+        let row = members.iter().map(|(_, value)| cell(value)).collect::<Result<Row, ContentError>>()?;
+        match all.iter_mut().find(is_same) {
+            Some(same) => same.units.push((place, unit, row)),
+            None => all.push(Alike {
+                columns: members.iter().map(|(name, _)| name.to_string()).collect(),
+                units: vec![(place, unit, row)],
+            }),
         }
     }
-    Ok(tables)
+    Ok(all)
 }
 
 /// A value as it goes into a column: numbers as they are written, what is nested as JSON.
-pub(super) fn cell(value: &str) -> Result<Cell, ContentError> {
+fn cell(value: &str) -> Result<Cell, ContentError> {
     Ok(match value.as_bytes().first() {
         Some(b'"') => Cell::Text(content::unquoted(value).map(Cow::into_owned)?),
         Some(b'n') | None => Cell::Null,

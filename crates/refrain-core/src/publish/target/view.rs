@@ -1,0 +1,97 @@
+//! The view of landed rows without what came more than once.
+//!
+//! The hash stands first in it: a server lets a view that is replaced have more columns at its end, and tables gain columns.
+
+use super::{CONTENT_HASH, OCCURRENCE, SOURCE, Target};
+use crate::project::Dialect;
+use crate::publish::{TableName, quoted};
+
+impl Target {
+    /// What makes a view of this table, of which `found` is what is there by that name; nothing if it is as it should be. On
+    /// a server that is for its owner to do.
+    pub fn view(
+        &self,
+        table: &TableName,
+        view: &TableName,
+        found: &Target,
+        dialect: Dialect,
+    ) -> Result<Option<String>, String> {
+        let name = view.quoted();
+        let rest = self.deduplicated(table);
+        if found.name.is_empty() {
+            return match dialect {
+                Dialect::Sqlite => Ok(Some(format!("create view if not exists {name} as {rest}"))),
+                Dialect::Postgres => Err(format!(
+                    "there is no view `{view}`, and none is made in a server without being asked\n  make it: create view {name} as {rest}"
+                )),
+            };
+        }
+        if !found.is_view {
+            return Err(format!(
+                "`{view}` is there, and is no view\n  give the view another name, or make room for it: create view {name} as {rest}"
+            ));
+        }
+        let Some(lacking) = self.shown().find(|column| found.find(column).is_none()) else {
+            return Ok(None);
+        };
+        let replace = match dialect {
+            Dialect::Sqlite => format!("drop view {name}; create view"),
+            Dialect::Postgres => "create or replace view".to_owned(),
+        };
+        Err(format!(
+            "the view `{view}` lacks the column `{lacking}` of `{table}`\n  make it anew: {replace} {name} as {rest}"
+        ))
+    }
+
+    /// The columns of a row that say something of it, whichever it is of those that say the same.
+    fn shown(&self) -> impl Iterator<Item = &str> {
+        let names = self.columns.iter().map(|column| column.name.as_str());
+        [CONTENT_HASH]
+            .into_iter()
+            .chain(names.filter(|name| ![SOURCE, CONTENT_HASH, OCCURRENCE].contains(name)))
+    }
+
+    /// One row for each content: of the first source, as they are sorted, and the first there.
+    fn deduplicated(&self, table: &TableName) -> String {
+        let [source, hash, occurrence] = [SOURCE, CONTENT_HASH, OCCURRENCE].map(quoted);
+        let columns = self.shown().map(quoted).collect::<Vec<_>>().join(", ");
+        format!(
+            "select {columns} from (select t.*, row_number() over (partition by t.{hash} order by t.{source}, t.{occurrence}) \
+             as refrain_number from {} as t) as landed where refrain_number = 1",
+            table.quoted()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Column;
+    use super::*;
+
+    fn relation(columns: &[&str], is_view: bool) -> Target {
+        let column =
+            |name: &&str| Column { name: (*name).to_owned(), kind: "text".to_owned(), is_generated: false };
+        let columns = columns.iter().map(column).collect();
+        Target { name: "main.relation".to_owned(), columns, is_view, ..Target::default() }
+    }
+
+    #[test]
+    fn a_view_is_made_left_alone_or_asked_for() {
+        let [table, view] = ["raw", "events"].map(|name| TableName::parse(name).unwrap());
+        let raw = relation(&["body", "source", "content_hash", "occurrence"], false);
+        let of = |found: &Target, dialect| raw.view(&table, &view, found, dialect);
+        let made = "create view if not exists \"events\" as select \"content_hash\", \"body\" from (select t.*, row_number() over \
+                    (partition by t.\"content_hash\" order by t.\"source\", t.\"occurrence\") as refrain_number from \"raw\" as t) \
+                    as landed where refrain_number = 1";
+        assert_eq!(of(&Target::default(), Dialect::Sqlite), Ok(Some(made.to_owned())));
+        let asked = of(&Target::default(), Dialect::Postgres).unwrap_err();
+        assert!(asked.contains("make it: create view \"events\" as select"), "{asked}");
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            assert_eq!(of(&relation(&["body", "content_hash", "more"], true), dialect), Ok(None));
+            let other = of(&relation(&["body", "content_hash"], false), dialect).unwrap_err();
+            assert!(other.contains("`events` is there, and is no view"), "{other}");
+            let older = of(&relation(&["content_hash"], true), dialect).unwrap_err();
+            assert!(older.contains("lacks the column `body` of `raw`"), "{older}");
+        }
+    }
+}
