@@ -3,6 +3,7 @@
 
 mod addresses;
 mod broken;
+mod doubts;
 mod every_command;
 mod files;
 mod full_disk;

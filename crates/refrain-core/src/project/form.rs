@@ -31,6 +31,8 @@ pub(crate) enum Form {
     Address,
     /// Where a call goes: a template, after the environment was put into it.
     Link,
+    /// A text in the body of a call.
+    Body,
     /// A header or another part of a call that may hold a secret.
     Header,
 }
@@ -46,7 +48,7 @@ impl Form {
             Form::Length | Form::PositiveLength => "a length of time",
             Form::Backoff => "a range of waits",
             Form::KeyTemplate => "a key",
-            Form::Argument | Form::Header => "a template",
+            Form::Argument | Form::Body | Form::Header => "a template",
             Form::Sql => "SQL",
             Form::ProjectName | Form::JobName => "a name",
             Form::Variable => "the name of an environment variable",
@@ -65,6 +67,9 @@ impl Form {
             Form::Argument => {
                 "arguments are seen by every user of the machine: name the variable in env = [\"…\"] and read it in the \
                  program"
+            }
+            Form::Body => {
+                "a secret belongs into `headers`, which take ${NAME}; write anything else here as it is"
             }
             Form::Sql => "values reach SQL as binds only, as in :ds or :scope",
             _ => "write the value itself; only addresses and headers take it from the environment",
@@ -85,7 +90,7 @@ impl Form {
             Form::PositiveLength => positive(text),
             Form::Backoff => Backoff::parse(text).map(drop),
             Form::KeyTemplate => KeyTemplate::parse(text).map(drop),
-            Form::Argument => Template::parse(text).map(drop),
+            Form::Argument | Form::Body => Template::parse(text).map(drop),
             Form::Link | Form::Header => Template::parse(&environment::masked(text)).map(drop),
             Form::ProjectName => ProjectName::parse(text).map(drop),
             Form::JobName => JobName::parse(text).map(drop),

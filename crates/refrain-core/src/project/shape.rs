@@ -113,7 +113,7 @@ impl<'f> Shape<'f> {
 
     fn json(&mut self, value: Value<'_>, place: Place<'_>) {
         if value.text().is_some() {
-            self.text(Form::Argument, value, place);
+            self.text(Form::Body, value, place);
         }
         let elements = value.list().into_iter().flatten();
         let fields: Vec<_> =
