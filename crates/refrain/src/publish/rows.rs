@@ -32,7 +32,7 @@ impl Cell {
         match moment_in(at, time) {
             Argument::Integer(number) => Cell::Number(number.to_string()),
             Argument::Text(text) => Cell::Text(text),
-            Argument::Real(_) | Argument::Boolean(_) => Cell::Null,
+            Argument::Real(_) | Argument::Boolean(_) | Argument::Timed(_) => Cell::Null,
         }
     }
 
