@@ -1,15 +1,20 @@
 //! Values as typed parameters of a statement: `:ds` is a date, `:window_start` a moment, on both databases.
 //!
 //! PostgreSQL is told the type in the statement, `cast($1 as date)`, so that an index on a date column is used and a value
-//! of the wrong form is refused. SQLite has no such types: moments are bound in the form in which the database holds them,
+//! of the wrong form is refused; dates and moments have it [themselves as well](timed). SQLite has no such types: moments are bound in the form in which the database holds them,
 //! or a comparison of `2026-06-09T00:00:00Z` with `2026-06-09 00:00:00` would quietly find nothing.
 
+mod timed;
+
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use refrain_core::Values;
 use refrain_core::project::{Dialect, Sql, TimeForm};
 use serde_json::Value;
+
+pub(crate) use self::timed::Timed;
 
 /// A statement with a value for each of its places.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +30,7 @@ pub(crate) enum Argument {
     Integer(i64),
     Real(f64),
     Boolean(bool),
+    Timed(Timed),
 }
 
 /// Binds the values of a run; `scope` is the type of a scope, as the database calls it.
@@ -68,9 +74,9 @@ fn argument(
         return Ok((Argument::Text(text), of_scope(scope)));
     }
     let (argument, kind) = match (name, dialect) {
-        ("ds", _) => (Argument::Text(text), "date"),
+        ("ds", Dialect::Postgres) => (timed(text, Timed::Date), "date"),
         ("window_start" | "window_end" | "watermark", Dialect::Postgres) => {
-            (Argument::Text(text), "timestamptz")
+            (timed(text, Timed::Moment), "timestamptz")
         }
         ("window_start" | "window_end" | "watermark", Dialect::Sqlite) => (moment(&text, time)?, "text"),
         ("version", _) => (Argument::Integer(text.parse().unwrap_or_default()), "bigint"),
@@ -81,6 +87,11 @@ fn argument(
         _ => (Argument::Text(text), "text"),
     };
     Ok((argument, kind.into()))
+}
+
+/// A value with its type; a text that is not of its form is for the server to refuse.
+fn timed<T: FromStr>(text: String, of: impl Fn(T) -> Timed) -> Argument {
+    text.parse().map_or_else(|_| Argument::Text(text), |value| Argument::Timed(of(value)))
 }
 
 /// Whether a type is one of whole numbers, as either driver calls it: the scopes may be in another database.
@@ -163,7 +174,8 @@ mod tests {
             bound.text,
             "select * from t where d = cast($1 as date) and at >= cast($2 as timestamptz) and v = cast($3 as bigint) and d = cast($1 as date)"
         );
-        let expected = ["2026-06-09", "2026-06-09T12:00:00Z"].map(|text| Argument::Text(text.to_owned()));
+        let (day, noon) = ("2026-06-09".parse().unwrap(), "2026-06-09T12:00:00Z".parse().unwrap());
+        let expected = [Timed::Date(day), Timed::Moment(noon)].map(Argument::Timed);
         assert_eq!(bound.arguments[..2], expected);
         assert_eq!(bound.arguments[2], Argument::Integer(3));
     }

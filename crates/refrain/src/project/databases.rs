@@ -175,6 +175,7 @@ macro_rules! speaks {
                     Argument::Integer(number) => query.bind(*number),
                     Argument::Real(number) => query.bind(*number),
                     Argument::Boolean(value) => query.bind(*value),
+                    Argument::Timed(value) => query.bind(*value),
                 });
                 Ok(query.execute(connection).await?.rows_affected())
             }
@@ -187,6 +188,7 @@ macro_rules! speaks {
                     Argument::Integer(number) => query.bind(*number),
                     Argument::Real(number) => query.bind(*number),
                     Argument::Boolean(value) => query.bind(*value),
+                    Argument::Timed(value) => query.bind(*value),
                 });
                 query.fetch_all(pool).await
             }
@@ -204,6 +206,7 @@ macro_rules! speaks {
                     Argument::Integer(number) => query.bind(*number),
                     Argument::Real(number) => query.bind(*number),
                     Argument::Boolean(value) => query.bind(*value),
+                    Argument::Timed(value) => query.bind(*value),
                 });
                 let mut rows = query.fetch(pool);
                 while let Some(row) = poll_fn(|context| rows.as_mut().poll_next(context)).await {

@@ -66,6 +66,7 @@ macro_rules! query {
             Argument::Integer(number) => query.bind(*number),
             Argument::Real(number) => query.bind(*number),
             Argument::Boolean(value) => query.bind(*value),
+            Argument::Timed(value) => query.bind(*value),
         })
     };
 }
