@@ -6,6 +6,7 @@
 //!
 //! The same values give the same bytes, in every process: a request that is sent again is the same request.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -57,7 +58,7 @@ pub enum Body {
 }
 
 /// What is sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// How.
     pub method: Method,
@@ -90,22 +91,40 @@ pub enum Meaning {
 /// ```
 /// use refrain_core::call::{Meaning, meaning_of};
 ///
-/// assert_eq!(meaning_of(201), Meaning::Done);
-/// assert_eq!(meaning_of(422), Meaning::NotDone);
-/// assert_eq!(meaning_of(502), Meaning::InDoubt);
+/// assert_eq!(meaning_of(201, false), Meaning::Done);
+/// assert_eq!(meaning_of(422, false), Meaning::NotDone);
+/// assert_eq!(meaning_of(502, false), Meaning::InDoubt);
 /// ```
-pub fn meaning_of(status: u16) -> Meaning {
+///
+/// A proxy says 503 also if it has lost its server in the middle; whoever says when to come again has not begun.
+pub fn meaning_of(status: u16, says_when_to_come_again: bool) -> Meaning {
     match status {
         200..=299 => Meaning::Done,
-        409 => Meaning::InDoubt,
-        307 | 308 | 400..=499 | 501 | 503 | 505 => Meaning::NotDone,
+        409 | 499 => Meaning::InDoubt,
+        307 | 308 | 400..=498 | 501 | 505 => Meaning::NotDone,
+        503 if says_when_to_come_again => Meaning::NotDone,
         _ => Meaning::InDoubt,
+    }
+}
+
+/// Without the address and the headers, which may hold secrets.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("body", &self.body)
+            .finish_non_exhaustive()
     }
 }
 
 impl Call {
     /// The request for these values.
     pub fn request(&self, values: &Values) -> Result<Request, TemplateError> {
+        if let Some(name) =
+            self.url.names().find(|name| values.text(name).is_some_and(|text| text.is_empty()))
+        {
+            return Err(self.url.missing(name));
+        }
         let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), value.render(values)?)));
         Ok(Request {
             method: self.method,
@@ -247,13 +266,15 @@ mod tests {
     fn every_status_has_one_meaning() {
         for (statuses, meaning) in [
             (vec![200, 201, 202, 204], Meaning::Done),
-            (vec![307, 308, 400, 401, 403, 404, 408, 410, 413, 422, 425, 429, 501, 503], Meaning::NotDone),
-            (vec![100, 301, 302, 303, 304, 409, 500, 502, 504, 520, 599], Meaning::InDoubt),
+            (vec![307, 308, 400, 401, 403, 404, 408, 410, 413, 422, 425, 429, 501], Meaning::NotDone),
+            (vec![100, 301, 302, 303, 304, 409, 499, 500, 502, 503, 504, 520, 599], Meaning::InDoubt),
         ] {
             for status in statuses {
-                assert_eq!(meaning_of(status), meaning, "{status}");
+                assert_eq!(meaning_of(status, false), meaning, "{status}");
             }
         }
+        assert_eq!(meaning_of(503, true), Meaning::NotDone);
+        assert_eq!(meaning_of(502, true), Meaning::InDoubt);
         assert!(Method::ALL.iter().all(|method| method.name() == method.meaning()));
     }
 }

@@ -24,7 +24,7 @@ const WHAT: &str = "template";
 /// assert_eq!(template.render(&values).as_deref(), Ok("--date=2026-06-09"));
 /// # Ok::<(), refrain_core::ParseError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Template {
     text: String,
     pieces: Vec<Piece>,
@@ -92,6 +92,11 @@ impl Template {
             }
         }
         Ok(Template { text: text.to_owned(), pieces })
+    }
+
+    /// The same, as which it was written: what was put into it since is nobody's to read.
+    pub(crate) fn written(self, text: &str) -> Template {
+        Template { text: text.to_owned(), ..self }
     }
 
     /// The names, in order.
@@ -172,6 +177,13 @@ pub fn arguments(templates: &[Template], values: &Values) -> Result<Vec<String>,
         arguments.push(argument);
     }
     Ok(arguments)
+}
+
+/// As it is written.
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.text).finish()
+    }
 }
 
 impl fmt::Display for Template {

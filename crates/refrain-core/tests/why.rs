@@ -271,7 +271,17 @@ fn a_run_that_ended_is_told_by_how() {
         &["waits-for-effects"],
         "sync#42 has done its work, by attempt 2, and waits for its effects.\n  refrain effects --waiting",
     );
-    let left = |key: &str, is_parked| UnitLeft { key: key.to_owned(), is_parked };
+    let left = |key: &str, is_parked| UnitLeft { key: key.to_owned(), is_parked, is_in_doubt: false };
+    let doubtful = UnitLeft { is_in_doubt: true, ..left("invoice:9", true) };
+    recorded(
+        RecordedFacts {
+            units_left: vec![left("invoice:2", true), doubtful],
+            ..ended(RunOutcome::Partial, "2 of 9 units are not applied")
+        },
+        &["partial"],
+        "sync#42 is partial: \"2 of 9 units are not applied\"; in doubt: invoice:9; parked: invoice:2.\n  \
+         what is known of it, and what to say: refrain trace invoice:9",
+    );
     let units_left = vec![left("invoice:2", true), left("invoice:3", false)];
     recorded(
         RecordedFacts { units_left, ..ended(RunOutcome::Partial, "2 of 9 units are not applied") },
@@ -328,9 +338,8 @@ fn a_done_run_that_is_computed_again_is_open_first_and_done_still() {
     assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), ["queued", "done"]);
 }
 
-#[test]
-fn a_key_is_told_as_a_unit_as_an_effect_or_as_nothing() {
-    let unit = |status| UnitFacts {
+fn unit(status: UnitStatus) -> UnitFacts {
+    UnitFacts {
         ledger: "sync/acme".to_owned(),
         status,
         run: Some("sync#42".to_owned()),
@@ -338,16 +347,41 @@ fn a_key_is_told_as_a_unit_as_an_effect_or_as_nothing() {
         version: 1,
         at: at("09T10:00"),
         message: Some("total is negative".to_owned()),
+        in_doubt_since: None,
         left_alone: Vec::new(),
-    };
-    let nothing = KeyFacts {
+    }
+}
+
+fn no_key() -> KeyFacts {
+    KeyFacts {
         key: "invoice:7".to_owned(),
         units: Vec::new(),
         effects: Vec::new(),
         runs: 0,
         databases: 2,
         job: None,
+    }
+}
+
+#[test]
+fn a_unit_in_doubt_is_told_with_what_to_say_of_it() {
+    let doubtful = UnitFacts {
+        in_doubt_since: Some(at("09T09:00")),
+        message: Some("in doubt: there was no answer within 30s".to_owned()),
+        ..unit(UnitStatus::Parked)
     };
+    is_told(
+        &Facts::Key(KeyFacts { units: vec![doubtful], ..no_key() }),
+        &["in-doubt"],
+        "`invoice:7` of sync/acme is in doubt since 2026-06-09T09:00:00Z, last tried by sync#42, attempt 2, at \
+         2026-06-09T10:00:00Z under version 1: \"in doubt: there was no answer within 30s\".\n  ask the other side; if it \
+         was done: refrain retry sync#42 --unit invoice:7 --done; if not: refrain retry sync#42 --unit invoice:7",
+    );
+}
+
+#[test]
+fn a_key_is_told_as_a_unit_as_an_effect_or_as_nothing() {
+    let nothing = no_key();
     let met = vec![("sync#43".to_owned(), "stale".to_owned())];
     let applied = UnitFacts { message: None, left_alone: met, ..unit(UnitStatus::Applied) };
     let units = |units: Vec<UnitFacts>| Facts::Key(KeyFacts { units, ..nothing.clone() });

@@ -29,20 +29,19 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let Arguments { run, unit, done } = arguments;
-    let name: RunName = run.parse()?;
+    let _: RunName = run.parse()?;
     let signals = Signals::listen()?;
     let opened = place.open().await?;
     let refrain = &opened.refrain;
     if let Some(unit) = unit {
-        let job = name.job().as_str();
         let (count, was, is) = if *done {
-            (refrain.confirm_unit(job, unit).await?, "in doubt", "is recorded as done")
+            (refrain.confirm_unit(run, unit).await?, "in doubt", "is recorded as done")
         } else {
-            (refrain.unpark(job, unit).await?, "parked", "is not parked any more")
+            (refrain.unpark(run, unit).await?, "parked", "is not parked any more")
         };
         if count == 0 {
             return Err(Fault::Refused(format!(
-                "no unit `{unit}` of {job} is {was}\n  what became of it: refrain trace {unit}"
+                "no unit `{unit}` of {run} is {was}\n  what became of it: refrain trace {unit}"
             )));
         }
         place.output.say(format_args!("`{unit}` {is}"));

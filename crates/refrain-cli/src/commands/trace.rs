@@ -107,9 +107,13 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
     }
     let tried_by = lines(refrain, &trace.tried_by).await?;
     let enqueued = lines(refrain, &trace.enqueued).await?;
-    let is_parked = trace.units.iter().any(|unit| unit.status == UnitStatus::Parked);
-    let is_in_doubt = trace.units.iter().any(|unit| unit.in_doubt_since.is_some());
-    let parked = tried_by.first().filter(|_| is_parked).map(|line| line.run.clone());
+    // Of several, one that is in doubt comes first: somebody has to look there.
+    let parked = trace.units.iter().filter(|unit| unit.status == UnitStatus::Parked);
+    let parked = parked.max_by_key(|unit| unit.in_doubt_since.is_some());
+    let is_in_doubt = parked.is_some_and(|unit| unit.in_doubt_since.is_some());
+    let of_run = |run: &RunRecord| parked.is_some_and(|unit| unit.run.as_ref() == Some(&run.key));
+    let parked = trace.tried_by.iter().position(of_run).and_then(|at| tried_by.get(at));
+    let parked = parked.map(|line| line.run.clone());
     let units = trace.units.into_iter().map(|unit| Unit {
         status: match unit.status {
             UnitStatus::Failed(times) => format!("failed {times} times"),

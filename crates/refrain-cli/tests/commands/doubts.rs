@@ -54,7 +54,12 @@ fn a_call_in_doubt_is_shown_asked_about_and_settled_by_a_person() {
     assert_eq!(paths, ["/invoices/1", "/invoices/2", "/invoices/3"]);
 
     let why = desk.refrain("why book#1");
-    assert!(why.stdout.contains("invoice:2"), "{why:?}");
+    assert!(why.stdout.contains("in doubt: invoice:2"), "{why:?}");
+    let why = desk.refrain("why invoice:2");
+    assert!(
+        why.stdout.contains("is in doubt since") && why.stdout.contains("--unit invoice:2 --done"),
+        "{why:?}"
+    );
     let traced = desk.refrain("trace invoice:2");
     for words in ["parked", "in doubt since ", "in doubt: the answer was lost"] {
         assert!(traced.stdout.contains(words), "{traced:?}");
@@ -67,7 +72,7 @@ fn a_call_in_doubt_is_shown_asked_about_and_settled_by_a_person() {
 
     let refused = desk.refrain("retry book#1 --unit invoice:1 --done");
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("no unit `invoice:1` of book is in doubt"), "{refused:?}");
+    assert!(refused.stderr.contains("no unit `invoice:1` of book#1 is in doubt"), "{refused:?}");
     let settled = desk.refrain("retry book#1 --unit invoice:2 --done");
     assert_eq!(settled.code, Some(0), "{settled:?}");
     assert!(settled.stderr.contains("`invoice:2` is recorded as done"), "{settled:?}");

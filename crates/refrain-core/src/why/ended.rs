@@ -97,17 +97,22 @@ impl Ended {
 
 fn partial(run: &str, message: Option<&str>, units: &[UnitLeft]) -> Told {
     let said = message.map_or_else(String::new, |said| format!(": {}", quoted(said)));
-    let keys = |is_parked: bool| -> Vec<String> {
-        units.iter().filter(|unit| unit.is_parked == is_parked).map(|unit| unit.key.clone()).collect()
+    let keys = |is: fn(&&UnitLeft) -> bool| -> Vec<String> {
+        units.iter().filter(is).map(|unit| unit.key.clone()).collect()
     };
-    let (parked, failed) = (keys(true), keys(false));
+    let doubtful = keys(|unit| unit.is_in_doubt);
+    let parked = keys(|unit| unit.is_parked && !unit.is_in_doubt);
+    let failed = keys(|unit| !unit.is_parked && !unit.is_in_doubt);
     let named = |word: &str, keys: &[String]| match keys {
         [] => String::new(),
         keys => format!("; {word}: {}", listed(keys)),
     };
-    let left = named("parked", &parked) + &named("failed", &failed);
+    let left = named("in doubt", &doubtful) + &named("parked", &parked) + &named("failed", &failed);
     let told = Told::new("partial", format!("{run} is partial{said}{left}"));
-    match parked.first() {
+    match doubtful.first().or(parked.first()) {
+        Some(key) if !doubtful.is_empty() => {
+            told.next(format!("what is known of it, and what to say: refrain trace {}", typed(key)))
+        }
         Some(key) => told.next(format!("refrain retry {} --unit {}", typed(run), typed(key))),
         None => told.next(format!("refrain retry {}", typed(run))),
     }

@@ -39,6 +39,8 @@ pub struct UnitFacts {
     pub at: Timestamp,
     /// What its failure said.
     pub message: Option<String>,
+    /// Since when it is in doubt, if it is.
+    pub in_doubt_since: Option<Timestamp>,
     /// Runs that met it later and left it alone, with the reason of each: `stale`, `first-wins`, `already-applied`.
     pub left_alone: Vec<(String, String)>,
 }
@@ -164,6 +166,16 @@ fn unit_told(key: &str, unit: &UnitFacts) -> Told {
     let message = message.as_deref().map_or_else(String::new, |said| format!(": {}", quoted(said)));
     let retry = run.as_deref().map(|run| format!("refrain retry {} --unit {}", typed(run), typed(key)));
     let tail = format!("{by} at {} under version {version}", at(*when));
+    if let Some(since) = unit.in_doubt_since {
+        let said = format!("`{key}` of {ledger} is in doubt since {}, last tried{tail}{message}", at(since));
+        let told = Told::new("in-doubt", said);
+        return match retry {
+            Some(retry) => {
+                told.next(format!("ask the other side; if it was done: {retry} --done; if not: {retry}"))
+            }
+            None => told,
+        };
+    }
     let (rule, said) = match status {
         UnitStatus::Applied => ("applied", format!("`{key}` of {ledger} is applied,{tail}")),
         UnitStatus::Failed(count) => (

@@ -113,6 +113,8 @@ pub struct UnitLeft {
     pub key: String,
     /// Whether it is parked; else it failed.
     pub is_parked: bool,
+    /// Whether a call was made for it of which nobody knows the end.
+    pub is_in_doubt: bool,
 }
 
 /// Keys under which other content was swallowed.

@@ -1,6 +1,7 @@
 -- A person knows that what was done with a unit in doubt has happened.
--- $1 project, $2 job, $3 key; by ledgers_are_unique and the primary key
+-- $1 project, $2 job, $3 key, $4 scope or null for all, $5 start of the window; by ledgers_are_unique and the primary key
 update refrain_units
 set status = 'applied', written = true, failures = 0, input = null, message = null, sent = null
 where key = $3 and status = 'parked' and sent is not null
-    and ledger in (select id from refrain_ledgers where project = $1 and job = $2)
+    and ledger in (select id from refrain_ledgers where project = $1 and job = $2
+        and ($4 is null or (scope = $4 and window_start in ('', $5))))

@@ -1,4 +1,5 @@
 -- What is known of a unit in doubt, by whoever has reserved it.
--- $1 ledger, $2 key, $3 fence, $4 attempt, $5 message; by the primary key
+-- $1 ledger, $2 key, $3 fence, $4 attempt, $5 message, $6 fingerprint; by the primary key
 update refrain_units set message = $5
-where ledger = $1 and key = $2 and fence = $3 and attempt = $4 and status = 'parked' and sent is not null
+where ledger = $1 and key = $2 and fence = $3 and attempt = $4 and sent is not null
+    and fingerprint is not distinct from $6

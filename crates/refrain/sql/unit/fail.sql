@@ -1,4 +1,5 @@
--- Records that a unit failed, and keeps what it was given; rows of other content that are there stay known. No row: the same content was applied meanwhile, or newer.
+-- Records that a unit failed, and keeps what it was given; rows of other content that are there stay known. No row: the same content was applied meanwhile, or newer, or
+-- somebody else's is in doubt.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
 -- $11 message; by the primary key
 insert into refrain_units
@@ -13,3 +14,5 @@ where (refrain_units.status <> 'applied' or refrain_units.version < excluded.ver
         or refrain_units.fingerprint is distinct from excluded.fingerprint)
     and refrain_units.version <= excluded.version
     and coalesce(refrain_units.ordinal <= excluded.ordinal, true)
+    and (refrain_units.sent is null
+        or (refrain_units.fence = excluded.fence and refrain_units.attempt = excluded.attempt))

@@ -19,3 +19,4 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     end
 where refrain_units.version = $11 and refrain_units.fingerprint is not distinct from $12
     and refrain_units.ordinal is not distinct from $13 and refrain_units.status = $14 and refrain_units.failures = $15
+    and (refrain_units.sent is null or refrain_units.fence = excluded.fence)

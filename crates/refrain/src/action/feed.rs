@@ -18,6 +18,7 @@ mod unit;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use refrain_core::feed::{Apply, Feed, FeedSource};
 use refrain_core::project::Sql;
@@ -188,14 +189,8 @@ impl Feeding {
         values: &Values,
     ) -> Each<'f> {
         let parallel = usize::try_from(parallel).unwrap_or(1).max(1);
-        Each {
-            run,
-            commands,
-            way,
-            parallel,
-            values: values.clone(),
-            is_by_window: self.feed.per == Per::Window,
-        }
+        let (values, is_by_window) = (values.clone(), self.feed.per == Per::Window);
+        Each { run, commands, way, parallel, values, is_by_window, in_a_row: AtomicUsize::new(0) }
     }
 
     /// Whether only pages have entries in the ledger.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use refrain_core::Word;
 use refrain_core::call::{Meaning, Request, meaning_of};
 use refrain_core::redact::Redactor;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Url, redirect, retry};
 use rustls::crypto::{CryptoProvider, ring};
 
@@ -20,6 +20,9 @@ use crate::job::JobError;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// So much of an answer is shown to people.
 const SHOWN_BYTES_MAX: usize = 500;
+/// So much of an answer is read: one that is cut off may keep the other side from finishing, and a secret that is cut in two is
+/// not recognised.
+const READ_BYTES_MAX: usize = 64 * 1_024;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// What became of a call.
@@ -79,11 +82,12 @@ impl Caller {
             }
         };
         let status = response.status();
-        let meaning = meaning_of(status.as_u16());
+        let meaning = meaning_of(status.as_u16(), response.headers().contains_key(RETRY_AFTER));
+        let said = self.hidden(&read(response).await);
         if meaning == Meaning::Done {
             return Answer::Done;
         }
-        let message = self.hidden(&format!("the answer was {status}{}", shown(response).await));
+        let message = format!("the answer was {status}{}", shown(&said));
         match meaning {
             Meaning::InDoubt => Answer::InDoubt(message),
             Meaning::NotDone | Meaning::Done => Answer::NotDone(message),
@@ -113,7 +117,7 @@ impl Caller {
     }
 
     /// What may be kept and shown.
-    fn hidden(&self, message: &str) -> String {
+    pub(super) fn hidden(&self, message: &str) -> String {
         self.redactor.redact(message).into_owned()
     }
 }
@@ -145,21 +149,23 @@ fn told(error: &reqwest::Error) -> String {
     if causes.is_empty() { "the request was refused".to_owned() } else { causes.join(": ") }
 }
 
-/// The beginning of an answer, for people.
-async fn shown(mut response: reqwest::Response) -> String {
+/// What is said in an answer. What is lost of it is only missing in a message.
+async fn read(mut response: reqwest::Response) -> String {
     let mut bytes = Vec::new();
-    // What is lost of it is only missing in a message.
-    while let Ok(Some(chunk)) = response.chunk().await {
+    while bytes.len() < READ_BYTES_MAX
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
         bytes.extend_from_slice(&chunk);
-        if bytes.len() >= SHOWN_BYTES_MAX {
-            break;
-        }
     }
-    bytes.truncate(SHOWN_BYTES_MAX);
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
-    if text.is_empty() { String::new() } else { format!(": {text}") }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The beginning of an answer, for people.
+fn shown(said: &str) -> String {
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text: String = words.chars().filter(|letter| !letter.is_control()).collect();
+    text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+    if text.is_empty() { text } else { format!(": {text}") }
 }
 
 #[cfg(test)]

@@ -137,7 +137,8 @@ pub(super) async fn fail(
         };
         let found = find(&mut transaction, ledger, &[arrival]).await?.pop();
         // Said twice, because the first answer was lost, it is counted once.
-        let has_failed = |found: &Entry| judge.has_failed(found, arrival) && !judge.has_reserved(found);
+        let has_failed =
+            |found: &Entry| judge.has_failed(found, arrival) && !judge.has_reserved(found, arrival);
         if found.as_ref().is_some_and(has_failed) {
             return Ok(Ok(true));
         }

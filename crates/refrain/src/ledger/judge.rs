@@ -102,7 +102,7 @@ impl Entry {
             version: u32::try_from(self.version).unwrap_or_default(),
             fingerprint: self.fingerprint,
             order: self.ordinal,
-            status: if is_innocent || judge.has_reserved(self) {
+            status: if is_innocent || (self.sent && self.is_by(judge)) {
                 UnitStatus::Failed(failures)
             } else {
                 status_of(&self.status, self.failures)
@@ -145,6 +145,12 @@ impl Judge {
         let mut judgement = Judgement::default();
         for (index, arrival) in arrivals.iter().enumerate() {
             let entry = entries.get(arrival.key.as_str()).copied();
+            // Nothing is done under a key that is in doubt, whatever it stands for now: what is known of it would be lost.
+            let is_own = |entry: &Entry| after_a_lost_answer && self.has_reserved(entry, arrival);
+            if entry.is_some_and(|entry| entry.sent && !is_own(entry)) {
+                judgement.verdicts.push(Verdict::Parked);
+                continue;
+            }
             let recorded = entry.map(|entry| entry.recorded(self));
             let decision = arrival.arriving(self.version).decide(recorded.as_ref(), self.on_change);
             let mine = entry.is_some_and(|entry| entry.is_by(self));
@@ -190,9 +196,11 @@ impl Judge {
         entry.status == "parked" && entry.failures < 0 && entry.is_by(self)
     }
 
-    /// Whether this very attempt has reserved a unit, and what became of it is not recorded.
-    pub(crate) fn has_reserved(&self, entry: &Entry) -> bool {
-        entry.status == "parked" && entry.sent && entry.is_by(self)
+    /// Whether this very attempt has reserved this content of a unit, and what became of it is not recorded.
+    pub(crate) fn has_reserved(&self, entry: &Entry, arrival: &Arrival) -> bool {
+        let is_same =
+            entry.fingerprint == arrival.fingerprint && u32::try_from(entry.version) == Ok(self.version);
+        entry.sent && entry.is_by(self) && is_same
     }
 
     /// Whether a unit need not be read again: it is applied, or failed with its input kept.

@@ -151,6 +151,11 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
             let mut reading = raised.destination.database.read().await?;
             let entry = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
             reading.rollback().await?;
+            if entry.as_ref().is_some_and(|entry| entry.sent && !judge.has_reserved(entry, arrival)) {
+                // Somebody else's is in doubt under this key, and that is what must stay known.
+                raised.tally.failed(arrival.key.as_str(), message);
+                return Ok(());
+            }
             let recorded = entry.as_ref().map(|entry| entry.recorded(&judge));
             let decision = arrival.arriving(judge.version).decide(recorded.as_ref(), judge.on_change);
             if let UnitDecision::Deduplicated(reason) = decision {

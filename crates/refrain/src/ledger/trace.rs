@@ -90,41 +90,52 @@ pub(crate) async fn trace(
     records.collect()
 }
 
-/// The first units that a run of a job has left unapplied, with their status: `(run, scope, start of its window)`.
+/// The first units that a run of a job has left unapplied, with their status and whether they are in doubt: `(run, scope, start of its window)`.
 pub(crate) async fn left(
     database: &Database,
     project: &ProjectName,
     job: &str,
     (run, scope, start): (&str, &str, &str),
     limit: i64,
-) -> Result<Vec<(String, String)>> {
+) -> Result<Vec<(String, String, bool)>> {
     let mut transaction = database.read().await?;
     let left = catalog::UNIT_LEFT_KEYS.bind(project.as_str()).bind(job).bind(run);
     Ok(transaction.fetch_all(left.bind(scope).bind(start).bind(limit)).await?)
 }
 
-/// Gives a parked unit all its tries again. Gives how many there were under this key.
-pub(crate) async fn unpark(database: &Database, project: &ProjectName, job: &str, key: &Key) -> Result<u64> {
-    let unparked = retried(|| async {
-        let mut transaction = database.write().await?;
-        let unpark = catalog::UNIT_UNPARK.bind(project.as_str()).bind(job);
-        let unparked = transaction.execute(unpark.bind(key.as_str())).await?;
-        transaction.commit(place!("unpark")).await?;
-        Ok::<_, DatabaseError>(unparked)
-    });
-    Ok(unparked.await?)
+/// What a person says of a unit that is parked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// It gets all its tries again.
+    Again,
+    /// It is in doubt, and it was done.
+    Done,
 }
 
-/// Records that what was done with a unit in doubt has happened. Gives how many there were under this key.
-pub(crate) async fn confirm(database: &Database, project: &ProjectName, job: &str, key: &Key) -> Result<u64> {
-    let confirmed = retried(|| async {
+/// Does what a person says of a unit, in all of a job's ledgers, or in those of one run: `(scope, start of its window)`. Gives
+/// how many there were under this key.
+pub(crate) async fn settle(
+    database: &Database,
+    project: &ProjectName,
+    job: &str,
+    key: &Key,
+    run: Option<(&str, &str)>,
+    word: Word,
+) -> Result<u64> {
+    let settled = retried(|| async {
         let mut transaction = database.write().await?;
-        let confirm = catalog::UNIT_CONFIRM.bind(project.as_str()).bind(job);
-        let confirmed = transaction.execute(confirm.bind(key.as_str())).await?;
-        transaction.commit(place!("confirm")).await?;
-        Ok::<_, DatabaseError>(confirmed)
+        let (statement, place) = match word {
+            Word::Again => (&catalog::UNIT_UNPARK, place!("unpark")),
+            Word::Done => (&catalog::UNIT_CONFIRM, place!("confirm")),
+        };
+        let settle = statement.bind(project.as_str()).bind(job).bind(key.as_str());
+        let settle =
+            settle.bind(run.map(|(scope, _)| scope.to_owned())).bind(run.map_or("", |(_, start)| start));
+        let settled = transaction.execute(settle).await?;
+        transaction.commit(place).await?;
+        Ok::<_, DatabaseError>(settled)
     });
-    Ok(confirmed.await?)
+    Ok(settled.await?)
 }
 
 impl<DB: Backend> Ledger<DB> {
@@ -136,6 +147,6 @@ impl<DB: Backend> Ledger<DB> {
     /// Gives a parked unit all its tries again; the next attempt finds it among those that failed. Gives how many there
     /// were under this key.
     pub async fn unpark(&self, key: &Key) -> Result<u64> {
-        unpark(&self.destination.database, &self.project, self.name.as_str(), key).await
+        settle(&self.destination.database, &self.project, self.name.as_str(), key, None, Word::Again).await
     }
 }

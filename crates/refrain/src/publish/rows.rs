@@ -30,7 +30,8 @@ impl Cell {
         let beyond = |unit: i32| at.subsec_nanosecond() % unit == 0;
         match time {
             TimeForm::Text => Some(Cell::Text(at.strftime("%Y-%m-%d %H:%M:%S%.f").to_string())),
-            TimeForm::Iso => Some(Cell::Text(at.to_string())),
+            // As texts, `…:00.5Z` comes before `…:00Z`, and would fall into the window before.
+            TimeForm::Iso => beyond(1_000_000_000).then(|| Cell::Text(at.to_string())),
             TimeForm::Unix => beyond(1_000_000_000).then(|| Cell::Number(at.as_second().to_string())),
             TimeForm::UnixMs => beyond(1_000_000).then(|| Cell::Number(at.as_millisecond().to_string())),
         }

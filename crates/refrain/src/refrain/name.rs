@@ -64,6 +64,11 @@ impl RunRecord {
         self.window.map_or("", |_| crate::store::claim::scope_of(&self.key))
     }
 
+    /// The start of its window as ledgers have it; empty if it has none.
+    pub(crate) fn window_start(&self) -> String {
+        self.window.map_or_else(String::new, |window| window.start().timestamp().to_string())
+    }
+
     /// Whether it was done under a lower version than this one.
     pub fn is_outdated(&self, version: u32) -> bool {
         self.standing.is_done() && self.version.is_some_and(|done_under| done_under < version)

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use refrain_core::{JobName, Key, ProjectName};
+use refrain_core::{JobName, Key};
 
 use super::{EffectRecord, Refrain, RunRecord};
-use crate::database::Database;
 use crate::error::Error;
-use crate::ledger::{LedgerError, UnitRecord, trace};
+use crate::ledger::trace::Word;
+use crate::ledger::{UnitRecord, trace};
 use crate::store::jobs::{self, JobRow};
 use crate::store::{effects, show};
 
@@ -114,37 +114,27 @@ impl Refrain {
         Ok(runs)
     }
 
-    /// Gives parked units of a job all their tries again, in every database that was named when the store was opened; the
-    /// next attempt finds them among those that failed. One that is in doubt is sent again. Gives how many there were under
-    /// this key.
-    pub async fn unpark(&self, job: &str, key: &str) -> Result<u64, Error> {
-        self.everywhere(job, key, async |database, project, job, key| {
-            trace::unpark(database, project, job, key).await
-        })
-        .await
+    /// Gives a parked unit of a run all its tries again, in every database that was named when the store was opened; the next
+    /// attempt finds it among those that failed. One that is in doubt is sent again. Gives how many there were under this key.
+    pub async fn unpark(&self, run: &str, key: &str) -> Result<u64, Error> {
+        self.settle(run, key, Word::Again).await
     }
 
-    /// Records that what was done with units in doubt has happened. Gives how many there were under this key.
-    pub async fn confirm_unit(&self, job: &str, key: &str) -> Result<u64, Error> {
-        self.everywhere(job, key, async |database, project, job, key| {
-            trace::confirm(database, project, job, key).await
-        })
-        .await
+    /// Records that what was done with a unit of a run that is in doubt has happened. Gives how many there were under this key.
+    pub async fn confirm_unit(&self, run: &str, key: &str) -> Result<u64, Error> {
+        self.settle(run, key, Word::Done).await
     }
 
-    /// Does something about a key of a job in every database. Gives how often there was something to do.
-    async fn everywhere(
-        &self,
-        job: &str,
-        key: &str,
-        act: impl AsyncFn(&Database, &ProjectName, &str, &Key) -> Result<u64, LedgerError>,
-    ) -> Result<u64, Error> {
-        let (job, key) = (JobName::parse(job)?, Key::parse(key)?);
+    async fn settle(&self, run: &str, key: &str, word: Word) -> Result<u64, Error> {
+        let key = Key::parse(key)?;
+        let Some(record) = self.show(run).await? else { return Ok(0) };
         let names = self.first_names().await?;
-        let job = names.first(job.as_str());
+        let (job, start) = (names.first(&record.job), record.window_start());
         let mut count = 0;
         for destination in self.engine.destinations.relayed() {
-            count += act(&destination.database, &self.engine.project, job, &key).await?;
+            let (database, project) = (&destination.database, &self.engine.project);
+            let run = Some((record.scope(), start.as_str()));
+            count += trace::settle(database, project, job, &key, run, word).await?;
         }
         Ok(count)
     }

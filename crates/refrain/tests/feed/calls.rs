@@ -84,8 +84,8 @@ both_databases! {
         assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
         receiver.answers(FINE);
         let refrain = sync.shop.open().await;
-        assert_eq!(refrain.confirm_unit("sync", "invoice:4").await.unwrap(), 0, "it is not in doubt");
-        assert_eq!(refrain.unpark("sync", "invoice:4").await.unwrap(), 1);
+        assert_eq!(refrain.confirm_unit(RUN, "invoice:4").await.unwrap(), 0, "it is not in doubt");
+        assert_eq!(refrain.unpark(RUN, "invoice:4").await.unwrap(), 1);
         refrain.close().await;
         assert_eq!(sync.again().await.0, "Ran done 4");
     }
@@ -107,7 +107,7 @@ both_databases! {
             let refrain = sync.shop.open().await;
             let unit = refrain.trace("invoice:4").await.unwrap().units.remove(0);
             assert!(unit.in_doubt_since.is_some());
-            assert_eq!(refrain.confirm_unit("sync", "invoice:4").await.unwrap(), 1);
+            assert_eq!(refrain.confirm_unit(RUN, "invoice:4").await.unwrap(), 1);
             refrain.close().await;
             assert_eq!(sync.again().await.0, "Ran done 5");
             assert_eq!(receiver.ids(), texts(1..=6));
@@ -121,7 +121,7 @@ both_databases! {
         sync.run().await;
         receiver.answers(FINE);
         let refrain = sync.shop.open().await;
-        assert_eq!(refrain.unpark("sync", "invoice:4").await.unwrap(), 1);
+        assert_eq!(refrain.unpark(RUN, "invoice:4").await.unwrap(), 1);
         refrain.close().await;
         assert_eq!(sync.run().await.0, "Ran done 2");
         assert_eq!(receiver.ids(), ["1", "2", "3", "4", "4", "5", "6"]);
@@ -163,12 +163,12 @@ both_databases! {
     }
 
     async fn when_all_are_refused_none_is_to_blame(database) {
-        let receiver = Receiver::answering(|_| Reply::Status(503, String::new())).await;
+        let receiver = Receiver::answering(|_| Reply::Status(429, String::new())).await;
         let sync = calling(database, &receiver, "", "").await;
         sync.source(lines(1..=60));
         assert_eq!(sync.run().await.0, "Ran due 2");
         let said = sync.said().await;
-        assert!(said.contains("20 units in a row") && said.contains("the answer was 503"), "{said}");
+        assert!(said.contains("20 units in a row") && said.contains("the answer was 429"), "{said}");
         assert!(receiver.heard().len() < 30, "it goes on asking: {}", receiver.heard().len());
         assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
         receiver.answers(FINE);
@@ -218,6 +218,32 @@ both_databases! {
         assert_eq!(receiver.heard()[0].headers["authorization"], "Bearer hunter2-hunter2");
         let left = sync.left().await.concat();
         assert!(left.contains("who is Bearer") && !left.contains("hunter2") && !said.contains("hunter2"), "{left} {said}");
+    }
+
+    async fn s19_a_unit_that_lacks_a_field_does_not_show_what_stands_beside_it(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "").await;
+        sync.prepare().await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Day = \"{ds}\"", "X-Key = \"${THE_TOKEN} {gone}\"");
+        sync.shop.job("sync", &job);
+        sync.source(lines(1..=1));
+        let said = sync.shop.done_with(&["run", RUN], &[("THE_TOKEN", "hun{ter2-hunter2")]).await;
+        let left = sync.left().await.concat();
+        assert!(left.contains("{gone} in `${THE_TOKEN} {gone}` has no value"), "{left}");
+        assert!(!left.contains("ter2") && !said.contains("ter2"), "{left} {said}");
+        assert_eq!(receiver.heard(), []);
+    }
+
+    async fn a_proxy_of_the_environment_is_heeded(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n");
+        sync.shop.job("sync", &job.replace(&receiver.url(), "http://books.invalid"));
+        sync.source(lines(1..=1));
+        sync.prepare().await;
+        let said = sync.shop.done_with(&["run", RUN], &[("HTTP_PROXY", &receiver.url()), ("http_proxy", &receiver.url())]).await;
+        assert!(said.starts_with("did Ran done"), "{said}");
+        assert_eq!(receiver.heard()[0].path, "http://books.invalid/invoices/1");
     }
 
     async fn a_value_that_no_header_can_hold_is_the_fault_of_its_unit(database) {

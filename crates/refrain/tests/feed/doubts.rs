@@ -101,6 +101,48 @@ both_databases! {
         assert_eq!((keys(&receiver, "1").len(), receiver.ids().len()), (1, 8));
     }
 
+    async fn while_a_key_is_in_doubt_no_other_content_and_no_other_version_of_it_is_sent(database) {
+        for policy in ["hold", "at-least-once"] {
+            let receiver = Receiver::answering(but("1", Reply::Cut)).await;
+            let unit = format!("parallel = 1\nin-doubt = \"{policy}\"\n[cursor]");
+            let sync = calling(TestDatabase::like(&database).await, &receiver, "retry = { attempts = 9 }", &unit).await;
+            // Two pages of one attempt; then in the next ones.
+            sync.source(["{\"id\":1,\"total\":10}", "{\"$cursor\":\"a\"}", "{\"id\":1,\"total\":11}"]);
+            sync.run().await;
+            let heard = keys(&receiver, "1").len();
+            sync.source(["{\"id\":1,\"total\":13}"]);
+            sync.run().await;
+            let job = sync.shop.lines("jobs/sync.toml").join("\n");
+            sync.shop.job("sync", &format!("version = 2\n{job}"));
+            sync.run().await;
+            assert_eq!((heard, keys(&receiver, "1").len()), (1, 1), "{policy}: {:?}", receiver.ids());
+            assert_eq!(in_doubt(&sync).await, ["invoice:1"], "{policy}");
+            receiver.answers(FINE);
+            let refrain = sync.shop.open().await;
+            assert_eq!(refrain.confirm_unit("sync@2020-06-08", "invoice:1").await.unwrap(), 0, "it is not a unit of that run");
+            assert_eq!(refrain.confirm_unit(RUN, "invoice:1").await.unwrap(), 1);
+            refrain.close().await;
+            assert!(sync.again().await.0.contains(" done "), "{policy}");
+            assert_eq!(keys(&receiver, "1").len(), 2, "then what it says now is sent");
+        }
+    }
+
+    async fn a_person_speaks_of_one_window_and_the_others_stay_in_doubt(database) {
+        let receiver = Receiver::answering(but("1", Reply::Cut)).await;
+        let sync = calling(database, &receiver, "retry = { attempts = 1 }", "").await;
+        for run in ["sync@2020-06-08", RUN] {
+            sync.ask(&["run", run]).await;
+        }
+        assert_eq!(in_doubt(&sync).await, ["invoice:1", "invoice:1"]);
+        let refrain = sync.shop.open().await;
+        assert_eq!(refrain.confirm_unit(RUN, "invoice:1").await.unwrap(), 1);
+        refrain.close().await;
+        assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
+        assert!(sync.again().await.0.contains(" done "));
+        assert!(sync.ask(&["run", "sync@2020-06-08", "--again"]).await.0.contains(" partial "));
+        assert_eq!(receiver.ids().len(), 12);
+    }
+
     async fn who_asks_for_at_least_once_gets_it(database) {
         let receiver = Receiver::answering(but("1", Reply::Status(500, String::new()))).await;
         let sync = calling(database, &receiver, "", "in-doubt = \"at-least-once\"").await;

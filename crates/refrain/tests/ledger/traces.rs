@@ -69,8 +69,8 @@ both_shops! {
         source.shows(Vec::new());
         shop.execute("alter table invoices rename to broken").await;
         shop.execute("create table invoices (id bigint primary key, total bigint not null, writes bigint not null)").await;
-        assert_eq!(refrain.unpark("sync", "invoice:1").await.unwrap(), 0, "it is not parked");
-        assert_eq!(refrain.unpark("sync", "invoice:3").await.unwrap(), 1);
+        assert_eq!(refrain.unpark("sync#monday", "invoice:1").await.unwrap(), 0, "it is not parked");
+        assert_eq!(refrain.unpark("sync#monday", "invoice:3").await.unwrap(), 1);
         let report = refrain.retry("sync#monday").await.unwrap();
         assert_eq!((report.did, report.run.standing.outcome), (Did::Ran, Some(RunOutcome::Done)));
         assert_eq!(shop.totals().await, [-1], "only what failed is done again");
@@ -103,7 +103,7 @@ both_shops! {
         is_told(&refrain, "invoice:1", &[("applied", &words)]).await;
         let again = sync(&shop, &source, Per::Ever, |units| units);
         refrain.replace_jobs(vec![again]).await.unwrap();
-        refrain.unpark("sync", "invoice:3").await.unwrap();
+        refrain.unpark("sync#monday", "invoice:3").await.unwrap();
         ran(&refrain, "sync#monday").await;
         let failed: &[&str] = &["`invoice:3` of sync", "failed once", "attempt 2", retry];
         is_told(&refrain, "invoice:3", &[("unit-failed", failed)]).await;
@@ -153,7 +153,7 @@ both_shops! {
         is_told(&refrain, "invoice:1", &[("applied", &["of import", "by import#monday"])]).await;
         let retry = "refrain retry import#monday --unit invoice:3";
         is_told(&refrain, "import#monday", &[("partial", &["parked: invoice:3", retry])]).await;
-        assert_eq!(refrain.unpark("import", "invoice:3").await.unwrap(), 1);
+        assert_eq!(refrain.unpark("import#monday", "invoice:3").await.unwrap(), 1);
     }
 
     async fn h13_a_held_key_is_found_by_its_text_with_its_holder_and_a_way_out(shop) {

@@ -48,7 +48,10 @@ impl Reader<'_> {
         for (name, span, value) in table.iter().flat_map(Entries::iter) {
             let is_token =
                 name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+            let is_known = headers.iter().any(|(known, _): &(String, _)| known.eq_ignore_ascii_case(name));
             let fault = match name.to_ascii_lowercase() {
+                _ if is_known => Some("this header is there already"),
+                lower if lower == "idempotency-key" => Some("this one is set for every call"),
                 lower if OF_THE_CONNECTION.contains(&lower.as_str()) => {
                     Some("this one is the connection's own")
                 }
@@ -71,6 +74,6 @@ impl Reader<'_> {
             (self.files.environment)(name).map(|value| value.replace('{', "{{").replace('}', "}}"))
         };
         let (expanded, _) = environment::expand(&text.value, &literal);
-        Template::parse(&expanded).ok()
+        Template::parse(&expanded).ok().map(|template| template.written(&text.value))
     }
 }

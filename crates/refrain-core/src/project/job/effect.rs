@@ -113,7 +113,7 @@ impl Reader<'_> {
 }
 
 /// All texts in a value, however deep.
-fn texts_below(value: Value<'_>) -> Vec<Text> {
+pub(super) fn texts_below(value: Value<'_>) -> Vec<Text> {
     let elements = value.list().into_iter().flatten();
     let fields: Vec<Value<'_>> =
         value.table().iter().flat_map(|table| table.iter().map(|(.., value)| value)).collect();

@@ -1,8 +1,10 @@
 //! Units: what a command prints, or the rows of a query, each with a key of its own.
 
+use super::effect::texts_below;
 use super::{Reader, number, texts};
 use crate::feed::{Apply, Feed, FeedSource, FeedWatermark};
 use crate::project::document::{Entries, Value};
+use crate::project::environment;
 use crate::project::names::Names;
 use crate::project::problem::Problem;
 use crate::publish::{Publish, TablePublish};
@@ -95,6 +97,18 @@ impl Reader<'_> {
         }
     }
 
+    /// A request that is sent again has to be the same one.
+    fn same_in_every_attempt(&mut self, http: &Entries<'_>) {
+        for text in http.iter().flat_map(|(.., value)| texts_below(value)) {
+            let Ok(template) = Template::parse(&environment::masked(&text.value)) else { continue };
+            for (name, span) in template.places().filter(|(name, _)| ["cursor", "watermark"].contains(name)) {
+                let message = format!("`{{{name}}}` is another one in the next attempt");
+                let problem = text.problem(span, message, "a request that is sent again must be the same");
+                self.problems.push(problem.help("leave it out, or take a field of the unit"));
+            }
+        }
+    }
+
     /// What is decided by the entry of each unit needs one.
     fn only_with_entries(&mut self) {
         let Some(unit) = self.table("unit") else { return };
@@ -139,6 +153,7 @@ impl Reader<'_> {
     fn apply(&mut self, unit: &Entries<'_>, names: Names, publish: Option<Publish>) -> Option<Apply> {
         let parallel = number(unit, "parallel").unwrap_or(PARALLEL);
         if let Some(http) = unit.get("http").and_then(Value::table) {
+            self.same_in_every_attempt(&http);
             let in_doubt = unit.text("in-doubt").and_then(|policy| policy.value.parse().ok());
             let provider_ttl = unit.text("provider-ttl").and_then(|ttl| duration::parse(&ttl.value).ok());
             return Some(Apply::Http {

@@ -147,9 +147,9 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         let How::Each(each) = &self.apply else { return Ok(()) };
         let mut after = String::new();
         loop {
-            let doubtful = self.units.doubtful(&after).await?;
-            let Some(last) = doubtful.last() else { return Ok(()) };
-            after.clone_from(&last.key);
+            let (doubtful, last) = self.units.doubtful(&after).await?;
+            let Some(last) = last else { return Ok(()) };
+            after = last;
             let again = doubtful.iter().filter(|doubtful| {
                 let since = doubtful.since;
                 let doubt = Doubt {

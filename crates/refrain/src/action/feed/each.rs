@@ -4,6 +4,8 @@
 //! together as have ended meanwhile. A program that is cut off by a death is executed again, under the same key. A call may
 //! not be sent again so lightly: its unit is reserved before, and stays in doubt until its end is recorded.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use refrain_core::call::{Call, Request};
 use refrain_core::template::arguments;
 use refrain_core::{Fingerprint, IdempotencyKey, Key, Template, Values};
@@ -25,6 +27,9 @@ const IN_A_ROW_MAX: usize = 20;
 /// The longest text that a variable of a command's environment can hold, with some room for its name.
 const VARIABLE_BYTES_MAX: usize = 120 * 1_024;
 
+/// What is said when the calls before have said it all.
+const STOPPED: &str = "the calls before have failed, one after another";
+
 /// What is done with each unit.
 pub(super) struct Each<'f> {
     pub(super) run: &'f Run,
@@ -33,6 +38,10 @@ pub(super) struct Each<'f> {
     pub(super) parallel: usize,
     pub(super) values: Values,
     pub(super) is_by_window: bool,
+    /// How many calls failed or are in doubt since the last one that went well, in whichever list. (A list of units that
+    /// failed before is so short that programs are never taken for a sign that all would fail; for calls, somebody has to
+    /// look at each that is in doubt.)
+    pub(super) in_a_row: AtomicUsize,
 }
 
 /// How it is done.
@@ -74,7 +83,10 @@ impl Each<'_> {
     /// Does the work of all units that are to be done, and records what became of them.
     pub(super) async fn execute<DB: Backend>(&self, outside: Outside<'_, DB, Unit>) -> Result<(), JobError> {
         let mut due = outside.due().peekable();
-        let mut course = Course::default();
+        let mut course = Course { in_a_row: self.in_a_row.load(Ordering::Relaxed), ..Course::default() };
+        if course.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
+            return Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message: STOPPED.to_owned() }.into());
+        }
         loop {
             if !self.commands.is_off() {
                 self.begin(&outside, &mut due, &mut course).await?;
@@ -84,6 +96,9 @@ impl Each<'_> {
                 break;
             }
             let last = self.record(&outside, &mut course).await?;
+            if let Way::Http(..) = self.way {
+                self.in_a_row.store(course.in_a_row, Ordering::Relaxed);
+            }
             if course.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
                 return Err(self.nobody_is_to_blame(&outside, course, last).await?);
             }
@@ -156,6 +171,9 @@ impl Each<'_> {
             match one {
                 Ended::Done => done.push(member),
                 Ended::Failed(message) => {
+                    if let Way::Http(..) = self.way {
+                        outside.unsent(member).await?;
+                    }
                     said.clone_from(&message);
                     course.fail(member, message);
                 }
@@ -179,7 +197,7 @@ impl Each<'_> {
             self.record_failing(outside, course).await?;
             course.in_a_row = 0;
         }
-        if course.running.is_empty() && course.failing.is_empty() {
+        if course.running.is_empty() {
             self.commands.calls_end();
         }
         fault.map_or(Ok(said), Err)
@@ -192,9 +210,6 @@ impl Each<'_> {
     ) -> Result<(), JobError> {
         for (member, message) in course.failing.drain(..) {
             outside.failed(member, &message).await?;
-        }
-        if course.running.is_empty() {
-            self.commands.calls_end();
         }
         Ok(())
     }
@@ -210,11 +225,6 @@ impl Each<'_> {
             let said = self.record(outside, &mut course).await?;
             last = if said.is_empty() { last } else { said };
         }
-        if let Way::Http(..) = self.way {
-            for (member, _) in course.failing.drain(..) {
-                outside.unsent(member).await?;
-            }
-        }
         self.commands.calls_end();
         Ok(LedgerError::AllFail { count: IN_A_ROW_MAX, message: last }.into())
     }
@@ -229,8 +239,8 @@ impl Each<'_> {
                 let command = with_arguments(argv, command, unit, &values, read, key)?;
                 Ok(Work::Command(Box::new(command)))
             }
-            Way::Http(call, _) => {
-                let request = call.request(&values).map_err(|error| error.to_string())?;
+            Way::Http(call, caller) => {
+                let request = call.request(&values).map_err(|error| caller.hidden(&error.to_string()))?;
                 Ok(Work::Call(request, key))
             }
         }

@@ -16,6 +16,7 @@ use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::ledger::backend::Backend;
 use crate::ledger::entry::{self, fenced, kept, shortened};
 use crate::ledger::judge::{ABSENT, Arrival, Entry, Verdict};
+use crate::ledger::list::key_of;
 use crate::ledger::units::Units;
 use crate::ledger::{Result, catalog};
 
@@ -29,30 +30,27 @@ const TOGETHER: i64 = 20;
 #[derive(Debug)]
 pub(crate) struct Doubtful<T> {
     pub(crate) unit: T,
-    pub(crate) key: String,
     /// Since it was first sent.
     pub(crate) since: Duration,
 }
 
 impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
-    /// Units that earlier attempts of this run have left in doubt, some at a time: those after a key.
-    pub(crate) async fn doubtful(&self, after: &str) -> Result<Vec<Doubtful<T>>> {
+    /// Units that earlier attempts of this run have left in doubt in this version, some at a time: those after a key; and
+    /// the last key among them.
+    pub(crate) async fn doubtful(&self, after: &str) -> Result<(Vec<Doubtful<T>>, Option<String>)> {
         let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
         let found: Vec<(String, Option<String>, i64)> = retried(|| async {
             let mut transaction = raised.destination.database.read().await?;
-            let doubts = catalog::UNIT_DOUBTS.bind(ledger).bind(raised.id).bind(after).bind(TOGETHER);
-            transaction.fetch_all(doubts).await
+            let doubts = catalog::UNIT_DOUBTS.bind(ledger).bind(raised.id).bind(after);
+            transaction.fetch_all(doubts.bind(i64::from(self.judge().version)).bind(TOGETHER)).await
         })
         .await?;
-        let read = found.into_iter().filter_map(|(key, input, since)| {
+        let last = found.last().map(|(key, ..)| key.clone());
+        let read = found.into_iter().filter_map(|(_, input, since)| {
             let unit = serde_json::from_str(&input?).ok()?;
-            Some(Doubtful {
-                unit,
-                key,
-                since: Duration::from_micros(u64::try_from(since).unwrap_or_default()),
-            })
+            Some(Doubtful { unit, since: Duration::from_micros(u64::try_from(since).unwrap_or_default()) })
         });
-        Ok(read.collect())
+        Ok((read.collect(), last))
     }
 
     /// The same units, to be done once more.
@@ -66,7 +64,11 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
     pub(super) fn is_doubtful(&self, arrival: &Arrival, entries: &[Entry]) -> bool {
         let judge = self.units.judge();
         let mut entries = entries.iter().filter(|entry| entry.key == arrival.key.as_str());
-        entries.any(|entry| entry.sent && entry.fence == Some(judge.fence) && !judge.has_reserved(entry))
+        entries.any(|entry| {
+            let is_same =
+                entry.fingerprint == arrival.fingerprint && u32::try_from(entry.version) == Ok(judge.version);
+            entry.sent && is_same && entry.fence == Some(judge.fence) && entry.attempt != Some(judge.attempt)
+        })
     }
 
     /// Reserves units before their work is begun, in one transaction. Gives those that are; the others are somebody else's, or
@@ -74,58 +76,66 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
     pub(crate) async fn reserve(&self, members: &[usize]) -> Result<Vec<usize>> {
         let mut sorted = members.to_vec();
         sorted.sort_by_key(|member| self.arrivals.get(*member).map(|arrival| &arrival.key));
-        let reserved = retried(|| async {
+        let judged = retried(|| async {
             let mut transaction = match fenced(&self.units.fence.raised).await? {
                 Ok(transaction) => transaction,
                 Err(error) => return Ok(Err(error)),
             };
-            let mut reserved = Vec::new();
+            let mut judged = Vec::new();
             for member in &sorted {
-                match self.is_reserved(&mut transaction, *member).await? {
-                    Ok(true) => reserved.push(*member),
-                    Ok(false) => {}
+                match self.reserve_one(&mut transaction, *member).await? {
+                    Ok(verdict) => judged.push((*member, verdict)),
                     Err(error) => return Ok(Err(error)),
                 }
             }
             transaction.commit(place!("unit-reserve")).await?;
-            Ok::<_, DatabaseError>(Ok(reserved))
+            Ok::<_, DatabaseError>(Ok(judged))
         });
-        let reserved = reserved.await??;
-        self.units.fence.raised.tally.skipped(members.len() - reserved.len());
+        let (tally, mut reserved) = (&self.units.fence.raised.tally, Vec::new());
+        for (member, verdict) in judged.await?? {
+            match verdict {
+                Verdict::Fresh | Verdict::Changed => reserved.push(member),
+                Verdict::Deduplicated(reason) => {
+                    tally.deduplicated(reason, [key_of(&self.arrivals, member)]);
+                }
+                Verdict::Landed | Verdict::Parked => tally.skipped(1),
+            }
+        }
         Ok(reserved)
     }
 
-    /// Reserves one, if it is as it was judged.
-    async fn is_reserved(
+    /// Reserves one, if it is still to be done; and what it is.
+    async fn reserve_one(
         &self,
         transaction: &mut Transaction,
         member: usize,
-    ) -> std::result::Result<Result<bool>, DatabaseError> {
+    ) -> std::result::Result<Result<Verdict>, DatabaseError> {
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
-            return Ok(Ok(false));
+            return Ok(Ok(Verdict::Parked));
         };
         let judge = self.units.judge();
         let entry = entry::find(transaction, self.ledger, &[arrival]).await?.pop();
         // None was when it was judged: it was by this very call, whose answer was lost.
-        if entry.as_ref().is_some_and(|entry| judge.has_reserved(entry)) {
-            return Ok(Ok(true));
+        if entry.as_ref().is_some_and(|entry| judge.has_reserved(entry, arrival)) {
+            return Ok(Ok(Verdict::Fresh));
         }
-        let is_due = if self.is_again {
-            self.is_doubtful(arrival, entry.as_slice())
+        let verdict = if self.is_again && self.is_doubtful(arrival, entry.as_slice()) {
+            Verdict::Fresh
         } else {
             match judge.judge(&[arrival], entry.as_slice(), false) {
-                Ok(judgement) => judgement.verdicts.into_iter().all(Verdict::is_applied),
+                Ok(judgement) => judgement.verdicts.into_iter().next().unwrap_or(Verdict::Parked),
                 Err(error) => return Ok(Err(error)),
             }
         };
-        if !is_due {
-            return Ok(Ok(false));
+        if !verdict.is_applied() {
+            return Ok(Ok(verdict));
         }
         let input = match serde_json::to_string(item) {
             Ok(input) => input,
             Err(error) => return Ok(Err(error.into())),
         };
-        Ok(Ok(transaction.execute(self.reservation(arrival, entry.as_ref(), &input)).await? == 1))
+        let reserved = transaction.execute(self.reservation(arrival, entry.as_ref(), &input)).await?;
+        Ok(Ok(if reserved == 1 { verdict } else { Verdict::Parked }))
     }
 
     fn reservation<'a>(&self, arrival: &'a Arrival, entry: Option<&'a Entry>, input: &str) -> Bound<'a> {
@@ -152,7 +162,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let message = format!("in doubt: {message}");
         self.rewrite(|| {
             let doubt = catalog::UNIT_DOUBT.bind(self.ledger).bind(key).bind(raised.id);
-            doubt.bind(raised.facts.attempt).bind(shortened(&message))
+            doubt.bind(raised.facts.attempt).bind(shortened(&message)).bind(arrival.fingerprint)
         })
         .await?;
         tracing::warn!(job = %raised.facts.job, key, error = message, "a unit is in doubt");
@@ -167,7 +177,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let raised = &self.units.fence.raised;
         self.rewrite(|| {
             let unsend = catalog::UNIT_UNSEND.bind(self.ledger).bind(arrival.key.as_str());
-            unsend.bind(raised.id).bind(raised.facts.attempt)
+            unsend.bind(raised.id).bind(raised.facts.attempt).bind(arrival.fingerprint)
         })
         .await
     }

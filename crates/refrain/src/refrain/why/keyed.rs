@@ -79,6 +79,7 @@ impl Refrain {
             version: unit.version,
             at: unit.at,
             message: unit.message.clone(),
+            in_doubt_since: unit.in_doubt_since,
             left_alone: self.left_alone(&unit.job, key).await?,
         })
     }

@@ -134,7 +134,7 @@ impl Refrain {
             return Ok(Vec::new());
         }
         let names = self.first_names().await?;
-        let start = record.window.map_or_else(String::new, |window| window.start().timestamp().to_string());
+        let start = record.window_start();
         let mut left = Vec::new();
         for destination in self.engine.destinations.relayed() {
             let job = names.first(&record.job);
@@ -142,9 +142,11 @@ impl Refrain {
             let keys =
                 trace::left(&destination.database, &self.engine.project, job, (run, scope, &start), LISTED)
                     .await?;
-            left.extend(
-                keys.into_iter().map(|(key, status)| UnitLeft { key, is_parked: status == "parked" }),
-            );
+            left.extend(keys.into_iter().map(|(key, status, is_in_doubt)| UnitLeft {
+                key,
+                is_parked: status == "parked",
+                is_in_doubt,
+            }));
         }
         Ok(left)
     }
