@@ -4,4 +4,4 @@ update refrain_units
 set status = 'applied', written = true, failures = 0, input = null, message = null, sent = null
 where key = $3 and status = 'parked' and sent is not null
     and ledger in (select id from refrain_ledgers where project = $1 and job = $2
-        and ($4 is null or (scope = $4 and window_start in ('', $5))))
+        and (cast($4 as text) is null or (scope = $4 and window_start in ('', $5))))

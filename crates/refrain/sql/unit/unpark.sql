@@ -4,4 +4,4 @@ update refrain_units set status = 'failed', failures = 0, sent = null,
     message = case when sent is null then message else 'a person had it sent again' end
 where key = $3 and status = 'parked'
     and ledger in (select id from refrain_ledgers where project = $1 and job = $2
-        and ($4 is null or (scope = $4 and window_start in ('', $5))))
+        and (cast($4 as text) is null or (scope = $4 and window_start in ('', $5))))

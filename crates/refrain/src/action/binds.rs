@@ -1,8 +1,8 @@
 //! Values as typed parameters of a statement: `:ds` is a date, `:window_start` a moment, on both databases.
 //!
 //! PostgreSQL is told the type in the statement, `cast($1 as date)`, so that an index on a date column is used and a value
-//! of the wrong form is refused; dates and moments have it [themselves as well](timed). SQLite has no such types: moments are bound in the form in which the database holds them,
-//! or a comparison of `2026-06-09T00:00:00Z` with `2026-06-09 00:00:00` would quietly find nothing.
+//! of the wrong form is refused; dates and moments have it themselves as well (`action/binds/timed.rs`). SQLite has no such types:
+//! moments are bound in the form in which the database holds them, or a comparison of `2026-06-09T00:00:00Z` with `2026-06-09 00:00:00` would quietly find nothing.
 
 mod timed;
 

@@ -145,7 +145,7 @@ impl Judge {
         let mut judgement = Judgement::default();
         for (index, arrival) in arrivals.iter().enumerate() {
             let entry = entries.get(arrival.key.as_str()).copied();
-            // Nothing is done under a key that is in doubt, whatever it stands for now: what is known of it would be lost.
+            // Nothing is done under a key that is in doubt, whatever it stands for since: what is known of it would be lost.
             let is_own = |entry: &Entry| after_a_lost_answer && self.has_reserved(entry, arrival);
             if entry.is_some_and(|entry| entry.sent && !is_own(entry)) {
                 judgement.verdicts.push(Verdict::Parked);
