@@ -14,5 +14,5 @@ where (refrain_units.status <> 'applied' or refrain_units.version < excluded.ver
         or refrain_units.fingerprint is distinct from excluded.fingerprint)
     and refrain_units.version <= excluded.version
     and coalesce(refrain_units.ordinal <= excluded.ordinal, true)
-    and (refrain_units.sent is null
+    and (refrain_units.sent is null or refrain_units.status <> 'parked'
         or (refrain_units.fence = excluded.fence and refrain_units.attempt = excluded.attempt))

@@ -2,7 +2,8 @@
 -- if nobody comes back to say more. No row: it is not as it was read, and somebody else may be at it.
 -- When it was first sent in this content stays known.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 input, $10 message,
--- $11… what was read: version, fingerprint, ordinal, status, failures; by the primary key
+-- $11… what was read: version, fingerprint, ordinal, status, failures; $16 the longest time since it was first sent; by the
+-- primary key
 insert into refrain_units
     (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message, sent)
 values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, 'parked', $9, $10,
@@ -19,4 +20,5 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     end
 where refrain_units.version = $11 and refrain_units.fingerprint is not distinct from $12
     and refrain_units.ordinal is not distinct from $13 and refrain_units.status = $14 and refrain_units.failures = $15
-    and (refrain_units.sent is null or refrain_units.fence = excluded.fence)
+    and (refrain_units.sent is null or refrain_units.status <> 'parked'
+        or (refrain_units.fence = excluded.fence and refrain_units.sent > (select now from refrain_clock) - $16))

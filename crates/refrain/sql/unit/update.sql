@@ -11,4 +11,4 @@ where units.ledger = r.ledger and units.key = r.key and units.version = r.was_ve
     and units.fingerprint is not distinct from r.was_fingerprint
     and units.ordinal is not distinct from r.was_ordinal and units.status = r.was_status
     and units.failures = r.was_failures
-    and (units.sent is null or (units.fence = $2 and units.attempt = $3))
+    and (units.sent is null or units.status <> 'parked' or (units.fence = $2 and units.attempt = $3))

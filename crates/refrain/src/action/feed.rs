@@ -190,7 +190,7 @@ impl Feeding {
     ) -> Each<'f> {
         let parallel = usize::try_from(parallel).unwrap_or(1).max(1);
         let (values, is_by_window) = (values.clone(), self.feed.per == Per::Window);
-        Each { run, commands, way, parallel, values, is_by_window, in_a_row: AtomicUsize::new(0) }
+        Each { run, commands, way, parallel, values, is_by_window, doubts: AtomicUsize::new(0) }
     }
 
     /// Whether only pages have entries in the ledger.

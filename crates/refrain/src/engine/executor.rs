@@ -193,14 +193,7 @@ impl Task {
             biased;
             why = interrupted => Verdict::Interrupted(why),
             ended = work => match ended {
-                Ok(Ok(())) => match touched.left().await {
-                    Ok(None) => Verdict::Done,
-                    Ok(Some(Left { count, first })) => Verdict::Partial {
-                        message: format!("not all units of this run are applied: {count} left, `{first}` first"),
-                        again: false,
-                    },
-                    Err(error) => Verdict::Failed(error.into()),
-                },
+                Ok(Ok(())) => left(&touched).await,
                 Ok(Err(error)) => error.into(),
                 Err(_) => Verdict::Failed(JobError::new(format!(
                     "{TIMED_OUT} {}", refrain_core::duration::format(self.definition.timeout)
@@ -213,7 +206,7 @@ impl Task {
         }
         // What ended by itself in that very moment has ended so, and not for the other reason.
         match leaving.leave().await {
-            Some(Ok(())) => Verdict::Done,
+            Some(Ok(())) => left(&touched).await,
             Some(Err(error)) => error.into(),
             None => verdict,
         }
@@ -242,6 +235,18 @@ impl Task {
             Expanded::Lost => Err(JobError::new("taken over while its scopes were being opened")),
             Expanded::Frozen(_) | Expanded::Already { .. } => Ok(()),
         }
+    }
+}
+
+/// What an attempt comes to that says of itself that it is done.
+async fn left(touched: &Touched) -> Verdict {
+    match touched.left().await {
+        Ok(None) => Verdict::Done,
+        Ok(Some(Left { count, first })) => Verdict::Partial {
+            message: format!("not all units of this run are applied: {count} left, `{first}` first"),
+            again: false,
+        },
+        Err(error) => Verdict::Failed(error.into()),
     }
 }
 

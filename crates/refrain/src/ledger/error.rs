@@ -63,7 +63,7 @@ pub enum LedgerError {
     },
     /// A checkpoint would pass units that are neither applied nor kept.
     #[error(
-        "{count} of the units before this position are neither applied nor kept as failed, `{first}` among them\n  a checkpoint passes only what is settled: apply them first"
+        "{count} of the units before this position are neither applied nor kept as failed, `{first}` among them\n  a checkpoint passes only what is settled: apply them first; if one is in doubt, settle it: refrain trace {first}"
     )]
     Unsettled {
         /// How many there are.
@@ -105,7 +105,7 @@ pub enum LedgerError {
     },
     /// One unit after another fails: it is not the units.
     #[error(
-        "{count} units in a row failed, the last one with: {message}\n  that is not about the units; nothing is recorded against them"
+        "{count} units in a row failed, the last one with: {message}\n  that is not about the units; none is recorded as failed by it"
     )]
     AllFail {
         /// How many.

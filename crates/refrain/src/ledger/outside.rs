@@ -6,6 +6,8 @@
 
 mod doubt;
 
+use std::time::Duration;
+
 use refrain_core::state::UnitDecision;
 use serde::Serialize;
 
@@ -28,14 +30,14 @@ pub(crate) struct Outside<'u, DB: Backend, T> {
     items: &'u [T],
     arrivals: Vec<Arrival>,
     due: Vec<usize>,
-    /// Whether these are units in doubt that are to be done again.
-    is_again: bool,
+    /// If these are units in doubt that are to be done again: no longer after they were first sent than this.
+    again: Option<Duration>,
 }
 
 impl<DB: Backend, T: Serialize> Units<DB, T> {
     /// What of these is to be done, by what is recorded now.
     pub(crate) async fn outside<'u>(&'u self, units: &'u [T]) -> Result<Outside<'u, DB, T>> {
-        Outside::of(self, self.ledger().await?, units, self.list(units)?, false).await
+        Outside::of(self, self.ledger().await?, units, self.list(units)?, None).await
     }
 }
 
@@ -45,15 +47,19 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         ledger: i64,
         items: &'u [T],
         list: List,
-        is_again: bool,
+        again: Option<Duration>,
     ) -> Result<Outside<'u, DB, T>> {
         list.tally(&units.fence.raised.tally);
-        let mut outside =
-            Outside { units, ledger, items, arrivals: list.arrivals, due: Vec::new(), is_again };
+        let mut outside = Outside { units, ledger, items, arrivals: list.arrivals, due: Vec::new(), again };
         for members in list.counting.chunks(BATCH) {
             outside.judge(members).await?;
         }
         Ok(outside)
+    }
+
+    /// Whether these are units in doubt that are to be done again.
+    pub(crate) fn is_again(&self) -> bool {
+        self.again.is_some()
     }
 
     /// Those that are to be done, in the order of their keys.
@@ -91,7 +97,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
                 }
                 Verdict::Fresh | Verdict::Changed => self.due.push(*member),
                 Verdict::Landed => raised.tally.processed(1),
-                Verdict::Parked if self.is_again && self.is_doubtful(arrival, &entries) => {
+                Verdict::Parked if self.again.is_some() && self.is_doubtful(arrival, &entries) => {
                     self.due.push(*member);
                 }
                 Verdict::Parked => raised.tally.skipped(1),
@@ -139,7 +145,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
     /// The work of this one failed: recorded with what it was given. If it is in doubt from an earlier time, it stays so: that
     /// it was not done now says nothing of then.
     pub(crate) async fn failed(&self, member: usize, message: &str) -> Result<()> {
-        if self.is_again {
+        if self.again.is_some() {
             return self.doubted(member, message).await;
         }
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {

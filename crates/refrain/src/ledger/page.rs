@@ -59,7 +59,7 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
 
     /// Its units, for work that is done outside of any transaction.
     pub(crate) async fn outside(&self) -> Result<Outside<'_, DB, T>> {
-        Outside::of(self.units, self.ledger, &self.items, self.list.clone(), false).await
+        Outside::of(self.units, self.ledger, &self.items, self.list.clone(), None).await
     }
 
     /// All of it is settled: the checkpoint may move on.

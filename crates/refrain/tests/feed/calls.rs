@@ -16,7 +16,7 @@ pub(crate) async fn calling(database: TestDatabase, receiver: &Receiver, top: &s
     let sync = Sync::of(database).await;
     let url = receiver.url();
     let http = format!(
-        "http = {{ url = \"{url}/invoices/{{id}}\", headers = {{ X-Day = \"{{ds}}\" }}, timeout = \"20s\", \
+        "http = {{ url = \"{url}/invoices/{{id}}\", headers = {{ X-Job = \"{{job}}\" }}, timeout = \"20s\", \
          json = {{ id = \"{{id}}\", note = \"no. {{id}}\" }} }}\n{unit}"
     );
     let top = format!("database = \"shop\"\n{top}");
@@ -54,7 +54,7 @@ both_databases! {
         let one = receiver.heard().into_iter().find(|heard| heard.id() == "1").unwrap();
         assert_eq!((one.method.as_str(), one.path.as_str()), ("POST", "/invoices/1"));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&one.body).unwrap(), json!({"id": 1, "note": "no. 1"}));
-        assert_eq!((one.headers["x-day"].as_str(), one.headers["content-type"].as_str()), ("2020-06-09", "application/json"));
+        assert_eq!((one.headers["x-job"].as_str(), one.headers["content-type"].as_str()), ("sync", "application/json"));
         let keys: BTreeSet<String> = receiver.heard().iter().map(|heard| heard.key().to_owned()).collect();
         assert_eq!((receiver.heard().len(), keys.len()), (7, 7), "each content has a key of its own");
         assert_eq!(sync.left().await, Vec::<String>::new());
@@ -176,6 +176,33 @@ both_databases! {
         assert_eq!(receiver.ids().into_iter().collect::<BTreeSet<_>>().len(), 60);
     }
 
+    async fn a_request_that_can_be_made_for_no_unit_is_the_fault_of_none(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n");
+        sync.shop.job("sync", &job.replace("X-Job = \"{job}\"", "X-Job = \"{custmer}\""));
+        sync.source(lines(1..=60));
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert!(sync.said().await.contains("20 units in a row") && sync.said().await.contains("{custmer}"), "{}", sync.said().await);
+        assert_eq!(sync.left().await, Vec::<String>::new());
+        sync.shop.job("sync", &job);
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(receiver.heard().len(), 60);
+    }
+
+    async fn many_that_are_refused_do_not_keep_the_others_waiting(database) {
+        let bad = |heard: &Heard| heard.id().len() == 4 && heard.id().ends_with(['0', '2', '4', '6', '8']);
+        let receiver = Receiver::answering(move |heard| if bad(heard) { Reply::Status(422, String::new()) } else { FINE(heard) }).await;
+        let sync = calling(database, &receiver, "", "per = \"ever\"").await;
+        // Between each two that are refused one is done, so that nobody takes it for a sign.
+        sync.source(lines(1000..=1047));
+        sync.run().await;
+        assert_eq!(sync.left().await.len(), 24);
+        sync.source(lines(200..=210));
+        sync.run().await;
+        assert!(receiver.ids().contains(&"210".to_owned()), "the source was read");
+    }
+
     async fn when_all_are_in_doubt_it_stops_asking(database) {
         let receiver = Receiver::answering(|_| Reply::Cut).await;
         let sync = calling(database, &receiver, "", "").await;
@@ -210,7 +237,7 @@ both_databases! {
         let receiver = Receiver::answering(|heard| Reply::Status(401, format!("who is {}?", heard.headers["authorization"]))).await;
         let sync = calling(database, &receiver, "", "").await;
         sync.prepare().await;
-        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Day = \"{ds}\"", "Authorization = \"Bearer ${THE_TOKEN}\"");
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Job = \"{job}\"", "Authorization = \"Bearer ${THE_TOKEN}\"");
         sync.shop.job("sync", &job);
         sync.source(lines(1..=1));
         let variables = [("THE_TOKEN", "hunter2-hunter2")];
@@ -224,7 +251,7 @@ both_databases! {
         let receiver = Receiver::answering(FINE).await;
         let sync = calling(database, &receiver, "", "").await;
         sync.prepare().await;
-        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Day = \"{ds}\"", "X-Key = \"${THE_TOKEN} {gone}\"");
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Job = \"{job}\"", "X-Key = \"${THE_TOKEN} {gone}\"");
         sync.shop.job("sync", &job);
         sync.source(lines(1..=1));
         let said = sync.shop.done_with(&["run", RUN], &[("THE_TOKEN", "hun{ter2-hunter2")]).await;
@@ -249,7 +276,7 @@ both_databases! {
     async fn a_value_that_no_header_can_hold_is_the_fault_of_its_unit(database) {
         let receiver = Receiver::answering(FINE).await;
         let sync = calling(database, &receiver, "", "").await;
-        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Day = \"{ds}\"", "X-Note = \"{note}\"");
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("X-Job = \"{job}\"", "X-Note = \"{note}\"");
         sync.shop.job("sync", &job);
         sync.source(["{\"id\":1,\"note\":\"a\\r\\nHost: evil\"}", "{\"id\":2,\"note\":\"b\"}", "{\"id\":3}", "{\"id\":\"..\",\"note\":\"c\"}"]);
         sync.run().await;

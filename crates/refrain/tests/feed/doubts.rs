@@ -119,7 +119,6 @@ both_databases! {
             assert_eq!(in_doubt(&sync).await, ["invoice:1"], "{policy}");
             receiver.answers(FINE);
             let refrain = sync.shop.open().await;
-            assert_eq!(refrain.confirm_unit("sync@2020-06-08", "invoice:1").await.unwrap(), 0, "it is not a unit of that run");
             assert_eq!(refrain.confirm_unit(RUN, "invoice:1").await.unwrap(), 1);
             refrain.close().await;
             assert!(sync.again().await.0.contains(" done "), "{policy}");
@@ -141,6 +140,39 @@ both_databases! {
         assert!(sync.again().await.0.contains(" done "));
         assert!(sync.ask(&["run", "sync@2020-06-08", "--again"]).await.0.contains(" partial "));
         assert_eq!(receiver.ids().len(), 12);
+    }
+
+    async fn what_a_person_has_sent_again_is_known_by_when_it_was_first_sent(database) {
+        let receiver = Receiver::answering(|_| Reply::Cut).await;
+        let sync = calling(database, &receiver, "", "").await;
+        sync.source(lines(1..=1));
+        let mut since = Vec::new();
+        for _ in 0..2 {
+            sync.run().await;
+            let refrain = sync.shop.open().await;
+            since.push(refrain.trace("invoice:1").await.unwrap().units[0].in_doubt_since.unwrap());
+            assert_eq!(refrain.unpark(RUN, "invoice:1").await.unwrap(), 1);
+            assert_eq!(refrain.trace("invoice:1").await.unwrap().units[0].in_doubt_since, None, "somebody has decided");
+            refrain.close().await;
+        }
+        assert_eq!(receiver.ids(), ["1", "1"]);
+        assert_eq!(since[0], since[1], "the other side counts from there");
+    }
+
+    async fn a_person_who_does_not_wait_for_the_answer_hides_no_doubt(database) {
+        let receiver = Receiver::answering(|_| Reply::Silence).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("timeout = \"20s\"", "timeout = \"3s\"");
+        sync.shop.job("sync", &job);
+        sync.source(lines(1..=1));
+        sync.prepare().await;
+        let mut process = sync.shop.process(&["run", RUN], &[]);
+        receiver.until(1).await;
+        let refrain = sync.shop.open().await;
+        assert_eq!(refrain.unpark(RUN, "invoice:1").await.unwrap(), 1);
+        refrain.close().await;
+        assert!(process.finish().await.status.success());
+        assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
     }
 
     async fn who_asks_for_at_least_once_gets_it(database) {

@@ -9,6 +9,7 @@ use crate::project::names::Names;
 use crate::project::problem::Problem;
 use crate::publish::{Publish, TablePublish};
 use crate::state::{InDoubtPolicy, OnChange};
+use crate::values::PAYLOAD;
 use crate::{KeyTemplate, Per, Template, duration};
 
 /// The cursor of a job that names none.
@@ -97,14 +98,26 @@ impl Reader<'_> {
         }
     }
 
-    /// A request that is sent again has to be the same one.
-    fn same_in_every_attempt(&mut self, http: &Entries<'_>) {
+    /// A request that is sent again has to be the same one; and a unit that is remembered for ever may be sent again by
+    /// another run.
+    fn same_whoever_sends_it(&mut self, http: &Entries<'_>, per: Per) {
+        let changes = |name: &str| match name.split('.').next().unwrap_or(name) {
+            "cursor" | "watermark" => Some("attempt"),
+            "ds" | "window_start" | "window_end" | PAYLOAD if per == Per::Ever => Some("run"),
+            _ => None,
+        };
         for text in http.iter().flat_map(|(.., value)| texts_below(value)) {
             let Ok(template) = Template::parse(&environment::masked(&text.value)) else { continue };
-            for (name, span) in template.places().filter(|(name, _)| ["cursor", "watermark"].contains(name)) {
-                let message = format!("`{{{name}}}` is another one in the next attempt");
+            for (name, span) in template.places() {
+                let Some(next) = changes(name) else { continue };
+                let message =
+                    format!("`{{{name}}}` is another one in the next {next}, which may send this again");
                 let problem = text.problem(span, message, "a request that is sent again must be the same");
-                self.problems.push(problem.help("leave it out, or take a field of the unit"));
+                let help = match next {
+                    "run" => "take a field of the unit, or write per = \"window\" in [unit]",
+                    _ => "leave it out, or take a field of the unit",
+                };
+                self.problems.push(problem.help(help));
             }
         }
     }
@@ -136,24 +149,31 @@ impl Reader<'_> {
         let on_change = unit.text("on-change").and_then(|word| word.value.parse().ok());
         let watermark = self.table("watermark").and_then(|watermark| of_watermark(&watermark));
         let cursor = self.table("cursor");
-        let apply = self.apply(&unit, names, publish)?;
+        let per = unit.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per());
+        let apply = self.apply(&unit, names, publish, per)?;
         Some(Feed {
             source: source?,
             key,
             order: unit.text("order").map(|text| text.value),
             on_change: on_change.unwrap_or(OnChange::Update),
             fields: unit.has("fields").then_some(fields),
-            per: unit.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per()),
+            per,
             watermark,
             cursor: cursor.map(|cursor| cursor.text("name").map_or(CURSOR.to_owned(), |name| name.value)),
             apply,
         })
     }
 
-    fn apply(&mut self, unit: &Entries<'_>, names: Names, publish: Option<Publish>) -> Option<Apply> {
+    fn apply(
+        &mut self,
+        unit: &Entries<'_>,
+        names: Names,
+        publish: Option<Publish>,
+        per: Per,
+    ) -> Option<Apply> {
         let parallel = number(unit, "parallel").unwrap_or(PARALLEL);
         if let Some(http) = unit.get("http").and_then(Value::table) {
-            self.same_in_every_attempt(&http);
+            self.same_whoever_sends_it(&http, per);
             let in_doubt = unit.text("in-doubt").and_then(|policy| policy.value.parse().ok());
             let provider_ttl = unit.text("provider-ttl").and_then(|ttl| duration::parse(&ttl.value).ok());
             return Some(Apply::Http {

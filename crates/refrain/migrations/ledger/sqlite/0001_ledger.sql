@@ -4,7 +4,8 @@
 -- is raised before it reads anything and compared in every transaction in which it writes. `units` is wide enough to
 -- answer "by whom, when, in which content" and no wider: bodies stay only with units that failed. `written` says that rows
 -- of some content are there, whatever became of the last one. `sent` is when something was begun with a unit that no
--- transaction can take back, for as long as nobody knows its end: the unit is in doubt.
+-- transaction can take back, for as long as nobody knows its end: the unit is in doubt while it is parked, and is sent again
+-- otherwise.
 -- Instants are microseconds since 1970 in UTC. Texts are compared as bytes.
 
 create view if not exists refrain_clock as
@@ -51,7 +52,7 @@ create table refrain_units (
     message     text,
     sent        integer,
     primary key (ledger, key),
-    constraint what_is_in_doubt_is_parked check (sent is null or status = 'parked')
+    constraint what_is_applied_is_not_in_doubt check (sent is null or status <> 'applied')
 ) strict, without rowid;
 create index refrain_units_unsettled on refrain_units (ledger, key) where status <> 'applied';
 

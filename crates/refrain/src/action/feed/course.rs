@@ -151,18 +151,17 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
             let Some(last) = last else { return Ok(()) };
             after = last;
             let again = doubtful.iter().filter(|doubtful| {
-                let since = doubtful.since;
-                let doubt = Doubt {
-                    since_first_send: since,
-                    since_last_send: since,
-                    horizon,
-                    provider_ttl,
-                    probe: None,
-                };
+                let (since_first_send, since_last_send) = (doubtful.since, doubtful.since);
+                let doubt = Doubt { since_first_send, since_last_send, horizon, provider_ttl, probe: None };
                 matches!(policy.next(&doubt), NextStep::Apply(_))
             });
             let again: Vec<Unit> = again.filter_map(|doubtful| shape.unit(&doubtful.unit.text)).collect();
-            each.execute(self.units.outside_again(&again).await?).await?;
+            // The last of them is begun when the first have been answered: it is looked at again then.
+            let since_max = match policy {
+                InDoubtPolicy::ProviderKey => provider_ttl.unwrap_or_default().saturating_sub(horizon),
+                _ => Duration::MAX,
+            };
+            each.execute(self.units.outside_again(&again, since_max).await?).await?;
         }
     }
 

@@ -27,9 +27,6 @@ const IN_A_ROW_MAX: usize = 20;
 /// The longest text that a variable of a command's environment can hold, with some room for its name.
 const VARIABLE_BYTES_MAX: usize = 120 * 1_024;
 
-/// What is said when the calls before have said it all.
-const STOPPED: &str = "the calls before have failed, one after another";
-
 /// What is done with each unit.
 pub(super) struct Each<'f> {
     pub(super) run: &'f Run,
@@ -38,10 +35,8 @@ pub(super) struct Each<'f> {
     pub(super) parallel: usize,
     pub(super) values: Values,
     pub(super) is_by_window: bool,
-    /// How many calls failed or are in doubt since the last one that went well, in whichever list. (A list of units that
-    /// failed before is so short that programs are never taken for a sign that all would fail; for calls, somebody has to
-    /// look at each that is in doubt.)
-    pub(super) in_a_row: AtomicUsize,
+    /// How many calls are newly in doubt since the last one that went well, in whichever list: somebody has to look at each.
+    pub(super) doubts: AtomicUsize,
 }
 
 /// How it is done.
@@ -70,40 +65,40 @@ enum Ended {
 
 /// What is known and not recorded.
 #[derive(Default)]
-struct Course {
+struct UnderWay {
     running: JoinSet<(usize, Ended)>,
     /// Those that failed since the last one that went well. Whether it was theirs or everybody's fault is known when
     /// another one goes well.
     failing: Vec<(usize, String)>,
     /// How many failed or are in doubt since then.
     in_a_row: usize,
+    /// What was last said against one.
+    last: String,
 }
 
 impl Each<'_> {
     /// Does the work of all units that are to be done, and records what became of them.
     pub(super) async fn execute<DB: Backend>(&self, outside: Outside<'_, DB, Unit>) -> Result<(), JobError> {
         let mut due = outside.due().peekable();
-        let mut course = Course { in_a_row: self.in_a_row.load(Ordering::Relaxed), ..Course::default() };
-        if course.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
-            return Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message: STOPPED.to_owned() }.into());
+        let mut under_way = UnderWay::default();
+        if self.doubts.load(Ordering::Relaxed) >= IN_A_ROW_MAX && due.peek().is_some() {
+            let message =
+                "the calls before are in doubt, one after another; see what is left: refrain why RUN";
+            return Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message: message.to_owned() }.into());
         }
         loop {
             if !self.commands.is_off() {
-                self.begin(&outside, &mut due, &mut course).await?;
+                self.begin(&outside, &mut due, &mut under_way).await?;
             }
-            let is_over = course.running.is_empty();
-            if is_over && (due.peek().is_none() || self.commands.is_off()) {
+            if under_way.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
+                return Err(self.nobody_is_to_blame(&outside, under_way).await?);
+            }
+            if under_way.running.is_empty() && (due.peek().is_none() || self.commands.is_off()) {
                 break;
             }
-            let last = self.record(&outside, &mut course).await?;
-            if let Way::Http(..) = self.way {
-                self.in_a_row.store(course.in_a_row, Ordering::Relaxed);
-            }
-            if course.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
-                return Err(self.nobody_is_to_blame(&outside, course, last).await?);
-            }
+            self.record(&outside, &mut under_way).await?;
         }
-        self.record_failing(&outside, &mut course).await?;
+        self.record_failing(&outside, &mut under_way).await?;
         if due.peek().is_some() { Err(JobError::lost()) } else { Ok(()) }
     }
 
@@ -112,15 +107,16 @@ impl Each<'_> {
         &self,
         outside: &Outside<'_, DB, Unit>,
         due: &mut impl Iterator<Item = (usize, &'u Unit)>,
-        course: &mut Course,
+        under_way: &mut UnderWay,
     ) -> Result<(), JobError> {
         let mut works = Vec::new();
-        while course.running.len() + works.len() < self.parallel
+        while under_way.running.len() + works.len() < self.parallel
+            && under_way.in_a_row < IN_A_ROW_MAX
             && let Some((member, unit)) = due.next()
         {
             match self.work(unit) {
                 Ok(work) => works.push((member, unit, work)),
-                Err(message) => course.fail(member, message),
+                Err(message) => under_way.fail(member, message),
             }
         }
         if works.is_empty() {
@@ -135,13 +131,16 @@ impl Each<'_> {
                 outside.reserve(&members).await?
             };
             works.retain(|(member, ..)| reserved.contains(member));
+            if works.is_empty() && under_way.running.is_empty() {
+                self.commands.calls_end();
+            }
         }
         for (member, unit, work) in works {
             let (commands, key) = (self.commands, unit.key());
             match (&self.way, work) {
                 (Way::Http(_, caller), Work::Call(request, idempotency_key)) => {
                     let caller = caller.clone();
-                    course.running.spawn(async move {
+                    under_way.running.spawn(async move {
                         failpoint::reach("call.reserved");
                         let answer = caller.call(request, idempotency_key).await;
                         failpoint::reach("call.answered");
@@ -150,7 +149,7 @@ impl Each<'_> {
                 }
                 (_, Work::Command(command)) => {
                     let ended = commands.execute(*command, key, None);
-                    course.running.spawn(async move { (member, ended.await.unwrap_or(None).into()) });
+                    under_way.running.spawn(async move { (member, ended.await.unwrap_or(None).into()) });
                 }
                 (Way::Command(..), Work::Call(..)) => {}
             }
@@ -158,14 +157,14 @@ impl Each<'_> {
         Ok(())
     }
 
-    /// Waits until something has ended, and records it. Gives what was last said against one.
+    /// Waits until something has ended, and records it.
     async fn record<DB: Backend>(
         &self,
         outside: &Outside<'_, DB, Unit>,
-        course: &mut Course,
-    ) -> Result<String, JobError> {
-        let (mut done, mut fault, mut said) = (Vec::new(), None, String::new());
-        let mut ended = course.running.join_next().await;
+        under_way: &mut UnderWay,
+    ) -> Result<(), JobError> {
+        let (mut done, mut fault) = (Vec::new(), None);
+        let mut ended = under_way.running.join_next().await;
         while let Some(one) = ended {
             let (member, one) = one.map_err(|error| JobError::new(format!("panicked: {error}")))?;
             match one {
@@ -174,41 +173,42 @@ impl Each<'_> {
                     if let Way::Http(..) = self.way {
                         outside.unsent(member).await?;
                     }
-                    said.clone_from(&message);
-                    course.fail(member, message);
+                    under_way.fail(member, message);
                 }
                 Ended::InDoubt(message) => {
                     outside.doubted(member, &message).await?;
-                    course.in_a_row += 1;
-                    said = message;
+                    under_way.in_a_row += 1;
+                    under_way.last = message;
+                    self.doubts.fetch_add(usize::from(!outside.is_again()), Ordering::Relaxed);
                 }
                 Ended::Fault(error) => fault = Some(error),
                 Ended::CutOff => return Err(JobError::lost()),
             }
             // Whatever is wrong with one, what the others have done is recorded first.
             ended = if fault.is_some() {
-                course.running.join_next().await
+                under_way.running.join_next().await
             } else {
-                course.running.try_join_next()
+                under_way.running.try_join_next()
             };
         }
         if !done.is_empty() {
             outside.done(&done).await?;
-            self.record_failing(outside, course).await?;
-            course.in_a_row = 0;
+            self.record_failing(outside, under_way).await?;
+            under_way.in_a_row = 0;
+            self.doubts.store(0, Ordering::Relaxed);
         }
-        if course.running.is_empty() {
+        if under_way.running.is_empty() {
             self.commands.calls_end();
         }
-        fault.map_or(Ok(said), Err)
+        fault.map_or(Ok(()), Err)
     }
 
     async fn record_failing<DB: Backend>(
         &self,
         outside: &Outside<'_, DB, Unit>,
-        course: &mut Course,
+        under_way: &mut UnderWay,
     ) -> Result<(), JobError> {
-        for (member, message) in course.failing.drain(..) {
+        for (member, message) in under_way.failing.drain(..) {
             outside.failed(member, &message).await?;
         }
         Ok(())
@@ -218,15 +218,13 @@ impl Each<'_> {
     async fn nobody_is_to_blame<DB: Backend>(
         &self,
         outside: &Outside<'_, DB, Unit>,
-        mut course: Course,
-        mut last: String,
+        mut under_way: UnderWay,
     ) -> Result<JobError, JobError> {
-        while !course.running.is_empty() {
-            let said = self.record(outside, &mut course).await?;
-            last = if said.is_empty() { last } else { said };
+        while !under_way.running.is_empty() {
+            self.record(outside, &mut under_way).await?;
         }
         self.commands.calls_end();
-        Ok(LedgerError::AllFail { count: IN_A_ROW_MAX, message: last }.into())
+        Ok(LedgerError::AllFail { count: IN_A_ROW_MAX, message: under_way.last }.into())
     }
 
     /// The work of a unit; or why there can be none.
@@ -285,8 +283,9 @@ fn with_arguments(
     Ok(Command { argv, environment, interrupted: Interrupted::Again, ..command.clone() })
 }
 
-impl Course {
+impl UnderWay {
     fn fail(&mut self, member: usize, message: String) {
+        self.last.clone_from(&message);
         self.failing.push((member, message));
         self.in_a_row += 1;
     }

@@ -22,6 +22,8 @@ use crate::ledger::{Result, catalog};
 
 /// What is said of a unit that is reserved, to whoever finds it so.
 const BEGUN: &str = "in doubt: a request was begun, and what became of it is not recorded";
+/// Longer ago than anything was sent, in microseconds.
+const SINCE_MAX: i64 = 1_000_000_000_000_000;
 /// So many units in doubt are read at once, with what they were given. So few, that they are never taken for a sign that all
 /// would fail.
 const TOGETHER: i64 = 20;
@@ -53,9 +55,13 @@ impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
         Ok((read.collect(), last))
     }
 
-    /// The same units, to be done once more.
-    pub(crate) async fn outside_again<'u>(&'u self, units: &'u [T]) -> Result<Outside<'u, DB, T>> {
-        Outside::of(self, self.ledger().await?, units, self.list(units)?, true).await
+    /// The same units, to be done once more; each of them only if it was first sent no longer ago than this when it is begun.
+    pub(crate) async fn outside_again<'u>(
+        &'u self,
+        units: &'u [T],
+        since_max: Duration,
+    ) -> Result<Outside<'u, DB, T>> {
+        Outside::of(self, self.ledger().await?, units, self.list(units)?, Some(since_max)).await
     }
 }
 
@@ -119,8 +125,9 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         if entry.as_ref().is_some_and(|entry| judge.has_reserved(entry, arrival)) {
             return Ok(Ok(Verdict::Fresh));
         }
-        let verdict = if self.is_again && self.is_doubtful(arrival, entry.as_slice()) {
-            Verdict::Fresh
+        let verdict = if self.again.is_some() {
+            // If it is not in doubt any more, it is among those that failed, or done.
+            if self.is_doubtful(arrival, entry.as_slice()) { Verdict::Fresh } else { Verdict::Parked }
         } else {
             match judge.judge(&[arrival], entry.as_slice(), false) {
                 Ok(judgement) => judgement.verdicts.into_iter().next().unwrap_or(Verdict::Parked),
@@ -152,7 +159,9 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let reserve = reserve.bind(entry.and_then(|entry| entry.fingerprint));
         let reserve = reserve.bind(entry.and_then(|entry| entry.ordinal));
         let reserve = reserve.bind(entry.map_or(ABSENT, |entry| entry.status.as_str()));
-        reserve.bind(entry.map_or(0, |entry| i64::from(entry.failures)))
+        let reserve = reserve.bind(entry.map_or(0, |entry| i64::from(entry.failures)));
+        let since_max = self.again.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(SINCE_MAX));
+        reserve.bind(since_max.min(SINCE_MAX))
     }
 
     /// Nobody knows whether the work of this one was done: it stays in doubt, and this is said of it.
@@ -173,7 +182,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
     /// The work of this one was not done, and that was not its fault: it is as if it had not been begun. What is in doubt from
     /// an earlier time stays so.
     pub(crate) async fn unsent(&self, member: usize) -> Result<()> {
-        let Some(arrival) = self.arrivals.get(member).filter(|_| !self.is_again) else { return Ok(()) };
+        let Some(arrival) = self.arrivals.get(member).filter(|_| self.again.is_none()) else { return Ok(()) };
         let raised = &self.units.fence.raised;
         self.rewrite(|| {
             let unsend = catalog::UNIT_UNSEND.bind(self.ledger).bind(arrival.key.as_str());
