@@ -118,3 +118,23 @@ fn a_program_that_does_not_conform_is_told_why() {
     let (code, said) = conformance(Path::new("./nowhere"), "{id}");
     assert_eq!((code, said.as_str()), (2, "units-conformance: `./nowhere` cannot be executed\n"));
 }
+
+#[test]
+fn each_way_of_the_page_is_one_that_a_job_may_have() {
+    let page = fs::read_to_string(root().join("docs/UNITS.md")).unwrap();
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let units: Vec<&str> = blocks.filter(|block| block.starts_with("[unit]")).collect();
+    assert!(units.len() >= 2, "{units:?}");
+    for unit in units {
+        let desk = tempfile::tempdir().unwrap();
+        fs::create_dir(desk.path().join("jobs")).unwrap();
+        fs::write(desk.path().join("refrain.toml"), "[project]\nname = \"desk\"\n").unwrap();
+        let job = format!("schedule = \"@hourly\"\ncommand = [\"./list\"]\noutput = \"units\"\n{unit}");
+        fs::write(desk.path().join("jobs/book.toml"), job).unwrap();
+        let mut check = Command::new(REFRAIN);
+        check.arg("-C").arg(desk.path()).arg("check");
+        check.envs([("BOOKS_URL", "https://books.example.org"), ("BOOKS_TOKEN", "secret")]);
+        let output = check.output().unwrap();
+        assert!(output.status.success(), "{unit}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
