@@ -23,6 +23,7 @@ const SHOWN_BYTES_MAX: usize = 500;
 /// So much of an answer is read: one that is cut off may keep the other side from finishing, and a secret that is cut in two is
 /// not recognised.
 const READ_BYTES_MAX: usize = 64 * 1_024;
+const NO_ROOTS: &str = " (there are no certificates on this machine, so no https: install ca-certificates)";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// What became of a call.
@@ -39,6 +40,8 @@ pub(super) enum Answer {
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     client: Client,
+    /// Whether the system names nobody whom certificates may come from.
+    has_no_roots: bool,
     redactor: Redactor,
 }
 
@@ -49,17 +52,22 @@ impl Caller {
             // Somebody else was faster: then there is one.
             let _ = ring::default_provider().install_default();
         }
-        let client = Client::builder()
-            .user_agent(concat!("refrain/", env!("CARGO_PKG_VERSION")))
-            .retry(retry::never())
-            .redirect(redirect::Policy::none())
-            .pool_max_idle_per_host(0)
-            .connect_timeout(CONNECT_MAX.min(timeout / 2))
-            .http1_only()
-            .build();
+        let builder = || {
+            Client::builder()
+                .user_agent(concat!("refrain/", env!("CARGO_PKG_VERSION")))
+                .retry(retry::never())
+                .redirect(redirect::Policy::none())
+                .pool_max_idle_per_host(0)
+                .connect_timeout(CONNECT_MAX.min(timeout / 2))
+                .http1_only()
+        };
+        let trusting_the_system = builder().build();
+        let has_no_roots = trusting_the_system.is_err();
+        // A machine that trusts nobody can still call those that need no trust.
+        let client = trusting_the_system.or_else(|_| builder().tls_certs_only([]).build());
         let client =
             client.map_err(|error| JobError::new(format!("no calls can be made: {}", told(&error))))?;
-        Ok(Caller { client, redactor: redactor.clone() })
+        Ok(Caller { client, has_no_roots, redactor: redactor.clone() })
     }
 
     /// Sends a request, once, under a key by which the other side can tell it from others.
@@ -72,7 +80,8 @@ impl Caller {
         let response = match sent {
             Ok(response) => response,
             Err(error) if error.is_connect() || error.is_builder() => {
-                return Answer::NotDone(self.hidden(&format!("nothing was sent: {}", told(&error))));
+                let roots = if self.has_no_roots { NO_ROOTS } else { "" };
+                return Answer::NotDone(self.hidden(&format!("nothing was sent: {}{roots}", told(&error))));
             }
             Err(error) if error.is_timeout() => {
                 return Answer::InDoubt(format!("there was no answer within {timeout:?}"));

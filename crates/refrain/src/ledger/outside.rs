@@ -30,7 +30,7 @@ pub(crate) struct Outside<'u, DB: Backend, T> {
     items: &'u [T],
     arrivals: Vec<Arrival>,
     due: Vec<usize>,
-    /// If these are units in doubt that are to be done again: no longer after they were first sent than this.
+    /// If these are units in doubt that are to be done again: so long after they were first sent at most.
     again: Option<Duration>,
 }
 

@@ -152,6 +152,22 @@ both_databases! {
         assert_eq!(receiver.ids(), texts(1..=6));
     }
 
+    async fn a_machine_that_trusts_nobody_can_call_those_that_need_no_trust(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n");
+        sync.source(lines(1..=1));
+        sync.prepare().await;
+        let nobody = [("SSL_CERT_FILE", "/nonexistent"), ("SSL_CERT_DIR", "/nonexistent")];
+        assert!(sync.shop.done_with(&["run", RUN], &nobody).await.starts_with("did Ran done"));
+        sync.shop.job("sync", &job.replace("http://127", "https://127"));
+        sync.source(lines(2..=2));
+        sync.shop.done_with(&["run", RUN, "--again"], &nobody).await;
+        let said = sync.said().await;
+        assert!(said.contains("nothing was sent") && said.contains("install ca-certificates"), "{said}");
+        assert_eq!((receiver.ids(), in_doubt(&sync).await), (texts(1..=1), Vec::new()));
+    }
+
     async fn s15_no_redirect_is_followed(database) {
         let other = Receiver::answering(FINE).await;
         let to = other.url();

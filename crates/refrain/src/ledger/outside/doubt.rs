@@ -55,7 +55,7 @@ impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
         Ok((read.collect(), last))
     }
 
-    /// The same units, to be done once more; each of them only if it was first sent no longer ago than this when it is begun.
+    /// The same units, to be done once more; each of them only if it was first sent at most so long ago when it is begun.
     pub(crate) async fn outside_again<'u>(
         &'u self,
         units: &'u [T],
