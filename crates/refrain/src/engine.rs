@@ -11,6 +11,7 @@ mod heartbeat;
 mod isolation;
 mod lateness;
 pub(crate) mod pruner;
+mod reconcile;
 pub(crate) mod relay;
 pub(crate) mod rescuer;
 pub(crate) mod scheduler;
@@ -70,8 +71,7 @@ impl Engine {
     }
 
     pub(crate) fn rescuer(&self) -> Rescuer {
-        let jobs = self.jobs.clone();
-        Rescuer::new(self.store.clone(), jobs, self.settings.beat(), self.wake.clone())
+        Rescuer::new(self)
     }
 
     fn watcher(&self) -> Watcher {

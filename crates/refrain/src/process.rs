@@ -83,6 +83,11 @@ impl Process {
         }
     }
 
+    /// How the names of all processes begin that can be seen from here.
+    pub(crate) fn here() -> io::Result<String> {
+        Process::this().map(|this| format!("{}/{}/", this.boot, this.namespace))
+    }
+
     fn is_near(&self, other: &Process) -> bool {
         (&self.boot, &self.namespace) == (&other.boot, &other.namespace)
     }
@@ -101,6 +106,12 @@ pub(crate) fn children() -> Vec<Pid> {
 /// Can be read from when a child has ended; the child is not reaped by that.
 pub(crate) fn ending(child: Pid) -> io::Result<OwnedFd> {
     system::ending(child)
+}
+
+/// Whether some process that is alive was started with such arguments, the name of the program first. True where that
+/// cannot be known.
+pub(crate) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool) -> bool {
+    system::is_running(arguments)
 }
 
 /// Every process that is alive and of these sessions, or has this mark (`NAME=value`) in its environment, and their

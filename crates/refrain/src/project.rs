@@ -142,6 +142,9 @@ impl Project {
     pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
         let mut opening = self.opening_alone(store)?;
         for database in self.written() {
+            if !database.is_postgres() {
+                opening = opening.beside_a_file();
+            }
             opening = match database.connect().await {
                 Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, &database.name),
                 Ok(Connected::Postgres(pool)) => opening.spare_destination(pool, &database.name),

@@ -51,7 +51,7 @@ use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
 use crate::error::Error;
 use crate::job::{Definition, Jobs};
-use crate::ledger::destination::{Destinations, attach};
+use crate::ledger::destination::{Destination, Destinations, attach};
 use crate::ledger::{Backend, LedgerError};
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
@@ -103,6 +103,8 @@ pub struct Opening {
     connections: u32,
     jobs: Vec<Definition>,
     destinations: Vec<Named>,
+    /// Whether jobs write to a SQLite file.
+    has_file: bool,
     simulated: Option<Timestamp>,
     only_looks: bool,
 }
@@ -132,6 +134,7 @@ impl Refrain {
             connections: CONNECTIONS,
             jobs: Vec::new(),
             destinations: Vec::new(),
+            has_file: false,
             simulated: None,
             only_looks: false,
         }
@@ -221,7 +224,15 @@ impl Opening {
     /// ```
     #[must_use]
     pub fn destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>) -> Opening {
-        self.destinations.push(Named { database: DB::database(pool, self.settings.idle()), spare: None });
+        let database = DB::database(pool, self.settings.idle());
+        self.has_file |= database.is_sqlite();
+        self.destinations.push(Named { database, spare: None });
+        self
+    }
+
+    /// Jobs write to a SQLite file, whether or not it answers now.
+    pub(crate) fn beside_a_file(mut self) -> Opening {
+        self.has_file = true;
         self
     }
 
@@ -290,7 +301,8 @@ impl Opening {
         };
         // Whoever only looks may look into what belongs to another store: a backup, say.
         let owner = if self.only_looks { None } else { Some(&*store.id) };
-        let destinations = Box::pin(attached(&store, &self.project, self.destinations, owner)).await?;
+        let attached = Box::pin(attached(&store, &self.project, self.destinations, owner)).await?;
+        let destinations = Destinations::relaying(attached, self.has_file || store.database.is_sqlite());
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
             store: store.clone(),
@@ -323,7 +335,7 @@ async fn attached(
     project: &ProjectName,
     named: Vec<Named>,
     owner: Option<&str>,
-) -> Result<Destinations, Error> {
+) -> Result<Vec<Destination>, Error> {
     let mut attached = vec![attach(store.database.clone(), project, owner).await?];
     for Named { database, spare } in named {
         match (attach(database.with_idle(store.idle()), project, owner).await, spare) {
@@ -336,5 +348,5 @@ async fn attached(
             (Err(error), None) => return Err(error.into()),
         }
     }
-    Ok(Destinations::relaying(attached))
+    Ok(attached)
 }

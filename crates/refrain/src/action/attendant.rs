@@ -224,7 +224,8 @@ async fn started(program: PathBuf) -> io::Result<Option<Attendant>> {
 fn spawned(program: &Path) -> io::Result<(Child, Socket)> {
     let (ours, theirs) = Socket::pair()?;
     let mut command = std::process::Command::new(program);
-    command.arg0("refrain").arg(SUPERVISE).current_dir("/");
+    let worker = process::Process::this().map_or_else(|_| "unknown".to_owned(), |this| this.to_string());
+    command.arg0("refrain").arg(SUPERVISE).arg(worker).current_dir("/");
     command.env_clear().envs(PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn()?;

@@ -3,9 +3,9 @@
 //! An ending is never dropped: while the store cannot be reached it is tried again, until it is written or the store
 //! says that somebody has taken over.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use refrain_core::state::RunOutcome;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::executor::TIMED_OUT;
 use super::service::Wake;
-use crate::store::finish::{End, Ending, Landed, finish};
+use crate::store::finish::{End, Ending, Held, Landed, finish};
 use crate::store::tick::Ticked;
 use crate::store::{Store, StoreError};
 
@@ -29,16 +29,23 @@ pub(crate) struct Leases(Arc<Mutex<HashMap<i64, usize>>>);
 
 impl Leases {
     pub(crate) fn insert(&self, lease: i64, members: usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lease, members);
+        if members > 0 {
+            self.leases().insert(lease, members);
+        }
+    }
+
+    /// Whether members of it were begun here and have not ended.
+    pub(crate) fn contains(&self, lease: i64) -> bool {
+        self.leases().contains_key(&lease)
     }
 
     /// Counts endings off; gives the leases that have no member left.
     fn count_off(&self, endings: &[Ending]) -> Vec<i64> {
-        let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leases = self.leases();
         let mut emptied = Vec::new();
         for Ending { held, .. } in endings {
             if let Some(left) = leases.get_mut(&held.lease) {
-                *left -= 1;
+                *left = left.saturating_sub(1);
                 if *left == 0 {
                     leases.remove(&held.lease);
                     emptied.push(held.lease);
@@ -47,23 +54,45 @@ impl Leases {
         }
         emptied
     }
+
+    fn leases(&self) -> MutexGuard<'_, HashMap<i64, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// How many endings are on their way to the store. Until they are there, what they make way for cannot be seen.
+/// Endings on their way to the store. Until they are there, what they make way for cannot be seen. An attempt that was given
+/// back may be claimed and given back again before the first time is counted off, so each has a count.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unrecorded(Arc<AtomicUsize>);
+pub(crate) struct Unrecorded(Arc<Mutex<HashMap<(i64, i32), usize>>>);
 
 impl Unrecorded {
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn add(&self, held: &Held) {
+        *self.endings().entry((held.run, held.attempt)).or_default() += 1;
     }
 
     pub(crate) fn any(&self) -> bool {
-        self.0.load(Ordering::Acquire) > 0
+        !self.endings().is_empty()
     }
 
-    fn recorded(&self, endings: usize) {
-        self.0.fetch_sub(endings, Ordering::AcqRel);
+    /// The runs, and the numbers of their attempts.
+    pub(crate) fn attempts(&self) -> HashSet<(i64, i32)> {
+        self.endings().keys().copied().collect()
+    }
+
+    fn recorded(&self, endings: &[Ending]) {
+        let mut unrecorded = self.endings();
+        for Ending { held, .. } in endings {
+            if let Entry::Occupied(mut one) = unrecorded.entry((held.run, held.attempt)) {
+                *one.get_mut() -= 1;
+                if *one.get() == 0 {
+                    one.remove();
+                }
+            }
+        }
+    }
+
+    fn endings(&self) -> MutexGuard<'_, HashMap<(i64, i32), usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,7 +139,7 @@ pub(crate) async fn record(
                 counts.add(ending, landed);
             }
         }
-        unrecorded.recorded(batch.len());
+        unrecorded.recorded(&batch);
         batch.clear();
         wake.wake();
     }

@@ -62,12 +62,6 @@ impl Heartbeat {
     pub(crate) fn is_lost(&self) -> bool {
         self.pulse.borrow().is_lost
     }
-
-    /// Beats no longer, and holds nothing.
-    pub(crate) async fn retire(self, store: &Store) -> Result<()> {
-        self.stop.send_replace(true);
-        workers::retire(store, self.worker).await
-    }
 }
 
 impl Drop for Heartbeat {

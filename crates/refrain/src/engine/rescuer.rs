@@ -1,22 +1,33 @@
 //! Takes over from workers that have not been heard of.
 //!
 //! A worker is looked at twice before it is taken over from, a heartbeat apart by our own clock: a machine that
-//! wakes from sleep finds everybody expired, and everybody deserves the chance to say so themselves. On SQLite the
-//! holder is ended first if it is a process of this machine: stopped in the middle of a transaction it would keep
-//! the file locked for all.
+//! wakes from sleep finds everybody expired, and everybody deserves the chance to say so themselves. Where there is a
+//! SQLite file, the store's or one that jobs write to, the holder is ended first if it is a process of this machine:
+//! stopped in the middle of a transaction it would keep the file locked for all.
+//!
+//! A worker whose process is known to be gone is taken over from without waiting for its lease: it can neither write nor
+//! start anything. What can still act for it is a supervisor that has yet to end its command, so the rescuer waits for
+//! that one; it is the supervisor's task to end the command before the lease has run out.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::Engine;
 use super::service::{Next, Service, Wake};
+use crate::action::supervisor;
 use crate::job::Jobs;
+use crate::ledger::destination::Destinations;
 use crate::process::{Process, Standing};
 use crate::store::take_over::{TakenOver, take_over};
-use crate::store::workers::{Silent, is_heard_of, silent};
+use crate::store::workers::{Silent, is_heard_of, near, silent};
 use crate::store::{Result, Store, StoreError};
 
 /// The most silent workers that are looked at in one go.
 const WORKERS: i64 = 100;
+/// The most workers of this machine whose processes are looked at in one go.
+const NEAR: i64 = 1_000;
+/// How often to look at the processes of this machine, at least.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) struct Rescuer {
     store: Store,
@@ -24,11 +35,19 @@ pub(crate) struct Rescuer {
     beat: Duration,
     seen: HashMap<i64, Instant>,
     workers: Wake,
+    destinations: Destinations,
 }
 
 impl Rescuer {
-    pub(crate) fn new(store: Store, jobs: Jobs, beat: Duration, workers: Wake) -> Rescuer {
-        Rescuer { store, jobs, beat, seen: HashMap::new(), workers }
+    pub(crate) fn new(engine: &Engine) -> Rescuer {
+        Rescuer {
+            store: engine.store.clone(),
+            jobs: engine.jobs.clone(),
+            beat: engine.settings.beat(),
+            seen: HashMap::new(),
+            workers: engine.wake.clone(),
+            destinations: engine.destinations.clone(),
+        }
     }
 
     /// Takes over from everybody who is silent now, and returns.
@@ -42,11 +61,35 @@ impl Rescuer {
         }
     }
 
-    async fn rescue(&mut self, worker: &Silent) -> Result<Option<TakenOver>> {
-        if self.store.database.is_sqlite() && !self.end_holder(worker).await? {
+    /// Takes over from a worker. One that cannot be taken over from must not stand before the others.
+    async fn rescue(&mut self, worker: &Silent, is_gone: bool) {
+        match self.taken_over(worker, is_gone).await {
+            Ok(Some(TakenOver { runs, failed })) => {
+                tracing::warn!(worker = worker.id, runs, failed, "took over from a silent worker");
+                self.seen.remove(&worker.id);
+                self.workers.wake();
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(worker = worker.id, %error, "a worker could not be taken over from");
+            }
+        }
+    }
+
+    async fn taken_over(&mut self, worker: &Silent, is_gone: bool) -> Result<Option<TakenOver>> {
+        if !is_gone && self.destinations.has_file() && !self.end_holder(worker).await? {
             return Ok(None);
         }
-        take_over(&self.store, worker.id, &|job| self.jobs.now().retry_of(job)).await
+        take_over(&self.store, worker.id, is_gone, &|job| self.jobs.now().retry_of(job)).await
+    }
+
+    /// Workers that have not expired and whose processes have ended, on this machine.
+    async fn gone(&self) -> Result<Vec<(Silent, Process)>> {
+        let Ok(here) = Process::here() else { return Ok(Vec::new()) };
+        let near = near(&self.store, &here, NEAR).await?;
+        let named = near.into_iter().filter_map(|worker| Some((worker.process.parse().ok()?, worker)));
+        let gone = named.filter(|(process, _): &(Process, Silent)| process.standing() == Standing::Gone);
+        Ok(gone.map(|(process, worker)| (worker, process)).collect())
     }
 
     /// Whoever still runs under a lease that has expired must not go on. A process that is heard of under another
@@ -95,23 +138,25 @@ impl Service for Rescuer {
 
     async fn tick(&mut self) -> Result<Next> {
         let silent = silent(&self.store, WORKERS).await?;
-        self.seen.retain(|worker, _| silent.iter().any(|one| one.id == *worker));
-        for worker in &silent {
-            if !self.is_due(worker) {
+        let gone = self.gone().await?;
+        let is_there = |worker: i64| silent.iter().chain(gone.iter().map(|(one, _)| one)).any(|one| one.id == worker);
+        self.seen.retain(|worker, _| is_there(*worker));
+        for (worker, process) in &gone {
+            let is_new = self.seen.insert(worker.id, Instant::now()).is_none();
+            if supervisor::is_left_of(process) {
+                if is_new {
+                    tracing::info!(worker = worker.id, "a worker is dead; waiting for the end of its commands");
+                }
                 continue;
             }
-            // One that cannot be rescued must not stand before the others.
-            match self.rescue(worker).await {
-                Ok(Some(TakenOver { runs, failed })) => {
-                    tracing::warn!(worker = worker.id, runs, failed, "took over from a silent worker");
-                    self.workers.wake();
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::error!(worker = worker.id, %error, "a worker could not be taken over from");
-                }
+            self.rescue(worker, true).await;
+        }
+        for worker in &silent {
+            if self.is_due(worker) {
+                self.rescue(worker, false).await;
             }
         }
-        Ok(Next::After(if self.seen.is_empty() { self.beat } else { self.beat / 4 }))
+        let pause = if self.seen.is_empty() { self.beat } else { self.beat / 4 };
+        Ok(Next::After(pause.min(if self.seen.is_empty() { LOOK } else { LOOK / 4 })))
     }
 }

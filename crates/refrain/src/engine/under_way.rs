@@ -1,6 +1,6 @@
 //! The runs that a worker has in hand: how many, how to end each, and who must be kept apart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ struct State {
 }
 
 /// A run and the number of its attempt: one that went back to the queue may be claimed again before its old task is gone.
-type Attempt = (i64, i32);
+pub(crate) type Attempt = (i64, i32);
 
 /// An attempt in hand; dropped, it is let go, however its task ended.
 pub(crate) struct InHand {
@@ -64,6 +64,11 @@ impl UnderWay {
 
     pub(crate) fn len(&self) -> usize {
         self.state().attempts.len()
+    }
+
+    /// The attempts in hand.
+    pub(crate) fn attempts(&self) -> HashSet<Attempt> {
+        self.state().attempts.keys().copied().collect()
     }
 
     /// How many more may begin, of `slots` in all.

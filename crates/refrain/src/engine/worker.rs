@@ -5,7 +5,7 @@
 //! with the load by themselves.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -17,12 +17,14 @@ use super::finisher::{Counts, Leases, Unrecorded, lease_of, record};
 use super::fronts::Fronts;
 use super::heartbeat::{Heartbeat, Pulse};
 use super::isolation::may_begin;
+use super::reconcile;
 use super::service::{Next, Stop, Wake};
 use super::settings::Settings;
 use super::under_way::UnderWay;
+use crate::failpoint;
 use crate::job::{Definition, Jobs};
 use crate::run::Surroundings;
-use crate::store::claim::{Claimed, Wish, claim, due, recover};
+use crate::store::claim::{Claimed, Wish, claim, due, held, recover};
 use crate::store::finish::{End, Ending, Held};
 use crate::store::line::{Line, Priority};
 use crate::store::{Result, Store, workers};
@@ -46,6 +48,9 @@ pub(crate) struct Worker {
     drained_for: Option<Line>,
     fronts: Fronts,
     unresolved: Option<(Wish, Arc<Definition>)>,
+    /// A registration that was lost and is not retired yet.
+    lost: Option<i64>,
+    reconciled: Instant,
     listening: JoinHandle<()>,
     under_way: UnderWay,
     leases: Leases,
@@ -76,6 +81,8 @@ impl Worker {
             drained_for: None,
             fronts: Fronts::default(),
             unresolved: None,
+            lost: None,
+            reconciled: Instant::now(),
             listening: listen(&heartbeat, &under_way, &wake),
             under_way,
             leases,
@@ -92,6 +99,7 @@ impl Worker {
     pub(crate) async fn tick(&mut self) -> Result<Next> {
         self.stay_alive().await?;
         self.recover().await?;
+        self.reconcile().await?;
         self.surroundings.supervisors.rest();
         if self.under_way.room(self.settings.slots) == 0 {
             return Ok(Next::Idle);
@@ -224,7 +232,7 @@ impl Worker {
             let (ending, in_hand) = task.execute().await;
             match ending {
                 Ok(ending) => {
-                    unrecorded.add();
+                    unrecorded.add(&ending.held);
                     drop(endings.send(ending).await);
                 }
                 Err(error) => tracing::error!(%job, key, %error, "an attempt could not be done"),
@@ -236,7 +244,7 @@ impl Worker {
 
     async fn give_back(&self, held: Held) {
         let ending = Ending { held, started_at: None, end: End::GivenBack, units: None, settles: false };
-        self.unrecorded.add();
+        self.unrecorded.add(&ending.held);
         drop(self.endings.send(ending).await);
     }
 
@@ -256,19 +264,64 @@ impl Worker {
         Ok(true)
     }
 
-    /// A worker that may have been taken over has ended what it was doing, and registers anew.
+    /// A worker that may have been taken over has ended what it was doing, and registers anew. Its lost registration is
+    /// retired before anything is claimed: that waits for a claim of it whose answer was lost, and what this claim got is
+    /// taken over, for nothing may begin under a lease that is not renewed.
     async fn stay_alive(&mut self) -> Result<()> {
-        if !self.heartbeat.is_lost() {
+        if self.heartbeat.is_lost() {
+            self.under_way.nothing().await;
+            let heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
+            self.listening = listen(&heartbeat, &self.under_way, &self.wake);
+            self.lost = Some(std::mem::replace(&mut self.heartbeat, heartbeat).worker);
+            self.batch = 0;
+        }
+        // Only after this process is heard of under another number: nobody need end it for what it held before.
+        let Some(lost) = self.lost else { return Ok(()) };
+        workers::retire(&self.store, lost).await?;
+        (self.lost, self.unresolved) = (None, None);
+        Ok(())
+    }
+
+    /// Once a heartbeat, compares what the store says that this worker holds with what it has in hand. An attempt that is in
+    /// neither hand nor on its way to the store would be kept alive for ever by a worker that does not know of it: its task is
+    /// gone, or its ending could not be recorded. It goes back under a new number.
+    async fn reconcile(&mut self) -> Result<()> {
+        if self.reconciled.elapsed() < self.settings.beat() || failpoint::is_weakened("worker.unreconciled") {
             return Ok(());
         }
-        self.under_way.nothing().await;
-        let heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
-        self.listening = listen(&heartbeat, &self.under_way, &self.wake);
-        let lost = std::mem::replace(&mut self.heartbeat, heartbeat);
-        self.batch = 0;
-        self.unresolved = None;
-        // Nobody need end this process for what it held before: it is heard of, under another number.
-        lost.retire(&self.store).await
+        self.reconciled = Instant::now();
+        self.replace_finisher();
+        // In this order: an attempt goes from hand to the finisher to the store, and nothing is claimed meanwhile.
+        let mut known = self.under_way.attempts();
+        known.extend(self.unrecorded.attempts());
+        let held = held(&self.store, self.heartbeat.worker).await?;
+        for (one, was_begun) in reconcile::unknown(held, &known, |lease| self.leases.contains(lease)) {
+            tracing::error!(
+                run = one.claimed.run,
+                attempt = one.claimed.attempt,
+                was_begun,
+                "this worker holds a run that it does not know; the run goes back"
+            );
+            let line = Line(one.line);
+            let retry = self.jobs.now().retry_of(line.job()?);
+            let ending = reconcile::ending(&one, line.job()?, was_begun, retry);
+            self.unrecorded.add(&ending.held);
+            drop(self.endings.send(ending).await);
+        }
+        Ok(())
+    }
+
+    /// A finisher that has ended by a fault of ours records nothing more. What it had in hand is found by the store's word.
+    fn replace_finisher(&mut self) {
+        if self.finisher.is_finished() {
+            tracing::error!("endings were not recorded any more; another task does it from here on");
+            self.unrecorded = Unrecorded::default();
+            let (endings, receiver) = mpsc::channel(self.settings.slots.max(1));
+            let (leases, unrecorded) = (self.leases.clone(), self.unrecorded.clone());
+            self.endings = endings;
+            let recording = record(self.store.clone(), leases, unrecorded, receiver, self.wake.clone());
+            self.finisher = tokio::spawn(recording);
+        }
     }
 
     /// Waits until nothing is in hand; what cannot wait any longer goes back to the queue. Gives what was recorded.

@@ -32,18 +32,29 @@ pub(crate) struct Destination {
 pub(crate) struct Destinations {
     met: Arc<Mutex<VecDeque<(Identity, Destination)>>>,
     relayed: Arc<[Destination]>,
+    /// Whether one that was named is a SQLite file, even if it did not answer.
+    has_file: bool,
 }
 
 impl Destinations {
     /// Nothing is met yet; intents of these are relayed.
-    pub(crate) fn relaying(destinations: impl IntoIterator<Item = Destination>) -> Destinations {
+    pub(crate) fn relaying(
+        destinations: impl IntoIterator<Item = Destination>,
+        has_file: bool,
+    ) -> Destinations {
         let mut relayed: Vec<Destination> = Vec::new();
         for destination in destinations {
             if relayed.iter().all(|one| one.id != destination.id) {
                 relayed.push(destination);
             }
         }
-        Destinations { met: Arc::default(), relayed: relayed.into() }
+        Destinations { met: Arc::default(), relayed: relayed.into(), has_file }
+    }
+
+    /// Whether any of them is a SQLite file, which one process that is stopped keeps from all others.
+    pub(crate) fn has_file(&self) -> bool {
+        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_file || met.iter().any(|(_, destination)| destination.database.is_sqlite())
     }
 
     pub(crate) fn relayed(&self) -> &[Destination] {

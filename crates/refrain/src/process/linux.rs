@@ -169,16 +169,27 @@ pub(super) fn descendants(sessions: &mut HashSet<u32>, mark: &str) -> io::Result
     Ok(alive.map(|(pid, stat)| Process { pid, started: stat.started, ..this.clone() }).collect())
 }
 
+/// One that has ended and is not reaped has no arguments any more.
+pub(super) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool) -> bool {
+    pids().any(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments(&line.split(|byte| *byte == 0).collect::<Vec<_>>())
+    })
+}
+
 fn has_mark(pid: u32, mark: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
 }
 
+fn pids() -> impl Iterator<Item = u32> {
+    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.parse::<u32>().ok())
+}
+
 /// Every process that can be seen.
 fn all() -> Vec<(u32, Stat)> {
-    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let pids = names.filter_map(|name| name.to_str()?.parse::<u32>().ok());
-    let seen = pids.filter_map(|pid| match look(pid) {
+    let seen = pids().filter_map(|pid| match look(pid) {
         Look::There(stat) => Some((pid, stat)),
         Look::Absent | Look::Hidden => None,
     });

@@ -23,6 +23,7 @@ use crate::store::line::{JobNumber, Line, Priority};
 use crate::store::reopen::{Reopened, Reopening, reopen};
 use crate::store::show::{self, Place};
 use crate::store::tick::{Opening, open_one};
+use crate::store::why;
 
 /// How often to look at a run that somebody else has.
 const LOOK: Duration = Duration::from_millis(100);
@@ -156,6 +157,7 @@ impl Refrain {
         let mut worker: Option<Worker> = None;
         let mut rescuer = self.engine.rescuer();
         let mut did = Did::Followed;
+        let mut followed = None;
         while did == Did::Followed && self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
             let Some((_, Some(open))) = show::show(self.store(), id).await? else { break };
@@ -175,7 +177,10 @@ impl Refrain {
                     continue;
                 }
                 // Whoever has it may be dead, and nobody else may be there to notice.
-                Place::Running => drop(rescuer.tick().await?),
+                Place::Running => {
+                    rescuer.tick().await?;
+                    self.say_who_has(id, wanted, &mut followed).await?;
+                }
                 // The one before it may be waiting for somebody to do it.
                 Place::BehindItsLane => {
                     if let Some((holder, line)) = self.queued_holder(wanted).await? {
@@ -195,6 +200,17 @@ impl Refrain {
             worker.finish_all(&self.stop, wanted.definition.timeout).await?;
         }
         Ok((did, attempt))
+    }
+
+    /// A person who waits hears for whom, once for each worker.
+    async fn say_who_has(&self, id: i64, wanted: &Wanted, told: &mut Option<i64>) -> Result<(), Error> {
+        let Some(hold) = why::hold(self.store(), wanted.number, id).await? else { return Ok(()) };
+        if told.replace(hold.worker) != Some(hold.worker) {
+            let (job, key, worker) = (&wanted.definition.name, wanted.key.to_string(), hold.worker);
+            let process = hold.process.unwrap_or_default();
+            tracing::info!(%job, key, worker, process, "waiting for the worker that has this run");
+        }
+        Ok(())
     }
 
     async fn worker_in<'w>(&self, worker: &'w mut Option<Worker>) -> Result<&'w mut Worker, Error> {

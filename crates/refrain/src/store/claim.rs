@@ -6,6 +6,12 @@
 //!
 //! The number of a lease is made by the worker, so that after a lost answer it can be looked up whether the
 //! claim was made. A run whose lease nobody remembers would be kept alive by its worker's heartbeat and never run.
+//!
+//! The look decides only after it has waited for the claim. A COMMIT whose connection broke may still be under way on the
+//! server: its lease cannot be seen, and its runs are locked, so that a look without a lock finds nothing and the
+//! front of the line passes them over; a moment later they belong to a worker that does not know of them. So a claim
+//! holds its worker's row first of all (`for key share`, which lets heartbeats and other claims pass), and the look, like
+//! a worker that leaves and a rescuer, takes that row `for update`.
 
 use refrain_core::state::Attempts;
 
@@ -13,6 +19,7 @@ use super::line::{JobNumber, Line};
 use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
+use crate::failpoint;
 
 /// A wish for runs.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +37,7 @@ pub(crate) struct Wish {
 }
 
 /// A run in the hands of a worker.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Claimed {
     pub(crate) run: i64,
     pub(crate) attempt: i32,
@@ -53,24 +60,45 @@ pub(crate) async fn due(store: &Store, limit: usize) -> Result<Vec<Line>> {
 
 /// Claims what the wish asks for, or less, or nothing.
 pub(crate) async fn claim(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
+    if failpoint::is_weakened("claim.once") {
+        return claimed(store, wish).await;
+    }
     let mut is_first = true;
     settled(|| {
         let again = !std::mem::replace(&mut is_first, false);
-        claimed(store, wish, again)
+        async move {
+            match again.then_some(resolved(store, wish)) {
+                Some(look) => match look.await? {
+                    Some(members) => Ok(members),
+                    None => claimed(store, wish).await,
+                },
+                None => claimed(store, wish).await,
+            }
+        }
     })
     .await
 }
 
 /// What a claim got whose answer was lost for good.
 pub(crate) async fn recover(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
-    let mut transaction = store.database.read_at_once().await?;
-    Ok(members(&mut transaction, wish.lease).await?.unwrap_or_default())
+    Ok(settled(|| resolved(store, wish)).await?.unwrap_or_default())
 }
 
-async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>> {
+/// What became of a claim whose answer was lost: none if it was not made, and will not be.
+async fn resolved(store: &Store, wish: Wish) -> Result<Option<Vec<Claimed>>> {
     let mut transaction = store.database.write().await?;
-    if again && let Some(members) = members(&mut transaction, wish.lease).await? {
-        return Ok(members);
+    let _: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_WAIT.bind(wish.worker)).await?;
+    let members = members(&mut transaction, wish.lease).await?;
+    // The heartbeat waits for this row.
+    transaction.rollback().await?;
+    Ok(members)
+}
+
+async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
+    let mut transaction = store.database.write().await?;
+    let alive: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_CLAIMS.bind(wish.worker)).await?;
+    if alive.is_none() {
+        return Err(DatabaseError::Busy(format!("the worker {} has expired", wish.worker)).into());
     }
     let slots = free_slots(&mut transaction, wish).await?;
     let limit = slots.as_ref().map_or(wish.limit, |slots| wish.limit.min(slots.len()));
@@ -93,9 +121,7 @@ async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>>
         return Err(DatabaseError::Busy(format!("{} were locked and {leased} leased", runs.len())).into());
     }
     let lease = catalog::LEASE_INSERT.bind(wish.lease).bind(wish.worker).bind(wish.line.0);
-    if transaction.execute(lease.bind(first).bind(last)).await? == 0 {
-        return Err(DatabaseError::Busy(format!("the worker {} has expired", wish.worker)).into());
-    }
+    transaction.execute(lease.bind(first).bind(last)).await?;
     if let Some(slots) = slots {
         let rows = Rows::default()
             .integers(slots.into_iter().take(runs.len()).map(i64::from))
@@ -105,6 +131,21 @@ async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>>
     transaction.commit(place!("claim")).await?;
     runs.sort_by_key(|one| one.run);
     Ok(runs)
+}
+
+/// A run that the store says a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct HeldRun {
+    pub(crate) lease: i64,
+    pub(crate) line: i64,
+    #[sqlx(flatten)]
+    pub(crate) claimed: Claimed,
+}
+
+/// All that a worker holds by the word of the store.
+pub(crate) async fn held(store: &Store, worker: i64) -> Result<Vec<HeldRun>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::QUEUE_HELD.bind(worker)).await?)
 }
 
 #[derive(sqlx::FromRow)]

@@ -45,12 +45,6 @@ async fn expanded(
     scopes: &[Scope],
     while_running: WhileRunning,
 ) -> Result<Expanded> {
-    let mut transaction = store.database.write().await?;
-    let frozen: Option<(i64, String)> =
-        transaction.fetch_optional(catalog::EXPANSION_FIND.bind(held.run)).await?;
-    if let Some((scopes, _)) = frozen {
-        return Ok(Expanded::Already { scopes });
-    }
     let name = window_name::parse(&start.to_string(), &Zone::utc())
         .map_err(|error| StoreError::Broken(error.to_string()))?;
     let mut openings: Vec<Opening> = scopes
@@ -65,15 +59,22 @@ async fn expanded(
         .collect();
     openings.sort_by(|one, other| one.key.cmp(&other.key));
     openings.dedup_by(|one, other| one.key == other.key);
-    let mut ticked = Ticked::default();
-    for chunk in openings.chunks(super::tick::WINDOWS_MAX) {
-        ticked.add(insert(&mut transaction, held.job, while_running, chunk, "expansion").await?);
-    }
     let keys: Vec<String> = openings.iter().map(|opening| opening.key.to_string()).collect();
     let list = serde_json::Value::from(keys).to_string();
     let hash = Fingerprint::of_json(&list).map_err(|error| StoreError::Broken(error.to_string()))?;
     let count = i64::try_from(openings.len()).unwrap_or(i64::MAX);
-    transaction.execute(catalog::EXPANSION_FREEZE.bind(held.run).bind(count).bind(hash.to_string())).await?;
+    let mut transaction = store.database.write().await?;
+    // First of all, for this row is what an expansion whose answer was lost is waited for by: no other verb locks it.
+    let freeze = catalog::EXPANSION_FREEZE.bind(held.run).bind(count).bind(hash.to_string());
+    if transaction.execute(freeze).await? == 0 {
+        let frozen: Option<(i64, String)> =
+            transaction.fetch_optional(catalog::EXPANSION_FIND.bind(held.run)).await?;
+        return Ok(Expanded::Already { scopes: frozen.map_or(0, |(scopes, _)| scopes) });
+    }
+    let mut ticked = Ticked::default();
+    for chunk in openings.chunks(super::tick::WINDOWS_MAX) {
+        ticked.add(insert(&mut transaction, held.job, while_running, chunk, Some("expansion")).await?);
+    }
     // Last, for the queue comes after lanes and runs in the order of locks; held until the commit all the same.
     let place = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
     let mine: Option<(i32,)> = transaction.fetch_optional(place).await?;

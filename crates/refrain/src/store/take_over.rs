@@ -3,7 +3,7 @@
 //! Each of its runs gets a new number, which fences off the old attempt, and becomes a suspect: nobody knows which of
 //! them killed the worker. Only a suspect that was all the worker held is to blame, and only that costs an attempt.
 //! The worker is held for the whole transaction, so two rescuers take over once; and all its leases are looked at
-//! together, for a run is alone only among all of them.
+//! together, for a run is alone only among all of them. Leases of a worker that does not exist are held themselves.
 
 use refrain_core::retry::{Again, Failure, Retry};
 use refrain_core::state::{Attempts, RunEvent, RunOutcome};
@@ -13,7 +13,7 @@ use super::finish::{self, Author, End, Ending, Held};
 use super::line::{JobNumber, Line};
 use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
-use crate::database::{DatabaseError, place};
+use crate::database::{DatabaseError, Transaction, place};
 
 /// Why an attempt ended whose worker was not heard of any more.
 const SILENT: &str = "its worker was not heard of any more";
@@ -26,26 +26,33 @@ pub(crate) struct TakenOver {
     pub(crate) failed: usize,
 }
 
-/// Takes over all runs of a worker. None if it is alive after all, or somebody else is at it.
+/// Takes over all runs of a worker that has expired, or whose process `is_gone`. None if it is alive after all, has a
+/// claim under way, or another rescuer is at it.
 pub(crate) async fn take_over(
     store: &Store,
     worker: i64,
+    is_gone: bool,
     retry: &(dyn Fn(JobNumber) -> Retry + Sync),
 ) -> Result<Option<TakenOver>> {
-    settled(|| taken_over(store, worker, retry)).await
+    settled(|| taken_over(store, worker, is_gone, retry)).await
 }
 
 async fn taken_over(
     store: &Store,
     worker: i64,
+    is_gone: bool,
     retry: &(dyn Fn(JobNumber) -> Retry + Sync),
 ) -> Result<Option<TakenOver>> {
     let mut transaction = store.database.write().await?;
-    let held: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_HOLD.bind(worker)).await?;
-    if held.is_none() {
+    let hold = catalog::WORKER_HOLD.bind(worker).bind(is_gone);
+    let held: Option<(i64,)> = transaction.fetch_optional(hold).await?;
+    if held.is_none() && exists(&mut transaction, worker).await? {
         return Ok(None);
     }
     let leases: Vec<Lease> = transaction.fetch_all(catalog::LEASE_LIST.bind(worker)).await?;
+    if held.is_none() && leases.is_empty() {
+        return Ok(None);
+    }
     let mut members: Vec<(Line, i64, Claimed)> = Vec::new();
     for lease in &leases {
         let runs = lease.members(&mut transaction).await?;
@@ -70,6 +77,11 @@ async fn taken_over(
     transaction.commit(place!("take-over")).await?;
     let failed = endings.iter().filter(|ending| matches!(ending.end, End::Closed { .. })).count();
     Ok(Some(TakenOver { runs: endings.len(), failed }))
+}
+
+async fn exists(transaction: &mut Transaction, worker: i64) -> Result<bool> {
+    let found: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_FIND.bind(worker)).await?;
+    Ok(found.is_some())
 }
 
 fn ending(

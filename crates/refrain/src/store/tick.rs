@@ -120,17 +120,17 @@ async fn open(
             }
         })
         .collect();
-    insert(transaction, scheduled.job, scheduled.while_running, &openings, "tick").await
+    insert(transaction, scheduled.job, scheduled.while_running, &openings, Some("tick")).await
 }
 
 /// Inserts the runs of windows, puts those that may begin into the queue and the others behind them, and records
-/// dedupes.
+/// dedupes if it is known who asked.
 pub(crate) async fn insert(
     transaction: &mut Transaction,
     job: JobNumber,
     while_running: WhileRunning,
     openings: &[Opening],
-    asked: &str,
+    asked: Option<&str>,
 ) -> Result<Ticked> {
     if openings.is_empty() {
         return Ok(Ticked::default());
@@ -152,7 +152,7 @@ pub(crate) async fn insert(
         }
     }
     ticked.deduplicated = duplicates.len();
-    if !duplicates.is_empty() {
+    if let Some(asked) = asked.filter(|_| !duplicates.is_empty()) {
         let none = duplicates.iter().map(|_| None).collect::<Vec<Option<String>>>();
         let rows = Rows::default().texts(duplicates).texts(none);
         transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
@@ -218,11 +218,16 @@ pub(crate) async fn open_one(
 ) -> Result<bool> {
     // A person who asks waits for the lane; skipping is for windows that nobody waits for.
     let lane = if while_running == WhileRunning::Skip { WhileRunning::Queue } else { while_running };
-    settled(|| async {
-        let mut transaction = store.database.write().await?;
-        let ticked = insert(&mut transaction, job, lane, std::slice::from_ref(opening), asked).await?;
-        transaction.commit(place!("open")).await?;
-        Ok(ticked.opened > 0)
+    let mut is_first = true;
+    settled(|| {
+        // After a lost answer it may be our own, and it would look as if somebody had asked again.
+        let asked = std::mem::replace(&mut is_first, false).then_some(asked);
+        async move {
+            let mut transaction = store.database.write().await?;
+            let ticked = insert(&mut transaction, job, lane, std::slice::from_ref(opening), asked).await?;
+            transaction.commit(place!("open")).await?;
+            Ok(ticked.opened > 0)
+        }
     })
     .await
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Result, Store, StoreError, catalog, microseconds};
 use crate::database::{DatabaseError, place, retried};
 
-/// A worker that has not been heard of.
+/// A worker that has not been heard of, or will not be.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub(crate) struct Silent {
     pub(crate) id: i64,
@@ -56,10 +56,19 @@ pub(crate) async fn list(store: &Store, limit: i64) -> Result<Vec<WorkerRow>> {
     Ok(transaction.fetch_all(catalog::WORKER_LIST.bind(limit)).await?)
 }
 
-/// Workers that have not been heard of.
+/// Workers that have not been heard of, and those that do not exist although they have leases.
 pub(crate) async fn silent(store: &Store, limit: i64) -> Result<Vec<Silent>> {
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_all(catalog::WORKER_EXPIRED.bind(limit)).await?)
+    let mut silent: Vec<Silent> = transaction.fetch_all(catalog::WORKER_EXPIRED.bind(limit)).await?;
+    let missing: Vec<Silent> = transaction.fetch_all(catalog::WORKER_MISSING.bind(limit)).await?;
+    silent.extend(missing);
+    Ok(silent)
+}
+
+/// Workers that have not expired and whose processes are named with this beginning.
+pub(crate) async fn near(store: &Store, beginning: &str, limit: i64) -> Result<Vec<Silent>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::WORKER_NEAR.bind(beginning).bind(limit)).await?)
 }
 
 /// Whether a process is heard of under any number.
@@ -69,10 +78,12 @@ pub(crate) async fn is_heard_of(store: &Store, process: &str) -> Result<bool> {
     Ok(worker.is_some())
 }
 
-/// A worker leaves: what it holds is taken over at once, and it is forgotten when it holds nothing.
+/// A worker leaves: what it holds is taken over at once, and it is forgotten when it holds nothing. A claim of it whose
+/// commit is under way is waited for: it would be the lease of a worker that does not exist.
 pub(crate) async fn retire(store: &Store, worker: i64) -> Result<()> {
     Ok(retried(|| async {
         let mut transaction = store.database.write().await?;
+        let _: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_WAIT.bind(worker)).await?;
         transaction.execute(catalog::WORKER_EXPIRE.bind(worker)).await?;
         transaction.execute(catalog::WORKER_REMOVE.bind(worker)).await?;
         transaction.commit(place!("retire")).await
