@@ -14,6 +14,7 @@ mod support;
 
 mod contention;
 mod everywhere;
+mod in_flight;
 mod lanes;
 mod poison;
 mod server;

@@ -13,10 +13,10 @@ use crate::units::written_late;
 use crate::world::{World, numbered, written_once};
 use crate::zombies::stopped_past_its_lease;
 
-const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
+pub(crate) const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
 
 /// The variable that puts weak texts in the place of statements.
-fn weak(statements: &[(&str, &str)]) -> String {
+pub(crate) fn weak(statements: &[(&str, &str)]) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/weakened");
     let entries =
         statements.iter().map(|(statement, name)| format!("{statement}={}", directory.join(name).display()));

@@ -14,6 +14,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Sqlite, Sq
 
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
+use crate::support::proxy::Proxy;
 
 /// The project of the probes.
 const PROJECT: &str = "crash";
@@ -82,6 +83,15 @@ impl World {
     /// A database of a server that the test has for itself.
     pub(crate) fn at(url: &str) -> World {
         World::with(Pool::Postgres(PgPool::connect_lazy(url).unwrap()), url.to_owned())
+    }
+
+    /// The same database, and probes come to it through a network of their own.
+    pub(crate) async fn behind(database: TestDatabase) -> (World, Proxy) {
+        let direct = database.url();
+        let proxy = Proxy::in_front_of(&direct).await;
+        let name = direct.rsplit('/').next().unwrap().to_owned();
+        let world = World { url: proxy.url(&name), ..World::of(database) };
+        (world, proxy)
     }
 
     fn with(pool: Pool, url: String) -> World {
@@ -203,6 +213,14 @@ impl World {
                 Hold::Postgres(transaction)
             }
         }
+    }
+
+    /// A transaction on a server, after a statement that locks something.
+    pub(crate) async fn locked(&self, statement: &'static str) -> Transaction<'static, Postgres> {
+        let Pool::Postgres(pool) = &self.pool else { panic!("a file has one lock for all") };
+        let mut transaction = pool.begin().await.unwrap();
+        transaction.execute(statement).await.unwrap();
+        transaction
     }
 
     fn in_dialect(&self, statement: &str) -> String {

@@ -1,14 +1,18 @@
 //! A network that fails, between a client and its PostgreSQL.
 //!
-//! The cut that matters most loses an answer: the server has done what it was told, and the client cannot know.
-//! So the proxy first lets the server finish, and only then cuts.
+//! The cut that matters most loses an answer: the server has done what it was told, and the client cannot know. It
+//! comes in two forms. The server has finished before the cut ([`Proxy::cut_after_forwarding`]), or it is still at it and
+//! goes on ([`Proxy::cut_at_once`], [`Proxy::cut_in_the_middle`]): then whoever looks what became of it looks too early.
+//! Beside that, a network that is slow, and one that swallows everything.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::address::Address;
@@ -22,11 +26,24 @@ pub(crate) struct Proxy {
     _accepting: JoinSet<()>,
 }
 
+/// When a connection is cut after what it waits for was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Answered,
+    AtOnce,
+}
+
 #[derive(Default)]
 struct Cuts {
     /// What the next one waits for.
-    pattern: Mutex<Option<Vec<u8>>>,
+    pattern: Mutex<Option<(Vec<u8>, When)>>,
     struck: AtomicUsize,
+    /// The connection whose client is cut off, by the port from which the server sees it come.
+    in_the_middle: watch::Sender<Option<u16>>,
+    /// How long everything takes from the client to the server.
+    delay: Mutex<Duration>,
+    /// Whether nothing gets through, in either direction.
+    swallows: watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -52,7 +69,34 @@ impl Proxy {
     /// as `COMMIT`.
     pub(crate) fn cut_after_forwarding(&self, pattern: &[u8]) {
         assert!((1..=LONGEST_PATTERN).contains(&pattern.len()), "{pattern:?} is no pattern");
-        *self.cuts.pattern.lock().unwrap() = Some(pattern.to_owned());
+        *self.cuts.pattern.lock().unwrap() = Some((pattern.to_owned(), When::Answered));
+    }
+
+    /// The same, and the client is cut off before the server has answered; the server goes on.
+    pub(crate) fn cut_at_once(&self, pattern: &[u8]) {
+        self.cut_after_forwarding(pattern);
+        *self.cuts.pattern.lock().unwrap() = Some((pattern.to_owned(), When::AtOnce));
+    }
+
+    /// Cuts off the client of the connection that comes to the server from this port, and waits for it. The server goes on.
+    pub(crate) async fn cut_in_the_middle(&self, port: u16) {
+        let before = self.cuts();
+        self.cuts.in_the_middle.send_replace(Some(port));
+        super::eventually::eventually("the client is cut off", super::eventually::DEADLINE, async || {
+            self.cuts() > before
+        })
+        .await;
+        self.cuts.in_the_middle.send_replace(None);
+    }
+
+    /// From here on everything takes so long on its way to the server.
+    pub(crate) fn delay(&self, length: Duration) {
+        *self.cuts.delay.lock().unwrap() = length;
+    }
+
+    /// From here on nothing gets through, in either direction, and nobody is told; or everything does again.
+    pub(crate) fn swallow(&self, swallows: bool) {
+        self.cuts.swallows.send_replace(swallows);
     }
 
     /// Takes back a cut that has not struck yet.
@@ -78,19 +122,27 @@ impl Proxy {
 }
 
 impl Cuts {
-    /// Whether the pattern ends in what was sent now; then it is used up.
-    fn strikes(&self, before: &[u8], now: &[u8]) -> bool {
+    /// When to cut, if the pattern ends in what was sent now; then it is used up.
+    fn strikes(&self, before: &[u8], now: &[u8]) -> Option<When> {
         let mut pattern = self.pattern.lock().unwrap();
-        let found = pattern.as_ref().is_some_and(|pattern| {
+        pattern.take_if(|(pattern, _)| {
             // What was sent before may begin the pattern, but not be all of it: that has been answered.
             let beginning = before.len().saturating_sub(pattern.len() - 1);
             let recent = [before.get(beginning..).unwrap_or_default(), now].concat();
-            recent.windows(pattern.len()).any(|window| window == pattern)
-        });
-        if found {
-            *pattern = None;
-        }
-        found
+            recent.windows(pattern.len()).any(|window| window == *pattern)
+        })
+        .map(|(_, when)| when)
+    }
+
+    /// Ends when this is the connection whose client is to be cut off.
+    async fn meant(&self, port: u16) {
+        // The sender lives as long as the proxy, so there is always an answer.
+        let _ = self.in_the_middle.subscribe().wait_for(|meant| *meant == Some(port)).await;
+    }
+
+    /// Ends when what was sent may go on.
+    async fn passed(&self) {
+        let _ = self.swallows.subscribe().wait_for(|swallows| !swallows).await;
     }
 }
 
@@ -114,6 +166,7 @@ async fn accept(
 async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
+    let port = server.local_addr()?.port();
     let (mut sent, mut answered) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 16));
     let (mut before, mut lost): (Vec<u8>, Option<Vec<u8>>) = (Vec::new(), None);
     loop {
@@ -122,15 +175,22 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io:
                 if length? == 0 {
                     return Ok(());
                 }
-                if lost.is_none() && cuts.strikes(&before, &sent) {
-                    lost = Some(Vec::new());
-                }
+                cuts.passed().await;
+                let delay = *cuts.delay.lock().unwrap();
+                tokio::time::sleep(delay).await;
+                let when = if lost.is_none() { cuts.strikes(&before, &sent) } else { None };
                 server.write_all(&sent).await?;
+                match when {
+                    Some(When::AtOnce) => return go_on(client, server, cuts).await,
+                    Some(When::Answered) => lost = Some(Vec::new()),
+                    None => {}
+                }
                 before.append(&mut sent);
                 before.drain(..before.len().saturating_sub(LONGEST_PATTERN));
             }
             length = server.read_buf(&mut answered) => {
                 let ended = length? == 0;
+                cuts.passed().await;
                 if let Some(lost) = &mut lost {
                     lost.append(&mut answered);
                     if ended || is_whole(lost) {
@@ -144,8 +204,18 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io:
                     answered.clear();
                 }
             }
+            () = cuts.meant(port) => return go_on(client, server, cuts).await,
         }
     }
+}
+
+/// The client is gone, and the server does not know: it does what it was told last, and is left when it has answered.
+async fn go_on(client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io::Result<()> {
+    drop(client);
+    cuts.struck.fetch_add(1, Ordering::SeqCst);
+    let mut answered = Vec::new();
+    while server.read_buf(&mut answered).await? > 0 && !is_whole(&answered) {}
+    Ok(())
 }
 
 /// An answer ends with the message `ReadyForQuery`, which has one byte: whether a transaction is open.
@@ -157,6 +227,10 @@ super::used_or_not!(
     Proxy::in_front_of,
     Proxy::url,
     Proxy::cut_after_forwarding,
+    Proxy::cut_at_once,
+    Proxy::cut_in_the_middle,
+    Proxy::delay,
+    Proxy::swallow,
     Proxy::cut_no_more,
     Proxy::cut_all,
     Proxy::cuts,
