@@ -10,6 +10,8 @@
 //! | `PROBE_LEASE`, `PROBE_BUSY` | milliseconds: of a lease, and for which `hog` keeps every thread busy |
 //! | `PROBE_SLOTS` | how many runs at once |
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
+//! | `PROBE_GATED` | if it is set, the scopes of `scoped` are known only when there is a file `scopes` |
+//! | `PROBE_SHOP` | a SQLite file to which `sync` writes, instead of the store |
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 
@@ -84,6 +86,7 @@ impl Job for Probe {
             Probe::Slow => {
                 let gate = directory().join(format!("gate-{}", run.key()));
                 let own = directory().join(format!("gate-{}-{}", run.key(), run.attempt()));
+                let _left = Left(format!("left {}#{} {}", run.job(), run.key(), run.attempt()));
                 tokio::select! {
                     () = appears(&gate) => {}
                     () = appears(&own) => {}
@@ -99,6 +102,15 @@ impl Job for Probe {
         }
         note("ended", run);
         Ok(())
+    }
+}
+
+/// Says that a handler was left, whether it had ended or not.
+struct Left(String);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        println!("{}", self.0);
     }
 }
 
@@ -150,9 +162,18 @@ async fn opening() -> Opening {
     let store = variable("PROBE_STORE").unwrap();
     let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
     let mut opening = queued.into_iter().fold(opening, Opening::job).job(sync::job().await);
+    if let Some(shop) = sync::shop().await {
+        opening = opening.destination(&shop);
+    }
     if let Some(start) = variable("PROBE_START") {
         let hourly = timetable("0 * * * *", "hour", &start);
-        let regions = |_| async { Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec()) };
+        let regions = |_| async {
+            if variable("PROBE_GATED").is_some() {
+                println!("asked for scopes");
+                appears(&directory().join("scopes")).await;
+            }
+            Ok(["north", "south"].map(|scope| Scope::parse(scope).unwrap()).to_vec())
+        };
         let scoped =
             job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(regions);
         let brief = Probe::Brief(Duration::from_millis(5));

@@ -72,7 +72,7 @@ macro_rules! shop {
 }
 
 shop!(Sqlite, url => {
-    let options = SqliteConnectOptions::new().filename(url.trim_start_matches("sqlite:"));
+    let options = SqliteConnectOptions::new().filename(url.trim_start_matches("sqlite:")).create_if_missing(true);
     SqlitePoolOptions::new().max_connections(2).connect_with(options.busy_timeout(Duration::from_secs(10)))
 });
 shop!(Postgres, url => PgPoolOptions::new().max_connections(2).connect(url));
@@ -166,9 +166,14 @@ async fn read(at: Option<String>) -> Result<Fetched<Invoice>, LedgerError> {
     Ok(Fetched { units, next })
 }
 
-/// The job, with the database of the store.
+/// The file that the job writes to, if it is not the store.
+pub(crate) async fn shop() -> Option<Pool<Sqlite>> {
+    Some(Sqlite::open(&variable("PROBE_SHOP")?).await.unwrap())
+}
+
+/// The job, with the database that it writes to.
 pub(crate) async fn job() -> Definition {
-    let url = variable("PROBE_STORE").unwrap();
+    let url = variable("PROBE_SHOP").or_else(|| variable("PROBE_STORE")).unwrap();
     let job = if url.starts_with("sqlite:") {
         Definition::of(Sync { pool: Sqlite::open(&url).await.unwrap() })
     } else {

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use super::Engine;
 use super::service::{Next, Service, Wake};
 use crate::action::supervisor;
+use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::destination::Destinations;
 use crate::process::{Process, Standing};
@@ -143,7 +144,7 @@ impl Service for Rescuer {
         self.seen.retain(|worker, _| is_there(*worker));
         for (worker, process) in &gone {
             let is_new = self.seen.insert(worker.id, Instant::now()).is_none();
-            if supervisor::is_left_of(process) {
+            if supervisor::is_left_of(process) && !failpoint::is_weakened("rescuer.hasty") {
                 if is_new {
                     tracing::info!(worker = worker.id, "a worker is dead; waiting for the end of its commands");
                 }

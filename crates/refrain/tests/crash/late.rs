@@ -1,0 +1,107 @@
+//! Words that come too late: a give-back, a list of scopes, and a worker that the store cannot hear.
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::weakened::weak;
+use crate::world::{World, numbered};
+use rustix::process::Signal;
+
+/// A suspect that must run alone is claimed beside another run, and goes back; before that is committed its worker is
+/// stopped and taken over from. Then it goes on, and says it again.
+async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
+    world.done(&["enqueue", "slow", "s", "2"], &[]).await;
+    let suspect = "update refrain_queue set line = line + 4294967296, suspicion = 3 where run = 2";
+    world.execute(suspect).await.unwrap();
+    let stop = ("FAILPOINTS", "finish.before-commit=1*return(stop)");
+    let mut older =
+        world.probe(&["serve"], &[("PROBE_LEASE", "3000"), stop, ("REFRAIN_WEAKENED", weakened)]);
+    eventually("the older one has stopped", DEADLINE, async || world.struck().len() == 1).await;
+    // A third of it is how long the one that takes over waits for a sign of life.
+    let long = [("PROBE_LEASE", "15000")];
+    let mut newer = world.probe(&["serve"], &long);
+    newer.wait_for_line("begun slow#s0 2").await;
+    world.touch("gate-s0-2");
+    newer.wait_for_line("begun slow#s1 2").await;
+
+    world.touch(&format!("drain-{}", older.id()));
+    older.signal(Signal::CONT);
+    assert!(older.wait().await.success());
+    let mut third = world.probe(&["serve"], &long);
+    if weakened.is_empty() {
+        // The newer one begins nothing beside a suspect.
+        world.done(&["enqueue", "noop", "n", "1"], &[]).await;
+        third.wait_for_line("ended noop#n0").await;
+    } else {
+        third.wait_for_line("begun slow#s1 2").await;
+    }
+    world.touch("gate-s1");
+    newer.wait_for_line("ended slow#s1 2").await;
+    world.touch("drain");
+    newer.wait().await;
+    third.wait().await;
+    world.verdict(&numbered("slow#s", 2).collect()).await
+}
+
+/// On PostgreSQL alone: a worker that is stopped inside a transaction on a file is ended.
+#[tokio::test]
+async fn without_its_lease_and_number_a_late_give_back_lets_an_attempt_begin_twice() {
+    let guarded = World::of(TestDatabase::postgres().await);
+    assert_eq!(given_back_late(&guarded, "").await, Vec::<String>::new());
+    let weak = weak(&[("sql/queue/give_back.sql", "give_back.sql")]);
+    let faults = given_back_late(&World::of(TestDatabase::postgres().await), &weak).await;
+    assert!(faults.contains(&"attempt 2 of slow#s1 was begun 2 times".to_owned()), "{faults:?}");
+}
+
+/// A run is taken over while it asks for its scopes, and then freezes them. Gives how many windows are frozen.
+async fn frozen_late(world: &World, weakened: &str) -> usize {
+    let variables = [
+        ("PROBE_START", world.start()),
+        ("PROBE_LEASE", "60000"),
+        ("PROBE_GATED", "yes"),
+        ("REFRAIN_WEAKENED", weakened),
+    ];
+    let from = format!("{}:00Z", world.start());
+    world.done(&["schedule", &from, "60", "60", "1"], &variables).await;
+    let mut worker = world.probe(&["serve"], &variables);
+    worker.wait_for_line("asked for scopes").await;
+    let run = "(select min(runs.id) from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job
+        where jobs.name = 'scoped')";
+    let taken_over = format!(
+        "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+            select run, (select now from refrain_clock) + 3600000000, line, 2, 0, 0, lane from refrain_queue
+            where run = {run};
+        delete from refrain_queue where run = {run}"
+    );
+    world.execute(&taken_over).await.unwrap();
+    world.touch("scopes");
+    world.touch("drain");
+    assert!(worker.wait().await.success());
+    world.texts("select hash from refrain_expansions").await.len()
+}
+
+both_databases! {
+    async fn without_a_place_that_is_held_an_older_attempt_freezes_the_scopes(database) {
+        assert_eq!(frozen_late(&World::like(&database).await, "").await, 0);
+        let weak = weak(&[("sql/queue/hold.sql", "queue_hold.sql")]);
+        assert_eq!(frozen_late(&World::of(database), &weak).await, 1);
+    }
+}
+
+/// Nothing gets through to the store, and nothing says so: the worker's own deadline is all that is left.
+#[tokio::test]
+async fn h3_a_worker_that_the_store_cannot_hear_ends_what_it_does_by_itself() {
+    let (world, network) = World::behind(TestDatabase::postgres().await).await;
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "3000")]);
+    worker.wait_for_line("begun slow#s0 1").await;
+    network.swallow(true);
+    worker.wait_for_line("left slow#s0 1").await;
+    assert!(!world.told().contains("ended slow#s0 1"), "{}", world.told());
+    network.swallow(false);
+    world.touch("gate-s0");
+    worker.wait_for_line("ended slow#s0").await;
+    world.touch("drain");
+    assert!(worker.wait().await.success());
+    world.assert_settled(numbered("slow#s", 1)).await;
+}

@@ -1,0 +1,146 @@
+//! Workers of one machine: a process that is known to be gone is taken over from at once, however long its lease is, and
+//! one that stands in the way of a file is ended.
+//!
+//! Leases are of ten minutes where nobody may wait for one: a story that waited would miss its deadline.
+
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::both_databases;
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::weakened::weak;
+use crate::world::{World, numbered};
+use crate::zombies::the_newer_attempt_has_the_word;
+
+const LONG: (&str, &str) = ("PROBE_LEASE", "600000");
+
+/// The first attempt hears no wish to end, and says who stands over it; the second one looks whether the first is there.
+const STUBBORN: &str = r#"
+echo "begun $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
+if [ "$REFRAIN_ATTEMPT" = 1 ]; then
+    trap "" TERM
+    echo $$ > first
+    echo $PPID > supervisor.part
+    mv supervisor.part supervisor
+    while :; do sleep 0.05; done
+fi
+if kill -0 "$(cat first)" 2> /dev/null; then echo there > overlap; fi
+echo "ended $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
+"#;
+
+/// A worker is killed while its command goes on, and its supervisor is kept from ending it. Gives whether the next attempt
+/// has met it.
+async fn killed_beside_its_command(world: &World, failpoints: &str) -> bool {
+    world.done(&["enqueue", "script", "c", "1"], &[]).await;
+    let payload = serde_json::to_string(&["sh", "-c", STUBBORN]).unwrap().replace('\'', "''");
+    world.execute(&format!("update refrain_runs set payload = '{payload}'")).await.unwrap();
+    let mut first = world.probe(&["serve"], &[LONG]);
+    let supervisor = world.path("supervisor");
+    eventually("the command has begun", DEADLINE, async || supervisor.exists()).await;
+    let number: i32 = std::fs::read_to_string(&supervisor).unwrap().trim().parse().unwrap();
+    let supervisor = Pid::from_raw(number).unwrap();
+    kill_process(supervisor, Signal::STOP).unwrap();
+    first.signal(Signal::KILL);
+    first.wait().await;
+
+    let mut second = world.probe(&["serve"], &[LONG, ("FAILPOINTS", failpoints)]);
+    if failpoints.is_empty() {
+        // It works, and has looked at the first one by now as a rule.
+        world.done(&["enqueue", "noop", "n", "1"], &[]).await;
+        second.wait_for_line("ended noop#n0").await;
+        assert!(!world.told().contains("begun script#c0 2"), "{}", world.told());
+        kill_process(supervisor, Signal::CONT).unwrap();
+    }
+    eventually("the second attempt has ended", DEADLINE, async || world.told().contains("ended script#c0 2"))
+        .await;
+    let _ = kill_process(supervisor, Signal::CONT);
+    world.touch("drain");
+    assert!(second.wait().await.success());
+    world.path("overlap").exists()
+}
+
+both_databases! {
+    async fn f2_a_worker_killed_on_this_machine_is_taken_over_from_before_its_lease_ends(database) {
+        let world = World::of(database);
+        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+        let mut first = world.probe(&["serve"], &[LONG]);
+        first.wait_for_line("begun slow#s0 1").await;
+        let mut second = world.probe(&["serve"], &[LONG]);
+        second.wait_for_line("serving").await;
+        first.signal(Signal::KILL);
+        second.wait_for_line("begun slow#s0 2").await;
+        world.touch("gate-s0");
+        second.wait_for_line("ended slow#s0 2").await;
+        world.touch("drain");
+        assert!(second.wait().await.success());
+        assert_eq!(the_newer_attempt_has_the_word(&world, "slow#s0").await, Vec::<String>::new());
+    }
+
+    async fn f2_whoever_asks_for_the_run_of_a_killed_worker_does_not_wait_for_its_lease(database) {
+        let world = World::of(database);
+        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+        let mut first = world.probe(&["serve"], &[LONG]);
+        first.wait_for_line("begun slow#s0 1").await;
+        first.signal(Signal::KILL);
+        first.wait().await;
+        world.touch("gate-s0");
+        let said = world.done(&["run", "slow#s0"], &[LONG]).await;
+        assert!(said.contains("did Ran 2"), "{said}");
+        assert_eq!(the_newer_attempt_has_the_word(&world, "slow#s0").await, Vec::<String>::new());
+    }
+
+    async fn f42_a_killed_worker_is_taken_over_from_when_its_command_is_gone(database) {
+        assert!(!killed_beside_its_command(&World::like(&database).await, "").await);
+        let hasty = "rescuer.hasty=return(weak)";
+        assert!(killed_beside_its_command(&World::of(database), hasty).await);
+    }
+}
+
+/// The store is a server, and the rows are in a file, which the one that is stopped keeps from all others.
+#[tokio::test]
+async fn f11_a_worker_stopped_inside_a_file_beside_the_store_is_ended() {
+    let world = World::of(TestDatabase::postgres().await);
+    let shop = format!("sqlite:{}", world.path("shop.db").display());
+    world.touch("mended");
+    let variables = [("PROBE_SHOP", shop.as_str()), ("PROBE_LEASE", "3000")];
+    world.done(&["enqueue", "sync", "s", "1"], &variables).await;
+    let stop = [&variables[..], &[("FAILPOINTS", "unit-apply.before-commit=1*return(stop)")]].concat();
+    let mut older = world.probe(&["serve"], &stop);
+    eventually("the older one has stopped", DEADLINE, async || world.struck().len() == 1).await;
+    let mut newer = world.probe(&["serve"], &variables);
+    assert_eq!(older.wait().await.signal(), Some(Signal::KILL.as_raw()));
+    newer.wait_for_line("ended sync#s0 2").await;
+    world.touch("drain");
+    assert!(newer.wait().await.success());
+    world.assert_settled(numbered("sync#s", 1)).await;
+}
+
+/// A worker has expired without knowing it, and there is something to do. Gives how earlier attempts of it ended.
+async fn offered_to_one_that_has_expired(world: &World, weakened: &str) -> Vec<String> {
+    let variables = [("PROBE_LEASE", "9000"), ("REFRAIN_WEAKENED", weakened)];
+    world.done(&["enqueue", "slow", "s", "0"], &[]).await;
+    let mut worker = world.probe(&["serve"], &variables);
+    let workers = async || world.texts("select process from refrain_workers").await.len();
+    eventually("the worker is registered", DEADLINE, async || workers().await == 1).await;
+    world.execute("update refrain_workers set expires_at = 1").await.unwrap();
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let last = if weakened.is_empty() { "begun slow#s0 1" } else { "begun slow#s0 2" };
+    worker.wait_for_line(last).await;
+    world.touch("gate-s0");
+    world.touch("drain");
+    assert!(worker.wait().await.success());
+    world.assert_settled(numbered("slow#s", 1)).await;
+    world.history().await
+}
+
+both_databases! {
+    async fn a_worker_that_has_expired_claims_nothing(database) {
+        let guarded = World::like(&database).await;
+        assert_eq!(offered_to_one_that_has_expired(&guarded, "").await, Vec::<String>::new());
+        let weak = weak(&[("sql/worker/claims.sql", "worker_claims_expired.sql")]);
+        let history = offered_to_one_that_has_expired(&World::of(database), &weak).await;
+        assert_eq!(history.len(), 1, "{history:?}");
+    }
+}
