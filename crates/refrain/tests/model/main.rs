@@ -7,6 +7,7 @@
 //! | model | who acts | what is asked |
 //! |---|---|---|
 //! | `units.rs` | a source, workers with attempts, relays | each unit once, checkpoints, intents, fences |
+//! | `claims.rs` | workers whose claims are committed after the answer was lost | a run that is held is known, and its lease has an owner |
 //! | `attempts.rs` | workers, and people who ask for another attempt | one attempt at a time, each under a number of its own |
 //! | `ticks.rs` | schedulers | one run for each window, none left out |
 //!
@@ -30,5 +31,6 @@
 
 mod attempts;
 mod check;
+mod claims;
 mod ticks;
 mod units;
