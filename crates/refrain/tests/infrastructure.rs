@@ -136,6 +136,40 @@ async fn the_proxy_loses_the_answer_to_a_commit_and_the_row_is_there() {
 }
 
 #[tokio::test]
+async fn the_proxy_cuts_before_the_answer_to_a_commit_and_the_server_goes_on() {
+    let server = PrivateServer::create().await;
+    let database = server.create_database().await;
+    let url = server.url(&database);
+    let mut locking = with_table(&url).await;
+    // A commit waits for whoever holds this lock.
+    let trigger = "create function wait() returns trigger language plpgsql as $$
+        begin perform pg_advisory_xact_lock(1); return null; end $$;
+        create constraint trigger waits after insert on notes deferrable initially deferred
+        for each row execute function wait()";
+    locking.execute(trigger).await.unwrap();
+    locking.execute("select pg_advisory_lock(1)").await.unwrap();
+    let proxy = Proxy::in_front_of(&url).await;
+    proxy.delay(std::time::Duration::from_millis(1));
+
+    let mut connection = connect(&proxy.url(&database)).await;
+    proxy.cut_at_once(b"COMMIT");
+    let mut transaction = connection.begin().await.unwrap();
+    transaction.execute("insert into notes values ('late')").await.unwrap();
+    transaction.commit().await.unwrap_err();
+    assert_eq!((proxy.cuts(), notes(&url).await), (1, Vec::new()));
+    locking.execute("select pg_advisory_unlock(1)").await.unwrap();
+    eventually("the commit has landed", DEADLINE, async || notes(&url).await == ["late"]).await;
+
+    let mut connection = connect(&proxy.url(&database)).await;
+    proxy.swallow(true);
+    let asked = connection.execute("select 1");
+    let answered = tokio::time::timeout(std::time::Duration::from_millis(50), asked).await;
+    assert!(answered.is_err(), "something got through");
+    proxy.swallow(false);
+    connect(&proxy.url(&database)).await.execute("select 1").await.unwrap();
+}
+
+#[tokio::test]
 async fn the_proxy_cuts_what_is_open_and_lets_later_connections_pass() {
     let server = PrivateServer::create().await;
     let proxy = Proxy::in_front_of(&server.url("postgres")).await;

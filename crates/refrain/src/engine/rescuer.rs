@@ -125,12 +125,16 @@ impl Rescuer {
         }
     }
 
-    /// A worker is given another heartbeat's time, unless its process is known to be gone.
     fn is_due(&mut self, worker: &Silent) -> bool {
-        let since = *self.seen.entry(worker.id).or_insert_with(Instant::now);
-        let process = worker.process.parse::<Process>();
-        since.elapsed() >= self.beat || process.is_ok_and(|process| process.standing() == Standing::Gone)
+        let waited = self.seen.entry(worker.id).or_insert_with(Instant::now).elapsed();
+        let standing = worker.process.parse::<Process>().ok().map(|process| process.standing());
+        has_had_its_time(waited, self.beat, standing)
     }
+}
+
+/// A worker that has expired is given another heartbeat's time, unless its process is known to be gone.
+fn has_had_its_time(waited: Duration, beat: Duration, standing: Option<Standing>) -> bool {
+    waited >= beat || standing == Some(Standing::Gone)
 }
 
 impl Service for Rescuer {
@@ -159,5 +163,21 @@ impl Service for Rescuer {
         }
         let pause = if self.seen.is_empty() { self.beat } else { self.beat / 4 };
         Ok(Next::After(pause.min(if self.seen.is_empty() { LOOK } else { LOOK / 4 })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_may_be_alive_has_another_heartbeat_to_say_so() {
+        let [beat, less] = [Duration::from_secs(10), Duration::from_millis(9_999)];
+        for standing in [Some(Standing::Alive), Some(Standing::Elsewhere), None] {
+            assert!(!has_had_its_time(Duration::ZERO, beat, standing), "{standing:?}");
+            assert!(!has_had_its_time(less, beat, standing), "{standing:?}");
+            assert!(has_had_its_time(beat, beat, standing), "{standing:?}");
+        }
+        assert!(has_had_its_time(Duration::ZERO, beat, Some(Standing::Gone)));
     }
 }

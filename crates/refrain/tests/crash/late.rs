@@ -65,15 +65,11 @@ async fn frozen_late(world: &World, weakened: &str) -> usize {
     world.done(&["schedule", &from, "60", "60", "1"], &variables).await;
     let mut worker = world.probe(&["serve"], &variables);
     worker.wait_for_line("asked for scopes").await;
-    let run = "(select min(runs.id) from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job
-        where jobs.name = 'scoped')";
-    let taken_over = format!(
-        "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
-            select run, (select now from refrain_clock) + 3600000000, line, 2, 0, 0, lane from refrain_queue
-            where run = {run};
-        delete from refrain_queue where run = {run}"
-    );
-    world.execute(&taken_over).await.unwrap();
+    // As a rescuer does it, and another worker has it by now.
+    let taken_over = "update refrain_queue set attempt = 2, lease = 999 where run =
+        (select min(runs.id) from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job
+         where jobs.name = 'scoped')";
+    world.execute(taken_over).await.unwrap();
     world.touch("scopes");
     world.touch("drain");
     assert!(worker.wait().await.success());

@@ -1,3 +1,3 @@
--- Every attempt has its place.
-select cast($4 as integer) as attempt
-where cast($1 as bigint) > 0 and cast($2 as bigint) > 0 and cast($3 as bigint) > 0
+-- Holds the place of a run, whoever has it.
+select attempt from refrain_queue
+where line = $1 and run = $2 and cast($3 as bigint) > 0 and cast($4 as bigint) > 0 /*for update*/
