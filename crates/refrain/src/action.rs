@@ -4,7 +4,7 @@
 //! that lets nothing outlive itself: a retry never meets its predecessor.
 
 pub(crate) mod about;
-mod attendant;
+pub(crate) mod attendant;
 pub(crate) mod binds;
 mod capture;
 pub mod command;

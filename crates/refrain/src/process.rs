@@ -108,10 +108,10 @@ pub(crate) fn ending(child: Pid) -> io::Result<OwnedFd> {
     system::ending(child)
 }
 
-/// Whether some process that is alive was started with such arguments, the name of the program first. True where that
-/// cannot be known.
-pub(crate) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool) -> bool {
-    system::is_running(arguments)
+/// Whether some process that is alive was started with such arguments, the name of the program first, or has a variable
+/// that begins so in its environment, as far as that may be read. True where the arguments cannot be known.
+pub(crate) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool, variable: &[u8]) -> bool {
+    system::is_running(arguments, variable)
 }
 
 /// Every process that is alive and of these sessions, or has this mark (`NAME=value`) in its environment, and their

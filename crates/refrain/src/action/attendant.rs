@@ -59,6 +59,26 @@ pub(super) enum Executed {
     Died,
 }
 
+/// The name of this process, by which a supervisor and whoever a command has started are known as this worker's.
+fn worker() -> String {
+    process::Process::this().map_or_else(|_| "unknown".to_owned(), |this| this.to_string())
+}
+
+/// Whether anything is left of the commands of this worker: a supervisor, which a worker that is dead has for as long as it
+/// takes to end what it stands over, or what a supervisor that was killed as well has left. A supervisor names the worker in
+/// its arguments, which every user may read; one that names nobody was started by an older release, and may be this worker's.
+pub(crate) fn is_left_of(worker: &process::Process) -> bool {
+    let worker = worker.to_string();
+    let mark = format!("{MARK}={worker}/");
+    let supervises = |arguments: &[&[u8]]| match arguments {
+        [b"refrain", word, whose, ..] => {
+            *word == SUPERVISE.as_bytes() && (whose.is_empty() || *whose == worker.as_bytes())
+        }
+        _ => false,
+    };
+    process::is_running(supervises, mark.as_bytes())
+}
+
 /// Where a supervisor's program is found, unless it is said: this very program, even if its file was replaced since.
 fn this_program() -> io::Result<PathBuf> {
     if !can_supervise() {
@@ -212,7 +232,7 @@ async fn started(program: PathBuf) -> io::Result<Option<Attendant>> {
     let (child, socket) = spawned.map_err(io::Error::other)??;
     socket.set_nonblocking(true)?;
     let socket = Arc::new(UnixStream::from_std(socket)?);
-    let mark = format!("{}-{}", child.id(), since_boot().as_nanos());
+    let mark = format!("{}/{}-{}", worker(), child.id(), since_boot().as_nanos());
     let mut attendant = Attendant { child, socket, heard: Heard::default(), mark };
     if attendant.answer().await == Some(Answer::Ready) {
         return Ok(Some(attendant));
@@ -224,8 +244,7 @@ async fn started(program: PathBuf) -> io::Result<Option<Attendant>> {
 fn spawned(program: &Path) -> io::Result<(Child, Socket)> {
     let (ours, theirs) = Socket::pair()?;
     let mut command = std::process::Command::new(program);
-    let worker = process::Process::this().map_or_else(|_| "unknown".to_owned(), |this| this.to_string());
-    command.arg0("refrain").arg(SUPERVISE).arg(worker).current_dir("/");
+    command.arg0("refrain").arg(SUPERVISE).arg(worker()).current_dir("/");
     command.env_clear().envs(PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn()?;

@@ -60,19 +60,6 @@ pub fn supervise() {
     CAN_SUPERVISE.store(true, Ordering::Release);
 }
 
-/// Whether a supervisor of this worker is left, and with it perhaps a command: a worker that is dead has supervisors for
-/// as long as it takes to end what they stand over. Its arguments name the worker, for those can be read by every user. One
-/// that names nobody was started by an older release, and may be this worker's.
-pub(crate) fn is_left_of(worker: &process::Process) -> bool {
-    let worker = worker.to_string();
-    process::is_running(|arguments| match arguments {
-        [b"refrain", word, whose, ..] => {
-            *word == SUPERVISE.as_bytes() && (whose.is_empty() || *whose == worker.as_bytes())
-        }
-        _ => false,
-    })
-}
-
 /// Whether this program makes a supervisor of itself when it is started as one. Any other would start another worker.
 pub(super) fn can_supervise() -> bool {
     CAN_SUPERVISE.load(Ordering::Acquire)

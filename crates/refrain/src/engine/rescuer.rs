@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::service::{Next, Service, Wake};
-use crate::action::supervisor;
+use crate::action::attendant::is_left_of;
 use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::destination::Destinations;
@@ -144,13 +144,17 @@ impl Service for Rescuer {
     async fn tick(&mut self) -> Result<Next> {
         let silent = silent(&self.store, WORKERS).await?;
         let gone = self.gone().await?;
-        let is_there = |worker: i64| silent.iter().chain(gone.iter().map(|(one, _)| one)).any(|one| one.id == worker);
+        let is_there =
+            |worker: i64| silent.iter().chain(gone.iter().map(|(one, _)| one)).any(|one| one.id == worker);
         self.seen.retain(|worker, _| is_there(*worker));
         for (worker, process) in &gone {
             let is_new = self.seen.insert(worker.id, Instant::now()).is_none();
-            if supervisor::is_left_of(process) && !failpoint::is_weakened("rescuer.hasty") {
+            if is_left_of(process) && !failpoint::is_weakened("rescuer.hasty") {
                 if is_new {
-                    tracing::info!(worker = worker.id, "a worker is dead; waiting for the end of its commands");
+                    tracing::info!(
+                        worker = worker.id,
+                        "a worker is dead; waiting for the end of its commands"
+                    );
                 }
                 continue;
             }

@@ -44,7 +44,7 @@ pub(super) fn descendants(_: &mut std::collections::HashSet<u32>, _: &str) -> io
     Ok(Vec::new())
 }
 
-pub(super) fn is_running(_: impl Fn(&[&[u8]]) -> bool) -> bool {
+pub(super) fn is_running(_: impl Fn(&[&[u8]]) -> bool, _: &[u8]) -> bool {
     true
 }
 

@@ -169,17 +169,25 @@ pub(super) fn descendants(sessions: &mut HashSet<u32>, mark: &str) -> io::Result
     Ok(alive.map(|(pid, stat)| Process { pid, started: stat.started, ..this.clone() }).collect())
 }
 
-/// One that has ended and is not reaped has no arguments any more.
-pub(super) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool) -> bool {
-    pids().any(|pid| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        arguments(&line.split(|byte| *byte == 0).collect::<Vec<_>>())
-    })
+/// One that has ended and is not reaped has neither arguments nor variables any more. Where processes of other users are
+/// hidden, so is the first of all.
+pub(super) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool, variable: &[u8]) -> bool {
+    let is_hidden = !Path::new("/proc/1").exists();
+    is_hidden
+        || pids().any(|pid| match fs::read(format!("/proc/{pid}/cmdline")) {
+            Ok(line) if arguments(&line.split(|byte| *byte == 0).collect::<Vec<_>>()) => true,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => true,
+            _ => variables(pid, |one| one.starts_with(variable)),
+        })
+}
+
+fn variables(pid: u32, is_one: impl Fn(&[u8]) -> bool) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(is_one)
 }
 
 fn has_mark(pid: u32, mark: &str) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    variables(pid, |variable| variable == mark.as_bytes())
 }
 
 fn pids() -> impl Iterator<Item = u32> {

@@ -199,7 +199,10 @@ async fn f4_scopes_that_are_frozen_after_the_connection_broke_cost_no_attempt() 
     waits(&world, "insert into refrain.expansions").await;
     commit.release().await;
     eventually("all is done", DEADLINE, async || {
-        world.texts("select key from refrain_expansions join refrain_runs on id = run where open").await.is_empty()
+        world
+            .texts("select key from refrain_expansions join refrain_runs on id = run where open")
+            .await
+            .is_empty()
             && world.texts("select cast(run as text) from refrain_queue").await.is_empty()
     })
     .await;

@@ -14,8 +14,7 @@ async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
     let suspect = "update refrain_queue set line = line + 4294967296, suspicion = 3 where run = 2";
     world.execute(suspect).await.unwrap();
     let stop = ("FAILPOINTS", "finish.before-commit=1*return(stop)");
-    let mut older =
-        world.probe(&["serve"], &[("PROBE_LEASE", "3000"), stop, ("REFRAIN_WEAKENED", weakened)]);
+    let mut older = world.probe(&["serve"], &[("PROBE_LEASE", "3000"), stop, ("REFRAIN_WEAKENED", weakened)]);
     eventually("the older one has stopped", DEADLINE, async || world.struck().len() == 1).await;
     // A third of it is how long the one that takes over waits for a sign of life.
     let long = [("PROBE_LEASE", "15000")];

@@ -133,7 +133,8 @@ impl Claims {
         may(belief == Belief::Sent && world.under_way != Some(worker), Action::Answer(worker));
         may(belief == Belief::Sent && world.spent.cuts < self.bounds.cuts, Action::Cut(worker));
         may(belief == Belief::Lost && self.passes(Guard::LookWaits, world, worker), Action::Look(worker));
-        let leaves = matches!(belief, Belief::Nothing | Belief::Lost) && world.spent.deaths < self.bounds.deaths;
+        let leaves =
+            matches!(belief, Belief::Nothing | Belief::Lost) && world.spent.deaths < self.bounds.deaths;
         may(leaves && self.passes(Guard::LeaveWaits, world, worker), Action::Leave(worker));
         may(belief != Belief::Gone && world.spent.deaths < self.bounds.deaths, Action::Die(worker));
         let expires = belief == Belief::Gone || world.spent.expiries < self.bounds.expiries;

@@ -125,13 +125,14 @@ impl Cuts {
     /// When to cut, if the pattern ends in what was sent now; then it is used up.
     fn strikes(&self, before: &[u8], now: &[u8]) -> Option<When> {
         let mut pattern = self.pattern.lock().unwrap();
-        pattern.take_if(|(pattern, _)| {
-            // What was sent before may begin the pattern, but not be all of it: that has been answered.
-            let beginning = before.len().saturating_sub(pattern.len() - 1);
-            let recent = [before.get(beginning..).unwrap_or_default(), now].concat();
-            recent.windows(pattern.len()).any(|window| window == *pattern)
-        })
-        .map(|(_, when)| when)
+        pattern
+            .take_if(|(pattern, _)| {
+                // What was sent before may begin the pattern, but not be all of it: that has been answered.
+                let beginning = before.len().saturating_sub(pattern.len() - 1);
+                let recent = [before.get(beginning..).unwrap_or_default(), now].concat();
+                recent.windows(pattern.len()).any(|window| window == *pattern)
+            })
+            .map(|(_, when)| when)
     }
 
     /// Ends when this is the connection whose client is to be cut off.
@@ -177,7 +178,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io:
                 }
                 cuts.passed().await;
                 let delay = *cuts.delay.lock().unwrap();
-                tokio::time::sleep(delay).await;
+                let _ = tokio::time::timeout(delay, std::future::pending::<()>()).await;
                 let when = if lost.is_none() { cuts.strikes(&before, &sent) } else { None };
                 server.write_all(&sent).await?;
                 match when {
