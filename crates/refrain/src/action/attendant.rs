@@ -66,14 +66,12 @@ fn worker() -> String {
 
 /// Whether anything is left of the commands of this worker: a supervisor, which a worker that is dead has for as long as it
 /// takes to end what it stands over, or what a supervisor that was killed as well has left. A supervisor names the worker in
-/// its arguments, which every user may read; one that names nobody was started by an older release, and may be this worker's.
+/// its arguments, which every user may read.
 pub(crate) fn is_left_of(worker: &process::Process) -> bool {
     let worker = worker.to_string();
     let mark = format!("{MARK}={worker}/");
     let supervises = |arguments: &[&[u8]]| match arguments {
-        [b"refrain", word, whose, ..] => {
-            *word == SUPERVISE.as_bytes() && (whose.is_empty() || *whose == worker.as_bytes())
-        }
+        [_, word, whose, ..] => *word == SUPERVISE.as_bytes() && *whose == worker.as_bytes(),
         _ => false,
     };
     process::is_running(supervises, mark.as_bytes())

@@ -27,7 +27,8 @@ if [ "$REFRAIN_ATTEMPT" = 1 ]; then
     while [ ! -e let-go ]; do sleep 0.05; done
     exit
 fi
-if kill -0 "$(cat first)" 2> /dev/null; then echo there > overlap; fi
+state=$(sed -n "s/^State:[[:space:]]*//p" "/proc/$(cat first)/status" 2> /dev/null)
+case "$state" in ""|Z*) ;; *) echo "$state" > overlap ;; esac
 echo "ended $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
 "#;
 
