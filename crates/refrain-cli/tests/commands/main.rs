@@ -10,6 +10,7 @@ mod full_disk;
 mod hostile;
 mod interruption;
 mod overlap;
+mod rights;
 mod secrets;
 mod serving;
 mod support;
