@@ -1,5 +1,8 @@
 //! What processes may do and see: the supervisor's memory, and what is said of root.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
 use crate::support::Desk;
 
 const PROJECT: (&str, &str) = ("refrain.toml", "[project]\nname = \"shop\"\n");
@@ -40,4 +43,23 @@ fn a_job_that_does_not_exist_is_a_mistake_also_before_anything_has_run() {
     assert_eq!(desk.refrain("status list").code, Some(0));
     desk.refrain("status bogus").refuses(2, &["bogus", "list"]);
     desk.refrain("runs --job bogus").refuses(2, &["bogus"]);
+}
+
+/// Another user has prepared a file and a link under the names that a careless backup would write to.
+#[test]
+fn a_backup_uses_no_file_that_is_there_already() {
+    let desk = Desk::of(&[PROJECT, ("jobs/list.toml", "queue = true\ncommand = [\"true\"]\n")]);
+    desk.refrain("run list#1").succeeds(&[]);
+    desk.write("copy.db.partial", "of another user");
+    fs::set_permissions(desk.file("copy.db.partial"), Permissions::from_mode(0o666)).unwrap();
+    desk.write("victim", "not to be overwritten");
+    symlink(desk.file("victim"), desk.file("other.db")).unwrap();
+
+    desk.refrain("backup copy.db").succeeds(&[]);
+    assert_eq!(desk.refrain("backup other.db").code, Some(2), "a name that is taken is refused");
+    assert_eq!(fs::read_to_string(desk.file("copy.db.partial")).unwrap(), "of another user");
+    assert_eq!(fs::read_to_string(desk.file("victim")).unwrap(), "not to be overwritten");
+    assert_eq!(fs::metadata(desk.file("copy.db")).unwrap().permissions().mode() & 0o777, 0o600);
+    let left: Vec<_> = fs::read_dir(desk.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".copy.db")), "{left:?}");
 }
