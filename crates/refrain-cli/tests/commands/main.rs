@@ -4,6 +4,7 @@
 mod addresses;
 mod broken;
 mod doubts;
+mod empty_store;
 mod every_command;
 mod files;
 mod full_disk;

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use libsqlite3_sys::SQLITE_VERSION_NUMBER;
+use refrain_core::random::{Random as _, SystemRandom};
+use sqlx::Connection as _;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -31,6 +33,9 @@ const ROWS: usize = 4_000;
 
 pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
     let path = file_system::prepare(path)?;
+    if !path.exists() {
+        create(&path).await?;
+    }
     let options = SqliteConnectOptions::new()
         .filename(&path)
         .create_if_missing(false)
@@ -50,6 +55,22 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
     }
     let readers = pool(READERS).connect_with(options.read_only(true)).await?;
     Ok(Database::Sqlite { writer, readers })
+}
+
+/// Makes a file that is a database with a log from the moment it has its name: killed in between, nothing is there but a
+/// file with another name.
+async fn create(path: &Path) -> Result<(), DatabaseError> {
+    let beside = file_system::make_beside(path, SystemRandom::new().next_u64())?;
+    let options = SqliteConnectOptions::new().filename(&beside).journal_mode(SqliteJournalMode::Wal);
+    let made = sqlx::SqliteConnection::connect_with(&options).await;
+    match made {
+        Ok(connection) => connection.close().await?,
+        Err(error) => {
+            drop(std::fs::remove_file(&beside));
+            return Err(error.into());
+        }
+    }
+    Ok(file_system::give_name(&beside, path)?)
 }
 
 /// Connects, and waits for another process that is opening a new file too. To switch a file to its log, SQLite takes the
