@@ -25,9 +25,10 @@ use output::{Output, Talk};
 use place::Place;
 
 fn main() -> ExitCode {
-    // Before all else: a supervisor is started for every command, and needs nothing of what follows.
-    refrain::supervise();
+    // Before all else, and in the supervisor too: it holds the secrets of the command that it executes, and then executes
+    // commands of other jobs.
     refrain::keep_memory_private();
+    refrain::supervise();
     let Arguments { options, command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return output::misunderstood(&error).into(),

@@ -12,7 +12,7 @@ use refrain::core::JobName;
 use refrain::core::project::JobFile;
 use refrain::{Opening, Project, ProjectError, Refrain};
 
-use crate::exit::Fault;
+use crate::exit::{Exit, Fault};
 use crate::output::Output;
 
 /// The folder of the store that nobody has named.
@@ -107,6 +107,21 @@ impl Place {
                 Ok(None)
             }
             opened => opened.map(Some),
+        }
+    }
+
+    /// Where nothing has run yet: there is nothing to list, but a job that does not exist is still a mistake.
+    pub(crate) fn nothing_of(&self, name: Option<&str>) -> Result<Exit, Fault> {
+        if let Some(name) = name {
+            job(&self.project()?, name)?;
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Says once that commands get the rights of root. Nothing is refused: in a container it may be the only user.
+    pub(crate) fn say_if_root(&self) {
+        if refrain::is_root() {
+            self.output.say("this is root, and so are the commands of jobs; a user of their own is safer");
         }
     }
 

@@ -45,7 +45,7 @@ pub use ledger::{
     LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
 pub use payload::PAYLOAD_BYTES_MAX;
-pub use process::keep_memory_private;
+pub use process::{is_root, keep_memory_private};
 pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
 pub use publish::comparison::{Difference, Differences};
 pub use refrain::{

@@ -156,6 +156,11 @@ pub fn keep_memory_private() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
+/// Whether this process has the rights of the superuser, and so do the commands that it executes.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,6 +72,30 @@ async fn f28_a_long_reader_makes_the_log_grow_and_the_log_shrinks_after_it() {
     is_sound(&refrain).await;
 }
 
+/// Opens a file that is not a store yet, as often at once.
+async fn opened_at_once(openers: usize) -> Vec<Result<(), String>> {
+    let database = TestDatabase::sqlite().await;
+    let mut opening = JoinSet::new();
+    for _ in 0..openers {
+        let url = database.url();
+        opening.spawn(async move {
+            Refrain::migrate(&url).await.map_err(|error| error.to_string())?;
+            let refrain = Refrain::at(&url, "shop").map_err(|error| error.to_string())?;
+            refrain.open().await.map_err(|error| error.to_string())?.close().await;
+            Ok(())
+        });
+    }
+    opening.join_all().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f27_a_new_file_that_many_open_at_once_is_locked_for_none_of_them() {
+    for round in 0..20 {
+        let answers = opened_at_once(8).await;
+        assert!(answers.iter().all(Result::is_ok), "round {round}: {answers:?}");
+    }
+}
+
 #[tokio::test]
 async fn f45_the_bell_is_rung_after_the_fact_and_for_many_at_once() {
     let database = TestDatabase::postgres().await;

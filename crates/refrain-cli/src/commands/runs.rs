@@ -37,7 +37,7 @@ fn mark(text: &str) -> Result<Mark, String> {
 
 pub(crate) async fn runs(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let Some(opened) = place.look_if_any().await? else { return Ok(Exit::Done) };
+    let Some(opened) = place.look_if_any().await? else { return place.nothing_of(arguments.job.as_deref()) };
     let refrain = &opened.refrain;
     let now = refrain.now().await?;
     let mut views: HashMap<String, JobView> = HashMap::new();

@@ -42,6 +42,7 @@ pub(crate) enum Log {
 
 pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
+    place.say_if_root();
     let signals = Signals::listen()?;
     let listener = match arguments.listen.as_deref() {
         Some("none") => None,

@@ -96,7 +96,7 @@ fn short(line: &RunLine) -> &str {
 
 pub(crate) async fn status(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    let Some(opened) = place.look_if_any().await? else { return Ok(Exit::Done) };
+    let Some(opened) = place.look_if_any().await? else { return place.nothing_of(arguments.job.as_deref()) };
     let refrain = &opened.refrain;
     let now = refrain.now().await?;
     let mut jobs = refrain.job_records().await?;

@@ -64,6 +64,7 @@ impl fmt::Display for Report {
 
 pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
+    place.say_if_root();
     let signals = Signals::listen()?;
     let project = place.project()?;
     let opening = place.prepared(&project).await?;

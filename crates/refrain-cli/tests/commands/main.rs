@@ -4,12 +4,14 @@
 mod addresses;
 mod broken;
 mod doubts;
+mod empty_store;
 mod every_command;
 mod files;
 mod full_disk;
 mod hostile;
 mod interruption;
 mod overlap;
+mod rights;
 mod secrets;
 mod serving;
 mod support;

@@ -75,6 +75,11 @@ impl DatabaseError {
         matches!(self, Self::Busy(_) | Self::Lost(_) | Self::Unknown(_))
     }
 
+    /// Whether a row was found that holds something other than its columns can: only that row is at fault.
+    pub(crate) fn is_undecodable(&self) -> bool {
+        matches!(self, Self::Other(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
+    }
+
     /// The same fault, if the step is to be done again at once.
     pub(crate) fn again(&self) -> Option<DatabaseError> {
         match self {

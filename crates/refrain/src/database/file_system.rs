@@ -7,14 +7,16 @@
 //! A file that is there is asked about, never opened: when a process closes *any* handle of a file, the
 //! system drops *all* locks that the process holds on it, and another part of this process may be in a
 //! transaction.
+//!
+//! A new file is written beside its place and gets its name when it is whole (`sqlite.rs`). So a file of no bytes is never
+//! a store that is just being made: it was cut off, and to begin anew in it would forget what was done.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, RenameFlags, accessat, renameat_with};
 
 /// Only the owner reads what jobs did, and with which input.
 const MODE: u32 = 0o600;
@@ -57,6 +59,13 @@ pub enum FileSystemError {
         file: PathBuf,
         /// What is there instead.
         what: &'static str,
+    },
+    /// There is a file, and nothing in it.
+    #[error("{file} is empty: it is not a store, or it was cut off. Restore a backup; or remove the file, \
+        and a new store is made in which nothing has run yet", file = .file.display())]
+    Empty {
+        /// The file that was asked for.
+        file: PathBuf,
     },
     /// It, or its directory, may not be written.
     #[error("{path} cannot be written ({source}): SQLite writes the file and makes others beside it. \
@@ -112,30 +121,47 @@ pub(crate) fn classify(magic: u32) -> Kind {
     Kind::Network(name)
 }
 
-/// The canonical path of the file, which exists then and may be opened.
+/// The canonical path of the file: what is there may be opened, and if nothing is there a file may be made.
 pub(crate) fn prepare(file: &Path) -> Result<PathBuf, FileSystemError> {
     prepare_on(file, kind)
 }
 
 fn prepare_on(file: &Path, kind: impl Fn(&Path) -> io::Result<Kind>) -> Result<PathBuf, FileSystemError> {
-    // Making a file opens and closes it: nobody else in this process may have it open and locked by then.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-
     let canonical = canonical(file)?;
     let directory = canonical.parent().unwrap_or(&canonical);
     refuse_network(&canonical, directory, &kind)?;
-    match make(&canonical) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+    match fs::symlink_metadata(&canonical) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(unusable(&canonical)(error)),
+        Ok(_) => {
             examine(&canonical)?;
             // A single file can be mounted from elsewhere into a local directory.
             refuse_network(&canonical, &canonical, &kind)?;
         }
-        Err(error) => return Err(unusable(&canonical)(error)),
     }
     writable(directory, Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(canonical)
+}
+
+/// A new, empty file beside the place of another, for its owner alone.
+pub(crate) fn make_beside(file: &Path, number: u64) -> Result<PathBuf, FileSystemError> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let beside = file.with_file_name(format!(".{name}.{number:016x}.new"));
+    make(&beside).map_err(unusable(&beside))?;
+    Ok(beside)
+}
+
+/// Gives a file its name, and leaves a file alone that has the name already.
+pub(crate) fn give_name(beside: &Path, file: &Path) -> Result<(), FileSystemError> {
+    // A link and a removal would do the same in two steps, and in between the file would have two names.
+    match renameat_with(CWD, beside, CWD, file, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::EXIST) => fs::remove_file(beside).map_err(unusable(beside)),
+        Err(error) => {
+            drop(fs::remove_file(beside));
+            Err(unusable(file)(error.into()))
+        }
+    }
 }
 
 fn canonical(file: &Path) -> Result<PathBuf, FileSystemError> {
@@ -199,7 +225,11 @@ fn examine(file: &Path) -> Result<(), FileSystemError> {
     if metadata.nlink() > 1 {
         return Err(FileSystemError::HardLinks { file: file.to_owned(), links: metadata.nlink() });
     }
-    writable(file, Access::READ_OK | Access::WRITE_OK)
+    writable(file, Access::READ_OK | Access::WRITE_OK)?;
+    if metadata.len() == 0 {
+        return Err(FileSystemError::Empty { file: file.to_owned() });
+    }
+    Ok(())
 }
 
 fn not_a_file(kind: fs::FileType) -> Option<&'static str> {
@@ -247,6 +277,12 @@ mod tests {
         fs::metadata(file).unwrap().mode() & 0o7777
     }
 
+    /// A file with something in it.
+    fn made(file: PathBuf) -> PathBuf {
+        fs::write(&file, "rows").unwrap();
+        prepare(&file).unwrap()
+    }
+
     fn refusal(file: &Path) -> String {
         prepare(file).unwrap_err().to_string()
     }
@@ -281,7 +317,7 @@ mod tests {
     #[test]
     fn f26_a_network_file_mounted_into_a_local_directory_is_refused() {
         let (_guard, directory) = directory();
-        let file = prepare(&directory.join("refrain.db")).unwrap();
+        let file = made(directory.join("refrain.db"));
         let mounted = |path: &Path| Ok(if path == file { Kind::Network("SMB") } else { Kind::Local });
         assert!(matches!(prepare_on(&file, mounted), Err(FileSystemError::Network { kind: "SMB", .. })));
     }
@@ -289,7 +325,7 @@ mod tests {
     #[test]
     fn f26_a_file_with_two_names_is_refused_until_it_has_one() {
         let (_guard, directory) = directory();
-        let file = prepare(&directory.join("refrain.db")).unwrap();
+        let file = made(directory.join("refrain.db"));
         let other = directory.join("other.db");
         fs::hard_link(&file, &other).unwrap();
         for name in [&file, &other] {
@@ -306,6 +342,8 @@ mod tests {
         symlink("data", directory.join("by-directory")).unwrap();
         let file = directory.join("data/refrain.db");
         assert_eq!(prepare(&directory.join("by-directory/../by-directory/refrain.db")).unwrap(), file);
+        assert!(!file.exists());
+        fs::write(&file, "rows").unwrap();
         symlink("data/refrain.db", directory.join("by-file.db")).unwrap();
         for way in ["data/refrain.db", "by-directory/refrain.db", "by-file.db", "./data/./refrain.db"] {
             assert_eq!(prepare(&directory.join(way)).unwrap(), file, "{way}");
@@ -316,7 +354,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn f26_looking_at_a_file_again_drops_none_of_its_locks() {
         let (_guard, directory) = directory();
-        let file = prepare(&directory.join("refrain.db")).unwrap();
+        let file = made(directory.join("refrain.db"));
         let transaction = OpenOptions::new().write(true).open(&file).unwrap();
         fcntl_lock(&transaction, FlockOperation::NonBlockingLockExclusive).unwrap();
         let is_locked = || {
@@ -331,13 +369,32 @@ mod tests {
     #[test]
     fn a_new_file_is_its_owners_alone_and_the_mode_of_an_old_one_is_left() {
         let (_guard, directory) = directory();
-        let file = prepare(&directory.join("refrain.db")).unwrap();
-        assert_eq!((mode(&file), fs::metadata(&file).unwrap().len()), (0o600, 0));
+        let file = directory.join("refrain.db");
+        let beside = make_beside(&file, 7).unwrap();
+        give_name(&beside, &file).unwrap();
+        assert_eq!((mode(&file), beside.exists()), (0o600, false));
 
         fs::set_permissions(&file, Permissions::from_mode(0o660)).unwrap();
         fs::write(&file, "rows").unwrap();
         prepare(&file).unwrap();
         assert_eq!((mode(&file), fs::read_to_string(&file).unwrap()), (0o660, "rows".to_owned()));
+    }
+
+    #[test]
+    fn a_file_gets_its_name_only_if_no_other_has_it() {
+        let (_guard, directory) = directory();
+        let file = made(directory.join("refrain.db"));
+        let beside = make_beside(&file, 7).unwrap();
+        give_name(&beside, &file).unwrap();
+        assert_eq!((fs::read_to_string(&file).unwrap(), beside.exists()), ("rows".to_owned(), false));
+    }
+
+    #[test]
+    fn f23_an_empty_file_is_refused_for_it_may_have_been_a_store() {
+        let (_guard, directory) = directory();
+        let file = directory.join("refrain.db");
+        fs::write(&file, "").unwrap();
+        assert!(refusal(&file).contains("is empty"), "{}", refusal(&file));
     }
 
     #[test]

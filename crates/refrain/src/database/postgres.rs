@@ -48,6 +48,9 @@ pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read r
 /// How long to wait for a lock if others are kept waiting by that.
 const BRIEFLY: Duration = Duration::from_millis(50);
 
+/// How long nothing may be said in a transaction that only reads.
+const READER_IDLE: Duration = Duration::from_secs(10);
+
 /// How long to wait for the server to answer at all.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -84,11 +87,13 @@ impl Beginnings {
     pub(super) fn new(idle: Duration) -> Beginnings {
         // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
         let write = begin(" isolation level read committed", idle);
+        // A reader keeps nobody from a row, however short the lease is; a busy machine may let it wait for its turn.
+        let read = idle.max(READER_IDLE);
         Beginnings {
             write_briefly: format!("{write}; set local lock_timeout = {}", BRIEFLY.as_millis()).into(),
             write,
-            read: begin(" isolation level read committed read only", idle),
-            read_at_once: begin(" isolation level repeatable read read only", idle),
+            read: begin(" isolation level read committed read only", read),
+            read_at_once: begin(" isolation level repeatable read read only", read),
             idle,
         }
     }
@@ -98,4 +103,19 @@ impl Beginnings {
 /// address says that they do not.
 pub(super) fn is_persistent(options: &PgConnectOptions) -> bool {
     !options.to_url_lossy().as_str().contains("statement-cache-capacity=0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_that_falls_silent_is_ended_within_its_lease_and_a_reader_has_time() {
+        let timeout = |text: &str| text.split("session_timeout = ").nth(1)?.split(';').next()?.parse().ok();
+        for (idle, write, read) in [(250, 250, 10_000), (10_000, 10_000, 10_000)] {
+            let begin = Beginnings::new(Duration::from_millis(idle));
+            let found = [&begin.write, &begin.write_briefly, &begin.read, &begin.read_at_once];
+            assert_eq!(found.map(|text| timeout(text)), [write, write, read, read].map(Some), "{idle}");
+        }
+    }
 }

@@ -5,12 +5,16 @@
 //! process is fairer than its lock; readers see the last commit and wait for nobody.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libsqlite3_sys::SQLITE_VERSION_NUMBER;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use refrain_core::random::{Random as _, SystemRandom};
+use sqlx::Connection as _;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 
-use super::{Database, DatabaseError, file_system};
+use super::{Database, DatabaseError, file_system, pause};
 
 /// Older ones can lose what was committed when the log is reset.
 const OLDEST: (i32, &str) = (3_051_003, "3.51.3");
@@ -29,6 +33,9 @@ const ROWS: usize = 4_000;
 
 pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
     let path = file_system::prepare(path)?;
+    if !path.exists() {
+        create(&path).await?;
+    }
     let options = SqliteConnectOptions::new()
         .filename(&path)
         .create_if_missing(false)
@@ -41,13 +48,46 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
         .journal_mode(SqliteJournalMode::Wal)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .pragma("journal_size_limit", LOG_BYTES_MAX);
-    let writer = pool(1).connect_with(writing).await?;
+    let writer = patiently(|| pool(1).connect_with(writing.clone())).await?;
     let (version,): (String,) = sqlx::query_as("select sqlite_version()").fetch_one(&writer).await?;
     if number(&version) < OLDEST.0 {
         return Err(DatabaseError::TooOld(version));
     }
     let readers = pool(READERS).connect_with(options.read_only(true)).await?;
     Ok(Database::Sqlite { writer, readers })
+}
+
+/// Makes a file that is a database with a log from the moment it has its name: killed in between, nothing is there but a
+/// file with another name.
+async fn create(path: &Path) -> Result<(), DatabaseError> {
+    let beside = file_system::make_beside(path, SystemRandom::new().next_u64())?;
+    let options = SqliteConnectOptions::new().filename(&beside).journal_mode(SqliteJournalMode::Wal);
+    let made = sqlx::SqliteConnection::connect_with(&options).await;
+    match made {
+        Ok(connection) => connection.close().await?,
+        Err(error) => {
+            drop(std::fs::remove_file(&beside));
+            return Err(error.into());
+        }
+    }
+    Ok(file_system::give_name(&beside, path)?)
+}
+
+/// Connects, and waits for another process that is opening a new file too. To switch a file to its log, SQLite takes the
+/// lock of a writer while it reads already; it does not wait for that one, because two that did would wait for each other.
+async fn patiently<F>(mut connect: impl FnMut() -> F) -> Result<SqlitePool, DatabaseError>
+where
+    F: Future<Output = Result<SqlitePool, sqlx::Error>>,
+{
+    let begun = Instant::now();
+    let mut again = 0;
+    loop {
+        match connect().await.map_err(DatabaseError::from) {
+            Err(DatabaseError::Busy(_)) if begun.elapsed() < BUSY => pause(again).await,
+            settled => return settled,
+        }
+        again += 1;
+    }
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
@@ -66,7 +106,32 @@ fn number(version: &str) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use sqlx::{Connection, Executor, SqliteConnection};
+
     use super::*;
+
+    #[tokio::test]
+    async fn f27_a_new_file_that_another_is_making_a_store_of_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = SqliteConnectOptions::new().filename(directory.path().join("refrain.db"));
+        let mut other = SqliteConnection::connect_with(&file.clone().create_if_missing(true)).await.unwrap();
+        other.execute("begin immediate").await.unwrap();
+        let other = tokio::sync::Mutex::new(other);
+        let refusals = Cell::new(0);
+        let connect = async || {
+            let connected = pool(1).connect_with(file.clone().journal_mode(SqliteJournalMode::Wal)).await;
+            if connected.is_err() {
+                refusals.set(refusals.get() + 1);
+                other.lock().await.execute("commit").await.unwrap();
+            }
+            connected
+        };
+        let writer = patiently(connect).await.unwrap();
+        let mode: String = sqlx::query_scalar("pragma journal_mode").fetch_one(&writer).await.unwrap();
+        assert_eq!((mode.as_str(), refusals.get()), ("wal", 1));
+    }
 
     #[test]
     fn versions_are_numbers_as_sqlite_writes_them() {

@@ -75,10 +75,20 @@ enum Refusal {
     Text(#[from] ParseError),
     #[error("its payload cannot be taken: {0}")]
     Payload(String),
-    #[error("{0} is no version")]
-    Version(i32),
+    #[error("{0} is not a version: a version is a number from 0 to 2147483647")]
+    Version(i64),
+    #[error("one of its columns is not UTF-8 text")]
+    NotText,
     #[error("there is no such kind")]
     Kind,
+}
+
+/// An intent that is not copied.
+struct Refused {
+    id: i64,
+    /// None if the row cannot be decoded.
+    intent: Option<Waiting>,
+    why: Refusal,
 }
 
 impl Relay {
@@ -147,13 +157,17 @@ impl Relay {
     async fn relay(&self, source: &mut Source) -> Result<Relayed> {
         let page = look(&source.destination, self.project.as_str(), source.after).await?;
         source.tell_strangers(page.strangers);
-        let is_full = page.intents.len() >= PAGE;
-        let last = page.intents.last().map_or(0, |intent| intent.id);
-        let (mut arriving, mut refused) = (Vec::new(), Vec::new());
+        let is_full = page.length >= PAGE;
+        let mut arriving = Vec::new();
+        let mut refused: Vec<Refused> = page
+            .undecodable
+            .into_iter()
+            .map(|id| Refused { id, intent: None, why: Refusal::NotText })
+            .collect();
         for intent in page.intents {
             match self.judge(&intent) {
                 Ok(wish) => arriving.push(Arriving { intent: intent.id, wish }),
-                Err(refusal) => refused.push((intent, refusal)),
+                Err(why) => refused.push(Refused { id: intent.id, intent: Some(intent), why }),
             }
         }
         let copied: Vec<i64> = arriving.iter().map(|one| one.intent).collect();
@@ -164,7 +178,7 @@ impl Relay {
         arrived.lines.iter().for_each(|line| self.bell.ring_for(*line));
         forget(&source.destination, &copied).await?;
         // Copied ones are gone, so the way begins at the front again, where one of a lower number may have come.
-        source.after = if is_full && !refused.is_empty() { last } else { 0 };
+        source.after = if is_full && !refused.is_empty() { page.last } else { 0 };
         let is_needed = arrived.fresh > 0 || !refused.is_empty();
         source.tell(&refused, is_full);
         Ok(Relayed { runs: arrived.runs, is_full, is_needed, failed: None })
@@ -185,10 +199,9 @@ impl Relay {
             return Err(Refusal::Payload(fault));
         }
         match intent.kind.as_str() {
-            "effect" if intent.version < 0 => Err(Refusal::Version(intent.version)),
             "effect" => Ok(Wish::Effect(Wanted {
                 key: intent.key.clone(),
-                version: intent.version,
+                version: version(intent.version)?,
                 name: intent.name.clone(),
                 job: intent.job.clone(),
                 run: intent.run.clone(),
@@ -207,15 +220,22 @@ impl Relay {
     }
 }
 
+/// The version of an effect's rule.
+fn version(number: i64) -> std::result::Result<i32, Refusal> {
+    i32::try_from(number).ok().filter(|version| *version >= 0).ok_or(Refusal::Version(number))
+}
+
 impl Source {
-    fn tell(&mut self, refused: &[(Waiting, Refusal)], is_full: bool) {
-        for (intent, refusal) in refused {
+    fn tell(&mut self, refused: &[Refused], is_full: bool) {
+        for Refused { id, intent, why } in refused {
             // So many speak for the rest.
-            if self.left.len() >= TOLD_MAX || !self.left.insert(intent.id) || self.told.contains(&intent.id) {
+            if self.left.len() >= TOLD_MAX || !self.left.insert(*id) || self.told.contains(id) {
                 continue;
             }
-            let Waiting { id, kind, name, key, .. } = intent;
-            tracing::error!(intent = id, kind, name, key, "an intent is left where it is: {refusal}");
+            let (kind, name, key) = intent.as_ref().map_or(("", "", ""), |intent| {
+                (intent.kind.as_str(), intent.name.as_str(), intent.key.as_str())
+            });
+            tracing::error!(intent = id, kind, name, key, "an intent is left where it is: {why}");
         }
         if !is_full {
             self.told = std::mem::take(&mut self.left);

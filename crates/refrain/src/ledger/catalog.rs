@@ -15,6 +15,7 @@ catalog! {
     INTENT_FORGET = "sql/intent/forget.sql",
     INTENT_INSERT = "sql/intent/insert.sql",
     INTENT_LIST = "sql/intent/list.sql",
+    INTENT_NUMBERS = "sql/intent/numbers.sql",
     INTENT_PROJECT = "sql/intent/project.sql",
     INTENT_STRANDED = "sql/intent/stranded.sql",
     LEDGER_FIND = "sql/ledger/find.sql",

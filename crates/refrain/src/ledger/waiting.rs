@@ -2,11 +2,14 @@
 //!
 //! There is no position up to which they have been read. On PostgreSQL a lower number may be committed after a higher one
 //! was read; that a row is there is the only truth.
+//!
+//! Any program may write a row, so a row may hold what no text can: SQLite takes bytes that are not UTF-8. A page that
+//! cannot be decoded is halved until the bad row stands alone; the rows beside it are relayed.
 
 use super::destination::Destination;
 use super::{Result, catalog};
 use crate::database::statement::Rows;
-use crate::database::{DatabaseError, place, retried};
+use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::payload::PAYLOAD_BYTES_MAX;
 
 /// The most intents that are read at once.
@@ -21,7 +24,7 @@ pub(crate) struct Waiting {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) key: String,
-    pub(crate) version: i32,
+    pub(crate) version: i64,
     /// The store that it is for; whoever wrote a plain row need not know.
     pub(crate) store: Option<String>,
     /// How long the payload is. One that is too long is not read.
@@ -36,6 +39,12 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) intents: Vec<Waiting>,
+    /// The numbers of intents that cannot be decoded.
+    pub(crate) undecodable: Vec<i64>,
+    /// How many intents are on the page, whether or not they can be decoded.
+    pub(crate) length: usize,
+    /// The highest number on the page; 0 if it is empty.
+    pub(crate) last: i64,
     /// Projects that have intents here and that nobody has ever opened a ledger for.
     pub(crate) strangers: Vec<String>,
 }
@@ -46,22 +55,52 @@ pub(crate) async fn look(destination: &Destination, project: &str, after: i64) -
     let mut transaction = destination.database.read().await?;
     let mut before = String::new();
     for _ in 0..PROJECTS_MAX {
-        let next: Option<(String,)> =
-            transaction.fetch_optional(catalog::INTENT_PROJECT.bind(before)).await?;
+        let next = transaction.fetch_optional(catalog::INTENT_PROJECT.bind(before)).await;
+        let next: Option<(String,)> = match next {
+            // Names that cannot be decoded belong to no project; which names come after them cannot be asked.
+            Err(error) if error.is_undecodable() => {
+                page.strangers.push("(a name that is not UTF-8)".to_owned());
+                break;
+            }
+            next => next?,
+        };
         let Some((name,)) = next else { break };
-        if name == project {
-            let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-            let longest = i64::try_from(PAYLOAD_BYTES_MAX).unwrap_or(i64::MAX);
-            let list = catalog::INTENT_LIST.bind(project).bind(after).bind(limit).bind(longest);
-            page.intents = transaction.fetch_all(list).await?;
-        } else {
+        if name != project {
             let find = catalog::PROJECT_FIND.bind(name.as_str());
             let owner: Option<(Option<String>, String)> = transaction.fetch_optional(find).await?;
             page.strangers.extend(owner.is_none().then(|| name.clone()));
         }
         before = name;
     }
+    read(&mut transaction, project, after, &mut page).await?;
     Ok(page)
+}
+
+/// Reads the intents of a page. A part that cannot be decoded is halved.
+async fn read(transaction: &mut Transaction, project: &str, after: i64, page: &mut Page) -> Result<()> {
+    let ids: Vec<(i64,)> =
+        transaction.fetch_all(catalog::INTENT_NUMBERS.bind(project).bind(after).bind(count(PAGE))).await?;
+    page.length = ids.len();
+    page.last = ids.last().map_or(0, |(id,)| *id);
+    let mut parts = vec![ids.as_slice()];
+    while let Some(part) = parts.pop() {
+        let (Some((first,)), Some((last,))) = (part.first(), part.last()) else { continue };
+        let list = catalog::INTENT_LIST.bind(project).bind(*first).bind(*last).bind(count(PAYLOAD_BYTES_MAX));
+        match transaction.fetch_all(list).await {
+            Ok(intents) => page.intents.extend::<Vec<Waiting>>(intents),
+            Err(error) if error.is_undecodable() && part.len() == 1 => page.undecodable.push(*first),
+            Err(error) if error.is_undecodable() => {
+                let (front, back) = part.split_at(part.len() / 2);
+                parts.extend([back, front]);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Takes away intents that have arrived.

@@ -2,11 +2,16 @@
 //!
 //! A file that is copied by hand may lack its log, or half of a page. This one is whole, on the disk, and readable by its
 //! owner alone before it gets its name; whoever restores it says so with `recover`.
+//!
+//! It is written in a directory of its own that only its owner may enter. A file made beside the target, in a directory
+//! that others may write to, could be prepared or replaced by them before SQLite opens it by its name.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use refrain_core::random::{Random as _, SystemRandom};
 
 use super::Refrain;
 use crate::database::{Database, DatabaseError};
@@ -20,18 +25,13 @@ impl Refrain {
         if path.exists() {
             return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already")));
         }
-        let partial = beside(path);
-        create(&partial).map_err(failed)?;
-        let copied = self.copied(&partial).await;
-        let settled = match copied {
-            Ok(true) => settle(&partial, path).map_err(failed),
+        let room = Room::beside(path).map_err(failed)?;
+        let copied = self.copied(&room.file()).await;
+        match copied {
+            Ok(true) => settle(&room.file(), path).map_err(failed),
             Ok(false) => Err(Error::NoBackup),
             Err(error) => Err(error.into()),
-        };
-        if settled.is_err() {
-            drop(std::fs::remove_file(&partial));
         }
-        settled
     }
 }
 
@@ -46,23 +46,37 @@ impl Refrain {
     }
 }
 
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    path.with_file_name(name)
+/// A new directory that only its owner may enter; dropped, it is removed with what is in it.
+struct Room(PathBuf);
+
+impl Room {
+    fn beside(path: &Path) -> io::Result<Room> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!(".{name}.{:016x}.partial", SystemRandom::new().next_u64());
+        let room = path.with_file_name(name);
+        DirBuilder::new().mode(0o700).create(&room)?;
+        let room = Room(room);
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(room.file())?;
+        Ok(room)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("store")
+    }
 }
 
-/// Before anything is in it: what a store holds is not for others.
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+impl Drop for Room {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
 }
 
 fn settle(partial: &Path, path: &Path) -> io::Result<u64> {
     let file = File::open(partial)?;
     file.sync_all()?;
     // A link, not a rename: it refuses to put itself in place of a file that came meanwhile.
-    std::fs::hard_link(partial, path)?;
-    std::fs::remove_file(partial)?;
+    fs::hard_link(partial, path)?;
+    fs::remove_file(partial)?;
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
     Ok(file.metadata()?.len())

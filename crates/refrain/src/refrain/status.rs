@@ -76,10 +76,15 @@ impl Refrain {
         self.records(show::recent(self.store(), before, page(limit)).await?).await
     }
 
-    /// Rows as records: where the open ones stand is looked up.
+    /// Rows as records: where the open ones stand is looked up. A row that cannot be read is said and left out: it must not
+    /// hide the others.
     pub(super) async fn records(&self, rows: Vec<RunRow>) -> Result<Vec<RunRecord>, Error> {
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
+            if let Some(fault) = row.fault() {
+                tracing::error!("a run is not listed: {fault}; `refrain fsck` lists what is wrong");
+                continue;
+            }
             let record = if row.open { self.record(row.id).await? } else { Some(RunRecord::of(row, None)?) };
             records.extend(record);
         }

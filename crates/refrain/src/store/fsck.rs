@@ -2,12 +2,23 @@
 //!
 //! The rules are kept by constraints and transactions, so a finding means that something else has written here, that
 //! a disk lied, or that we are wrong. Nothing is repaired by itself: a person decides.
+//!
+//! Runs and timetables are also read by the code that all other commands read them with: what that code cannot read is a
+//! finding too. A list of forbidden values in SQL would forget some.
 
-use super::{Result, Store, catalog};
-use crate::database::statement::Statement;
+use refrain_core::Word;
+use refrain_core::state::EffectState;
+
+use super::show::RunRow;
+use super::{Result, Store, StoreError, catalog, jobs, schedules};
+use crate::database::Transaction;
+use crate::database::statement::{Rows, Statement};
 
 /// The most rows that one check names.
 pub(crate) const FINDINGS_MAX: i64 = 100;
+
+/// How many runs are read at once.
+const PAGE: i64 = 500;
 
 /// A rule that does not hold for a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +31,7 @@ pub struct Finding {
     pub detail: Option<String>,
 }
 
-static CHECKS: [(&Statement, &str); 8] = [
+static CHECKS: [(&Statement, &str); 10] = [
     (&catalog::FSCK_TWINS, "a run exists twice"),
     (&catalog::FSCK_LOST, "a run is open and stands nowhere: it would never run"),
     (&catalog::FSCK_PLACES, "a run stands in two places, or in one although it is not open"),
@@ -29,6 +40,8 @@ static CHECKS: [(&Statement, &str); 8] = [
     (&catalog::FSCK_LANES, "a lane is held by a run that is not open"),
     (&catalog::FSCK_WAITS, "a run waits for a lane that is free"),
     (&catalog::FSCK_SLOTS, "a slot is taken by a run that is not under way"),
+    (&catalog::FSCK_JOBS, "a run belongs to a job that does not exist"),
+    (&catalog::FSCK_LINES, "a run stands in the line of another job: it would never run"),
 ];
 
 /// What SQLite itself thinks of its file, in a hundred lines at most; a server looks after its own.
@@ -53,5 +66,73 @@ pub(crate) async fn fsck(store: &Store) -> Result<Vec<Finding>> {
         let rows: Vec<(i64,)> = transaction.fetch_all(statement.bind(FINDINGS_MAX)).await?;
         findings.extend(rows.into_iter().map(|(row,)| Finding { what, row, detail: None }));
     }
+    let states = Rows::default().texts(EffectState::ALL.iter().map(|state| state.name()));
+    let effects: Vec<(i64,)> =
+        transaction.fetch_all(catalog::FSCK_EFFECTS.bind(FINDINGS_MAX).bind(states)).await?;
+    let what = "an effect has a state that does not exist";
+    findings.extend(effects.into_iter().map(|(row,)| Finding { what, row, detail: None }));
+    unreadable_runs(&mut transaction, &mut findings).await?;
+    drop(transaction);
+    unreadable_timetables(store, &mut findings).await?;
     Ok(findings)
+}
+
+/// Reads every run as other commands do. A page that cannot be decoded is halved until the bad row stands alone.
+async fn unreadable_runs(transaction: &mut Transaction, findings: &mut Vec<Finding>) -> Result<()> {
+    const WHAT: &str = "a run cannot be read";
+    let mut found: i64 = 0;
+    let mut before = i64::MAX;
+    loop {
+        let numbers: Vec<(i64,)> =
+            transaction.fetch_all(catalog::RUN_NUMBERS.bind(before).bind(PAGE)).await?;
+        let Some((last,)) = numbers.last() else { return Ok(()) };
+        before = *last;
+        let mut parts = vec![numbers.as_slice()];
+        while let Some(part) = parts.pop() {
+            let Some((first,)) = part.first() else { continue };
+            let limit = i64::try_from(part.len()).unwrap_or(PAGE);
+            let rows =
+                transaction.fetch_all(catalog::RUN_RECENT.bind(first.saturating_add(1)).bind(limit)).await;
+            let faults = match rows {
+                Err(error) if error.is_undecodable() && part.len() > 1 => {
+                    let (front, back) = part.split_at(part.len() / 2);
+                    parts.extend([back, front]);
+                    continue;
+                }
+                Err(error) if error.is_undecodable() => vec![(*first, error.to_string())],
+                rows => faults(rows?),
+            };
+            for (row, fault) in faults {
+                findings.push(Finding {
+                    what: WHAT,
+                    row,
+                    detail: Some(format!("run {row} cannot be read: {fault}")),
+                });
+                found += 1;
+                if found >= FINDINGS_MAX {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// The runs whose columns do not make a record, and why.
+fn faults(rows: Vec<RunRow>) -> Vec<(i64, String)> {
+    let faults = rows.into_iter().filter_map(|row| row.fault().map(|fault| (row.id, fault)));
+    faults.collect()
+}
+
+async fn unreadable_timetables(store: &Store, findings: &mut Vec<Finding>) -> Result<()> {
+    for (name, job) in jobs::all(store).await? {
+        match schedules::read(store, job.id).await {
+            Err(StoreError::Broken(fault)) => {
+                let detail = Some(format!("the timetable of {name} cannot be read: {fault}"));
+                let what = "a timetable cannot be read";
+                findings.push(Finding { what, row: i64::from(job.id), detail });
+            }
+            read => drop(read?),
+        }
+    }
+    Ok(())
 }

@@ -67,6 +67,19 @@ impl RunRow {
         outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
     }
 
+    /// Why a reader could make nothing of it, if so.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let instants =
+            [self.window_start, self.window_end, Some(self.opened_at), self.started_at, self.ended_at];
+        let outcome = self.outcome().err();
+        let instant = instants.into_iter().flatten().find_map(|at| super::instant(at).err());
+        let fault = outcome.or(instant)?;
+        Some(match fault {
+            StoreError::Broken(what) => what,
+            other => other.to_string(),
+        })
+    }
+
     /// How it last ended, and what its open attempt is doing.
     pub(crate) fn standing(&self, open: Option<&OpenAttempt>) -> Result<RunStanding> {
         let open = open.map(|open| match open.place {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use std::time::Duration;
 
 use refrain::action::command::{Command, CommandJob};
 use refrain::{Definition, Refrain, Settings};
@@ -11,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::desk::{Desk, all, is_dead, program, supervisors};
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::SETTINGS;
+use crate::support::work::{SETTINGS, shown};
 
 /// Says who its supervisor is, where it is, and everything that it holds.
 const LOOK_AROUND: &str = r#"
@@ -43,20 +42,27 @@ fn job(name: &str, script: &str, directory: &str, environment: &[(&str, &str)], 
     CommandJob::new(make).supervisor(program).definition(name).unwrap()
 }
 
-/// Runs jobs one after another, in one worker. Gives the lines that each has printed.
+/// Runs jobs in one worker, each when the one before is done. Gives the lines that each has printed.
 async fn one_after_another(desk: &Desk, jobs: Vec<Definition>) -> Vec<Vec<String>> {
     let names: Vec<String> = jobs.iter().map(|job| job.name().to_string()).collect();
     Refrain::migrate(&desk.database.url()).await.unwrap();
     let settings = Settings { slots: 1, ..SETTINGS };
     let opening = Refrain::at(&desk.database.url(), "crash").unwrap().settings(settings);
     let refrain = jobs.into_iter().fold(opening, refrain::Opening::job).open().await.unwrap();
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    let serving = tokio::spawn(serving.into_future());
+    // Of runs of two jobs that wait at once, either may begin first.
     for name in &names {
         refrain.enqueue(name, "k", None).await.unwrap();
+        let has_ended = async || !shown(&refrain, &format!("{name}#k")).await.standing.is_open();
+        eventually("it has ended", DEADLINE, has_ended).await;
     }
-    assert_eq!(refrain.tick().await.unwrap().ended, names.len() as u64);
+    stop.drain();
+    serving.await.unwrap().unwrap();
     let mut printed = Vec::new();
     for name in &names {
-        let run = refrain.show(&format!("{name}#k")).await.unwrap().unwrap();
+        let run = shown(&refrain, &format!("{name}#k")).await;
         assert!(run.standing.is_done(), "{run:?}");
         let text: String = all(&refrain, &run).await.into_iter().map(|piece| piece.text).collect();
         printed.push(text.lines().map(str::to_owned).collect());
@@ -172,7 +178,7 @@ async fn f42_a_worker_that_is_killed_while_its_supervisors_wait_leaves_nobody() 
     let desk = Desk::sqlite().await;
     let (worker, idle) = waiting(&desk).await;
     worker.end(Signal::KILL);
-    eventually("they are gone", Duration::from_secs(5), async || idle.iter().all(|pid| is_dead(*pid))).await;
+    eventually("they are gone", DEADLINE, async || idle.iter().all(|pid| is_dead(*pid))).await;
 }
 
 #[tokio::test]

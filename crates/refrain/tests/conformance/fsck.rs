@@ -26,7 +26,7 @@ async fn populated(database: &TestDatabase) -> Refrain {
 }
 
 /// How a rule is broken, how that is mended, and what is said in between.
-const FAULTS: [(&str, &str, &str); 8] = [
+const FAULTS: [(&str, &str, &str); 13] = [
     (
         "update refrain_runs set open = true where key = 'done'",
         "update refrain_runs set open = false where key = 'done'",
@@ -69,6 +69,31 @@ const FAULTS: [(&str, &str, &str); 8] = [
         "delete from refrain_slots",
         "a slot is taken by a run that is not under way",
     ),
+    (
+        "update refrain_runs set outcome = 'dond' where key = 'done'",
+        "update refrain_runs set outcome = 'done' where key = 'done'",
+        "a run cannot be read",
+    ),
+    (
+        "update refrain_runs set ended_at = 9223372036854775807 where key = 'done'",
+        "update refrain_runs set ended_at = opened_at where key = 'done'",
+        "a run cannot be read",
+    ),
+    (
+        "update refrain_queue set line = line + 1000 where run = (select id from refrain_runs where key = 'queued')",
+        "update refrain_queue set line = line - 1000 where run = (select id from refrain_runs where key = 'queued')",
+        "a run stands in the line of another job: it would never run",
+    ),
+    (
+        "insert into refrain_effects (key, version, name, state, arrived_at) values ('k', 1, 'mail', 'sent?', 0)",
+        "delete from refrain_effects",
+        "an effect has a state that does not exist",
+    ),
+    (
+        "update refrain_revisions set zone = 'Mars/Olympus'",
+        "update refrain_revisions set zone = 'UTC'",
+        "a timetable cannot be read",
+    ),
 ];
 
 every_store! {
@@ -80,6 +105,23 @@ every_store! {
             assert!(database.store(mend).await > 0, "{mend}");
             assert_eq!(found(&refrain).await, [""; 0], "{mend}");
         }
+    }
+
+    async fn a_run_of_a_job_that_does_not_exist_is_found(database) {
+        let refrain = populated(&database).await;
+        database.store("update refrain_runs set job = job + 1000 where key = 'done'").await;
+        assert_eq!(found(&refrain).await, ["a run belongs to a job that does not exist"]);
+    }
+
+    async fn a_run_that_cannot_be_read_does_not_hide_the_others(database) {
+        let refrain = populated(&database).await;
+        database.store("update refrain_runs set outcome = 'dond' where key = 'done'").await;
+        let listed = refrain.latest("welcome", None, 10).await.unwrap();
+        let keys: Vec<&str> = listed.iter().map(|run| run.key.as_str()).collect();
+        assert_eq!(keys, ["queued"]);
+        assert!(refrain.recent(None, 10).await.unwrap().len() > 1);
+        let seen = refrain.show("welcome#done").await.unwrap_err().to_string();
+        assert!(seen.contains("fsck"), "{seen}");
     }
 
     async fn a_run_that_exists_twice_is_found(database) {

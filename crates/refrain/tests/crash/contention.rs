@@ -1,6 +1,6 @@
 //! Many at once: writers of one file, transactions that the server refuses or sorts out.
 
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::{Executor, PgConnection};
 
 use crate::both_databases;
 use crate::support::TestDatabase;
@@ -60,14 +60,26 @@ async fn f47_an_ending_that_is_caught_in_a_deadlock_is_done_again() {
     let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "20000")]);
     worker.wait_for_line("begun slow#s0").await;
 
+    // The server looks for a deadlock once for each wait, a second after it began, and refuses the one who looked. So the
+    // ending is made to wait once more when the circle is closed, and the stranger does not look.
+    let mut brief: PgConnection = pool.acquire().await.unwrap().detach();
+    brief.execute("begin; select run from refrain.queue for share").await.unwrap();
     let mut stranger: PgConnection = pool.acquire().await.unwrap().detach();
-    let mut transaction = stranger.begin().await.unwrap();
-    transaction.execute("select run from refrain.queue for update").await.unwrap();
+    let second = "begin; set local deadlock_timeout = '1h'; select run from refrain.queue for share";
+    stranger.execute(second).await.unwrap();
     world.touch("gate-s0");
     eventually("the ending waits", DEADLINE, async || world.is_waiting("delete from refrain.queue").await)
         .await;
-    transaction.execute("select id from refrain.runs for update").await.unwrap();
-    transaction.commit().await.unwrap();
+    let closing = tokio::spawn(async move {
+        stranger.execute("select id from refrain.runs for update").await.unwrap();
+        stranger.execute("commit").await.unwrap();
+    });
+    eventually("the stranger waits", DEADLINE, async || {
+        world.is_waiting("select id from refrain.runs").await
+    })
+    .await;
+    brief.execute("commit").await.unwrap();
+    closing.await.unwrap();
 
     eventually("the server has counted a deadlock", DEADLINE, async || {
         let count = "select cast(deadlocks as text) from pg_stat_database where datname = current_database()";

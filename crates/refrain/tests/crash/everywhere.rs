@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::both_databases;
 use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
 use crate::world::{World, numbered, written_once};
 
 /// How many stories are told at once: each of them waits for a lease to run out, most of the time.
@@ -173,13 +174,15 @@ async fn killed_when_ending_alone(world: World, when: &str) {
         victim.wait_for_line("begun slow#s").await;
     }
     world.take_over("s1", 2).await;
-    // While the ending of the first cannot be written, those of the others come together. A run says that it ended
-    // before its ending is handed on: the last ones may come too late, those before them not.
+    // While the ending of the first cannot be written, those of the others come together.
     let hold = world.hold().await;
     for run in 0..6 {
         world.touch(&format!("gate-s{run}"));
         victim.wait_for_line(&format!("ended slow#s{run}")).await;
     }
+    // A run says that it ended before its ending is handed on, and any of them may be the last to do that: it is done
+    // when no thread has anything left to do.
+    eventually("every ending was handed on", DEADLINE, async || victim.is_asleep()).await;
     hold.release().await;
     assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.told());
     assert_eq!(world.struck(), [place]);

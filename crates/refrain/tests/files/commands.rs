@@ -81,6 +81,7 @@ both_databases! {
         mended(&shop).await;
         for (script, expected) in [
             ("mkdir \"$REFRAIN_OUTPUT/sub\"; ln -s /etc/passwd \"$REFRAIN_OUTPUT/sub/x\"", "is a symbolic link"),
+            ("echo 1 > \"$REFRAIN_OUTPUT/x\"; ln \"$REFRAIN_OUTPUT/x\" \"$REFRAIN_OUTPUT/y\"", "has a second name"),
             ("mkfifo \"$REFRAIN_OUTPUT/x\"", "is neither a file nor a directory"),
             ("rmdir \"$REFRAIN_OUTPUT\"; ln -s /etc \"$REFRAIN_OUTPUT\"", "is no directory any more"),
         ] {

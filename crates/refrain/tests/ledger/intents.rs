@@ -311,6 +311,29 @@ both_shops! {
     }
 }
 
+/// A program in another language wrote bytes that are not text, and a version that no column of ours holds.
+#[tokio::test]
+async fn an_intent_that_cannot_be_decoded_is_left_and_the_others_arrive() {
+    let shop = Shop::in_a_file().await;
+    let seen = Seen::default();
+    let refrain = opened(&shop, [seen.job("greet")]).await;
+    wish(&shop, [Intent::run("greet", key!(1).unwrap()).unwrap()]).await;
+    let odd = "insert into refrain_intents (project, kind, name, key, version, payload) values
+        ('shop', 'effect', 'mail', 'k', 2147483648, null), ('shop', 'run', 'greet', cast(x'ff41' as text), 1, null),
+        ('shop', 'run', cast(x'c328' as text), 'k', 1, null), ('shop', 'run', 'greet', 'p', 1, cast(x'22ff22' as text)),
+        (cast(x'ff' as text), 'run', 'greet', 'k', 1, null)";
+    shop.database.store(odd).await;
+    wish(&shop, (2..=40).map(|key| Intent::run("greet", key!(key).unwrap()).unwrap())).await;
+    refrain.tick().await.unwrap();
+    assert_eq!(seen.all().len(), 40, "every intent that can be decoded arrives");
+    assert_eq!(waiting(&shop).await, 5, "what cannot be decoded stays");
+    let large_version_for_a_run = "insert into refrain_intents (project, kind, name, key, version)
+        values ('shop', 'run', 'greet', '41', 2147483648)";
+    shop.database.store(large_version_for_a_run).await;
+    refrain.tick().await.unwrap();
+    assert_eq!((seen.all().len(), waiting(&shop).await), (41, 5), "a run has no version");
+}
+
 #[test]
 fn a_payload_has_its_limit() {
     let intent = Intent::run("greet", key!(1).unwrap()).unwrap();

@@ -108,6 +108,17 @@ impl ChildProcess {
         waitid(WaitId::Pid(self.pid()), options).unwrap().is_some()
     }
 
+    /// Whether each of its threads waits for something: none has work that it could go on with.
+    pub(crate) fn is_asleep(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
+        let mut states = threads.map(|thread| {
+            // A thread that has ended meanwhile has no work either.
+            let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('S'))
+        });
+        states.all(|sleeps| sleeps)
+    }
+
     /// How it ended, and all that was printed, also by what it has started.
     pub(crate) async fn finish(&mut self) -> Output {
         let status = self.wait().await;
@@ -196,6 +207,7 @@ super::used_or_not!(
     ChildProcess::line_with,
     ChildProcess::wait,
     ChildProcess::has_ended,
+    ChildProcess::is_asleep,
     ChildProcess::finish,
     ChildProcess::end,
     unprivileged,

@@ -14,7 +14,8 @@ pub(crate) fn transcript(desk: &Desk, lines: &[&str]) -> String {
     for line in lines {
         let Said { code, stdout, stderr } = desk.refrain(line);
         write!(text, "$ refrain {line}\n{stdout}").unwrap();
-        for talk in stderr.lines() {
+        // Who runs the tests must not change what is expected.
+        for talk in stderr.lines().filter(|line| !line.starts_with("this is root")) {
             writeln!(text, "{}", format!("| {talk}").trim_end()).unwrap();
         }
         writeln!(text, "= {}\n", code.unwrap()).unwrap();

@@ -5,9 +5,11 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::OFlags;
 
 use super::super::error::WriteError;
 
@@ -37,7 +39,11 @@ impl Lock {
 }
 
 fn attempt(path: &Path) -> io::Result<Option<Lock>> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    // Through a link, a file would be made and locked in some other place.
+    let nofollow = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let file = options.custom_flags(nofollow).open(path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
@@ -65,6 +71,15 @@ mod tests {
         assert!(attempt(&path).unwrap().is_none());
         drop(lock);
         assert!(attempt(&path).unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_is_a_link_makes_no_file_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join(NAME)).unwrap();
+        assert!(Lock::take(folder.path()).await.is_err());
+        assert!(!elsewhere.exists());
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::super::error::WriteError;
@@ -26,6 +27,13 @@ pub(crate) fn seal(directory: &Path) -> Result<u64, WriteError> {
             if kind.is_dir() {
                 open.push(path);
             } else if kind.is_file() {
+                let names = entry.metadata().map_err(|error| unread(&path, error))?.nlink();
+                if names > 1 {
+                    return Err(unfit(
+                        &path,
+                        "has a second name (a hard link), by which it can change later",
+                    ));
+                }
                 sync(&path)?;
                 files += 1;
             } else if kind.is_symlink() {
