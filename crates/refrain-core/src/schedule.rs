@@ -153,7 +153,8 @@ fn after_every(text: &str) -> Option<&str> {
 fn parse_every(text: &str, length: &str) -> Result<Duration, ParseError> {
     let advice = "write the time between two ticks, as in \"every 15m\"";
     if length.is_empty() {
-        let error = ParseError::new(WHAT, text, fault::place(text, text.trim()), "a length is missing after it");
+        let error =
+            ParseError::new(WHAT, text, fault::place(text, text.trim()), "a length is missing after it");
         return Err(error.help(advice));
     }
     let place = fault::place(text, length);

@@ -253,7 +253,9 @@ pub(super) fn at_or_after(days: &Days, times: &Times, wall: DateTime) -> Option<
     }
     match times.at_or_after(wall.time()) {
         Some(time) => Some(date.to_datetime(time)),
-        None => Some(days.at_or_after(date.tomorrow().ok()?)?.to_datetime(times.at_or_after(Time::midnight())?)),
+        None => {
+            Some(days.at_or_after(date.tomorrow().ok()?)?.to_datetime(times.at_or_after(Time::midnight())?))
+        }
     }
 }
 

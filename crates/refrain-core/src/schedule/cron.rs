@@ -100,7 +100,11 @@ impl CronPattern {
     }
 
     pub(super) fn before(&self, wall: DateTime) -> Option<DateTime> {
-        if whole(wall) == wall { self.search_back(wall.checked_sub(SECOND).ok()?) } else { self.at_or_before(wall) }
+        if whole(wall) == wall {
+            self.search_back(wall.checked_sub(SECOND).ok()?)
+        } else {
+            self.at_or_before(wall)
+        }
     }
 
     pub(super) fn at_or_before(&self, wall: DateTime) -> Option<DateTime> {
@@ -199,6 +203,8 @@ mod tests {
             ("0 0 1 NOV-MAR *", "write \"0 0 1 NOV-DEC,JAN-MAR *\""),
             ("0 22-2 * * SAT-TUE", "write \"0 22-23,0-2 * * SAT-SUN,MON-TUE\""),
             ("0 22-2 32 * *", "write `22-23,0-2`"),
+            ("0 22-2/2 * * *", "write \"0 22,0,2 * * *\""),
+            ("0 0 * * SAT-MON/2", "write \"0 0 * * 6,1\""),
             ("*/60 * * * *", "write \"0 * * * *\""),
             ("0 */24 * * *", "write \"0 0 * * *\""),
             ("0/60 * * * *", "write \"0 * * * *\""),
@@ -222,7 +228,14 @@ mod tests {
         ] {
             assert_eq!(CronPattern::parse(text).unwrap_err().advice(), Some(help), "{text}");
         }
-        for text in ["0 25 * * *", "0 0 * * MON#6", "0 0 30 2 *", "*/90 9-17 * * *", "0 0 10-17 * */7", "0 0 */31 * MON"] {
+        for text in [
+            "0 25 * * *",
+            "0 0 * * MON#6",
+            "0 0 30 2 *",
+            "*/90 9-17 * * *",
+            "0 0 10-17 * */7",
+            "0 0 */31 * MON",
+        ] {
             assert_eq!(CronPattern::parse(text).unwrap_err().advice(), None, "{text}");
         }
     }

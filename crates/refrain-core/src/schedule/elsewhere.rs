@@ -18,12 +18,12 @@ pub(super) fn recognise(text: &str) -> Option<ParseError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     zone_in_front(text, &words)
         .or_else(|| comment(text, &words))
+        .or_else(|| length_of_time(text))
         .or_else(|| nickname(text, &words))
         .or_else(|| amazon(text))
         .or_else(|| jenkins(text, &words))
         .or_else(|| year_last(text, &words))
         .or_else(|| crontab_line(text, &words))
-        .or_else(|| length_of_time(text))
 }
 
 fn fault(text: &str, part: &str, reason: impl Into<String>) -> ParseError {
@@ -50,7 +50,8 @@ fn zone_in_front(text: &str, words: &[&str]) -> Option<ParseError> {
     if !["TZ", "CRON_TZ"].iter().any(|known| name.eq_ignore_ascii_case(known)) {
         return None;
     }
-    let zone = Zone::parse(zone.trim_matches(['"', '\''])).map_or("Europe/Berlin".to_owned(), |zone| zone.to_string());
+    let zone = Zone::parse(zone.trim_matches(['"', '\'']))
+        .map_or("Europe/Berlin".to_owned(), |zone| zone.to_string());
     let rest = words.get(1..).unwrap_or_default().join(" ");
     let help = if is_readable(&rest) {
         format!("write timezone = \"{zone}\" and schedule = \"{rest}\"")
@@ -92,7 +93,9 @@ fn nickname(text: &str, words: &[&str]) -> Option<ParseError> {
         }
         _ if first.eq_ignore_ascii_case("@reboot") => {
             let error = fault(text, first, "it is not one of the nicknames");
-            Some(error.help("a restart is not a time; `refrain serve` catches up on missed windows by itself"))
+            Some(
+                error.help("a restart is not a time; `refrain serve` catches up on missed windows by itself"),
+            )
         }
         _ if first.starts_with('@') => {
             let error = fault(text, text.trim(), "it is not one of the nicknames");
@@ -137,7 +140,10 @@ fn without_year(words: &[&str]) -> Option<String> {
         return None;
     }
     if weekday.bytes().any(|byte| byte.is_ascii_digit()) {
-        return Some("leave out the year, and name the weekdays: AWS counts them from 1 for Sunday, cron from 0".to_owned());
+        return Some(
+            "leave out the year, and name the weekdays: AWS counts them from 1 for Sunday, cron from 0"
+                .to_owned(),
+        );
     }
     match *year {
         "*" => Some(format!("write \"{pattern}\"")),
@@ -156,7 +162,7 @@ fn jenkins(text: &str, words: &[&str]) -> Option<ParseError> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '(', ',']))
     };
     let first = words.iter().find(is_hash)?;
-    // One that nobody else has, for those who have no reason to choose another.
+    // Away from the full hour and from midnight, when most schedules tick.
     let chosen = ["17", "3", "1", "1", "1"];
     let written = words.iter().zip(chosen).map(|(word, chosen)| match word.get(1..) {
         Some(rest) if is_hash(&word) => match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
@@ -190,29 +196,37 @@ fn crontab_line(text: &str, words: &[&str]) -> Option<ParseError> {
         let error = fault(text, next, format!("`{next}` is not a weekday"));
         return Some(error.help(format!("if this is a line of a crontab, write \"{pattern}\"")));
     }
-    let error = fault(text, since(text, next), "what a crontab has behind the pattern is not part of a schedule");
+    let error =
+        fault(text, since(text, next), "what a crontab has behind the pattern is not part of a schedule");
     Some(error.help(format!("write \"{pattern}\", and the command as another key of the job file")))
 }
 
-/// `15m`, `PT15M`, `5 minutes`.
+/// `15m`, `PT15M`, `5 minutes`, `every5m`.
 fn length_of_time(text: &str) -> Option<ParseError> {
-    let every = length(text.trim())?;
-    Some(fault(text, text.trim(), "it is a length of time").help(format!("write \"{every}\"")))
+    let trimmed = text.trim();
+    let glued = ["@every", "every"].iter().find_map(|every| {
+        let (start, rest) = trimmed.split_at_checked(every.len())?;
+        start.eq_ignore_ascii_case(every).then_some(rest)
+    });
+    let reason = if glued.is_some() { "a space is missing after `every`" } else { "it is a length of time" };
+    let every = length(glued.unwrap_or(trimmed))?;
+    Some(fault(text, trimmed, reason).help(format!("write \"{every}\"")))
 }
 
-/// `every` with a length that other programs write in more words.
+/// A length that other programs write in more words, as a schedule.
 pub(super) fn length(text: &str) -> Option<String> {
-    let length = match text.to_ascii_lowercase().as_str() {
-        "minute" => Some(Duration::from_secs(60)),
-        "hour" => Some(Duration::from_secs(3_600)),
-        "day" => Some(Duration::from_secs(86_400)),
-        "week" => Some(Duration::from_secs(7 * 86_400)),
-        _ => duration::parse(text)
-            .ok()
-            .or_else(|| text.parse::<SignedDuration>().ok().and_then(|length| Duration::try_from(length).ok()))
-            .or_else(|| days(text)),
-    };
-    let every = format!("every {}", duration::format(length?));
+    match text.to_ascii_lowercase().as_str() {
+        "hour" => return Some("@hourly".to_owned()),
+        "day" => return Some("@daily".to_owned()),
+        "week" => return Some("@weekly".to_owned()),
+        "minute" => return Some("every 1m".to_owned()),
+        _ => {}
+    }
+    let length = duration::parse(text)
+        .ok()
+        .or_else(|| text.parse::<SignedDuration>().ok().and_then(|length| Duration::try_from(length).ok()))
+        .or_else(|| days(text))?;
+    let every = format!("every {}", duration::format(length));
     Schedule::parse(&every).is_ok().then_some(every)
 }
 
@@ -225,4 +239,146 @@ fn days(text: &str) -> Option<Duration> {
         _ => return None,
     };
     Some(Duration::from_secs(count.parse::<u32>().map(u64::from).ok()? * length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the fault is, what it is, and what is proposed.
+    fn told(text: &str) -> (&str, String, String) {
+        let error = Schedule::parse(text).unwrap_err();
+        (&text[error.span()], error.reason().to_owned(), error.advice().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn what_others_write_is_named_as_what_it_is() {
+        let zone = "the time zone is a key of its own in the job file";
+        let line = "what a crontab has behind the pattern is not part of a schedule";
+        let jenkins = "there is no `H`, which lets Jenkins choose a time";
+        let year = "a sixth field at the end would be the year, as AWS writes it";
+        for (text, part, reason, help) in [
+            (
+                "CRON_TZ=America/New_York 0 5 * * *",
+                "CRON_TZ=America/New_York",
+                zone,
+                "write timezone = \"America/New_York\" and schedule = \"0 5 * * *\"",
+            ),
+            ("TZ=UTC 0 0 5 * * *", "TZ=UTC", zone, "write timezone = \"UTC\" and schedule = \"0 0 5 * * *\""),
+            ("tz=Mars 0 25 * * *", "tz=Mars", zone, "write it as timezone = \"Europe/Berlin\""),
+            (
+                "0 5 * * * # nightly",
+                "# nightly",
+                "a comment is not part of a schedule",
+                "write \"0 5 * * *\", and the comment in a line of its own",
+            ),
+            (
+                "@daily #x",
+                "#x",
+                "a comment is not part of a schedule",
+                "write \"@daily\", and the comment in a line of its own",
+            ),
+            ("# 0 5 * * *", "# 0 5 * * *", "a comment is not part of a schedule", ORDER),
+            (
+                "0 0 * * * root /usr/bin/backup",
+                "root /usr/bin/backup",
+                line,
+                "write \"0 0 * * *\", and the command as another key of the job file",
+            ),
+            (
+                "0 0 * * * /usr/bin/backup -v",
+                "/usr/bin/backup -v",
+                line,
+                "write \"0 0 * * *\", and the command as another key of the job file",
+            ),
+            (
+                "0 0 1 * * * ./x",
+                "./x",
+                line,
+                "write \"0 0 1 * * *\", and the command as another key of the job file",
+            ),
+            (
+                "0 0 * * * root",
+                "root",
+                "`root` is not a weekday",
+                "if this is a line of a crontab, write \"0 0 * * *\"",
+            ),
+            (
+                "@daily root x",
+                "root x",
+                "nothing follows a nickname",
+                "write \"@daily\"; what is to be done is another key of the job file",
+            ),
+            ("hourly", "hourly", "a nickname begins with `@`", "write \"@hourly\""),
+            (" Daily ", "Daily", "a nickname begins with `@`", "write \"@daily\""),
+            ("H/15 * * * *", "H/15", jenkins, "choose it yourself, as in \"*/15 * * * *\""),
+            ("H H * * *", "H", jenkins, "choose it yourself, as in \"17 3 * * *\""),
+            ("H(0-29)/10 * * * *", "H(0-29)/10", jenkins, "choose it yourself, as in \"0-29/10 * * * *\""),
+            ("0 18 ? * MON-FRI *", "*", year, "write \"0 18 ? * MON-FRI\""),
+            (
+                "0 18 ? * MON-FRI 2026",
+                "2026",
+                year,
+                "without a year it ticks in every year: \"0 18 ? * MON-FRI\"",
+            ),
+            (
+                "0 18 ? * 2-6 *",
+                "*",
+                year,
+                "leave out the year, and name the weekdays: AWS counts them from 1 for Sunday, cron from 0",
+            ),
+            (
+                "cron(0 12 * * ? *)",
+                "cron(0 12 * * ? *)",
+                "`cron(…)` is how AWS writes a schedule",
+                "write \"0 12 * * ?\"",
+            ),
+            (
+                "rate(5 minutes)",
+                "rate(5 minutes)",
+                "`rate(…)` is how AWS writes a schedule",
+                "write \"every 5m\"",
+            ),
+            ("rate(7 days)", "rate(7 days)", "`rate(…)` is how AWS writes a schedule", "write \"every 1w\""),
+            ("PT15M", "PT15M", "it is a length of time", "write \"every 15m\""),
+            ("15m", "15m", "it is a length of time", "write \"every 15m\""),
+            ("every 15 min", " min", "` min` is no unit of time", "write \"every 15m\""),
+            ("every hour", "hour", "a number is missing before `hour`", "write \"@hourly\""),
+            ("every5m", "every5m", "a space is missing after `every`", "write \"every 5m\""),
+            ("@Every5m", "@Every5m", "a space is missing after `every`", "write \"every 5m\""),
+            (
+                "every",
+                "every",
+                "a length is missing after it",
+                "write the time between two ticks, as in \"every 15m\"",
+            ),
+            (
+                "every 0s",
+                "0s",
+                "it would never stop ticking",
+                "write the time between two ticks, as in \"every 15m\"",
+            ),
+        ] {
+            assert_eq!(told(text), (part, reason.to_owned(), help.to_owned()), "{text}");
+        }
+        assert!(told("@reboot").2.contains("catches up"));
+        assert!(told("@quarterly").2.ends_with("@yearly @annually"));
+    }
+
+    #[test]
+    fn case_and_spaces_do_not_matter_and_the_text_stays_as_it_is() {
+        for (text, same) in [
+            (" every 15m", "every 15m"),
+            ("Every 15m", "every 15m"),
+            ("every  15m ", "every 15m"),
+            ("@EVERY\t15m", "every 15m"),
+            (" @daily", "@daily"),
+            ("@Daily ", "@daily"),
+            ("  0 0 * *  mon ", "0 0 * * MON"),
+        ] {
+            let (one, other) = (Schedule::parse(text).unwrap(), Schedule::parse(same).unwrap());
+            assert_eq!(one.kind, other.kind, "{text}");
+            assert_eq!(one.to_string(), text);
+        }
+    }
 }

@@ -69,7 +69,9 @@ impl Fault {
         match &self.remedy {
             Remedy::None => None,
             Remedy::Order => Some(ORDER.to_owned()),
-            Remedy::NoYear => Some(format!("without a year it ticks in every year: \"{}\"", self.mended(text)?)),
+            Remedy::NoYear => {
+                Some(format!("without a year it ticks in every year: \"{}\"", self.mended(text)?))
+            }
             Remedy::Instead(instead) => match self.mended(text) {
                 Some(mended) => Some(format!("write \"{mended}\"")),
                 None if instead.is_empty() || instead == "," => None,
@@ -110,7 +112,8 @@ impl Fault {
             2 => ("", 12),
             _ => ("", 7),
         };
-        let beside = |place_of: usize| words.len().checked_sub(place_of).and_then(|at| words.get(at)).copied();
+        let beside =
+            |place_of: usize| words.len().checked_sub(place_of).and_then(|at| words.get(at)).copied();
         if step == size {
             let is_restricted = |word: Option<&str>| word.is_some_and(|word| !word.starts_with(['*', '?']));
             return match place_of {

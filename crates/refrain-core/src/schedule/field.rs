@@ -143,7 +143,7 @@ impl Reader<'_> {
                 Ok(())
             }
             None => {
-                let range = self.range(item, 1)?;
+                let range = self.range(item)?;
                 self.insert(range, 1);
                 Ok(())
             }
@@ -180,19 +180,20 @@ impl Reader<'_> {
         let (first, last) = match range {
             "*" => (*low, if self.field.floats == Floats::Weekdays { 6 } else { *high }),
             _ if is_single => (self.value(range)?, *high),
-            _ => self.range(range, count)?,
+            _ => self.stepped_range(item, range, count)?,
         };
         if !(1..=longest).contains(&count) {
             let reason = format!("{} can step by 1 to {longest}, not by {step}", self.field.any());
-            let remedy = if count == 0 { Remedy::None } else { Remedy::LongStep(count, self.field.write(first)) };
+            let remedy =
+                if count == 0 { Remedy::None } else { Remedy::LongStep(count, self.field.write(first)) };
             return Err(self.fault(item, reason, remedy));
         }
         self.insert((first, last), usize::try_from(count).unwrap_or(1));
         Ok(())
     }
 
-    /// The ends of `5` or `1-5`. The step is of use for a range that runs backwards.
-    fn range(&self, range: &str, step: u32) -> Result<(i8, i8), Fault> {
+    /// The ends of `5` or `1-5`, or of a range that runs backwards.
+    fn ends(&self, range: &str) -> Result<(i8, i8), Fault> {
         let Some((low, high)) = range.split_once('-') else {
             let value = self.value(range)?;
             return Ok((value, value));
@@ -209,24 +210,45 @@ impl Reader<'_> {
         }
         let (first, last) = (self.value(low)?, self.value(high)?);
         // A range may end on Sunday, which then is 7.
-        let last = if high.eq_ignore_ascii_case("SUN") && first > 0 { 7 } else { last };
+        let ends_on_sunday = high.eq_ignore_ascii_case("SUN") && first > 0;
+        Ok((first, if ends_on_sunday { 7 } else { last }))
+    }
+
+    fn range(&self, range: &str) -> Result<(i8, i8), Fault> {
+        let (first, last) = self.ends(range)?;
         if first <= last {
             return Ok((first, last));
         }
-        let remedy = if step == 1 { Remedy::Instead(self.around((first, low), (last, high))) } else { Remedy::None };
-        Err(self.fault(range, format!("the range {low}-{high} runs backwards"), remedy))
+        let remedy = Remedy::Instead(self.around(range, first, last));
+        Err(self.fault(range, format!("the range {range} runs backwards"), remedy))
+    }
+
+    /// `22-2/2` is `22,0,2`. Of days that cannot be said, since months differ.
+    fn stepped_range(&self, item: &str, range: &str, step: u32) -> Result<(i8, i8), Fault> {
+        let (first, last) = self.ends(range)?;
+        if first <= last {
+            return Ok((first, last));
+        }
+        let (size, low) = (self.field.size(), self.field.low);
+        let values = (first..=last + size).step_by(usize::try_from(step).unwrap_or(usize::MAX).max(1));
+        let values = values.map(|value| (low + (value - low) % size).to_string());
+        let remedy = match self.field.floats {
+            Floats::Days => Remedy::None,
+            _ => Remedy::Instead(values.collect::<Vec<_>>().join(",")),
+        };
+        Err(self.fault(item, format!("the range {range} runs backwards"), remedy))
     }
 
     /// A range that goes past the end of the field, as one or two that do not.
-    fn around(&self, (first, low): (i8, &str), (last, high): (i8, &str)) -> String {
-        let is_named = !is_digits(low);
+    fn around(&self, range: &str, first: i8, last: i8) -> String {
+        let is_named = !range.starts_with(|first: char| first.is_ascii_digit());
         let write = |value: i8| if is_named { self.field.write(value) } else { value.to_string() };
         let between = |from: i8, until: i8| match from == until {
             true => write(from),
             false => format!("{}-{}", write(from), write(until)),
         };
         match (self.field.floats == Floats::Weekdays, first, last) {
-            (true, 7, _) => format!("{}-{high}", write(0)),
+            (true, 7, _) => between(0, last),
             (true, _, 0) => between(first, 7),
             (true, ..) => format!("{},{}", between(first, 7), between(1, last)),
             _ => format!("{},{}", between(first, self.field.high), between(self.field.low, last)),
@@ -250,7 +272,10 @@ impl Reader<'_> {
         };
         let remedy = match self.field.named(is_long) {
             Some(value) => Remedy::Instead(self.field.write(value)),
-            None if FIELDS.iter().any(|field| field.named(|full| short(full).eq_ignore_ascii_case(text)).is_some()) => {
+            None if FIELDS
+                .iter()
+                .any(|field| field.named(|full| short(full).eq_ignore_ascii_case(text)).is_some()) =>
+            {
                 Remedy::Order
             }
             None => Remedy::None,

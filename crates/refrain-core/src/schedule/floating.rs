@@ -32,7 +32,8 @@ impl Reader<'_> {
             return Ok(Some(floating));
         }
         if let Some(range) = upper.strip_suffix("-L") {
-            let reason = "a range of days ends on a number: there is no tick on days that a month does not have";
+            let reason =
+                "a range of days ends on a number: there is no tick on days that a month does not have";
             let remedy = if is_digits(range) { Remedy::Instead(format!("{range}-31")) } else { Remedy::None };
             return Err(self.fault(item, reason, remedy));
         }

@@ -57,7 +57,9 @@ fn times(pattern: &CronPattern) -> String {
         (Told::Every, Told::Every) => String::new(),
         (Told::Every, _) => format!(" of every minute{}", past(" of", &hours)),
         (Told::Nth(step), Told::Every) => format!(" of every {} minute from minute 0", nth(*step)),
-        (Told::Nth(step), _) => format!(" of every {} minute from minute 0{}", nth(*step), past(" of", &hours)),
+        (Told::Nth(step), _) => {
+            format!(" of every {} minute from minute 0{}", nth(*step), past(" of", &hours))
+        }
         (Told::These(set), _) => match clock_times(&Told::These(Set::of([0])), &minutes, &hours) {
             Some(clock) => format!(" of {clock}"),
             None => format!(" of {}{}", numbered("minute", *set), past(" past", &hours)),
