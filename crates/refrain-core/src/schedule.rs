@@ -1,8 +1,8 @@
 //! When a job ticks: a cron pattern or a fixed interval, in a zone.
 //!
 //! A schedule only says *when to look*; which windows a tick opens is the tick rule's business
-//! ([`tick`](crate::tick)). [`croner`] judges what a pattern means on a calendar without jumps; what happens
-//! at a jump is decided here, by walking the stretches of steady time in the zone:
+//! ([`tick`](crate::tick)). What a pattern means on a calendar without jumps is one thing; what happens at a
+//! jump is another, decided by walking the stretches of steady time in the zone:
 //!
 //! - A pattern is an **interval** when its second, minute or hour contains a `*`: it ticks whenever the clock
 //!   shows a match, so it goes on every real hour through a fold and has nothing to do in a gap.
@@ -10,11 +10,17 @@
 //!   clock jumps, however many of its times were swallowed (`gap = "next"`), or not at all (`"skip"`); one
 //!   that happens twice ticks the first time, the last, or both (`fold`).
 //!
-//! Walking from stretch to stretch makes the instants strictly increasing by construction. Rejected: croner's
-//! own search in a zone, which drops lists inside a gap and knows one policy only.
+//! Walking from stretch to stretch makes the instants strictly increasing by construction. Rejected: a search in
+//! the zone itself, as libraries for cron do it, which drops lists inside a gap and knows one policy only.
 
+mod calendar;
 mod cron;
 mod describe;
+mod elsewhere;
+mod fault;
+mod field;
+mod floating;
+mod in_words;
 mod preview;
 mod ticks;
 
@@ -97,13 +103,13 @@ words! {
 
 impl Schedule {
     /// Reads a cron pattern of five fields (minute hour day month weekday) or six (second first), a nickname
-    /// (`@hourly`, `@daily`…), or `every 15m`.
+    /// (`@hourly`, `@daily`…), or `every 15m`. The text is kept as it is written: revisions are compared by it.
     pub fn parse(text: &str) -> Result<Schedule, ParseError> {
         if text.len() > LONGEST_TEXT {
             let reason = format!("it is {} bytes long, more than {LONGEST_TEXT}", text.len());
             return Err(ParseError::whole(WHAT, text, reason));
         }
-        let kind = match text.strip_prefix('@').unwrap_or(text).strip_prefix("every ") {
+        let kind = match after_every(text) {
             Some(length) => Kind::Every(parse_every(text, length)?),
             None => Kind::Cron(Box::new(CronPattern::parse(text)?)),
         };
@@ -136,14 +142,31 @@ impl fmt::Display for Schedule {
     }
 }
 
+/// What follows `every` or `@every`.
+fn after_every(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let (first, length) = text.split_once(char::is_whitespace).unwrap_or((text, text.get(text.len()..)?));
+    let is_every = ["every", "@every"].iter().any(|every| first.eq_ignore_ascii_case(every));
+    is_every.then(|| length.trim_start())
+}
+
 fn parse_every(text: &str, length: &str) -> Result<Duration, ParseError> {
     let advice = "write the time between two ticks, as in \"every 15m\"";
-    let offset = text.len() - length.len();
-    let every = duration::parse(length).map_err(|error| error.inside(WHAT, text, offset).help(advice))?;
+    if length.is_empty() {
+        let error =
+            ParseError::new(WHAT, text, fault::place(text, text.trim()), "a length is missing after it");
+        return Err(error.help(advice));
+    }
+    let place = fault::place(text, length);
+    let every = duration::parse(length).map_err(|error| {
+        let error = error.inside(WHAT, text, place.start);
+        match elsewhere::length(length) {
+            Some(every) => error.help(format!("write \"{every}\"")),
+            None => error.help(advice),
+        }
+    })?;
     if every.is_zero() {
-        return Err(
-            ParseError::new(WHAT, text, offset..text.len(), "it would never stop ticking").help(advice)
-        );
+        return Err(ParseError::new(WHAT, text, place, "it would never stop ticking").help(advice));
     }
     Ok(every)
 }

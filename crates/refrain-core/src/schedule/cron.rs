@@ -1,24 +1,23 @@
 //! Cron patterns: read strictly, with the fault pointed out, and searched on a calendar without jumps.
-//!
-//! [`croner`] does the searching. Its parser is lenient where a slip of the keyboard should be seen (`1,,2`,
-//! `MONMON`, a step longer than its field, 30 February) and gives no positions, so each item is judged here
-//! first; what passes, croner accepts.
 
-use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-use super::WHAT;
+use super::calendar::{self, Days, Times, Values};
+use super::fault::{Fault, Remedy, place};
+use super::field::FIELDS;
+use super::in_words;
 use crate::ParseError;
 
 /// A pattern that has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CronPattern {
-    cron: Cron,
+    pub(super) days: Days,
+    pub(super) times: Times,
     fixed: bool,
 }
 
-const NICKNAMES: [(&str, &str); 7] = [
+pub(super) const NICKNAMES: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
     ("@daily", "0 0 * * *"),
     ("@midnight", "0 0 * * *"),
@@ -28,37 +27,57 @@ const NICKNAMES: [(&str, &str); 7] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
-const MONTHS: [&str; 12] =
-    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
-
-const ADVICE: &str =
-    "write minute hour day month weekday, as in \"0 2 * * 1-5\" for 02:00 from Monday to Friday";
-
 impl CronPattern {
+    /// Reads a pattern or a nickname; a fault is explained.
     pub(super) fn parse(text: &str) -> Result<CronPattern, ParseError> {
-        if text.starts_with('@') {
-            let known = NICKNAMES.iter().find(|(name, _)| *name == text);
-            let (_, pattern) = known.ok_or_else(|| unknown_nickname(text))?;
-            return Self::parse(pattern);
+        Self::read(text).map_err(|fault| fault.explain(text))
+    }
+
+    /// Reads a pattern or a nickname.
+    pub(super) fn read(text: &str) -> Result<CronPattern, Fault> {
+        let name = text.trim();
+        match NICKNAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            Some((_, pattern)) => Self::read_fields(pattern),
+            None if name.starts_with('@') => {
+                Err(Fault::whole(text, "it is not one of the nicknames", Remedy::None))
+            }
+            None => Self::read_fields(text),
         }
-        let words = words(text);
-        let fields: &[Field] = match words.len() {
-            5 => FIELDS.get(1..).unwrap_or_default(),
-            6 => &FIELDS,
-            count => return Err(wrong_count(text, &words, count)),
+    }
+
+    fn read_fields(text: &str) -> Result<CronPattern, Fault> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (words, year) = match words.as_slice() {
+            [fields @ .., year] if fields.len() == 6 => (fields, Some(year)),
+            fields => (fields, None),
         };
-        let read: Result<Vec<String>, ParseError> =
-            fields.iter().zip(&words).map(|(field, (at, word))| field.read(text, *at, word)).collect();
-        let fixed = !words.iter().take(words.len() - 3).any(|(_, word)| word.contains('*'));
-        let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-        let cron = parser
-            .parse(&read?.join(" "))
-            .map_err(|error| ParseError::whole(WHAT, text, error.to_string()).help(ADVICE))?;
-        let pattern = CronPattern { cron, fixed };
-        // The calendar repeats within 400 years of any date, so one search settles it.
+        let (seconds, minute, hour, day, month, weekday) = match words {
+            [minute, hour, day, month, weekday] => (None, minute, hour, day, month, weekday),
+            [second, minute, hour, day, month, weekday] => (Some(second), minute, hour, day, month, weekday),
+            _ => return Err(wrong_count(text, words)),
+        };
+        let [of_seconds, of_minutes, of_hours, of_days, of_months, of_weekdays] = &FIELDS;
+        let times = Times {
+            seconds: match seconds {
+                Some(second) => of_seconds.read(text, second)?,
+                None => Values::only(0),
+            },
+            minutes: of_minutes.read(text, minute)?,
+            hours: of_hours.read(text, hour)?,
+        };
+        let days = Days {
+            days: of_days.read(text, day)?,
+            months: of_months.read(text, month)?,
+            weekdays: of_weekdays.read(text, weekday)?,
+        };
+        if let Some(year) = year.filter(|year| **year != "*") {
+            let reason = "there is no field for a year".to_owned();
+            return Err(Fault { span: place(text, year), reason, remedy: Remedy::NoYear });
+        }
+        let fixed = !seconds.into_iter().chain([minute, hour]).any(|word| word.contains('*'));
+        let pattern = CronPattern { days, times, fixed };
         if pattern.at_or_after(jiff::civil::date(2000, 1, 1).at(0, 0, 0, 0)).is_none() {
-            return Err(ParseError::whole(WHAT, text, "there is no such date, so it would never tick"));
+            return Err(Fault::whole(text, "there is no such date, so it would never tick", Remedy::None));
         }
         Ok(pattern)
     }
@@ -69,178 +88,58 @@ impl CronPattern {
     }
 
     pub(super) fn words(&self) -> String {
-        self.cron.describe()
+        in_words::of(self)
     }
 
     pub(super) fn after(&self, wall: DateTime) -> Option<DateTime> {
-        self.cron.find_next_occurrence(&wall, false).ok()
+        self.search_on(whole(wall).checked_add(SECOND).ok()?)
     }
 
     pub(super) fn at_or_after(&self, wall: DateTime) -> Option<DateTime> {
-        self.cron.find_next_occurrence(&wall, true).ok()
+        if whole(wall) == wall { self.search_on(wall) } else { self.after(wall) }
     }
 
     pub(super) fn before(&self, wall: DateTime) -> Option<DateTime> {
-        self.cron.find_previous_occurrence(&wall, false).ok()
+        if whole(wall) == wall {
+            self.search_back(wall.checked_sub(SECOND).ok()?)
+        } else {
+            self.at_or_before(wall)
+        }
     }
 
     pub(super) fn at_or_before(&self, wall: DateTime) -> Option<DateTime> {
-        self.cron.find_previous_occurrence(&wall, true).ok()
+        self.search_back(whole(wall))
+    }
+
+    fn search_on(&self, wall: DateTime) -> Option<DateTime> {
+        calendar::at_or_after(&self.days, &self.times, wall)
+    }
+
+    fn search_back(&self, wall: DateTime) -> Option<DateTime> {
+        calendar::at_or_before(&self.days, &self.times, wall)
     }
 }
 
-fn unknown_nickname(text: &str) -> ParseError {
-    let error = ParseError::whole(WHAT, text, "it is not one of the nicknames");
-    match text {
-        "@reboot" => {
-            error.help("a restart is not a time; `refrain serve` catches up on missed windows by itself")
-        }
-        _ => error.help(format!("write one of: {}", NICKNAMES.map(|(name, _)| name).join(" "))),
-    }
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+/// The second that a wall time lies in.
+fn whole(wall: DateTime) -> DateTime {
+    wall.with().subsec_nanosecond(0).build().unwrap_or(wall)
 }
 
-fn wrong_count(text: &str, words: &[(usize, &str)], count: usize) -> ParseError {
-    match (count, words.get(6)) {
-        (7.., Some((extra, _))) => {
-            ParseError::new(WHAT, text, *extra..text.len(), "there is no field for a year").help(ADVICE)
-        }
-        (1, _) => ParseError::whole(WHAT, text, "it is neither a cron pattern nor `every` with a length")
-            .help(ADVICE),
-        _ => {
-            let reason = format!("it has {count} fields; a pattern has 5, or 6 with seconds first");
-            ParseError::whole(WHAT, text, reason).help(ADVICE)
-        }
-    }
-}
-
-/// One field of a pattern: what it is called and what may stand in it.
-struct Field {
-    name: &'static str,
-    low: u16,
-    high: u16,
-    names: &'static [&'static str],
-}
-
-const FIELDS: [Field; 6] = [
-    Field { name: "second", low: 0, high: 59, names: &[] },
-    Field { name: "minute", low: 0, high: 59, names: &[] },
-    Field { name: "hour", low: 0, high: 23, names: &[] },
-    Field { name: "day", low: 1, high: 31, names: &[] },
-    Field { name: "month", low: 1, high: 12, names: &MONTHS },
-    Field { name: "weekday", low: 0, high: 7, names: &WEEKDAYS },
-];
-
-impl Field {
-    /// The field as croner is to read it: names as numbers, Sunday as 0 wherever a day stands alone.
-    fn read(&self, text: &str, mut at: usize, field: &str) -> Result<String, ParseError> {
-        if field == "?" && ["day", "weekday"].contains(&self.name) {
-            return Ok(field.to_owned());
-        }
-        let mut items = Vec::new();
-        for item in field.split(',') {
-            let here = at..at + item.len();
-            let read = self.item(&item.to_ascii_uppercase());
-            items.push(read.map_err(|reason| ParseError::new(WHAT, text, here, reason).help(ADVICE))?);
-            at += item.len() + 1;
-        }
-        Ok(items.join(","))
-    }
-
-    fn item(&self, item: &str) -> Result<String, String> {
-        if item.is_empty() {
-            return Err(format!("an item of the {} list is empty", self.name));
-        }
-        if let Some(special) = self.special(item)? {
-            return Ok(special);
-        }
-        let Some((range, step)) = item.split_once('/') else {
-            return self.range(item);
-        };
-        if range != "*" && !range.contains('-') {
-            return Err(format!("a step needs a range: write `{range}-{}/{step}` or `*/{step}`", self.high));
-        }
-        // A week has seven days although Sunday is 0 and 7.
-        let longest = if self.name == "weekday" { 6 } else { self.high - self.low };
-        let digits = if is_digits(step) { step } else { "" };
-        match digits.parse::<u16>() {
-            Ok(step) if (1..=longest).contains(&step) => Ok(format!("{}/{step}", self.range(range)?)),
-            Ok(_) => Err(format!("a {} can step by 1 to {longest}, not by {step}", self.name)),
-            Err(_) => Err(format!("`{step}` is not a number of {}s to step by", self.name)),
-        }
-    }
-
-    /// `L`, `LW` and `15W` among days; `5L` and `MON#1` among weekdays.
-    fn special(&self, item: &str) -> Result<Option<String>, String> {
-        match self.name {
-            "day" if item == "L" || item == "LW" => Ok(Some(item.to_owned())),
-            "day" => match item.strip_suffix('W') {
-                Some(day) => self.value(day).map(|day| Some(format!("{day}W"))),
-                None => Ok(None),
-            },
-            "weekday" if item == "L" => {
-                Err("`L` follows a weekday: `5L` is the last Friday of a month".to_owned())
-            }
-            "weekday" => {
-                if let Some((day, nth)) = item.split_once('#') {
-                    let day = self.value(day)? % 7;
-                    return match nth {
-                        "1" | "2" | "3" | "4" | "5" => Ok(Some(format!("{day}#{nth}"))),
-                        _ => Err(format!("a month has weekdays #1 to #5, not `#{nth}`")),
-                    };
-                }
-                match item.strip_suffix('L') {
-                    Some(day) => self.value(day).map(|day| Some(format!("{}L", day % 7))),
-                    None => Ok(None),
-                }
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn range(&self, range: &str) -> Result<String, String> {
-        if range == "*" {
-            return Ok(range.to_owned());
-        }
-        let Some((low, high)) = range.split_once('-') else {
-            return self.value(range).map(|value| value.to_string());
-        };
-        let (first, last) = (self.value(low)?, self.value(high)?);
-        // A range may end on Sunday, which then is 7.
-        let last = if high == "SUN" && first > 0 { 7 } else { last };
-        if first > last {
-            return Err(format!(
-                "the range {low}-{high} runs backwards: write it as two, `{low}-…,…-{high}`"
-            ));
-        }
-        Ok(format!("{first}-{last}"))
-    }
-
-    fn value(&self, text: &str) -> Result<u16, String> {
-        let named = self.names.iter().position(|name| *name == text).and_then(|at| u16::try_from(at).ok());
-        if let Some(at) = named {
-            return Ok(at + self.low);
-        }
-        let digits = is_digits(text);
-        match text.parse::<u16>() {
-            Ok(value) if digits && (self.low..=self.high).contains(&value) => Ok(value),
-            _ if digits => Err(format!("{} {text} is outside {}–{}", self.name, self.low, self.high)),
-            _ => Err(format!("`{text}` is no {}", self.name)),
-        }
-    }
-}
-
-fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The words of a text, and where each begins.
-fn words(text: &str) -> Vec<(usize, &str)> {
-    text.split_whitespace().map(|word| (word.as_ptr().addr() - text.as_ptr().addr(), word)).collect()
+fn wrong_count(text: &str, words: &[&str]) -> Fault {
+    let reason = match words.len() {
+        0 => "it is empty".to_owned(),
+        1 => "it is neither a cron pattern nor `every` with a length".to_owned(),
+        count => format!("it has {count} fields; a pattern has 5, or 6 with seconds first"),
+    };
+    Fault::whole(text, reason, Remedy::Order)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Schedule;
     use proptest::prelude::*;
 
     #[test]
@@ -250,26 +149,94 @@ mod tests {
             ("60 2 * * *", 0..2, "minute 60 is outside 0–59"),
             ("0 2 * * 8", 8..9, "weekday 8 is outside 0–7"),
             ("0 2 0 * *", 4..5, "day 0 is outside 1–31"),
-            ("0 2 * * MON,FRY", 12..15, "`FRY` is no weekday"),
-            ("0 2 1,,2 * *", 6..6, "an item of the day list is empty"),
-            ("MON 2 * * *", 0..3, "`MON` is no minute"),
+            ("0 2 * * MON,FRY", 12..15, "`FRY` is not a weekday"),
+            ("0 9 * * MON-FRY", 12..15, "`FRY` is not a weekday"),
+            ("0 2 1,,2 * *", 5..7, "an item of the day list is empty"),
+            ("0,,30 * * * *", 1..3, "an item of the minute list is empty"),
+            (",30 * * * *", 0..1, "an item of the minute list is empty"),
+            ("0 2, * * *", 3..4, "an item of the hour list is empty"),
+            ("MON 2 * * *", 0..3, "`MON` is not a minute"),
+            ("0 x * * *", 2..3, "`x` is not an hour"),
             ("*/90 * * * *", 0..4, "a minute can step by 1 to 59, not by 90"),
+            ("0 */24 * * *", 2..6, "an hour can step by 1 to 23, not by 24"),
             ("*/+5 * * * *", 0..4, "`+5` is not a number of minutes to step by"),
+            ("*/ * * * *", 0..2, "a number of minutes is missing after the `/`"),
+            ("2/3/5 * * * *", 0..5, "an item has one step, not two"),
             ("0 0 * * */7", 8..11, "a weekday can step by 1 to 6, not by 7"),
             ("*/0 * * * *", 0..3, "a minute can step by 1 to 59, not by 0"),
-            ("5/15 * * * *", 0..4, "a step needs a range: write `5-59/15` or `*/15`"),
-            ("0 22-2 * * *", 2..6, "the range 22-2 runs backwards: write it as two, `22-…,…-2`"),
+            ("/5 * * * *", 0..2, "a range is missing before the `/`"),
+            ("-5 * * * *", 0..2, "a minute is missing before the `-`"),
+            ("5- * * * *", 0..2, "a minute is missing after the `-`"),
+            ("0 - * * *", 2..3, "an hour is missing on both sides of the `-`"),
+            ("0 0 * * 1-5-7", 8..13, "a range has two ends, not more"),
+            ("0 22-2 * * *", 2..6, "the range 22-2 runs backwards"),
             ("0 0 * * MON#6", 8..13, "a month has weekdays #1 to #5, not `#6`"),
-            ("0 0 32W * *", 4..7, "day 32 is outside 1–31"),
+            ("0 0 * * #2", 8..10, "`#` follows one weekday: `MON#2` is the second Monday of a month"),
+            ("0 0 * * MON-FRI#1", 8..17, "`#` follows one weekday: `MON#2` is the second Monday of a month"),
+            ("0 0 32W * *", 4..6, "day 32 is outside 1–31"),
+            ("0 0 W * *", 4..5, "`W` follows one day: `15W` is the working day nearest to the 15th"),
+            ("0 0 L-31 * *", 4..8, "days before the last one are `L-1` to `L-30`, not `L-31`"),
             ("0 0 * * L", 8..9, "`L` follows a weekday: `5L` is the last Friday of a month"),
+            ("0 0 1 * +MON", 8..12, "`+MON` is not a weekday"),
+            ("0 ? * * *", 2..3, "`?` stands for any day or weekday, not for an hour"),
+            ("0 0 1,? * *", 6..7, "`?` stands alone in its field"),
             ("0 0 30 2 *", 0..10, "there is no such date, so it would never tick"),
             ("0 2 * *", 0..7, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
+            ("  0 2 * * ", 2..9, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
             ("0 0 2 * * * 2026", 12..16, "there is no field for a year"),
-            ("hourly", 0..6, "it is neither a cron pattern nor `every` with a length"),
-            ("@reboot", 0..7, "it is not one of the nicknames"),
+            ("", 0..0, "it is empty"),
+            ("sometimes", 0..9, "it is neither a cron pattern nor `every` with a length"),
         ] {
             let error = CronPattern::parse(text).unwrap_err();
             assert_eq!((error.span(), error.reason()), (span, reason), "{text}");
+        }
+    }
+
+    #[test]
+    fn where_the_meaning_is_plain_the_right_text_is_proposed() {
+        for (text, help) in [
+            ("0 22-2 * * *", "write \"0 22-23,0-2 * * *\""),
+            ("0 0 * * FRI-MON", "write \"0 0 * * FRI-SUN,MON\""),
+            ("0 0 * * 5-1", "write \"0 0 * * 5-7,1\""),
+            ("0 0 * * 5-0", "write \"0 0 * * 5-7\""),
+            ("0 0 * * 7-2", "write \"0 0 * * 0-2\""),
+            ("0 0 1 NOV-MAR *", "write \"0 0 1 NOV-DEC,JAN-MAR *\""),
+            ("0 22-2 * * SAT-TUE", "write \"0 22-23,0-2 * * SAT-SUN,MON-TUE\""),
+            ("0 22-2 32 * *", "write `22-23,0-2`"),
+            ("0 22-2/2 * * *", "write \"0 22,0,2 * * *\""),
+            ("0 0 * * SAT-MON/2", "write \"0 0 * * 6,1\""),
+            ("*/60 * * * *", "write \"0 * * * *\""),
+            ("0 */24 * * *", "write \"0 0 * * *\""),
+            ("0/60 * * * *", "write \"0 * * * *\""),
+            ("*/90 * * * *", "for ticks that far apart write \"every 90m\""),
+            ("0 */36 * * *", "for ticks that far apart write \"every 36h\""),
+            ("0 0 * * */7", "write \"0 0 * * SUN\""),
+            ("0 0 1-7 * */7", "write \"0 0 * * SUN#1\""),
+            ("0 0 * * Monday", "write \"0 0 * * MON\""),
+            ("0 0 * * monday-fri", "write \"0 0 * * MON-fri\""),
+            ("0 0 1 January *", "write \"0 0 1 JAN *\""),
+            ("0 0 25-L * *", "write \"0 0 25-31 * *\""),
+            ("0 0 * * FRI#L", "write \"0 0 * * FRIL\""),
+            ("0 0 * * L5", "write \"0 0 * * 5L\""),
+            ("0,,30 * * * *", "write \"0,30 * * * *\""),
+            ("0 2, * * *", "write \"0 2 * * *\""),
+            ("/5 * * * *", "write \"*/5 * * * *\""),
+            ("0 ? * * *", "write \"0 * * * *\""),
+            ("0 0 12 ? * MON-FRI 2026", "without a year it ticks in every year: \"0 0 12 ? * MON-FRI\""),
+            ("MON 2 * * *", super::super::fault::ORDER),
+            ("0 2 * *", super::super::fault::ORDER),
+        ] {
+            assert_eq!(CronPattern::parse(text).unwrap_err().advice(), Some(help), "{text}");
+        }
+        for text in [
+            "0 25 * * *",
+            "0 0 * * MON#6",
+            "0 0 30 2 *",
+            "*/90 9-17 * * *",
+            "0 0 10-17 * */7",
+            "0 0 */31 * MON",
+        ] {
+            assert_eq!(CronPattern::parse(text).unwrap_err().advice(), None, "{text}");
         }
     }
 
@@ -302,10 +269,15 @@ mod tests {
             ("0 2 * * *", true),
             ("15,45 2 * * *", true),
             ("0-59/15 1-3/2 * * *", true),
+            ("0/15 1/2 * * *", true),
+            ("0 0/2 * * *", true),
+            ("0/15 * * * *", false),
             ("0 * * * *", false),
+            ("*,30 2 * * *", false),
             ("*/30 2 * * *", false),
             ("30 0 2 * * *", true),
             ("*/10 0 2 * * *", false),
+            ("0 0 2 * * ? *", true),
             ("@hourly", false),
             ("@daily", true),
         ] {
@@ -313,24 +285,71 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_same_set_can_be_written_in_several_ways() {
+        for (text, same) in [
+            ("5/15 * * * *", "5-59/15 * * * *"),
+            ("0 0/6 * * *", "0 0-23/6 * * *"),
+            ("0 0 3/7 FEB/5 *", "0 0 3-31/7 2-12/5 *"),
+            ("0 0 * * MON/2", "0 0 * * 1-7/2"),
+            ("0 0 * * */1", "0 0 * * *"),
+            ("*,0 * * * *", "* * * * *"),
+            ("0 0 * * *,0", "0 0 * * *"),
+            ("  0\t0  *  * * ", "0 0 * * *"),
+            ("0 0 l * mon", "0 0 L * MON"),
+            (" @Daily ", "0 0 * * *"),
+            ("0 30 2 ? * mon-fri *", "0 30 2 * * 1-5"),
+        ] {
+            let (one, other) = (CronPattern::parse(text).unwrap(), CronPattern::parse(same).unwrap());
+            let sets = |pattern: &CronPattern| {
+                let CronPattern { days, times, .. } = pattern.clone();
+                [times.seconds, times.minutes, times.hours, days.days, days.months, days.weekdays]
+                    .map(|values| (values.set, values.floating))
+            };
+            assert_eq!(sets(&one), sets(&other), "{text}");
+        }
+    }
+
     /// Items that are mostly right, so that the fields behind a fault are reached too.
     fn almost_cron() -> impl Strategy<Value = String> {
-        let item = "(\\*|[0-9]{1,2}|[0-9]{1,2}-[0-9]{1,2})(/[0-9]{1,2})?|L|LW|[0-9]{1,2}W|[0-7]L|MON#[0-6]|SUN|JAN-MAR|\\?";
+        let item = "(\\*|[0-9]{1,2}|[0-9]{1,2}-[0-9]{1,2})(/[0-9]{1,2})?|[1-9]|[1-9]|\\*|L|LW|L-[0-9]{1,2}W?|[0-9]{1,2}W|[0-7]L|MON#[0-6L]|SUN|Monday|FRI-MON|JAN-MAR|\\?|H|H/5|[-/,#WL+]{1,3}";
         let field = proptest::collection::vec(item, 1..3).prop_map(|items| items.join(","));
-        proptest::collection::vec(field, 4..8).prop_map(|fields| fields.join(" "))
+        proptest::collection::vec(field, 1..9).prop_map(|fields| fields.join(" "))
+    }
+
+    /// Everything in double quotes that stands in an advice.
+    fn quoted(help: &str) -> Vec<String> {
+        help.split('"').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
         #[test]
         fn no_text_makes_it_panic(text in "\\PC*|[ 0-9*/,#LW@a-zA-Z-]{0,30}") {
-            let _ = CronPattern::parse(&text);
+            let _ = Schedule::parse(&text);
         }
 
         #[test]
-        fn croner_accepts_what_passes_here(text in almost_cron()) {
-            if let Err(error) = CronPattern::parse(&text) {
-                prop_assert!(!error.reason().to_lowercase().contains("component"), "{}", error);
-                prop_assert!(!error.reason().to_lowercase().contains("pattern must"), "{}", error);
+        fn what_an_error_proposes_is_accepted(
+            text in prop_oneof![almost_cron(), "[HL0-9*/,#@() -]{1,24}", "(TZ=UTC |@daily |cron\\()?[0-9] [0-9?] [0-9*?] [1-9*] [1-6?*]( \\*| root| # x)?( /bin/x)?\\)?"]
+        ) {
+            let Err(error) = Schedule::parse(&text) else { return Ok(()) };
+            prop_assert!(!error.span().is_empty() || text.trim().is_empty(), "{}", error);
+            prop_assert!(!error.reason().contains("``"), "{}", error);
+            let Some(help) = error.advice() else { return Ok(()) };
+            prop_assert!(!help.contains("``"), "{}", error);
+            let help = help.replace("timezone = \"UTC\"", "");
+            for proposal in quoted(&help) {
+                prop_assert!(Schedule::parse(&proposal).is_ok(), "{} proposes {}", error, proposal);
+            }
+            if let Some(item) = help.strip_prefix("write `").and_then(|rest| rest.strip_suffix('`')) {
+                let mut mended = text.clone();
+                mended.replace_range(error.span(), item);
+                let next = CronPattern::read(&mended).unwrap_err();
+                let here = error.span().start..error.span().start + item.len();
+                let overlaps = next.span.start < here.end && here.start < next.span.end;
+                prop_assert!(!overlaps || next.span == place(&mended, mended.trim()), "{}", error);
             }
         }
     }

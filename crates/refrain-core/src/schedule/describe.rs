@@ -36,15 +36,7 @@ pub fn describe(timetable: &Timetable) -> String {
 fn when(schedule: &Schedule) -> String {
     match &schedule.kind {
         Kind::Every(every) => format!("Every {}", duration::format(*every)),
-        Kind::Cron(pattern) => {
-            let words = pattern.words();
-            let words = words.trim_end_matches('.');
-            // croner says `LW` and `L` alike.
-            if schedule.text.to_ascii_uppercase().contains("LW") {
-                return words.replace("last day of the month", "last weekday of the month");
-            }
-            words.to_owned()
-        }
+        Kind::Cron(pattern) => pattern.words(),
     }
 }
 

@@ -158,7 +158,8 @@ impl fmt::Display for Preview {
         for jump in &self.jumps {
             let way = if jump.is_gap() { "forward" } else { "back" };
             let (before, after) = (jump.wall_before(), jump.wall_after());
-            let (date, before, after) = (before.date(), before.strftime("%H:%M"), after.strftime("%H:%M"));
+            let form = if before.date() == after.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+            let (date, before, after) = (before.date(), before.strftime("%H:%M"), after.strftime(form));
             writeln!(f, "{date} the clock of {} goes {way} from {before} to {after}", self.zone)?;
         }
         for PreviewLine { tick, wall, offset, opens, note } in &self.lines {

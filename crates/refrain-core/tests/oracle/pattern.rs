@@ -30,7 +30,7 @@ const FRIDAY: i64 = 5;
 const SATURDAY: i64 = 6;
 const SUNDAY: i64 = 7;
 
-pub(crate) static PATTERNS: [Pattern; 26] = [
+pub(crate) static PATTERNS: [Pattern; 32] = [
     fixed("30 2 * * *", |r| at(r, 2, 30)),
     fixed("15,45 2 * * *", |r| at(r, 2, 15) || at(r, 2, 45)),
     fixed("15 2 * * *", |r| at(r, 2, 15)),
@@ -62,7 +62,20 @@ pub(crate) static PATTERNS: [Pattern; 26] = [
     interval("@hourly", |r| r.minute == 0),
     fixed("10 1-3/2 * * *", |r| at(r, 1, 10) || at(r, 3, 10)),
     Pattern { text: "*/20 30 2 * * *", interval: true, seconds: &[0, 20, 40], matches: |r| at(r, 2, 30) },
-    fixed("0 2 */2 * SUN", |r| at(r, 2, 0) && (r.date.day % 2 == 1 || r.date.weekday == SUNDAY)),
+    fixed("0 2 */2 * SUN", |r| at(r, 2, 0) && r.date.day % 2 == 1 && r.date.weekday == SUNDAY),
+    fixed("0 2 1-14 * */2", |r| {
+        let is_even = [SUNDAY, 2, 4, SATURDAY].contains(&r.date.weekday);
+        at(r, 2, 0) && r.date.day <= 14 && is_even
+    }),
+    fixed("20/15 2 * * *", |r| r.hour == 2 && [20, 35, 50].contains(&r.minute)),
+    fixed("30 1/2 * * *", |r| r.minute == 30 && r.hour % 2 == 1),
+    interval("10/30 * * * *", |r| r.minute == 10 || r.minute == 40),
+    fixed("0 0 L-3 * *", |r| at(r, 0, 0) && r.date.day == r.date.last - 3),
+    fixed("0 0 L,LW * *", |r| {
+        let Reading { date, .. } = r;
+        let before_weekend = date.weekday == FRIDAY && date.day + 2 >= date.last;
+        at(r, 0, 0) && (date.day == date.last || before_weekend)
+    }),
     fixed("45 1 ? MAR,OCT 0,7", |r| {
         at(r, 1, 45) && (r.date.month == 3 || r.date.month == 10) && r.date.weekday == SUNDAY
     }),
@@ -123,7 +136,12 @@ fn the_days_of_the_patterns_agree_with_a_paper_calendar() {
     assert_eq!(days("0 12 LW * *", 5), [29]);
     assert_eq!(days("0 12 LW * *", 1), [30]);
     assert_eq!(days("0 12 LW * *", 3), [31]);
-    assert_eq!(days("0 2 */2 * SUN", 2), [1, 3, 5, 7, 8, 9, 11, 13, 15, 17, 19, 21, 22, 23, 25, 27]);
+    assert_eq!(days("0 2 */2 * SUN", 2), [1, 15]);
+    assert_eq!(days("0 2 1-14 * */2", 2), [1, 3, 5, 7, 8, 10, 12, 14]);
+    assert_eq!(days("0 0 L-3 * *", 2), [25]);
+    assert_eq!(days("0 0 L,LW * *", 1), [30, 31]);
+    assert_eq!(days("0 0 L,LW * *", 2), [27, 28]);
+    assert_eq!(days("0 0 L,LW * *", 3), [31]);
     assert_eq!(days("45 1 ? MAR,OCT 0,7", 3), [1, 8, 15, 22, 29]);
     assert!(days("45 1 ? MAR,OCT 0,7", 4).is_empty());
     assert_eq!(days("0 2 * * 1-5", 2).len(), 20);

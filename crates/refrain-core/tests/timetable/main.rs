@@ -3,9 +3,12 @@
 
 mod any_schedule;
 mod catch_up;
+mod page;
+mod peers;
 mod preview;
 mod revisions;
 mod tick_rule;
+mod words;
 mod zones;
 
 use refrain_core::{Dst, Fold, Gap, Grid, Revisions, Schedule, Timetable, Zone, window_name};

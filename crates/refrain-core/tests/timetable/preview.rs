@@ -139,3 +139,15 @@ fn a_tick_that_would_come_anyway_is_not_put_down_to_the_gap() {
     both.dst.gap = Gap::Skip;
     assert!(!around(both, date(2026, 3, 29)).to_string().contains("which does not exist"));
 }
+
+#[test]
+fn a_jump_over_midnight_tells_the_date_it_jumps_to() {
+    for (zone, day, told) in [
+        ("Pacific/Apia", date(2011, 12, 30), "goes forward from 00:00 to 2011-12-31 00:00\n"),
+        ("America/Nuuk", date(2026, 3, 28), "goes forward from 23:00 to 2026-03-29 00:00\n"),
+        ("Europe/Berlin", date(2026, 3, 29), "goes forward from 02:00 to 03:00\n"),
+    ] {
+        let shown = around(timetable("0 12 * * *", zone, "day"), day).to_string();
+        assert!(shown.contains(told), "{shown}");
+    }
+}

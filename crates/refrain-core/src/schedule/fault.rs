@@ -1,0 +1,156 @@
+//! A fault in a schedule's text: where it is, what it is, and what to write instead.
+//!
+//! What is proposed must itself be accepted, so a proposal is read before it is shown. To a fault of one item the whole
+//! text is proposed with the item mended, which can be copied; if the text has other faults that cannot be mended,
+//! only the item.
+
+use std::ops::Range;
+
+use super::cron::CronPattern;
+use super::{WHAT, elsewhere};
+use crate::ParseError;
+
+/// For those who have the fields in another order, or other fields.
+pub(super) const ORDER: &str =
+    "write minute hour day month weekday, as in \"0 2 * * 1-5\" for 02:00 from Monday to Friday";
+
+/// At most this many faults of one text are mended for a proposal.
+const MENDED: usize = 16;
+
+/// Something in a text that cannot be read.
+#[derive(Debug, Clone)]
+pub(super) struct Fault {
+    pub(super) span: Range<usize>,
+    pub(super) reason: String,
+    pub(super) remedy: Remedy,
+}
+
+/// What to write instead.
+#[derive(Debug, Clone)]
+pub(super) enum Remedy {
+    /// The reason says enough.
+    None,
+    /// The fields in their order are not known to the writer.
+    Order,
+    /// This in the place of the fault.
+    Instead(String),
+    /// A step longer than its field: how long, and the one value that is left of it.
+    LongStep(u32, String),
+    /// The year, which can only be left out.
+    NoYear,
+}
+
+/// Where a part of a text stands in it.
+pub(super) fn place(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    start..start + part.len()
+}
+
+impl Fault {
+    /// The whole of a text is wrong.
+    pub(super) fn whole(text: &str, reason: impl Into<String>, remedy: Remedy) -> Fault {
+        Fault { span: place(text, text.trim()), reason: reason.into(), remedy }
+    }
+
+    /// The error that is shown for it.
+    pub(super) fn explain(self, text: &str) -> ParseError {
+        if let Some(error) = elsewhere::recognise(text) {
+            return error;
+        }
+        let help = self.help(text);
+        let error = ParseError::new(WHAT, text, self.span, self.reason);
+        match help {
+            Some(help) => error.help(help),
+            None => error,
+        }
+    }
+
+    fn help(&self, text: &str) -> Option<String> {
+        match &self.remedy {
+            Remedy::None => None,
+            Remedy::Order => Some(ORDER.to_owned()),
+            Remedy::NoYear => {
+                Some(format!("without a year it ticks in every year: \"{}\"", self.mended(text)?))
+            }
+            Remedy::Instead(instead) => match self.mended(text) {
+                Some(mended) => Some(format!("write \"{mended}\"")),
+                None if instead.is_empty() || instead == "," => None,
+                None => Some(format!("write `{instead}`")),
+            },
+            Remedy::LongStep(step, first) => self.shorter(text, *step, first),
+        }
+    }
+
+    /// The text with this fault mended, and all that come after it.
+    fn mended(&self, text: &str) -> Option<String> {
+        let (mut text, mut fault) = (text.to_owned(), self.clone());
+        for _ in 0..MENDED {
+            let instead = match &fault.remedy {
+                Remedy::Instead(instead) => instead.as_str(),
+                Remedy::NoYear => "",
+                _ => return None,
+            };
+            text.replace_range(fault.span, instead);
+            match CronPattern::read(&text) {
+                Ok(_) => return Some(one_line(&text)),
+                Err(next) => fault = next,
+            }
+        }
+        None
+    }
+
+    /// A step as long as its field leaves one value; one that is longer is a length of time.
+    fn shorter(&self, text: &str, step: u32, first: &str) -> Option<String> {
+        let words: Vec<&str> = text.split_whitespace().take(6).collect();
+        let index = words.iter().position(|word| place(text, word).contains(&self.span.start))?;
+        let place_of = words.len().checked_sub(index)?;
+        let (unit, size) = match place_of {
+            6 => ("s", 60),
+            5 => ("m", 60),
+            4 => ("h", 24),
+            3 => ("d", 31),
+            2 => ("", 12),
+            _ => ("", 7),
+        };
+        let beside =
+            |place_of: usize| words.len().checked_sub(place_of).and_then(|at| words.get(at)).copied();
+        if step == size {
+            let is_restricted = |word: Option<&str>| word.is_some_and(|word| !word.starts_with(['*', '?']));
+            return match place_of {
+                // Beside a day that restricts, `*/7` was Sunday *and* that day; `SUN` would be Sunday *or* that day.
+                1 if is_restricted(beside(3)) => nth_sunday(&words),
+                3 if is_restricted(beside(1)) => None,
+                _ => {
+                    let fault = Fault { remedy: Remedy::Instead(first.to_owned()), ..self.clone() };
+                    Some(format!("write \"{}\"", fault.mended(text)?))
+                }
+            };
+        }
+        let (before, after) = (words.get(..index)?, words.get(index + 1..)?);
+        let is_alone = words.get(index)?.starts_with("*/")
+            && before.iter().all(|word| super::field::is_digits(word))
+            && after.iter().all(|word| *word == "*" || *word == "?");
+        let every = format!("every {step}{unit}");
+        let is_length = is_alone && !unit.is_empty() && super::Schedule::parse(&every).is_ok();
+        is_length.then(|| format!("for ticks that far apart write \"{every}\""))
+    }
+}
+
+/// What `1-7 * */7` means in a crontab: the first Sunday of a month.
+fn nth_sunday(words: &[&str]) -> Option<String> {
+    let mut words = words.to_vec();
+    let [.., day, _, weekday] = words.as_mut_slice() else { return None };
+    (*weekday, *day) = match *day {
+        "1-7" => ("SUN#1", "*"),
+        "8-14" => ("SUN#2", "*"),
+        "15-21" => ("SUN#3", "*"),
+        "22-28" => ("SUN#4", "*"),
+        _ => return None,
+    };
+    let text = words.join(" ");
+    CronPattern::read(&text).ok().map(|_| format!("write \"{text}\""))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

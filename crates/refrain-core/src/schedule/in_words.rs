@@ -1,0 +1,225 @@
+//! A cron pattern in words that can be taken literally.
+//!
+//! A field is said to come "every" so often only if it is `*`, or `*/n` and `n` divides the field; all else is told
+//! value by value, because `*/45` ticks a quarter of an hour apart and `0-30/10` rests for half an hour.
+
+use super::calendar::{Floating, Set, Values};
+use super::cron::CronPattern;
+use super::field::{FIELDS, Field, MONTHS, WEEKDAYS};
+
+/// At most so many times of day are told one by one.
+const TIMES: u32 = 8;
+
+/// How a field is told.
+enum Told {
+    /// All of its values.
+    Every,
+    /// Each nth, from the lowest value.
+    Nth(i8),
+    /// These values.
+    These(Set),
+}
+
+impl Told {
+    fn of(field: &Field, values: &Values) -> Told {
+        match values.step {
+            _ if field.is_full(values) => Told::Every,
+            Some(step) if field.size() % step == 0 => Told::Nth(step),
+            _ => Told::These(values.set),
+        }
+    }
+}
+
+/// When the pattern ticks.
+pub(super) fn of(pattern: &CronPattern) -> String {
+    let mut words = times(pattern);
+    for part in [days(pattern), months(pattern)].into_iter().flatten() {
+        words.push_str(", ");
+        words.push_str(&part);
+    }
+    words
+}
+
+fn times(pattern: &CronPattern) -> String {
+    let [of_seconds, of_minutes, of_hours, ..] = &FIELDS;
+    let times = &pattern.times;
+    let seconds = Told::of(of_seconds, &times.seconds);
+    let minutes = Told::of(of_minutes, &times.minutes);
+    let hours = Told::of(of_hours, &times.hours);
+    let is_on_the_minute = times.seconds == Values::only(0) || times.seconds.set == Set::of([0]);
+    if let Some(clock) = clock_times(&seconds, &minutes, &hours) {
+        return format!("At {clock}");
+    }
+    if is_on_the_minute {
+        return minutes_alone(&minutes, &hours);
+    }
+    let of_what = match (&minutes, &hours) {
+        (Told::Every, Told::Every) => String::new(),
+        (Told::Every, _) => format!(" of every minute{}", past(" of", &hours)),
+        (Told::Nth(step), Told::Every) => format!(" of every {} minute from minute 0", nth(*step)),
+        (Told::Nth(step), _) => {
+            format!(" of every {} minute from minute 0{}", nth(*step), past(" of", &hours))
+        }
+        (Told::These(set), _) => match clock_times(&Told::These(Set::of([0])), &minutes, &hours) {
+            Some(clock) => format!(" of {clock}"),
+            None => format!(" of {}{}", numbered("minute", *set), past(" past", &hours)),
+        },
+    };
+    match seconds {
+        Told::Every => format!("Every second{of_what}"),
+        Told::Nth(step) => format!("Every {step} seconds from second 0{of_what}"),
+        Told::These(set) => format!("At {}{of_what}", numbered("second", set)),
+    }
+}
+
+fn minutes_alone(minutes: &Told, hours: &Told) -> String {
+    match minutes {
+        Told::Every => match hours {
+            Told::Every => "Every minute".to_owned(),
+            _ => format!("Every minute{}", past(" of", hours)),
+        },
+        Told::Nth(step) => match hours {
+            Told::Every => format!("Every {step} minutes from minute 0"),
+            _ => format!("Every {step} minutes from minute 0{}", past(" of", hours)),
+        },
+        Told::These(set) => format!("At {}{}", numbered("minute", *set), past(" past", hours)),
+    }
+}
+
+fn past(preposition: &str, hours: &Told) -> String {
+    match hours {
+        Told::Every => format!("{preposition} every hour"),
+        Told::Nth(step) => format!("{preposition} every {} hour from midnight", nth(*step)),
+        Told::These(set) => format!("{preposition} {}", numbered("hour", *set)),
+    }
+}
+
+/// A few times of day, one by one.
+fn clock_times(seconds: &Told, minutes: &Told, hours: &Told) -> Option<String> {
+    let (Told::These(seconds), Told::These(minutes), Told::These(hours)) = (seconds, minutes, hours) else {
+        return None;
+    };
+    if seconds.count() * minutes.count() * hours.count() > TIMES {
+        return None;
+    }
+    let is_on_the_minute = *seconds == Set::of([0]);
+    let mut told = Vec::new();
+    for hour in hours.iter() {
+        for minute in minutes.iter() {
+            told.extend(seconds.iter().map(|second| match is_on_the_minute {
+                true => format!("{hour:02}:{minute:02}"),
+                false => format!("{hour:02}:{minute:02}:{second:02}"),
+            }));
+        }
+    }
+    Some(list(&told, "and"))
+}
+
+fn days(pattern: &CronPattern) -> Option<String> {
+    let [_, _, _, of_days, _, of_weekdays] = &FIELDS;
+    let days = &pattern.days;
+    let is_any = |field: &Field, values: &Values| field.is_full(values);
+    let (any_day, any_weekday) = (is_any(of_days, &days.days), is_any(of_weekdays, &days.weekdays));
+    match (any_day, any_weekday) {
+        (true, true) => None,
+        (true, _) | (_, true) if days.either() => None,
+        (false, true) => Some(format!("on {}", days_of_month(&days.days))),
+        (true, false) => Some(format!("on {}", weekdays(&days.weekdays, "and"))),
+        (false, false) if days.either() => {
+            Some(format!("on {}, and also on {}", days_of_month(&days.days), weekdays(&days.weekdays, "and")))
+        }
+        (false, false) => {
+            Some(format!("on {}, if that is {}", days_of_month(&days.days), weekdays(&days.weekdays, "or")))
+        }
+    }
+}
+
+fn days_of_month(values: &Values) -> String {
+    let mut told = Vec::new();
+    if !values.set.is_empty() {
+        told.push(numbered("day", values.set));
+    }
+    told.extend(values.floating.iter().map(|floating| match *floating {
+        Floating::BeforeLast(0) => "the last day".to_owned(),
+        Floating::BeforeLast(before) => format!("the day {} before the last day", count_of_days(before)),
+        Floating::Nearest(day) => format!("the working day nearest to day {day}"),
+        Floating::NearestBeforeLast(0) => "the last weekday".to_owned(),
+        Floating::NearestBeforeLast(before) => {
+            format!("the working day nearest to the day {} before the last day", count_of_days(before))
+        }
+        Floating::Nth(..) | Floating::LastOf(_) => String::new(),
+    }));
+    told.dedup();
+    format!("{} of the month", told.join(", and "))
+}
+
+fn count_of_days(count: i8) -> String {
+    if count == 1 { "1 day".to_owned() } else { format!("{count} days") }
+}
+
+fn weekdays(values: &Values, joined: &str) -> String {
+    // A week is told from Monday on.
+    let from_monday = (1..=7).map(|day| day % 7).filter(|day| values.set.has(*day));
+    let mut told: Vec<String> = from_monday.map(|day| name(&WEEKDAYS, day, 0)).collect();
+    for floating in &values.floating {
+        told.push(match *floating {
+            Floating::Nth(day, count) => {
+                let ordinal = ["first", "second", "third", "fourth", "fifth"];
+                let ordinal = usize::try_from(count - 1).ok().and_then(|at| ordinal.get(at)).copied();
+                format!("the {} {} of the month", ordinal.unwrap_or_default(), name(&WEEKDAYS, day, 0))
+            }
+            Floating::LastOf(day) => format!("the last {} of the month", name(&WEEKDAYS, day, 0)),
+            _ => continue,
+        });
+    }
+    told.dedup();
+    list(&told, joined)
+}
+
+fn months(pattern: &CronPattern) -> Option<String> {
+    let [_, _, _, _, of_months, _] = &FIELDS;
+    let values = &pattern.days.months;
+    let told: Vec<String> = values.set.iter().map(|month| name(&MONTHS, month, 1)).collect();
+    (!of_months.is_full(values)).then(|| format!("in {}", list(&told, "and")))
+}
+
+fn name(names: &[&str], value: i8, lowest: i8) -> String {
+    let at = usize::try_from(value - lowest).ok();
+    at.and_then(|at| names.get(at)).copied().unwrap_or_default().to_owned()
+}
+
+/// `minute 5`, `minutes 0, 10, and 20`, `hours 9 to 17`.
+fn numbered(unit: &str, set: Set) -> String {
+    let mut told: Vec<String> = Vec::new();
+    let mut values = set.iter().peekable();
+    while let Some(first) = values.next() {
+        let mut last = first;
+        while let Some(next) = values.next_if(|next| *next == last + 1) {
+            last = next;
+        }
+        match last - first {
+            0 => told.push(first.to_string()),
+            1 => told.extend([first.to_string(), last.to_string()]),
+            _ => told.push(format!("{first} to {last}")),
+        }
+    }
+    let plural = if set.count() == 1 { "" } else { "s" };
+    format!("{unit}{plural} {}", list(&told, "and"))
+}
+
+fn list(items: &[String], joined: &str) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, second] => format!("{first} {joined} {second}"),
+        [most @ .., last] => format!("{}, {joined} {last}", most.join(", ")),
+    }
+}
+
+fn nth(count: i8) -> String {
+    match count {
+        2 => "2nd".to_owned(),
+        3 => "3rd".to_owned(),
+        _ => format!("{count}th"),
+    }
+}

@@ -1,0 +1,43 @@
+//! The page on schedules is true: its tables are read, and every line of them is tried.
+
+use refrain_core::{Schedule, schedule};
+
+use super::timetable;
+
+/// The lines of all tables of the page that have these two columns, as pairs.
+fn table(columns: &str) -> Vec<(String, String)> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SCHEDULES.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut found = Vec::new();
+    let mut is_inside = false;
+    for line in page.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        match (is_inside, cells.as_slice()) {
+            (false, _) => is_inside = line == columns,
+            (true, [text, told]) if text.starts_with('`') => {
+                found.push((text.trim_matches('`').to_owned(), (*told).to_owned()));
+            }
+            (true, _) => is_inside = line.starts_with("|--"),
+        }
+    }
+    found
+}
+
+#[test]
+fn every_schedule_on_the_page_ticks_as_it_says() {
+    let told = table("| schedule | ticks |");
+    assert!(told.len() >= 30, "{}", told.len());
+    for (text, ticks) in told {
+        let described = schedule::describe(&timetable(&text, "UTC", "day"));
+        assert_eq!(described.split(" (UTC)").next(), Some(ticks.as_str()), "{text}");
+    }
+}
+
+#[test]
+fn every_schedule_that_the_page_refuses_is_refused_for_that_reason() {
+    let told = table("| schedule | why |");
+    assert!(told.len() >= 18, "{}", told.len());
+    for (text, why) in told {
+        assert_eq!(Schedule::parse(&text).unwrap_err().reason(), why, "{text}");
+    }
+}
