@@ -17,6 +17,7 @@ use super::table::{Publishes, query};
 use super::writer::{Staged, Writer};
 use crate::action::about::About;
 use crate::action::binds::{Argument, Bound};
+use crate::database::begun_in;
 use crate::project::databases::{Connected, Database};
 
 /// How many rows a page has.
@@ -178,7 +179,7 @@ async fn read<DB: Reads>(
     let Some(bound) = bound.into_iter().next() else {
         return Err(WriteError::Refused("there is no query".to_owned()));
     };
-    let mut transaction = of("the query", pool.begin().await)?;
+    let mut transaction = of("the query", begun_in(pool).await)?;
     let (columns, kinds) = of("the query", DB::columns(&mut transaction, &bound).await)?;
     of("the query", transaction.rollback().await)?;
     let (sender, pages) = mpsc::channel(PAGES);
