@@ -119,6 +119,16 @@ impl Database {
         }
     }
 
+    /// The same for whoever must notice soon that a server is gone.
+    pub(crate) fn hurried(self) -> Database {
+        match self {
+            Database::Postgres { pool, persistent, begin } => {
+                Database::Postgres { pool, persistent, begin: begin.hurried() }
+            }
+            file @ Database::Sqlite { .. } => file,
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Database::Sqlite { .. })
     }
@@ -199,6 +209,18 @@ impl Database {
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
+    }
+
+    /// Says something to whoever listens at the server; it writes nothing.
+    pub(crate) async fn tell(&self, text: &'static str) -> Result<()> {
+        if let Database::Postgres { pool, begin, .. } = self {
+            let mut begun = begun(pool, &begin.write, begin.deadline).await?;
+            let deadline = begun.speak()?;
+            let answer = answered(deadline, begun.execute(sqlx::raw_sql(text))).await;
+            begun.heard(answer.map_err(DatabaseError::from))?;
+            begun.commit().await?;
+        }
+        Ok(())
     }
 
     /// Copies a file as it is at one instant; false for a server.

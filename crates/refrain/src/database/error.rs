@@ -182,7 +182,10 @@ impl From<sqlx::Error> for DatabaseError {
                 Self::Lost(error.to_string())
             }
             sqlx::Error::BeginFailed => Self::Lost("the server did not begin a transaction".to_owned()),
-            sqlx::Error::Tls(_) => Self::Unreachable(error.to_string()),
+            sqlx::Error::Tls(fault) => Self::Unreachable(format!(
+                "{fault}\n  a password is sent to other machines under TLS only; if you trust the network, add `?sslmode=disable` to \
+                 the address"
+            )),
             _ => Self::Other(error),
         }
     }

@@ -102,7 +102,15 @@ pub(super) async fn open(
 
 impl Beginnings {
     pub(super) fn new(idle: Duration) -> Beginnings {
-        let deadline = (idle * 2).max(SHORTEST_DEADLINE);
+        Beginnings::within((idle * 2).max(SHORTEST_DEADLINE), idle)
+    }
+
+    /// The same for whoever must notice a server that is gone well before its lease runs out.
+    pub(super) fn hurried(&self) -> Beginnings {
+        Beginnings::within(SHORTEST_DEADLINE, self.idle)
+    }
+
+    fn within(deadline: Duration, idle: Duration) -> Beginnings {
         // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
         let committed = " isolation level read committed";
         let write = format!("{}; {DURABLE}", begin(committed, idle, deadline));

@@ -38,7 +38,8 @@ impl Leases {
         let mut emptied = Vec::new();
         for Ending { held, .. } in endings {
             if let Some(left) = leases.get_mut(&held.lease) {
-                *left -= 1;
+                // One ending too many must not end the recording of all others.
+                *left = left.saturating_sub(1);
                 if *left == 0 {
                     leases.remove(&held.lease);
                     emptied.push(held.lease);

@@ -20,6 +20,8 @@ use super::isolation::may_begin;
 use super::service::{Next, Stop, Wake};
 use super::settings::Settings;
 use super::under_way::UnderWay;
+use super::vitals::Vitals;
+use crate::database::DatabaseError;
 use crate::job::{Definition, Jobs};
 use crate::run::Surroundings;
 use crate::store::claim::{Claimed, Wish, claim, due, recover};
@@ -31,6 +33,9 @@ use crate::store::{Result, Store, workers};
 const LINES: usize = 10_000;
 /// Every so many turns suspects go first: live runs without end must not keep them waiting for ever.
 const SUSPECTS_FIRST: usize = 8;
+/// What is said when the store was gone for so long that an ending cannot be recorded any more.
+const UNRECORDED: &str = "it was away for longer than the lease, so how the last run ended is not recorded and not \
+     known to others; it may have done its work, and is tried again when the store is back";
 /// How long to wait for tasks that do not hear, and for a store that does not answer, when told to stop now.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
@@ -54,12 +59,14 @@ pub(crate) struct Worker {
     finisher: JoinHandle<Counts>,
     wake: Wake,
     hints: Hints,
+    vitals: Vitals,
 }
 
 impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
-        let Engine { store, project, jobs, settings, wake, hints, destinations } = engine;
+        let Engine { store, project, jobs, settings, wake, hints, destinations, vitals } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
+        vitals.lives_by(&heartbeat.lease);
         let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
         let under_way = UnderWay::default();
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
@@ -84,6 +91,7 @@ impl Worker {
             finisher,
             wake,
             hints,
+            vitals,
             heartbeat,
         })
     }
@@ -258,17 +266,35 @@ impl Worker {
 
     /// A worker that may have been taken over has ended what it was doing, and registers anew.
     async fn stay_alive(&mut self) -> Result<()> {
-        if !self.heartbeat.is_lost() {
+        let is_unheard = self.finisher.is_finished();
+        if !self.heartbeat.is_lost() && !is_unheard {
             return Ok(());
+        }
+        if is_unheard {
+            // Nobody records what ends here: under this number nothing would ever end.
+            tracing::error!("endings were not recorded any more: what this worker holds is given up");
+            self.under_way.interrupt(Interruption::Lost, None);
         }
         self.under_way.nothing().await;
         let heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
+        self.vitals.lives_by(&heartbeat.lease);
+        if is_unheard {
+            self.record_anew();
+        }
         self.listening = listen(&heartbeat, &self.under_way, &self.wake);
         let lost = std::mem::replace(&mut self.heartbeat, heartbeat);
         self.batch = 0;
         self.unresolved = None;
         // Nobody need end this process for what it held before: it is heard of, under another number.
         lost.retire(&self.store).await
+    }
+
+    fn record_anew(&mut self) {
+        let (endings, receiver) = mpsc::channel(self.settings.slots.max(1));
+        (self.leases, self.unrecorded) = (Leases::default(), Unrecorded::default());
+        let (leases, unrecorded) = (self.leases.clone(), self.unrecorded.clone());
+        let recording = record(self.store.clone(), leases, unrecorded, receiver, self.wake.clone());
+        (self.endings, self.finisher) = (endings, tokio::spawn(recording));
     }
 
     /// Waits until nothing is in hand; what cannot wait any longer goes back to the queue. Gives what was recorded.
@@ -291,6 +317,12 @@ impl Worker {
             stop.stopping().await;
             tokio::time::sleep(LAST_WORD).await;
         };
+        let mut pulse = self.heartbeat.pulse.clone();
+        let given_up = async {
+            // A heartbeat that has ended says so, or has been lost with its thread.
+            let _ = pulse.wait_for(|pulse| pulse.is_lost).await;
+            tokio::time::sleep(LAST_WORD).await;
+        };
         let counts = tokio::select! {
             counts = recording => counts,
             () = patience => {
@@ -298,6 +330,8 @@ impl Worker {
                 tracing::error!("left before everything was recorded; it will be taken over");
                 return Ok(Counts::default());
             }
+            // After the lease no ending counts that is recorded; a store that is gone for good is not waited for.
+            () = given_up => return Err(DatabaseError::Unreachable(UNRECORDED.to_owned()).into()),
         };
         workers::retire(&self.store, self.heartbeat.worker).await?;
         Ok(counts)

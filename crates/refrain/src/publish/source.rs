@@ -183,7 +183,15 @@ async fn read<DB: Reads>(
     let (columns, kinds) = of("the query", DB::columns(&mut transaction, &bound).await)?;
     of("the query", transaction.rollback().await)?;
     let (sender, pages) = mpsc::channel(PAGES);
-    tokio::spawn(DB::read(pool.clone(), bound, kinds, sorts, sender));
+    let gone = sender.clone();
+    let reading = DB::read(pool.clone(), bound, kinds, sorts, sender);
+    // A server that has gone away is waited for only as long as somebody waits for the rows.
+    tokio::spawn(async move {
+        tokio::select! {
+            () = reading => {}
+            () = gone.closed() => {}
+        }
+    });
     Ok(Source { columns, time, pages })
 }
 
