@@ -246,7 +246,7 @@ impl Database {
                 readers.close().await;
                 writer.close().await;
             }
-            Database::Postgres { pool, .. } => pool.close().await,
+            Database::Postgres { pool, .. } => held::close(pool).await,
         }
     }
 

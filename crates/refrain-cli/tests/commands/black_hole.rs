@@ -16,10 +16,10 @@ use crate::support::postgres::Scratch;
 const NOTICED: Duration = Duration::from_mins(3);
 
 /// A desk on a store, and the same desk behind a network that can fail.
-async fn behind_a_network(scratch: &Scratch) -> (Desk, BlackHole) {
+fn behind_a_network(scratch: &Scratch) -> (Desk, BlackHole) {
     let desk = Desk::at(&scratch.url());
     desk.refrain("migrate").succeeds(&[]);
-    (desk, BlackHole::in_front_of(&scratch.url()).await)
+    (desk, BlackHole::in_front_of(&scratch.url()))
 }
 
 fn through(desk: &Desk, url: &str, line: &str) -> Command {
@@ -31,7 +31,7 @@ fn through(desk: &Desk, url: &str, line: &str) -> Command {
 #[tokio::test]
 async fn f21_a_host_that_dies_without_a_word_is_left_and_the_same_process_goes_on() {
     let scratch = Scratch::create().await;
-    let (desk, network) = behind_a_network(&scratch).await;
+    let (desk, network) = behind_a_network(&scratch);
     let url = network.url(&scratch.name);
     let mut serve = ChildProcess::spawn(&mut through(&desk, &url, "serve --listen 127.0.0.1:0"));
     let address = address_of(&mut serve).await;
@@ -57,7 +57,7 @@ async fn f21_a_host_that_dies_without_a_word_is_left_and_the_same_process_goes_o
 #[tokio::test]
 async fn f21_a_signal_is_heard_while_nothing_answers_at_all() {
     let scratch = Scratch::create().await;
-    let (desk, network) = behind_a_network(&scratch).await;
+    let (desk, network) = behind_a_network(&scratch);
     let url = network.url(&scratch.name);
     let mut serve = ChildProcess::spawn(&mut through(&desk, &url, "serve --listen none"));
     serve.wait_for_line("serving").await;
@@ -72,7 +72,7 @@ async fn f21_a_signal_is_heard_while_nothing_answers_at_all() {
 #[tokio::test]
 async fn a_run_ends_with_75_when_its_store_is_gone_for_good() {
     let scratch = Scratch::create().await;
-    let (desk, network) = behind_a_network(&scratch).await;
+    let (desk, network) = behind_a_network(&scratch);
     desk.write(
         "jobs/slow.toml",
         "queue = true\ncommand = [\"sh\", \"-c\", \"touch begun; while [ ! -e go ]; do sleep 0.1; done\"]\n",

@@ -178,6 +178,13 @@ fn silence(deadline: Duration) -> sqlx::Error {
     sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, said))
 }
 
+/// Closes a pool, but does not wait for connections from which nothing is heard.
+pub(crate) async fn close<DB: Holds>(pool: &Pool<DB>) {
+    if timeout(DEADLINE, pool.close()).await.is_err() {
+        tracing::debug!("left without some connections: the server did not answer");
+    }
+}
+
 /// Closes a connection without a word: one would have to wait until that is heard.
 pub(crate) fn cut<DB: Holds>(connection: PoolConnection<DB>) {
     drop(connection.detach());

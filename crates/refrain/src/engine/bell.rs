@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::service::{Phase, Stop, Wake};
 use crate::store::Store;
@@ -87,7 +87,10 @@ pub(crate) async fn listen(store: Store, here: Wake, stop: Stop) {
     let Some(pool) = store.database.postgres().cloned() else { return };
     while stop.phase() < Phase::Draining {
         let heard = async {
-            let mut listener = PgListener::connect_with(&pool).await?;
+            // A pool of its own: who listens keeps a connection, and gives it back only when the server answers.
+            let own = PgPoolOptions::new().max_connections(1).acquire_timeout(SILENCE);
+            let own = own.connect_lazy_with((*pool.connect_options()).clone());
+            let mut listener = PgListener::connect_with(&own).await?;
             listener.ignore_pool_close_event(true);
             listener.listen(CHANNEL).await?;
             loop {

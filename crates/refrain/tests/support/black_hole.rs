@@ -3,13 +3,15 @@
 //! A relay carries connections to a PostgreSQL. Told to swallow them, it goes on accepting what the client says and gives
 //! nothing on; the connection stays open on both sides. New connections work, as after an address has moved to
 //! another host, unless they are to be swallowed too.
+//!
+//! It has a thread of its own: a test that waits for a command keeps its own thread from carrying anything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::address::Address;
@@ -17,7 +19,8 @@ use super::address::Address;
 pub(crate) struct BlackHole {
     address: Address,
     state: Arc<State>,
-    _accepting: JoinSet<()>,
+    /// The relay goes on until this is dropped.
+    _goes_on: oneshot::Sender<()>,
 }
 
 #[derive(Default)]
@@ -31,14 +34,25 @@ struct State {
 
 impl BlackHole {
     /// In front of the server of this URL, for each of its databases.
-    pub(crate) async fn in_front_of(url: &str) -> BlackHole {
+    pub(crate) fn in_front_of(url: &str) -> BlackHole {
         let server = Address::of(url);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
         let address = server.behind(listener.local_addr().unwrap().port());
         let state = Arc::new(State::default());
-        let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, server, Arc::clone(&state)));
-        BlackHole { address, state, _accepting: accepting }
+        let (goes_on, ends) = oneshot::channel::<()>();
+        let accepted = Arc::clone(&state);
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).unwrap();
+                tokio::select! {
+                    () = accept(listener, server, accepted) => {}
+                    _ = ends => {}
+                }
+            });
+        });
+        BlackHole { address, state, _goes_on: goes_on }
     }
 
     pub(crate) fn url(&self, database: &str) -> String {
