@@ -12,7 +12,9 @@ pub(crate) mod address;
 pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod file_system;
+pub(crate) mod held;
 pub(crate) mod postgres;
+mod retry;
 pub(crate) mod schema;
 mod sqlite;
 pub(crate) mod staging;
@@ -23,22 +25,19 @@ use std::time::Duration;
 
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite};
 
 pub(crate) use address::Address;
 use connection::Connection;
 pub(crate) use connection::Record;
 pub use error::DatabaseError;
-use refrain_core::random::{SystemRandom, duration_up_to};
+use held::{Held, Holds, answered};
+pub(crate) use retry::{pause, retried, still_unknown};
 use statement::Bound;
 
 use crate::failpoint::{self, Guarded};
 
 type Result<T> = std::result::Result<T, DatabaseError>;
-
-/// How often a step that met a lock, a conflict or a lost answer is done again before its caller hears of it.
-const RETRIES: u32 = 8;
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// A database that is open. Like the other types here it is public only in name: nobody outside can say it.
 #[derive(Debug, Clone)]
@@ -64,9 +63,9 @@ pub enum Database {
 /// A transaction; dropped without [`commit`](Self::commit), nothing happened.
 pub enum Transaction {
     /// In a file.
-    Sqlite(sqlx::Transaction<'static, Sqlite>, Guarded),
+    Sqlite(Held<Sqlite>, Guarded),
     /// On a server, and whether statements stay prepared there.
-    Postgres(sqlx::Transaction<'static, Postgres>, bool, Guarded),
+    Postgres(Held<Postgres>, bool, Guarded),
 }
 
 /// A commit by name, for tests that kill the process before or after it, or lose its answer.
@@ -120,6 +119,16 @@ impl Database {
         }
     }
 
+    /// The same for whoever must notice soon that a server is gone.
+    pub(crate) fn hurried(self) -> Database {
+        match self {
+            Database::Postgres { pool, persistent, begin } => {
+                Database::Postgres { pool, persistent, begin: begin.hurried() }
+            }
+            file @ Database::Sqlite { .. } => file,
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self, Database::Sqlite { .. })
     }
@@ -129,10 +138,12 @@ impl Database {
     pub(crate) async fn write(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { writer, .. } => {
-                Ok(Transaction::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?, failpoint::guarded()))
+                let begun = Held::begin(writer, "BEGIN IMMEDIATE".into_sql_str(), None).await?;
+                Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                Ok(Transaction::Postgres(begun(pool, &begin.write).await?, *persistent, failpoint::guarded()))
+                let begun = begun(pool, &begin.write, begin.deadline).await?;
+                Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
     }
@@ -142,7 +153,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.write().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.write_briefly).await?;
+                let begun = begun(pool, &begin.write_briefly, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
@@ -152,10 +163,12 @@ impl Database {
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { readers, .. } => {
-                Ok(Transaction::Sqlite(readers.begin().await?, Guarded::default()))
+                let begun = Held::begin(readers, "BEGIN".into_sql_str(), None).await?;
+                Ok(Transaction::Sqlite(begun, Guarded::default()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                Ok(Transaction::Postgres(begun(pool, &begin.read).await?, *persistent, Guarded::default()))
+                let begun = begun(pool, &begin.read, begin.deadline).await?;
+                Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
     }
@@ -165,7 +178,12 @@ impl Database {
     pub(crate) async fn look<T: Record>(&self, bound: Bound<'_>) -> Result<Vec<T>> {
         match self {
             Database::Sqlite { readers, .. } => {
-                Connection::Sqlite(&mut *readers.acquire().await?).fetch_all(bound).await
+                let mut connection = readers.acquire().await?;
+                let looked = Connection::Sqlite(&mut connection).fetch_all(bound).await;
+                if looked.as_ref().is_err_and(DatabaseError::spoils_its_connection) {
+                    held::cut(connection);
+                }
+                looked
             }
             Database::Postgres { .. } => self.read().await?.fetch_all(bound).await,
         }
@@ -175,11 +193,10 @@ impl Database {
     pub(crate) async fn read_at_once(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
-            Database::Postgres { pool, persistent, begin } => Ok(Transaction::Postgres(
-                begun(pool, &begin.read_at_once).await?,
-                *persistent,
-                Guarded::default(),
-            )),
+            Database::Postgres { pool, persistent, begin } => {
+                let begun = begun(pool, &begin.read_at_once, begin.deadline).await?;
+                Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
+            }
         }
     }
 
@@ -187,11 +204,23 @@ impl Database {
     pub(crate) async fn snapshot(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
-            Database::Postgres { pool, persistent, .. } => {
-                let begun = pool.begin_with(postgres::BEGIN_SNAPSHOT).await?;
+            Database::Postgres { pool, persistent, begin } => {
+                let begun = begun(pool, &begin.snapshot, postgres::SNAPSHOT_DEADLINE).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
+    }
+
+    /// Says something to whoever listens at the server; it writes nothing.
+    pub(crate) async fn tell(&self, text: &'static str) -> Result<()> {
+        if let Database::Postgres { pool, begin, .. } = self {
+            let mut begun = begun(pool, &begin.write, begin.deadline).await?;
+            let deadline = begun.speak()?;
+            let answer = answered(deadline, begun.execute(sqlx::raw_sql(text))).await;
+            begun.heard(answer.map_err(DatabaseError::from))?;
+            begun.commit().await?;
+        }
+        Ok(())
     }
 
     /// Copies a file as it is at one instant; false for a server.
@@ -217,7 +246,7 @@ impl Database {
                 readers.close().await;
                 writer.close().await;
             }
-            Database::Postgres { pool, .. } => pool.close().await,
+            Database::Postgres { pool, .. } => held::close(pool).await,
         }
     }
 
@@ -230,13 +259,23 @@ impl Database {
     }
 }
 
-/// Begins a transaction, and sees that through whatever becomes of whoever asked: one that is dropped before the server has
-/// answered would go back to the pool with a transaction open that nobody knows of, and swallow what the next one writes.
-async fn begun(pool: &PgPool, how: &Arc<str>) -> Result<sqlx::Transaction<'static, Postgres>> {
-    let (pool, how) = (pool.clone(), AssertSqlSafe(Arc::clone(how)));
-    let begun = tokio::spawn(async move { pool.begin_with(how).await }).await;
-    let gone = |error: tokio::task::JoinError| DatabaseError::Lost(error.to_string());
-    Ok(begun.map_err(gone)??)
+/// Begins a transaction of ours on a server.
+async fn begun(pool: &PgPool, how: &Arc<str>, deadline: Duration) -> Result<Held<Postgres>> {
+    let how = AssertSqlSafe(Arc::clone(how)).into_sql_str();
+    Held::begin(pool, how, Some(deadline)).await.map_err(|error| match DatabaseError::from(error) {
+        // The word of a replica for a transaction that may write.
+        DatabaseError::Other(sqlx::Error::Database(fault)) if fault.code().as_deref() == Some("0A000") => {
+            DatabaseError::Demoted(fault.message().to_owned())
+        }
+        error => error,
+    })
+}
+
+/// Begins a transaction in a pool of any kind, for statements of a job.
+pub(crate) async fn begun_in<DB: Holds>(pool: &Pool<DB>) -> std::result::Result<Held<DB>, sqlx::Error> {
+    let mut begun = Held::begin(pool, "BEGIN".into_sql_str(), Some(held::DEADLINE)).await?;
+    begun.lift_deadline();
+    Ok(begun)
 }
 
 impl Transaction {
@@ -248,28 +287,57 @@ impl Transaction {
         }
     }
 
+    /// Something is about to be said. Gives how long the answer may take.
+    fn speak(&mut self) -> Result<Option<Duration>> {
+        match self {
+            Transaction::Sqlite(inner, _) => inner.speak(),
+            Transaction::Postgres(inner, ..) => inner.speak(),
+        }
+    }
+
+    /// An answer came, or its time ran out: then the connection is not used again.
+    fn heard<T>(&mut self, answer: Result<T>) -> Result<T> {
+        match self {
+            Transaction::Sqlite(inner, _) => inner.heard(answer),
+            Transaction::Postgres(inner, ..) => inner.heard(answer),
+        }
+    }
+
     /// Runs a statement; gives how many rows it changed.
     pub(crate) async fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
-        self.connection().execute(bound).await
+        let deadline = self.speak()?;
+        let answer = answered(deadline, self.connection().execute(bound)).await;
+        self.heard(answer)
     }
 
     /// All rows of a statement.
     pub(crate) async fn fetch_all<T: Record>(&mut self, bound: Bound<'_>) -> Result<Vec<T>> {
-        self.connection().fetch_all(bound).await
+        let deadline = self.speak()?;
+        let answer = answered(deadline, self.connection().fetch_all(bound)).await;
+        self.heard(answer)
     }
 
     /// The row of a statement that has at most one.
     pub(crate) async fn fetch_optional<T: Record>(&mut self, bound: Bound<'_>) -> Result<Option<T>> {
-        self.connection().fetch_optional(bound).await
+        Ok(self.fetch_all(bound).await?.pop())
     }
 
-    /// Runs a text of several statements that takes no arguments: a migration.
+    /// Runs a text of several statements that takes no arguments: a migration, which takes as long as it does.
     pub(crate) async fn script(&mut self, text: &'static str) -> Result<()> {
-        match self {
-            Transaction::Sqlite(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
-            Transaction::Postgres(inner, ..) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ())?,
-        }
-        Ok(())
+        self.hand_over().await?;
+        self.say(text).await
+    }
+
+    /// Runs a text that takes no arguments.
+    async fn say(&mut self, text: &'static str) -> Result<()> {
+        let deadline = self.speak()?;
+        let answer = match self {
+            Transaction::Sqlite(inner, _) => inner.execute(sqlx::raw_sql(text)).await.map(|_| ()),
+            Transaction::Postgres(inner, ..) => {
+                answered(deadline, inner.execute(sqlx::raw_sql(text))).await.map(|_| ())
+            }
+        };
+        self.heard(answer.map_err(DatabaseError::from))
     }
 
     /// Whether it can still be committed. To commit one in which a statement failed is no error to PostgreSQL: it rolls
@@ -282,12 +350,10 @@ impl Transaction {
                     return Ok(());
                 }
                 inner.execute(sqlx::raw_sql("rollback")).await?;
-                Err(DatabaseError::Lost("the database ended the transaction in the middle of it".to_owned()))
+                let ended = "the database ended the transaction in the middle of it".to_owned();
+                self.heard(Err(DatabaseError::Lost(ended)))
             }
-            Transaction::Postgres(inner, ..) => {
-                inner.execute(sqlx::raw_sql("select 1")).await?;
-                Ok(())
-            }
+            Transaction::Postgres(..) => self.say("select 1").await,
         }
     }
 
@@ -299,15 +365,16 @@ impl Transaction {
         }
     }
 
-    /// Before somebody else's statements: the planner need not believe any more that there is an index for everything.
+    /// Before somebody else's statements: the planner need not believe any more that there is an index for everything, and they
+    /// may take as long as their job may.
     pub(crate) async fn hand_over(&mut self) -> Result<()> {
-        match self {
-            Transaction::Sqlite(..) => Ok(()),
-            Transaction::Postgres(inner, ..) => {
-                inner.execute(sqlx::raw_sql(postgres::HAND_OVER)).await?;
-                Ok(())
-            }
+        if let Transaction::Postgres(..) = self {
+            self.say(postgres::HAND_OVER).await?;
         }
+        if let Transaction::Postgres(inner, ..) = self {
+            inner.lift_deadline();
+        }
+        Ok(())
     }
 
     /// Lets go of everything it held, before this returns.
@@ -332,45 +399,5 @@ impl Transaction {
             return Err(DatabaseError::Unknown("a test lost it".to_owned()));
         }
         Ok(())
-    }
-}
-
-/// Does a step again while it meets locks, conflicts and lost answers. The step is a whole transaction that may be
-/// done twice.
-pub(crate) async fn retried<T, F>(mut step: impl FnMut() -> F) -> Result<T>
-where
-    F: Future<Output = Result<T>>,
-{
-    let mut pause = Duration::from_millis(5);
-    let mut unknown = None;
-    for _ in 0..RETRIES {
-        // In a box: a transaction's future is large, and everything that waits for one would be as large.
-        match Box::pin(step()).await {
-            Err(error) if error.is_worth_a_retry() => {
-                if let DatabaseError::Unknown(what) = &error {
-                    unknown = Some(what.clone());
-                }
-                tracing::debug!(%error, "doing it again");
-                let drawn = duration_up_to(pause, &mut SystemRandom::new());
-                tokio::time::sleep(drawn).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            settled => return settled.map_err(|error| still_unknown(error, unknown)),
-        }
-    }
-    Box::pin(step()).await.map_err(|error| still_unknown(error, unknown))
-}
-
-/// Waits a little before something is done again for the so-manieth time.
-pub(crate) async fn pause(again: u32) {
-    let longest = Duration::from_millis(10) * 2u32.saturating_pow(again.min(6));
-    tokio::time::sleep(duration_up_to(longest, &mut SystemRandom::new())).await;
-}
-
-/// A step of which one answer was lost, and that could not be asked about since, may have been done.
-pub(crate) fn still_unknown(error: DatabaseError, unknown: Option<String>) -> DatabaseError {
-    match unknown {
-        Some(what) if error.is_transient() => DatabaseError::Unknown(what),
-        _ => error,
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod scheduler;
 pub(crate) mod service;
 pub(crate) mod settings;
 mod under_way;
+pub(crate) mod vitals;
 mod watcher;
 pub(crate) mod worker;
 
@@ -35,6 +36,7 @@ use rescuer::Rescuer;
 use scheduler::{Now, Scheduler};
 use service::{Next, Phase, Service, Stop, Wake, run};
 use settings::Settings;
+use vitals::{Vitals, Watched};
 use watcher::Watcher;
 use worker::Worker;
 
@@ -59,6 +61,7 @@ pub(crate) struct Engine {
     pub(crate) wake: Wake,
     pub(crate) hints: Hints,
     pub(crate) destinations: Destinations,
+    pub(crate) vitals: Vitals,
 }
 
 impl Engine {
@@ -106,7 +109,8 @@ impl Engine {
         let quiet = Wake::default();
         let _stops = StopsWhenDropped(stop.clone());
         // Before anything is written: a process that was stopped in the middle of a transaction may hold the store.
-        let rescuer = tokio::spawn(run(self.rescuer(), stop.clone(), quiet.clone(), poll));
+        let rescuer =
+            tokio::spawn(run_watched(self.watched(self.rescuer()), stop.clone(), quiet.clone(), poll));
         let worker = match self.worker().await {
             Ok(worker) => worker,
             Err(error) => {
@@ -115,18 +119,18 @@ impl Engine {
                 return Err(error);
             }
         };
-        let mut scheduler = self.scheduler(Now::Database);
+        let scheduling = self.watched(self.scheduler(Now::Database));
         let (until, left_alone) = (stop.clone(), quiet.clone());
-        let scheduler = tokio::spawn(async move {
-            run(&mut scheduler, until, left_alone, poll).await;
-            scheduler.total
-        });
+        let scheduler =
+            tokio::spawn(async move { run_watched(scheduling, until, left_alone, poll).await.total });
         let pruner =
             run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet.clone(), poll);
-        let relays = self.relays().map(|one| tokio::spawn(run(one, stop.clone(), quiet.clone(), poll)));
+        let relays = self.relays().map(|one| {
+            let relay = self.watched(one).whatever_it_finds();
+            tokio::spawn(run_watched(relay, stop.clone(), quiet.clone(), poll))
+        });
         let relays: Vec<_> = relays.collect();
         let others = [
-            rescuer,
             tokio::spawn(pruner),
             tokio::spawn(run(self.watcher(), stop.clone(), quiet.clone(), poll)),
             tokio::spawn(run(self.lateness(), stop.clone(), quiet.clone(), poll)),
@@ -134,6 +138,7 @@ impl Engine {
         ];
         let worker = self.claim_until(worker, &stop).await;
         let counts = worker.finish(&stop).await;
+        drop(rescuer.await);
         for other in others {
             drop(other.await);
         }
@@ -157,9 +162,14 @@ impl Engine {
 
     /// Claims until told to stop.
     async fn claim_until(&self, worker: Worker, stop: &Stop) -> Worker {
-        let mut claiming = Claiming(worker);
-        run(&mut claiming, stop.clone(), self.wake.clone(), self.settings.poll).await;
-        claiming.0
+        let claiming = self.watched(Claiming(worker));
+        let claimed = run_watched(claiming, stop.clone(), self.wake.clone(), self.settings.poll).await;
+        claimed.0
+    }
+
+    /// A loop without which the process does not count as ready.
+    fn watched<S: Service>(&self, service: S) -> Watched<S> {
+        self.vitals.watched(service, self.settings.poll, self.settings.lease)
     }
 
     /// Claims and runs all that may begin, until nothing is left or the engine is told to stop. What a worker that died
@@ -214,7 +224,13 @@ impl Drop for StopsWhenDropped {
 
 struct Claiming(Worker);
 
-impl Service for &mut Claiming {
+/// Runs a service that is watched, and gives it back.
+async fn run_watched<S: Service>(mut watched: Watched<S>, stop: Stop, wake: Wake, idle: Duration) -> S {
+    run(&mut watched, stop, wake, idle).await;
+    watched.service
+}
+
+impl Service for Claiming {
     const NAME: &'static str = "worker";
     type Error = StoreError;
 

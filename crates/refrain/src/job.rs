@@ -62,22 +62,35 @@ pub struct JobError {
     retryable: bool,
     not_before: Option<Duration>,
     lost: bool,
+    exhausted: bool,
 }
 
 impl JobError {
     /// An error that another attempt may mend.
     pub fn new(message: impl Into<String>) -> JobError {
-        JobError { message: message.into(), retryable: true, not_before: None, lost: false }
+        JobError { message: message.into(), retryable: true, not_before: None, lost: false, exhausted: false }
     }
 
     /// An error that would come again.
     pub fn for_good(message: impl Into<String>) -> JobError {
-        JobError { message: message.into(), retryable: false, not_before: None, lost: false }
+        JobError { retryable: false, ..JobError::new(message) }
     }
 
     /// It was ended because its worker could not say in time that it was alive: nobody's fault.
     pub(crate) fn lost() -> JobError {
         JobError { lost: true, ..JobError::new("its lease was not renewed in time") }
+    }
+
+    /// Something of the system failed. That this process has no descriptors left is not the fault of the job, and costs it no
+    /// try.
+    pub(crate) fn of_system(what: &str, error: &std::io::Error) -> JobError {
+        let exhausted = is_exhaustion(error.raw_os_error());
+        JobError { exhausted, ..JobError::new(format!("{what}: {error}")) }
+    }
+
+    /// The same of what a supervisor says.
+    pub(crate) fn of_errno(message: String, errno: Option<i32>) -> JobError {
+        JobError { exhausted: is_exhaustion(errno), ..JobError::new(message) }
     }
 
     /// The other side asked not to be called before this has passed.
@@ -91,6 +104,10 @@ impl JobError {
         self.retryable
     }
 
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.exhausted
+    }
+
     pub(crate) fn is_lost(&self) -> bool {
         self.lost
     }
@@ -98,6 +115,24 @@ impl JobError {
     pub(crate) fn wish(&self) -> Option<Duration> {
         self.not_before
     }
+}
+
+/// Whether there are no file descriptors left, in this process or on this machine. It is said once in the life of a process:
+/// every attempt would say it.
+fn is_exhaustion(errno: Option<i32>) -> bool {
+    use rustix::io::Errno;
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let exhausted =
+        errno.map(Errno::from_raw_os_error).is_some_and(|one| one == Errno::MFILE || one == Errno::NFILE);
+    if exhausted {
+        SAID.call_once(|| {
+            tracing::error!(
+                "too many files are open: attempts are put off until there are fewer; raise the limit (ulimit -n), or find \
+                 who holds them"
+            );
+        });
+    }
+    exhausted
 }
 
 impl fmt::Display for JobError {

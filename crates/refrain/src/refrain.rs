@@ -27,6 +27,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use refrain_core::{JobName, ProjectName};
 
+pub use crate::engine::vitals::Unwell;
 pub use alarms::AlarmRecord;
 pub use checkpoints::{CheckpointError, CheckpointRecord, POSITION_BYTES_MAX};
 pub use control::Cancelling;
@@ -49,6 +50,7 @@ use crate::engine::Engine;
 use crate::engine::bell::{Bell, Hints};
 use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
+use crate::engine::vitals::Vitals;
 use crate::error::Error;
 use crate::job::{Definition, Jobs};
 use crate::ledger::destination::{Destination, Destinations, attach};
@@ -312,6 +314,7 @@ impl Opening {
             wake: wake.clone(),
             hints: hints.clone(),
             destinations,
+            vitals: Vitals::default(),
         };
         Ok(Refrain {
             engine,

@@ -19,7 +19,7 @@ pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
 
 /// How every transaction of the store begins on PostgreSQL.
 pub fn begin_on_postgres() -> String {
-    postgres::begin("", Settings::default().idle()).to_string()
+    postgres::begin("", Settings::default().idle(), postgres::SHORTEST_DEADLINE).to_string()
 }
 
 /// All timetables that a job has had; none if there is no such job, or it never had one.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
 mod addresses;
+mod black_hole;
 mod broken;
 mod doubts;
 mod empty_store;

@@ -24,7 +24,7 @@ async fn served(line: &str) -> (Desk, ChildProcess) {
     (desk, serve)
 }
 
-async fn becomes_done(desk: &Desk, run: &str) {
+pub(crate) async fn becomes_done(desk: &Desk, run: &str) {
     let is_done = async || desk.refrain(&format!("--json show {run}")).stdout.contains(r#""state":"done""#);
     eventually(&format!("{run} is done"), DEADLINE, is_done).await;
 }
@@ -78,7 +78,7 @@ async fn a_broken_file_changes_nothing_and_is_named() {
 }
 
 /// Asks for a page; gives the status and the body.
-fn asked(address: &str, path: &str) -> (u16, String) {
+pub(crate) fn asked(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
@@ -88,7 +88,7 @@ fn asked(address: &str, path: &str) -> (u16, String) {
     (status, answer.rsplit("\r\n").next().unwrap().to_owned())
 }
 
-async fn address_of(serve: &mut ChildProcess) -> String {
+pub(crate) async fn address_of(serve: &mut ChildProcess) -> String {
     let line = serve.wait_for_line("health is answered at http://").await;
     let address = line.split("http://").nth(1).unwrap();
     address.split('/').next().unwrap().to_owned()
@@ -103,7 +103,8 @@ async fn health_is_answered_to_this_machine_alone() {
     let address = address_of(&mut serve).await;
     serve.wait_for_line("serving").await;
     assert_eq!(asked(&address, "/healthz"), (200, "alive\n".to_owned()));
-    assert_eq!(asked(&address, "/readyz"), (200, "ready\n".to_owned()));
+    let is_ready = async || asked(&address, "/readyz") == (200, "ready\n".to_owned());
+    eventually("every loop has looked", DEADLINE, is_ready).await;
     for path in ["/", "/x/healthz", "/healthz/", "/../healthz"] {
         assert_eq!(asked(&address, path).0, 404, "{path}");
     }
@@ -179,4 +180,26 @@ async fn what_keeps_it_from_serving_is_an_object_too() {
     let lines: Vec<serde_json::Value> =
         said.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["exit_code"] == 2), "{said:?}");
+}
+
+#[tokio::test]
+async fn who_asks_for_health_and_says_nothing_takes_nothing_from_the_jobs() {
+    let desk = Desk::sqlite();
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
+    let address = address_of(&mut serve).await;
+    serve.wait_for_line("serving").await;
+    let silent: Vec<TcpStream> = (0..150).filter_map(|_| TcpStream::connect(&address).ok()).collect();
+    assert!(silent.len() > 32, "{}", silent.len());
+    let sockets = || {
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", serve.id())).unwrap().flatten();
+        let targets = descriptors.filter_map(|one| std::fs::read_link(one.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    };
+    assert!(sockets() < 60, "{} sockets are open", sockets());
+    desk.enqueue("noop", "1", "{}");
+    becomes_done(&desk, "noop#1").await;
+    // Those who say nothing are shown out, one roomful after another, and then it is the turn of one who asks.
+    assert_eq!(asked(&address, "/healthz").0, 200);
+    drop(silent);
+    stops(&mut serve).await;
 }

@@ -129,7 +129,7 @@ impl CommandJob {
     ) -> Seen {
         let (printed, pipes) = match printing.begin(&command.redactor) {
             Ok(begun) => begun,
-            Err(error) => return Some(Err(JobError::new(format!("its output cannot be read: {error}")))),
+            Err(error) => return Some(Err(JobError::of_system("its output cannot be read", &error))),
         };
         let executing = self.execute(&run, &command, pipes, &mut called_off);
         let (executed, last_words) = printed.during(&run, executing).await;
@@ -154,9 +154,8 @@ impl CommandJob {
         let supervisors = &run.surroundings.supervisors;
         loop {
             let taken = supervisors.take(self.program.as_deref()).await;
-            let mut attendant = taken.map_err(|error| {
-                Some(Err(JobError::new(format!("no supervisor could be started: {error}"))))
-            })?;
+            let mut attendant = taken
+                .map_err(|error| Some(Err(JobError::of_system("no supervisor could be started", &error))))?;
             if let Err(never_begun) = mark(run, command).await {
                 supervisors.put(attendant, self.program.clone());
                 return Err(never_begun);

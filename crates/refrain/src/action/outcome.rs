@@ -79,7 +79,7 @@ pub(super) fn not_started(
     match errno {
         Some(ENOENT | E2BIG | ENOEXEC | EACCES) | None => JobError::for_good(said),
         // The system was short of something, or the file is being written: another time it may be.
-        Some(_) => JobError::new(what),
+        Some(errno) => JobError::of_errno(what, Some(errno)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use refrain_core::ParseError;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 const WHAT: &str = "database address";
 const HIDDEN: &str = "***";
@@ -130,7 +130,19 @@ fn postgres(text: &str) -> Result<Address, ParseError> {
         sqlx::Error::Configuration(reason) => fault(text, reason.to_string()).help(FORMS),
         _ => fault(text, "the driver cannot read it").help(FORMS),
     })?;
+    let is_said = parts.options().any(|(name, _)| matches!(name, "sslmode" | "ssl-mode"));
+    let options = if is_said { options } else { encrypted(options, std::env::var_os("PGSSLMODE").is_some()) };
     Ok(Address::Postgres { shown: shown(&options), options: Box::new(options) })
+}
+
+/// Unless the address says otherwise, a password leaves this machine under TLS only: the driver would try TLS first and
+/// send the password in the clear to whoever declines.
+fn encrypted(options: PgConnectOptions, is_said: bool) -> PgConnectOptions {
+    let host = options.get_host();
+    let is_loopback =
+        host.parse().map_or(host == "localhost", |address: std::net::IpAddr| address.is_loopback());
+    let is_here = options.get_socket().is_some() || host.starts_with('/') || host.is_empty() || is_loopback;
+    if is_here || is_said { options } else { options.ssl_mode(PgSslMode::Require) }
 }
 
 fn shown(options: &PgConnectOptions) -> String {
@@ -222,179 +234,4 @@ fn at(text: &str, part: &str, reason: impl Into<String>) -> ParseError {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use sqlx::ConnectOptions;
-
-    use super::*;
-
-    fn shown(text: &str) -> String {
-        match Address::parse(text) {
-            Ok(address) => format!("{address}"),
-            Err(error) => format!("{error}"),
-        }
-    }
-
-    #[test]
-    fn a_sqlite_address_is_a_path() {
-        for (text, expected) in [
-            ("sqlite:.refrain/refrain.db", ".refrain/refrain.db"),
-            ("sqlite:shop.db", "shop.db"),
-            ("sqlite://shop.db", "shop.db"),
-            ("sqlite:/var/lib/shop.db", "/var/lib/shop.db"),
-            ("sqlite:///var/lib/shop.db", "/var/lib/shop.db"),
-            ("sqlite:a%20b c.db", "a%20b c.db"),
-        ] {
-            let Ok(Address::Sqlite { path }) = Address::parse(text) else { panic!("{text}") };
-            assert_eq!(path, PathBuf::from(expected));
-        }
-        assert_eq!(format!("{:?}", Address::parse("sqlite://shop.db").unwrap()), "Address(sqlite:shop.db)");
-    }
-
-    #[test]
-    fn what_would_not_outlive_the_process_or_be_ignored_is_refused() {
-        for (text, reason) in [
-            ("sqlite::memory:", "gone with its process"),
-            ("sqlite://:memory:", "gone with its process"),
-            ("sqlite:shop.db?mode=ro", "takes no options"),
-            ("sqlite:shop.db?mode=memory&cache=shared", "takes no options"),
-            ("sqlite:", "the path is missing"),
-            ("sqlite://", "the path is missing"),
-        ] {
-            let error = Address::parse(text).unwrap_err();
-            assert!(error.reason().contains(reason), "{error}");
-            assert!(error.advice().is_some(), "{error}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_database_is_refused_with_the_forms_that_are_known() {
-        for text in
-            ["", "shop.db", "mysql://root@host/shop", "postgres:shop", "postgresql+psycopg://u@h/d", "://"]
-        {
-            assert_eq!(Address::parse(text).unwrap_err().advice(), Some(FORMS), "{text}");
-        }
-        assert_eq!(
-            shown("mysql://root@host/shop"),
-            "cannot read the database address\n  mysql://root@host/shop\n  ^^^^^ `mysql` is no database that \
-             is known here\n  write sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE"
-        );
-    }
-
-    #[test]
-    fn a_postgres_address_says_who_connects_where() {
-        for (text, expected) in [
-            ("postgres://ada:secret@db.example:6432/shop", "postgres://ada@db.example:6432/shop"),
-            ("postgresql://ada@db.example:5432/shop?sslmode=require", "postgres://ada@db.example:5432/shop"),
-            ("postgres://db.example:5432/shop?user=ada", "postgres://ada@db.example:5432/shop"),
-            (
-                "postgres://ada@localhost:5432/shop?host=/run/postgresql",
-                "postgres://ada@/run/postgresql:5432/shop",
-            ),
-        ] {
-            assert_eq!(shown(text), expected);
-        }
-    }
-
-    #[test]
-    fn an_address_without_a_user_is_refused_instead_of_guessing_one() {
-        for text in [
-            "postgres://localhost:5432/shop",
-            "postgres:///shop",
-            "postgres://:word@h/d",
-            "postgres://h/d?user=",
-        ] {
-            let error = Address::parse(text).unwrap_err();
-            assert!(error.reason().contains("as which user"), "{error}");
-        }
-    }
-
-    #[test]
-    fn letters_that_would_lead_to_another_host_are_refused_and_have_another_spelling() {
-        for text in ["postgres://ada:a@b/c@h/d", "postgres://ada@corp:word@h/d", "postgres://ada:a#b@h/d"] {
-            let advice = Address::parse(text).unwrap_err().advice().unwrap_or_default().to_owned();
-            assert!(advice.contains("write %40") || advice.contains("write %23"), "{text}: {advice}");
-        }
-        assert_eq!(shown("postgres://ada%40corp:a%40b%2Fc%23@h:5432/d"), "postgres://ada@corp@h:5432/d");
-    }
-
-    #[test]
-    fn options_reach_the_driver_and_unknown_ones_do_not() {
-        let pooled = "postgres://ada@h/d?statement-cache-capacity=0&options[search_path]=shop";
-        let Ok(Address::Postgres { options, .. }) = Address::parse(pooled) else {
-            panic!("{}", shown(pooled))
-        };
-        assert!(options.to_url_lossy().as_str().contains("statement-cache-capacity=0"));
-        assert_eq!(options.get_options(), Some("-c search_path=shop"));
-
-        let error = Address::parse("postgres://ada@h/d?sslmode=require&sslmod=x&user=u").unwrap_err();
-        assert_eq!(error.reason(), "option 2 after the `?` has a name that is not known");
-        assert!(error.to_string().contains("postgres://ada@h/d?sslmode&***\n"), "{error}");
-        for text in
-            ["postgres://ada@h:port/d", "postgres://ada@h/d?port=x", "postgres://ada@h/d?sslmode=some"]
-        {
-            assert!(Address::parse(text).is_err(), "{text}");
-        }
-    }
-
-    /// Every way in which a password may stand in an address, right or wrong.
-    fn with_password(password: &str) -> Vec<String> {
-        let forms = [
-            "postgres://user:{}@host:5432/shop",
-            "postgres://user:{}@host/shop?sslmode=require&colour=red",
-            "postgres://user:{}@host:port/shop",
-            "postgres://user:{}@/shop?sslmode=bogus",
-            "postgres://:{}@host/shop",
-            "postgres://user@corp:{}@host/shop",
-            "postgres:user:{}@host/shop",
-            "postgres://host:5432/shop?password={}",
-            "postgres://user@host:5432/shop?password={}",
-            "postgres://user@host/shop?colour=red&password={}",
-            "postgres://host/shop?sslmode=disable&password={}&user=user",
-            "postgres://user@host/shop?pass%77ord={}",
-            "mysql://root:{}@host/shop",
-            "jdbc:postgresql://host/shop?user=user&password={}",
-            "user:{}@host/shop",
-            "host=localhost password={} user=user",
-            "HOST=localhost PASSWORD={}",
-            "sqlite://user:{}@host/shop?x",
-        ];
-        // Behind an `@` there would be a host, by any reading.
-        let without_host =
-            ["postgres://user:{}", "postgres:user:{}"].iter().filter(|_| !password.contains('@'));
-        forms.iter().chain(without_host).map(|form| form.replace("{}", password)).collect()
-    }
-
-    fn assert_secret(password: &str) {
-        for text in with_password(password) {
-            let told = match Address::parse(&text) {
-                Ok(Address::Sqlite { .. }) => continue,
-                Ok(address) => format!("{address} {address:?} {address:#?}"),
-                Err(error) => format!("{error} {error:?} {error:#?}"),
-            };
-            assert!(!told.contains("CAN") && !told.contains("ARY"), "{text}\n{told}");
-        }
-    }
-
-    #[test]
-    fn a_password_is_never_shown_whatever_is_in_it() {
-        for divider in [
-            "", "/", "?", "#", "@", ":", "&", "=", "%", "%40", " ", "://", "//", "[", "\\", "é", "&x=", "?x=",
-        ] {
-            assert_secret(&format!("CAN{divider}ARY"));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_password_is_ever_shown(middle in "[a-z/?#@:&=%\\[ ]{0,12}") {
-            assert_secret(&format!("CAN{middle}ARY"));
-        }
-
-        #[test]
-        fn no_text_makes_it_panic(text in "\\PC*") {
-            let _ = Address::parse(&text);
-            let _ = Address::parse(&format!("postgres://{text}"));
-        }
-    }
-}
+mod tests;

@@ -46,6 +46,11 @@ pub enum DatabaseError {
     /// A server that only repeats another one.
     #[error("this server is a replica and lags behind; the address of the store must be that of the primary")]
     Replica,
+    /// A server that took writes before and does not take them now.
+    #[error(
+        "the server takes no writes: {0}\n  it is a replica, or read-only for now; the address must lead to the primary"
+    )]
+    Demoted(String),
     /// Statements prepared on one connection were wanted on another.
     #[error(
         "prepared statements get lost on the way to the server: {0}\n  a pooler is in between; add `?statement-cache-capacity=0` to the address"
@@ -66,7 +71,12 @@ impl DatabaseError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Busy(_) | Self::Lost(_) | Self::Unknown(_) | Self::Unreachable(_) | Self::Full(_)
+            Self::Busy(_)
+                | Self::Lost(_)
+                | Self::Unknown(_)
+                | Self::Unreachable(_)
+                | Self::Demoted(_)
+                | Self::Full(_)
         )
     }
 
@@ -78,6 +88,20 @@ impl DatabaseError {
     /// Whether a row was found that holds something other than its columns can: only that row is at fault.
     pub(crate) fn is_undecodable(&self) -> bool {
         matches!(self, Self::Other(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
+    }
+
+    /// Whether the connection that said so is not to be used again: it is gone, it leads to the wrong server, or it has met an
+    /// error of the disk, after which SQLite and its driver no longer agree whether a transaction is open.
+    pub(crate) fn spoils_its_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Lost(_)
+                | Self::Unknown(_)
+                | Self::Unreachable(_)
+                | Self::Demoted(_)
+                | Self::Full(_)
+                | Self::Corrupt(_)
+        )
     }
 
     /// The same fault, if the step is to be done again at once.
@@ -102,6 +126,7 @@ impl DatabaseError {
                     Sort::Lost | Sort::Unknown => Some(Self::Lost(text)),
                     Sort::Full => Some(Self::Full(text)),
                     Sort::Unreachable => Some(Self::Unreachable(text)),
+                    Sort::Demoted => Some(Self::Demoted(text)),
                     Sort::Refused => Some(Self::Refused(text)),
                     Sort::ReadOnly => Some(Self::ReadOnly(text)),
                     Sort::Corrupt => Some(Self::Corrupt(text)),
@@ -140,11 +165,14 @@ impl From<sqlx::Error> for DatabaseError {
                     Some(Sort::Lost) => Self::Lost(text),
                     Some(Sort::Unknown) => Self::Unknown(text),
                     Some(Sort::Unreachable) => Self::Unreachable(text),
+                    Some(Sort::Demoted) => Self::Demoted(text),
                     Some(Sort::Refused) => Self::Refused(text),
                     Some(Sort::ReadOnly) => Self::ReadOnly(text),
                     Some(Sort::Full) => Self::Full(text),
                     Some(Sort::Corrupt) => Self::Corrupt(text),
                     Some(Sort::Pooler) => Self::Pooler(text),
+                    // The limit of a statement of ours: it waited for a lock, or the server was too slow.
+                    Some(Sort::Other) if fault.code().as_deref() == Some("57014") => Self::Busy(text),
                     Some(Sort::Other) | None => Self::Other(error),
                 }
             }
@@ -159,9 +187,26 @@ impl From<sqlx::Error> for DatabaseError {
                 Self::Lost(error.to_string())
             }
             sqlx::Error::BeginFailed => Self::Lost("the server did not begin a transaction".to_owned()),
-            sqlx::Error::Tls(_) => Self::Unreachable(error.to_string()),
+            sqlx::Error::Tls(fault) => Self::Unreachable(format!(
+                "{fault}\n  a password is sent to other machines under TLS only; if you trust the network, add `?sslmode=disable` to \
+                 the address"
+            )),
             _ => Self::Other(error),
         }
+    }
+}
+
+/// The same as [`DatabaseError::spoils_its_connection`], of an error of the driver.
+pub(super) fn spoils(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(fault) => matches!(
+            fault.code().as_deref().map(sorted),
+            Some(Sort::Lost | Sort::Unknown | Sort::Unreachable | Sort::Demoted | Sort::Full | Sort::Corrupt)
+        ),
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_) | sqlx::Error::WorkerCrashed => {
+            true
+        }
+        _ => false,
     }
 }
 
@@ -170,6 +215,7 @@ enum Sort {
     Lost,
     Unknown,
     Unreachable,
+    Demoted,
     Refused,
     ReadOnly,
     Full,
@@ -193,8 +239,8 @@ fn sorted(code: &str) -> Sort {
         };
     }
     match code {
-        // 25006: a read whose beginning was dropped half way has left its transaction on the connection.
-        "40001" | "40P01" | "55P03" | "25006" => Sort::Busy,
+        "40001" | "40P01" | "55P03" => Sort::Busy,
+        "25006" => Sort::Demoted,
         "08007" | "40003" => Sort::Unknown,
         "25P03" | "57P05" | "57P01" | "57P02" | "08003" | "08006" | "08P01" => Sort::Lost,
         "57P03" | "53300" | "08001" | "08004" => Sort::Unreachable,

@@ -16,18 +16,30 @@ use super::{Database, DatabaseError};
 /// goes by statistics, which are missing for a new table and wrong for a queue that fills and empties all day, and then
 /// it sorts a million rows to give the first hundred. So it is told, for the length of the transaction. All of this is
 /// one message and costs no round trip.
-pub(crate) fn begin(how: &str, idle: Duration) -> Arc<str> {
+///
+/// The server ends a statement of ours before the client stops waiting for it: then the connection is still good.
+pub(crate) fn begin(how: &str, idle: Duration, deadline: Duration) -> Arc<str> {
     format!(
-        "begin{how}; set local idle_in_transaction_session_timeout = {}; set local enable_seqscan = off; \
+        "begin{how}; set local idle_in_transaction_session_timeout = {}; set local statement_timeout = {}; \
+         set local enable_seqscan = off; \
          set local enable_bitmapscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; \
          set local enable_material = off; set local plan_cache_mode = force_generic_plan; set local jit = off",
-        idle.as_millis()
+        idle.as_millis(),
+        (deadline * 4 / 5).as_millis()
     )
     .into()
 }
 
-/// Takes back what the planner was told.
-pub(super) const HAND_OVER: &str = "set local enable_seqscan to default; set local enable_bitmapscan to default; \
+/// A commit that was reported is on the disk, whatever the database, the role or the pool says: a reservation that a crash
+/// takes back would be a call made twice. Who asks for more (`remote_apply`) keeps it.
+const DURABLE: &str = "select set_config('synchronous_commit', 'on', true) \
+     where current_setting('synchronous_commit') not in ('on', 'remote_apply')";
+
+/// A replica refuses to begin so, and a primary does not: a read must not see a copy that lags behind.
+const ONLY_READS: &str = " read write; set local transaction_read_only = on";
+
+/// Takes back what the planner was told, and the limit of a statement.
+pub(super) const HAND_OVER: &str = "set local statement_timeout to default; set local enable_seqscan to default; set local enable_bitmapscan to default; \
      set local enable_hashjoin to default; set local enable_mergejoin to default; \
      set local enable_material to default; set local plan_cache_mode to default; set local jit to default";
 
@@ -38,12 +50,19 @@ pub struct Beginnings {
     pub(super) write_briefly: Arc<str>,
     pub(super) read: Arc<str>,
     pub(super) read_at_once: Arc<str>,
+    pub(super) snapshot: Arc<str>,
     /// For how long nothing may be said in a transaction that writes.
     pub(super) idle: Duration,
+    /// How long the server may take to answer.
+    pub(super) deadline: Duration,
 }
 
-/// For statements that go through whole tables, where the planner knows better.
-pub(super) const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
+/// No statement may be waited for less long than this, however short the lease: a machine that is busy for a moment is not a
+/// server that has died.
+pub(crate) const SHORTEST_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long a statement may go through whole tables.
+pub(super) const SNAPSHOT_DEADLINE: Duration = Duration::from_hours(1);
 
 /// How long to wait for a lock if others are kept waiting by that.
 const BRIEFLY: Duration = Duration::from_millis(50);
@@ -60,6 +79,7 @@ pub(super) async fn open(
     idle: Duration,
 ) -> Result<Database, DatabaseError> {
     let persistent = is_persistent(options);
+    let begin = Beginnings::new(idle);
     let options = options.clone().application_name("refrain");
     let nobody =
         format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
@@ -73,28 +93,41 @@ pub(super) async fn open(
             sqlx::Error::PoolTimedOut => DatabaseError::Unreachable(nobody),
             error => error.into(),
         })?;
-    let mut transaction = pool.begin().await?;
-    let question = sqlx::query_as("select pg_is_in_recovery()").persistent(false);
-    let (replica,): (bool,) = question.fetch_one(&mut *transaction).await?;
-    transaction.commit().await?;
-    if replica {
-        return Err(DatabaseError::Replica);
+    let database = Database::Postgres { pool, persistent, begin };
+    // Each transaction finds out by itself where it is; at first it is said in other words.
+    match database.read().await {
+        Ok(transaction) => transaction.rollback().await?,
+        Err(DatabaseError::Demoted(_)) => return Err(DatabaseError::Replica),
+        Err(error) => return Err(error),
     }
-    Ok(Database::Postgres { pool, persistent, begin: Beginnings::new(idle) })
+    Ok(database)
 }
 
 impl Beginnings {
     pub(super) fn new(idle: Duration) -> Beginnings {
+        Beginnings::within((idle * 2).max(SHORTEST_DEADLINE), idle)
+    }
+
+    /// The same for whoever must notice a server that is gone well before its lease runs out.
+    pub(super) fn hurried(&self) -> Beginnings {
+        Beginnings::within(SHORTEST_DEADLINE, self.idle)
+    }
+
+    fn within(deadline: Duration, idle: Duration) -> Beginnings {
         // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
-        let write = begin(" isolation level read committed", idle);
+        let committed = " isolation level read committed";
+        let write = format!("{}; {DURABLE}", begin(committed, idle, deadline));
         // A reader keeps nobody from a row, however short the lease is; a busy machine may let it wait for its turn.
         let read = idle.max(READER_IDLE);
         Beginnings {
             write_briefly: format!("{write}; set local lock_timeout = {}", BRIEFLY.as_millis()).into(),
-            write,
-            read: begin(" isolation level read committed read only", read),
-            read_at_once: begin(" isolation level repeatable read read only", read),
+            write: write.into(),
+            read: begin(&format!("{committed}{ONLY_READS}"), read, deadline),
+            read_at_once: begin(&format!(" isolation level repeatable read{ONLY_READS}"), read, deadline),
+            // For statements that go through whole tables, where the planner knows better.
+            snapshot: format!("begin isolation level repeatable read{ONLY_READS}").into(),
             idle,
+            deadline,
         }
     }
 }

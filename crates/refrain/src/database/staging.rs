@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr as _, Sqlite};
+use sqlx::{AssertSqlSafe, Executor as _, Pool, SqlSafeStr as _, Sqlite};
 
+use super::held::Held;
 use super::{Database, Result, Transaction, begun};
 use crate::failpoint::{self, Guarded};
 
@@ -13,7 +14,7 @@ use crate::failpoint::{self, Guarded};
 pub enum Stage {
     /// A connection to a file. No transaction yet: a file can change after it was read, and would not let a reader become a
     /// writer.
-    Sqlite(PoolConnection<Sqlite>),
+    Sqlite(PoolConnection<Sqlite>, Pool<Sqlite>),
     /// A transaction that holds no lock; temporary tables go with it.
     Postgres(Transaction, Duration),
 }
@@ -22,9 +23,9 @@ impl Database {
     /// A place to compute in, that can become a transaction which writes.
     pub(crate) async fn stage(&self) -> Result<Stage> {
         match self {
-            Database::Sqlite { writer, .. } => Ok(Stage::Sqlite(writer.acquire().await?)),
+            Database::Sqlite { writer, .. } => Ok(Stage::Sqlite(writer.acquire().await?, writer.clone())),
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.write).await?;
+                let begun = begun(pool, &begin.write, begin.deadline).await?;
                 let mut transaction = Transaction::Postgres(begun, *persistent, Guarded::default());
                 transaction.hand_over().await?;
                 // It holds nothing that anybody could wait for, and may itself have to wait for rows of another database.
@@ -50,9 +51,8 @@ impl Stage {
     /// From here on it writes.
     pub(crate) async fn lock(self) -> Result<Transaction> {
         match self {
-            Stage::Sqlite(connection) => {
-                let how = "BEGIN IMMEDIATE".into_sql_str();
-                let begun = sqlx::Transaction::begin(connection, Some(how)).await?;
+            Stage::Sqlite(connection, pool) => {
+                let begun = Held::begin_on(&pool, connection, "BEGIN IMMEDIATE".into_sql_str(), None).await?;
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Stage::Postgres(mut transaction, idle) => {

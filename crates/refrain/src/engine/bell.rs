@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::service::{Phase, Stop, Wake};
 use crate::store::Store;
@@ -18,6 +18,8 @@ const CHANNEL: &str = "refrain";
 const RING: &str = "select pg_notify('refrain', '')";
 /// What comes in within this time is rung for together.
 const TOGETHER: Duration = Duration::from_millis(2);
+/// After so long a silence the server is asked whether it is still there, and has as long to answer.
+const SILENCE: Duration = Duration::from_secs(30);
 /// How long to wait before listening again after the connection was lost.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -63,20 +65,17 @@ impl Bell {
 
     pub(crate) fn ring(&self) {
         self.here.wake();
-        let Some(pool) = self.store.database.postgres().cloned() else { return };
+        if self.store.database.is_sqlite() {
+            return;
+        }
         if self.is_ringing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let is_ringing = Arc::clone(&self.is_ringing);
+        let (is_ringing, database) = (Arc::clone(&self.is_ringing), self.store.database.clone());
         tokio::spawn(async move {
             tokio::time::sleep(TOGETHER).await;
             is_ringing.store(false, Ordering::Release);
-            let rung = async {
-                let mut transaction = pool.begin().await?;
-                sqlx::query(RING).persistent(false).execute(&mut *transaction).await?;
-                transaction.commit().await
-            };
-            if let Err(error) = rung.await {
+            if let Err(error) = database.tell(RING).await {
                 tracing::debug!(%error, "nobody was woken; they look by themselves");
             }
         });
@@ -88,11 +87,21 @@ pub(crate) async fn listen(store: Store, here: Wake, stop: Stop) {
     let Some(pool) = store.database.postgres().cloned() else { return };
     while stop.phase() < Phase::Draining {
         let heard = async {
-            let mut listener = PgListener::connect_with(&pool).await?;
+            // A pool of its own: who listens keeps a connection, and gives it back only when the server answers.
+            let own = PgPoolOptions::new().max_connections(1).acquire_timeout(SILENCE);
+            let own = own.connect_lazy_with((*pool.connect_options()).clone());
+            let mut listener = PgListener::connect_with(&own).await?;
             listener.ignore_pool_close_event(true);
             listener.listen(CHANNEL).await?;
             loop {
-                listener.recv().await?;
+                match tokio::time::timeout(SILENCE, listener.recv()).await {
+                    Ok(heard) => drop(heard?),
+                    // Nothing says that a server is gone from which nothing is expected; it has to be asked.
+                    Err(_) => {
+                        let answer = tokio::time::timeout(SILENCE, listener.listen(CHANNEL)).await;
+                        answer.map_err(|_| sqlx::Error::PoolTimedOut)??;
+                    }
+                }
                 here.wake();
             }
         };

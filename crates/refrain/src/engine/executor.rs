@@ -33,6 +33,9 @@ use crate::store::{Result, StoreError, instant};
 /// The longest text that is kept of an error.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
+/// How long an attempt waits that could not begin for want of descriptors.
+const DESCRIPTORS_AGAIN: Duration = Duration::from_secs(5);
+
 /// Why an attempt is ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
@@ -42,6 +45,8 @@ pub(crate) enum Interruption {
     Stopped,
     /// The worker has been silent for too long, and may have been taken over.
     Lost,
+    /// The process had no file descriptors left, so the attempt could not begin.
+    Exhausted,
 }
 
 /// What an attempt came to.
@@ -59,7 +64,11 @@ pub(crate) enum Verdict {
 
 impl From<JobError> for Verdict {
     fn from(error: JobError) -> Verdict {
-        if error.is_lost() { Verdict::Interrupted(Interruption::Lost) } else { Verdict::Failed(error) }
+        match error {
+            error if error.is_lost() => Verdict::Interrupted(Interruption::Lost),
+            error if error.is_exhausted() => Verdict::Interrupted(Interruption::Exhausted),
+            error => Verdict::Failed(error),
+        }
     }
 }
 
@@ -83,10 +92,24 @@ impl Task {
     /// It stays in hand until its ending has been handed over.
     pub(crate) async fn execute(mut self) -> (Result<Ending>, InHand) {
         let ending = match self.held() {
-            Ok(held) => Ok(self.end(held).await),
+            Ok(held) => Ok(self.ended(held).await),
             Err(error) => Err(error),
         };
         (ending, self.in_hand)
+    }
+
+    /// A panic around the job ends its attempt: a run that nobody ends would be held for as long as its worker lives.
+    async fn ended(&mut self, held: Held) -> Ending {
+        match unwound(self.end(held.clone())).await {
+            Ok(ending) => ending,
+            Err(text) => {
+                let (job, key) = (&self.definition.name, &self.claimed.key);
+                tracing::error!(%job, key, error = text, "an attempt panicked outside of its job");
+                let error = JobError::new(format!("panicked outside of the job: {text}"));
+                let end = classify(&self.definition, &self.claimed, Verdict::Failed(error));
+                Ending { held, started_at: None, end, units: None, settles: false }
+            }
+        }
     }
 
     async fn end(&mut self, held: Held) -> Ending {
@@ -296,11 +319,14 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
             // One that can say so did not crash: nobody becomes a suspect because the store was away.
             let message = match why {
                 Interruption::Lost => "its worker could not say that it was alive",
+                Interruption::Exhausted => "its worker had too many files open to begin it",
                 _ => "its worker was asked to stop",
             };
             let event = RunEvent::Stopped;
             let attempts = attempts.then(event.attempt());
-            End::Again { event, attempts, wait: None, message: Some(message.to_owned()) }
+            // At once there would be no more descriptors than before.
+            let wait = (why == Interruption::Exhausted).then_some(DESCRIPTORS_AGAIN);
+            End::Again { event, attempts, wait, message: Some(message.to_owned()) }
         }
     }
 }
@@ -345,14 +371,22 @@ fn shortened(text: String) -> String {
 async fn caught(
     work: impl Future<Output = std::result::Result<(), JobError>>,
 ) -> std::result::Result<(), JobError> {
+    unwound(work).await.unwrap_or_else(|text| Err(JobError::new(format!("panicked: {text}"))))
+}
+
+/// What something comes to, or the text with which it panicked.
+async fn unwound<T>(work: impl Future<Output = T>) -> std::result::Result<T, String> {
     let mut work = pin!(work);
     poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-        polled.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            std::task::Poll::Ready(Err(JobError::new(format!("panicked: {text}"))))
-        })
+        polled.map_or_else(
+            |panic| {
+                let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                std::task::Poll::Ready(Err(text))
+            },
+            |polled| polled.map(Ok),
+        )
     })
     .await
 }

@@ -45,6 +45,7 @@ impl Leases {
         let mut emptied = Vec::new();
         for Ending { held, .. } in endings {
             if let Some(left) = leases.get_mut(&held.lease) {
+                // One ending too many must not end the recording of all others.
                 *left = left.saturating_sub(1);
                 if *left == 0 {
                     leases.remove(&held.lease);

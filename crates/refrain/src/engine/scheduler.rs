@@ -138,7 +138,7 @@ impl Scheduler {
     }
 }
 
-impl Service for &mut Scheduler {
+impl Service for Scheduler {
     const NAME: &'static str = "scheduler";
     type Error = StoreError;
 

@@ -21,6 +21,8 @@ use super::reconcile;
 use super::service::{Next, Stop, Wake};
 use super::settings::Settings;
 use super::under_way::UnderWay;
+use super::vitals::Vitals;
+use crate::database::DatabaseError;
 use crate::failpoint;
 use crate::job::{Definition, Jobs};
 use crate::run::Surroundings;
@@ -33,6 +35,9 @@ use crate::store::{Result, Store, workers};
 const LINES: usize = 10_000;
 /// Every so many turns suspects go first: live runs without end must not keep them waiting for ever.
 const SUSPECTS_FIRST: usize = 8;
+/// What is said when the store was gone for so long that an ending cannot be recorded any more.
+const UNRECORDED: &str = "it was away for longer than the lease, so how the last run ended is not recorded and not \
+     known to others; it may have done its work, and is tried again when the store is back";
 /// How long to wait for tasks that do not hear, and for a store that does not answer, when told to stop now.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
@@ -59,12 +64,14 @@ pub(crate) struct Worker {
     finisher: JoinHandle<Counts>,
     wake: Wake,
     hints: Hints,
+    vitals: Vitals,
 }
 
 impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
-        let Engine { store, project, jobs, settings, wake, hints, destinations } = engine;
+        let Engine { store, project, jobs, settings, wake, hints, destinations, vitals } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
+        vitals.lives_by(&heartbeat.lease);
         let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
         let under_way = UnderWay::default();
         let (endings, receiver) = mpsc::channel(settings.slots.max(1));
@@ -91,6 +98,7 @@ impl Worker {
             finisher,
             wake,
             hints,
+            vitals,
             heartbeat,
         })
     }
@@ -271,6 +279,7 @@ impl Worker {
         if self.heartbeat.is_lost() {
             self.under_way.nothing().await;
             let heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
+            self.vitals.lives_by(&heartbeat.lease);
             self.listening = listen(&heartbeat, &self.under_way, &self.wake);
             self.lost = Some(std::mem::replace(&mut self.heartbeat, heartbeat).worker);
             self.batch = 0;
@@ -344,6 +353,12 @@ impl Worker {
             stop.stopping().await;
             tokio::time::sleep(LAST_WORD).await;
         };
+        let mut pulse = self.heartbeat.pulse.clone();
+        let given_up = async {
+            // A heartbeat that has ended says so, or has been lost with its thread.
+            let _ = pulse.wait_for(|pulse| pulse.is_lost).await;
+            tokio::time::sleep(LAST_WORD).await;
+        };
         let counts = tokio::select! {
             counts = recording => counts,
             () = patience => {
@@ -351,6 +366,8 @@ impl Worker {
                 tracing::error!("left before everything was recorded; it will be taken over");
                 return Ok(Counts::default());
             }
+            // After the lease no ending counts that is recorded; a store that is gone for good is not waited for.
+            () = given_up => return Err(DatabaseError::Unreachable(UNRECORDED.to_owned()).into()),
         };
         workers::retire(&self.store, self.heartbeat.worker).await?;
         Ok(counts)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::{Pool, Postgres, Sqlite};
 
 use crate::database::connection::Connection;
+use crate::database::held::Holds;
 use crate::database::staging::Stage;
 use crate::database::{Database, Transaction};
 
@@ -35,7 +36,7 @@ impl std::fmt::Debug for Identity {
 }
 
 /// What the ledger needs of a database.
-pub trait Sealed: sqlx::Database {
+pub trait Sealed: Holds {
     /// A caller's pool as one of our databases.
     #[doc(hidden)]
     fn database(pool: &Pool<Self>, idle: Duration) -> Database;
@@ -75,7 +76,7 @@ impl Sealed for Sqlite {
 
     fn staged(stage: &mut Stage) -> Option<&mut Self::Connection> {
         match stage {
-            Stage::Sqlite(connection) => Some(&mut **connection),
+            Stage::Sqlite(connection, _) => Some(&mut **connection),
             Stage::Postgres(..) => None,
         }
     }
@@ -103,7 +104,7 @@ impl Sealed for Postgres {
 
     fn staged(stage: &mut Stage) -> Option<&mut Self::Connection> {
         match stage {
-            Stage::Sqlite(_) => None,
+            Stage::Sqlite(..) => None,
             Stage::Postgres(transaction, _) => Self::narrowed(transaction),
         }
     }

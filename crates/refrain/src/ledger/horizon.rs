@@ -15,7 +15,7 @@ use refrain_core::AlarmKind;
 use sqlx::postgres::PgPool;
 
 use super::Result;
-use crate::database::DatabaseError;
+use crate::database::{DatabaseError, begun_in};
 use crate::run::Run;
 use crate::store::alarms::{Alarm, raise};
 
@@ -74,7 +74,7 @@ impl Run {
 
 /// In a transaction: behind a pooler two messages outside of one may reach two connections.
 async fn read(source: &PgPool) -> std::result::Result<Row, sqlx::Error> {
-    let mut transaction = source.begin().await?;
+    let mut transaction = begun_in(source).await?;
     let row = sqlx::query_as(READ).persistent(false).fetch_one(&mut *transaction).await?;
     transaction.rollback().await?;
     Ok(row)

@@ -20,6 +20,7 @@ use tokio::sync::{OnceCell, mpsc};
 use super::unopened::Unopened;
 use crate::action::binds::{Argument, Bound};
 use crate::database::Address;
+use crate::database::held::close;
 use crate::ledger::Backend;
 
 /// Connections to one server; a file has one writer anyway.
@@ -79,7 +80,7 @@ impl Database {
     pub(crate) async fn close(&self) {
         match self.connected.get() {
             Some(Connected::Sqlite(pool)) => pool.close().await,
-            Some(Connected::Postgres(pool)) => pool.close().await,
+            Some(Connected::Postgres(pool)) => close(pool).await,
             None => {}
         }
     }

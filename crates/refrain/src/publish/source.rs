@@ -17,6 +17,7 @@ use super::table::{Publishes, query};
 use super::writer::{Staged, Writer};
 use crate::action::about::About;
 use crate::action::binds::{Argument, Bound};
+use crate::database::begun_in;
 use crate::project::databases::{Connected, Database};
 
 /// How many rows a page has.
@@ -178,11 +179,19 @@ async fn read<DB: Reads>(
     let Some(bound) = bound.into_iter().next() else {
         return Err(WriteError::Refused("there is no query".to_owned()));
     };
-    let mut transaction = of("the query", pool.begin().await)?;
+    let mut transaction = of("the query", begun_in(pool).await)?;
     let (columns, kinds) = of("the query", DB::columns(&mut transaction, &bound).await)?;
     of("the query", transaction.rollback().await)?;
     let (sender, pages) = mpsc::channel(PAGES);
-    tokio::spawn(DB::read(pool.clone(), bound, kinds, sorts, sender));
+    let gone = sender.clone();
+    let reading = DB::read(pool.clone(), bound, kinds, sorts, sender);
+    // A server that has gone away is waited for only as long as somebody waits for the rows.
+    tokio::spawn(async move {
+        tokio::select! {
+            () = reading => {}
+            () = gone.closed() => {}
+        }
+    });
     Ok(Source { columns, time, pages })
 }
 

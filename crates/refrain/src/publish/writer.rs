@@ -17,6 +17,7 @@ use super::rows::Row;
 use super::table::Publishes;
 use crate::action::about::About;
 use crate::action::binds::Bound;
+use crate::database::begun_in;
 use crate::failpoint;
 use crate::project::databases::Database;
 
@@ -70,7 +71,7 @@ impl<DB: Publishes> Writer<DB> {
         let texts: Vec<&Sql> = publish.owns.iter().chain(&publish.checks).collect();
         let mut bound = about.bound::<DB>(texts, values, database.time()).await?;
         let checks = bound.split_off(usize::from(publish.owns.is_some()));
-        let mut transaction = of("the table cannot be looked at", pool.begin().await)?;
+        let mut transaction = of("the table cannot be looked at", begun_in(pool).await)?;
         let target = of("the table cannot be looked at", DB::target(&mut transaction, &publish.table).await)?;
         of("the table cannot be looked at", transaction.rollback().await)?;
         let (publish, version) = (publish.clone(), values.version.unwrap_or(1));

@@ -7,6 +7,7 @@ use super::Refrain;
 use crate::engine::Engine;
 use crate::engine::finisher::Counts;
 use crate::engine::service::Stop;
+use crate::engine::vitals::Unwell;
 use crate::error::Error;
 use crate::store::{Reality, StoreError};
 
@@ -79,5 +80,18 @@ impl Refrain {
     /// ```
     pub fn serve(&self) -> Serving {
         Serving { engine: self.engine.clone(), stop: Stop::new() }
+    }
+
+    /// Whether this process, which serves, can work: its heartbeat was written to the store within the last lease, and every loop
+    /// (scheduler, worker, rescuer, relay) has looked when it was due, give or take two leases. It is known without asking the
+    /// store.
+    pub fn is_ready(&self) -> Result<(), Unwell> {
+        self.engine.vitals.ready()
+    }
+
+    /// Whether the loops of this process go on: none has ended by itself, and each has come round, give or take ten leases. A
+    /// store that is away does not change that.
+    pub fn is_alive(&self) -> Result<(), Unwell> {
+        self.engine.vitals.alive()
     }
 }

@@ -24,6 +24,7 @@ macro_rules! used_or_not {
 pub(crate) use used_or_not;
 
 pub(crate) mod address;
+pub(crate) mod black_hole;
 pub(crate) mod children;
 pub(crate) mod eventually;
 pub(crate) mod pgbouncer;

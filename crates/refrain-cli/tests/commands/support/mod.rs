@@ -21,6 +21,8 @@ use used_or_not;
 
 #[path = "../../../../refrain/tests/support/address.rs"]
 pub(crate) mod address;
+#[path = "../../../../refrain/tests/support/black_hole.rs"]
+pub(crate) mod black_hole;
 #[path = "../../../../refrain/tests/support/children.rs"]
 pub(crate) mod children;
 #[path = "../../../../refrain/tests/support/eventually.rs"]

@@ -22,6 +22,7 @@ use crate::action::capture::{LastWords, Stream};
 use crate::action::environment::{inherited, name_of};
 use crate::action::outcome;
 use crate::action::protocol::{End, Fault};
+use crate::database::begun_in;
 use crate::job::JobError;
 use crate::leaving::Seen;
 use crate::project::databases::{Connected, Database};
@@ -79,7 +80,7 @@ impl Feeding {
             ..self.about.values(run)
         };
         let writer = Writer::look(pool, publish, &self.about, &everything, database).await?;
-        let mut transaction = of("the table cannot be compared", pool.begin().await)?;
+        let mut transaction = of("the table cannot be compared", begun_in(pool).await)?;
         let mut comparison = Comparison::<DB>::begin(&mut transaction, publish, writer).await?;
         let shape = Shape::of(&self.feed, &everything);
         let pages = Pages::new(shape, self.feed.cursor.is_some(), PAGE_LINES_MAX);

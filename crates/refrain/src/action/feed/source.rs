@@ -112,7 +112,7 @@ impl Taker {
 }
 
 fn unread(error: &io::Error) -> JobError {
-    JobError::new(format!("its output cannot be read: {error}"))
+    JobError::of_system("its output cannot be read", error)
 }
 
 async fn printed(stdout: oneshot::Receiver<OwnedFd>, mut ended: JoinHandle<Seen>, mut taker: Taker) -> Seen {

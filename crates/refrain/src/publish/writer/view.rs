@@ -3,6 +3,7 @@
 use sqlx::Pool;
 
 use super::{Writer, plain};
+use crate::database::begun_in;
 use crate::publish::error::{WriteError, of};
 use crate::publish::table::Publishes;
 
@@ -12,7 +13,7 @@ impl<DB: Publishes> Writer<DB> {
     pub(crate) async fn show(&self, pool: &Pool<DB>) -> Result<(), WriteError> {
         let (Some(view), Ok(())) = (&self.publish.view, self.is_ready()) else { return Ok(()) };
         let what = format!("the view `{view}`");
-        let mut transaction = of(&what, pool.begin().await)?;
+        let mut transaction = of(&what, begun_in(pool).await)?;
         let found = of(&what, DB::target(&mut transaction, view).await)?;
         of(&what, transaction.rollback().await)?;
         let table = &self.publish.table;

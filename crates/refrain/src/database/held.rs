@@ -1,0 +1,235 @@
+//! A transaction together with the connection it is on: which connections go back to their pool, and which are closed.
+//!
+//! A pool believes that every connection it gets back can be used again. That is wrong in three cases, and each of them
+//! stops a process for good:
+//!
+//! - **The server does not answer.** Its host died without a word, or its address moved: nothing tells the client, and
+//!   what waits for an answer waits for ever. So every message has a deadline, and a connection that missed one is closed.
+//!   The connections that lie idle in the pool most likely lead to the same place, so they are closed too.
+//! - **A future was dropped half-way.** What the server does with the message is not known; the transaction may be open.
+//! - **SQLite ended the transaction by itself** (a full disk, an error of the disk): the driver still counts it as open, and
+//!   begins no other on that connection.
+//!
+//! The driver's own `Transaction` cannot be used for this: it keeps its connection to itself and gives it back without
+//! a deadline. Nothing outside this file begins a transaction (a rule of style holds that).
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::{Pool, Postgres, SqlStr, Sqlite};
+use sqlx_core::transaction::TransactionManager as _;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use super::error::{self, DatabaseError};
+
+/// How long a server may take to answer where no lease says how long.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(15);
+
+/// A database whose connections can be held.
+pub trait Holds: sqlx::Database {
+    /// Whether there is a network in between, which can lose what was said without telling.
+    const IS_REMOTE: bool;
+}
+
+impl Holds for Sqlite {
+    const IS_REMOTE: bool = false;
+}
+
+impl Holds for Postgres {
+    const IS_REMOTE: bool = true;
+}
+
+/// What is known about the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A transaction is open, and nothing is under way.
+    Open,
+    /// Something was said, and the answer is not there yet.
+    Busy,
+    /// It cannot be used again.
+    Broken,
+    /// The transaction is over.
+    Over,
+}
+
+/// A transaction on a connection of a pool. Dropped, it is rolled back.
+pub struct Held<DB: Holds> {
+    connection: Option<PoolConnection<DB>>,
+    pool: Pool<DB>,
+    state: State,
+    /// How long each answer may take; none while somebody else's statements are executed, which have a limit of their own.
+    deadline: Option<Duration>,
+}
+
+impl<DB: Holds> Held<DB> {
+    /// Begins a transaction on a connection of the pool.
+    pub(crate) async fn begin(
+        pool: &Pool<DB>,
+        how: SqlStr,
+        deadline: Option<Duration>,
+    ) -> Result<Held<DB>, sqlx::Error> {
+        // As many connections may be unfit to begin anything as there are; the last try gets a new one.
+        for _ in 0..pool.size() {
+            let connection = pool.acquire().await?;
+            match Held::begin_on(pool, connection, how.clone(), deadline).await {
+                Err(sqlx::Error::InvalidSavePointStatement | sqlx::Error::BeginFailed) => {
+                    tracing::debug!("a connection could not begin a transaction; taking another one");
+                }
+                begun => return begun,
+            }
+        }
+        let connection = pool.acquire().await?;
+        Held::begin_on(pool, connection, how, deadline).await
+    }
+
+    /// Begins a transaction on a connection that was taken from the pool before.
+    pub(crate) async fn begin_on(
+        pool: &Pool<DB>,
+        connection: PoolConnection<DB>,
+        how: SqlStr,
+        deadline: Option<Duration>,
+    ) -> Result<Held<DB>, sqlx::Error> {
+        let deadline = deadline.filter(|_| DB::IS_REMOTE);
+        let connection = Some(connection);
+        let mut held = Held { connection, pool: pool.clone(), state: State::Busy, deadline };
+        let begun = answered(deadline, DB::TransactionManager::begin(&mut held, Some(how))).await;
+        // One that could not begin is in no known state.
+        held.state = if begun.is_ok() { State::Open } else { State::Broken };
+        held.distrusts_its_pool(begun.as_ref().err());
+        begun.map(|()| held)
+    }
+
+    /// From here on somebody else's statements are executed, which may take as long as they do.
+    pub(crate) fn lift_deadline(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Something is about to be said. Gives how long the answer may take.
+    pub(crate) fn speak(&mut self) -> Result<Option<Duration>, DatabaseError> {
+        if self.state != State::Open {
+            return Err(DatabaseError::Lost("the connection is closed".to_owned()));
+        }
+        self.state = State::Busy;
+        Ok(self.deadline)
+    }
+
+    /// An answer came, or its time ran out.
+    pub(crate) fn heard<T>(&mut self, answer: Result<T, DatabaseError>) -> Result<T, DatabaseError> {
+        self.state = match &answer {
+            Err(error) if error.spoils_its_connection() => State::Broken,
+            _ => State::Open,
+        };
+        if let Err(DatabaseError::Lost(_) | DatabaseError::Unknown(_)) = &answer {
+            self.clear_the_pool();
+        }
+        answer
+    }
+
+    pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
+        self.state = State::Busy;
+        let deadline = self.deadline;
+        let made = answered(deadline, DB::TransactionManager::commit(&mut self)).await;
+        self.state = match &made {
+            Ok(()) => State::Over,
+            Err(error) if error::spoils(error) => State::Broken,
+            Err(_) => State::Open,
+        };
+        self.distrusts_its_pool(made.as_ref().err());
+        made
+    }
+
+    pub(crate) async fn rollback(mut self) -> Result<(), sqlx::Error> {
+        self.state = State::Busy;
+        let deadline = self.deadline.or(DB::IS_REMOTE.then_some(DEADLINE));
+        let undone = answered(deadline, DB::TransactionManager::rollback(&mut self)).await;
+        self.state = if undone.is_ok() { State::Over } else { State::Broken };
+        self.distrusts_its_pool(undone.as_ref().err());
+        undone
+    }
+
+    /// After an error of the network the connections that lie idle are closed as well.
+    fn distrusts_its_pool(&self, error: Option<&sqlx::Error>) {
+        if let Some(sqlx::Error::Io(_)) = error {
+            self.clear_the_pool();
+        }
+    }
+
+    fn clear_the_pool(&self) {
+        while let Some(idle) = self.pool.try_acquire().filter(|_| DB::IS_REMOTE) {
+            cut(idle);
+        }
+    }
+}
+
+/// Waits for an answer, but not longer than the deadline.
+pub(crate) async fn answered<T, E: From<sqlx::Error>>(
+    deadline: Option<Duration>,
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Some(deadline) = deadline else { return answer.await };
+    timeout(deadline, answer).await.unwrap_or_else(|_| Err(silence(deadline).into()))
+}
+
+fn silence(deadline: Duration) -> sqlx::Error {
+    let said = format!("the server did not answer within {deadline:?}");
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, said))
+}
+
+/// Closes a pool, but does not wait for connections from which nothing is heard.
+pub(crate) async fn close<DB: Holds>(pool: &Pool<DB>) {
+    if timeout(DEADLINE, pool.close()).await.is_err() {
+        tracing::debug!("left without some connections: the server did not answer");
+    }
+}
+
+/// Closes a connection without a word: one would have to wait until that is heard.
+pub(crate) fn cut<DB: Holds>(connection: PoolConnection<DB>) {
+    drop(connection.detach());
+}
+
+impl<DB: Holds> Drop for Held<DB> {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        let is_unknown = self.state == State::Busy && DB::IS_REMOTE;
+        let runtime = match Handle::try_current() {
+            Ok(runtime) if self.state != State::Broken && !is_unknown => runtime,
+            _ => return cut(connection),
+        };
+        if self.state != State::Over {
+            DB::TransactionManager::start_rollback(&mut connection);
+        }
+        // The pool asks the connection whether it is still there before it takes it back, and would wait for ever.
+        let back = connection.return_to_pool();
+        runtime.spawn(async move {
+            let back = async { Ok::<(), sqlx::Error>(back.await) };
+            if answered(DB::IS_REMOTE.then_some(DEADLINE), back).await.is_err() {
+                tracing::debug!("a connection was closed: the server did not answer");
+            }
+        });
+    }
+}
+
+impl<DB: Holds> Deref for Held<DB> {
+    type Target = DB::Connection;
+
+    #[expect(clippy::expect_used, reason = "it is taken out only when this is dropped")]
+    fn deref(&self) -> &DB::Connection {
+        self.connection.as_deref().expect("a connection")
+    }
+}
+
+impl<DB: Holds> DerefMut for Held<DB> {
+    #[expect(clippy::expect_used, reason = "it is taken out only when this is dropped")]
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        self.connection.as_deref_mut().expect("a connection")
+    }
+}
+
+impl<DB: Holds> fmt::Debug for Held<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("state", &self.state).finish_non_exhaustive()
+    }
+}
