@@ -125,10 +125,11 @@ impl Rescuer {
         }
     }
 
+    /// One that does not exist, and has leases all the same, will say nothing.
     fn is_due(&mut self, worker: &Silent) -> bool {
         let waited = self.seen.entry(worker.id).or_insert_with(Instant::now).elapsed();
         let standing = worker.process.parse::<Process>().ok().map(|process| process.standing());
-        has_had_its_time(waited, self.beat, standing)
+        worker.process.is_empty() || has_had_its_time(waited, self.beat, standing)
     }
 }
 

@@ -194,7 +194,7 @@ pub(crate) async fn all(refrain: &Refrain, run: &RunRecord) -> Vec<OutputRecord>
 pub(crate) fn supervisors(worker: u32) -> BTreeSet<i32> {
     let is_one = |pid: &i32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words == b"refrain\0supervise\0" && parent(*pid) == Some(worker)
+        words.starts_with(b"refrain\0supervise\0") && parent(*pid) == Some(worker)
     };
     processes().into_iter().filter(is_one).collect()
 }

@@ -51,6 +51,8 @@ async fn waits(world: &World, statement: &str) {
     eventually("the look waits", DEADLINE, async || world.is_waiting(statement).await).await;
 }
 
+/// Of a worker that is not to be lost on a slow machine.
+const LONG: (&str, &str) = ("PROBE_LEASE", "600000");
 const LOOK: &str = "select id from refrain.workers";
 const OWNERLESS: &str = "select cast(id as text) from refrain_leases
     where worker not in (select id from refrain_workers)";
@@ -60,7 +62,7 @@ async fn claimed(failpoints: &str, weakened: &str) -> Vec<String> {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
     let commit = HeldCommit::of(&world, "leases", "new.first_run = 1").await;
-    let variables = [("PROBE_LEASE", "6000"), ("FAILPOINTS", failpoints), ("REFRAIN_WEAKENED", weakened)];
+    let variables = [("PROBE_LEASE", "45000"), ("FAILPOINTS", failpoints), ("REFRAIN_WEAKENED", weakened)];
     let mut worker = world.probe(&["serve"], &variables);
     commit.cut(&world, &proxy).await;
     if weakened.is_empty() {
@@ -106,15 +108,15 @@ async fn left(weakened: &str) -> Vec<String> {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
     let commit = HeldCommit::of(&world, "leases", "new.first_run = 1").await;
-    let variables = [("FAILPOINTS", "claim.once=1*return(weak)"), ("REFRAIN_WEAKENED", weakened)];
-    let mut worker = world.probe(&["tick", FIRST_MINUTE], &variables);
+    let once = ("FAILPOINTS", "claim.once=1*return(weak)");
+    let mut worker = world.probe(&["tick", FIRST_MINUTE], &[LONG, once, ("REFRAIN_WEAKENED", weakened)]);
     commit.cut(&world, &proxy).await;
     // The removal waits as well, but it has asked for leases before.
     waits(&world, if weakened.is_empty() { LOOK } else { "delete from refrain.workers" }).await;
     commit.release().await;
     worker.wait().await;
     let ownerless = world.texts(OWNERLESS).await;
-    world.done(&["work"], &[]).await;
+    world.done(&["work"], &[LONG]).await;
     world.assert_settled(numbered("noop#n", 1)).await;
     assert_eq!(world.history().await, ["noop#n0 1 taken-over"]);
     ownerless
@@ -137,7 +139,7 @@ async fn killed(weakened: &str) -> Vec<String> {
     let world = World::of(TestDatabase::postgres().await);
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
     let commit = HeldCommit::of(&world, "leases", "new.first_run = 1").await;
-    let variables = [("PROBE_LEASE", "600000"), ("REFRAIN_WEAKENED", weakened)];
+    let variables = [LONG, ("REFRAIN_WEAKENED", weakened)];
     let mut worker = world.probe(&["serve"], &variables);
     waits(&world, "COMMIT").await;
     worker.signal(Signal::KILL);
@@ -154,7 +156,7 @@ async fn killed(weakened: &str) -> Vec<String> {
         eventually("the claim is made", DEADLINE, async || !leases().await.is_empty()).await;
     }
     let ownerless = world.texts(OWNERLESS).await;
-    world.done(&["work"], &[]).await;
+    world.done(&["work"], &[LONG]).await;
     world.assert_settled(numbered("noop#n", 1)).await;
     assert_eq!(world.history().await, ["noop#n0 1 taken-over"]);
     ownerless
@@ -176,7 +178,7 @@ async fn f4_an_ending_that_is_committed_after_its_connection_broke_counts_once()
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
     let commit = HeldCommit::of(&world, "runs", "new.id = 1 and not new.open").await;
-    let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "60000")]);
+    let mut worker = world.probe(&["serve"], &[LONG]);
     commit.cut(&world, &proxy).await;
     waits(&world, "update refrain.runs").await;
     commit.release().await;
@@ -190,7 +192,7 @@ async fn f4_an_ending_that_is_committed_after_its_connection_broke_counts_once()
 #[tokio::test]
 async fn f4_scopes_that_are_frozen_after_the_connection_broke_cost_no_attempt() {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
-    let variables = [("PROBE_START", world.start()), ("PROBE_LEASE", "60000")];
+    let variables = [("PROBE_START", world.start()), LONG];
     let from = format!("{}:00Z", world.start());
     world.done(&["schedule", &from, "60", "60", "1"], &variables).await;
     let commit = HeldCommit::of(&world, "expansions", "true").await;
@@ -216,7 +218,7 @@ async fn f4_scopes_that_are_frozen_after_the_connection_broke_cost_no_attempt() 
 #[tokio::test]
 async fn f4_a_window_that_is_opened_after_the_connection_broke_was_asked_for_once() {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
-    let variables = [("PROBE_START", world.start()), ("PROBE_LEASE", "60000")];
+    let variables = [("PROBE_START", world.start()), LONG];
     world.done(&["enqueue", "noop", "n", "0"], &variables).await;
     let commit = HeldCommit::of(&world, "runs", "new.id = 1 and new.open").await;
     let window = format!("hourly@{}", world.start());

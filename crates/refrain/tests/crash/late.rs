@@ -16,8 +16,9 @@ async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
     let stop = ("FAILPOINTS", "finish.before-commit=1*return(stop)");
     let mut older = world.probe(&["serve"], &[("PROBE_LEASE", "3000"), stop, ("REFRAIN_WEAKENED", weakened)]);
     eventually("the older one has stopped", DEADLINE, async || world.struck().len() == 1).await;
-    // A third of it is how long the one that takes over waits for a sign of life.
-    let long = [("PROBE_LEASE", "15000")];
+    // As if its process were gone: it is taken over from at once, by workers whose own leases do not run out here.
+    world.execute(&world.gone().await).await.unwrap();
+    let long = [("PROBE_LEASE", "600000")];
     let mut newer = world.probe(&["serve"], &long);
     newer.wait_for_line("begun slow#s0 2").await;
     world.touch("gate-s0-2");

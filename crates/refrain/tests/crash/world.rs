@@ -194,6 +194,13 @@ impl World {
         self.execute(&taken_over).await.unwrap();
     }
 
+    /// The statement after which every worker's process counts as one of this machine that has ended.
+    pub(crate) async fn gone(&self) -> String {
+        let processes = self.texts("select process from refrain_workers").await;
+        let machine: Vec<&str> = processes.first().unwrap().split('/').take(2).collect();
+        format!("update refrain_workers set process = '{}/0/1'", machine.join("/"))
+    }
+
     /// The rows that syncs have written, as `id total writes`.
     pub(crate) async fn invoices(&self) -> Vec<String> {
         self.texts(
