@@ -26,13 +26,63 @@ say before-still "$REFRAIN" run noop#1
 say clean "$REFRAIN" fsck
 "#;
 
-fn story(before: &str) -> String {
-    before.to_owned() + &STORY.replace(">out", ">\"$LOGS/out\"").replace("cat out", "cat \"$LOGS/out\"")
+/// A process that serves, and meets a full disk; the same process goes on when there is room.
+const SERVED: &str = r#"
+set -u
+say() { echo "$1"; shift; "$@" >out 2>&1; echo "code $?"; }
+mkdir -p "$LOGS"
+until_line() { while ! grep -q "$1" "$LOGS/serve" 2>/dev/null; do kill -0 $serve || exit 1; sleep 0.1; done; }
+say before "$REFRAIN" run noop#1
+"$REFRAIN" serve --listen none 2>"$LOGS/serve" >"$LOGS/served" &
+serve=$!
+until_line serving
+fill
+key=1
+while "$REFRAIN" enqueue noop --key "full-$key" >/dev/null 2>&1; do key=$((key + 1)); done
+until_line "$FULL"
+echo full
+make_room
+say queued "$REFRAIN" enqueue noop --key after
+until "$REFRAIN" --json show noop#after 2>/dev/null | grep -q '"state":"done"'; do kill -0 $serve || exit 1; sleep 0.1; done
+echo done
+kill -TERM $serve
+wait $serve
+echo "code $?"
+cat "$LOGS/serve" >&2
+say clean "$REFRAIN" fsck
+"#;
+
+fn told(before: &str, story: &str) -> String {
+    before.to_owned() + &story.replace(">out", ">\"$LOGS/out\"").replace("cat out", "cat \"$LOGS/out\"")
 }
 
 #[test]
 fn a_full_disk_stops_a_command_and_leaves_the_store_sound() {
     let desk = Desk::new();
+    let (mut shell, may_mount) = on_a_small_disk(&desk, STORY);
+    let told = said(&mut shell);
+    let expected = "before\ncode 0\nquiet\ncode 0\nfull\ncode 75\nfull\ncode 75\nafter\ncode 0\nagain\ncode 0\n\
+                    before-still\ncode 0\nclean\ncode 0\n";
+    assert_eq!(told.stdout, expected, "{}", told.stderr);
+    if may_mount {
+        assert!(told.stderr.contains("there is no room left for the store"), "{}", told.stderr);
+    }
+    assert!(told.stderr.contains("noop#2: done (attempt 1)"), "{}", told.stderr);
+    assert!(told.stderr.contains("noop#2: done already"), "{}", told.stderr);
+    assert!(told.stderr.contains("0 findings"), "{}", told.stderr);
+}
+
+#[test]
+fn f24_a_moment_of_a_full_disk_is_survived_by_the_process_that_serves() {
+    let desk = Desk::new();
+    let (mut shell, _) = on_a_small_disk(&desk, SERVED);
+    let told = said(&mut shell);
+    let expected = "before\ncode 0\nfull\nqueued\ncode 0\ndone\ncode 0\nclean\ncode 0\n";
+    assert_eq!(told.stdout, expected, "{}", told.stderr);
+}
+
+/// A shell that tells the story on a disk that can be filled; and whether it really is one.
+fn on_a_small_disk(desk: &Desk, story: &str) -> (Command, bool) {
     // Root needs no user namespace, and in one would not be let into a directory of somebody else.
     let may_mount = |how: &&str| {
         let tried = Command::new("unshare").args([how, "sh", "-c", MOUNT]).output();
@@ -41,12 +91,15 @@ fn a_full_disk_stops_a_command_and_leaves_the_store_sound() {
     let how = ["-m", "-rm"].into_iter().find(may_mount);
     let may_mount = how.is_some();
     let script = if may_mount {
-        let fill = "fill() { dd if=/dev/zero of=filler bs=1k 2>/dev/null; }\nmake_room() { rm filler; }\n";
-        story(&format!("{MOUNT}\n{fill}"))
+        let fill = "FULL='no room left'\nfill() { dd if=/dev/zero of=filler bs=1k 2>/dev/null; }\nmake_room() { rm filler; }\n";
+        told(&format!("{MOUNT}\n{fill}"), story)
     } else {
-        // No file may grow beyond 64 blocks; the signal that would end the process is not wanted.
-        let fill = "trap '' XFSZ\nfill() { ulimit -S -f 64; }\nmake_room() { ulimit -S -f unlimited; }\n";
-        story(fill)
+        // No file may grow beyond 64 blocks, neither of this shell's commands nor of what it has started; the signal that
+        // would end the process is not wanted.
+        let fill = "FULL='disk I/O error'\ntrap '' XFSZ\nlimit() { ulimit -S -f $1; \
+                    [ -z \"${serve-}\" ] || prlimit --pid $serve --fsize=$2:; }\n\
+                    fill() { limit 64 32768; }\nmake_room() { limit unlimited unlimited; }\n";
+        told(fill, story)
     };
     let mut shell = if may_mount { Command::new("unshare") } else { Command::new("sh") };
     if let Some(how) = how {
@@ -58,14 +111,5 @@ fn a_full_disk_stops_a_command_and_leaves_the_store_sound() {
         .env("REFRAIN_PROJECT", desk.path())
         .env("REFRAIN_STORE", "sqlite:store.db")
         .env("LOGS", desk.path().join("logs"));
-    let told = said(&mut shell);
-    let expected = "before\ncode 0\nquiet\ncode 0\nfull\ncode 75\nfull\ncode 75\nafter\ncode 0\nagain\ncode 0\n\
-                    before-still\ncode 0\nclean\ncode 0\n";
-    assert_eq!(told.stdout, expected, "{}", told.stderr);
-    if may_mount {
-        assert!(told.stderr.contains("there is no room left for the store"), "{}", told.stderr);
-    }
-    assert!(told.stderr.contains("noop#2: done (attempt 1)"), "{}", told.stderr);
-    assert!(told.stderr.contains("noop#2: done already"), "{}", told.stderr);
-    assert!(told.stderr.contains("0 findings"), "{}", told.stderr);
+    (shell, may_mount)
 }

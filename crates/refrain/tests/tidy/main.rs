@@ -15,6 +15,7 @@ mod migrations;
 mod names;
 mod statements;
 mod syntax;
+mod transactions;
 mod tree;
 mod words;
 
@@ -39,7 +40,7 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     documents::paths_exist,
     headers::modules_say_why,
     layers::point_one_way,
@@ -47,6 +48,7 @@ const RULES: [Rule; 8] = [
     migrations::are_numbered_alike,
     names::are_whole_words,
     statements::are_in_place_and_used,
+    transactions::begin_in_one_place,
     words::are_fit_to_print,
 ];
 

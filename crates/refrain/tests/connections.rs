@@ -1,0 +1,65 @@
+//! What is promised about connections: a commit that was reported is on the disk whatever the server's settings say, and a
+//! server that has become a replica is neither written to nor read.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+#[macro_use]
+mod support;
+
+use refrain::Refrain;
+use support::TestDatabase;
+use support::server::PrivateServer;
+use support::work::nothing;
+
+/// Writes down in which mode each transaction commits that writes a run, its place in the queue or its worker.
+const NOTED: &str = "
+    create table public.modes (mode text not null, kind text not null);
+    create function note_mode() returns trigger language plpgsql as $$
+        begin
+            insert into public.modes values (current_setting('synchronous_commit'), tg_table_name);
+            return null;
+        end $$;
+    create trigger note after insert or update or delete on refrain.runs execute function note_mode();
+    create trigger note after insert or update or delete on refrain.queue execute function note_mode();
+    create trigger note after insert or update or delete on refrain.workers execute function note_mode();";
+
+async fn modes_under(setting: &'static str) -> Vec<String> {
+    let database = TestDatabase::postgres().await;
+    let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
+    let name: String = sqlx::query_scalar("select current_database()").fetch_one(pool).await.unwrap();
+    let alter = format!("alter database {name} set synchronous_commit = {setting}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(alter)).execute(pool).await.unwrap();
+    Refrain::migrate(&database.url()).await.unwrap();
+    sqlx::raw_sql(NOTED).execute(pool).await.unwrap();
+    let refrain = Refrain::at(&database.url(), "shop").unwrap().job(nothing("idle")).open().await.unwrap();
+    assert!(refrain.enqueue("idle", "1", None).await.unwrap().is_new());
+    assert_eq!(refrain.tick().await.unwrap().ended, 1);
+    refrain.close().await;
+    let kinds = database.texts("select distinct kind from public.modes order by kind").await;
+    assert_eq!(kinds, ["queue", "runs", "workers"], "all of them were written");
+    database.texts("select distinct mode from public.modes order by mode").await
+}
+
+#[tokio::test]
+async fn every_write_is_durable_whatever_the_database_says() {
+    assert_eq!(modes_under("off").await, ["on"]);
+    assert_eq!(modes_under("local").await, ["on"]);
+    assert_eq!(modes_under("remote_apply").await, ["remote_apply"], "who asks for more keeps it");
+}
+
+#[tokio::test]
+async fn f22_a_server_that_has_become_a_replica_is_neither_read_nor_written() {
+    let mut server = PrivateServer::create().await;
+    let url = server.url(&server.create_database().await);
+    Refrain::migrate(&url).await.unwrap();
+    let refrain = Refrain::at(&url, "shop").unwrap().job(nothing("idle")).open().await.unwrap();
+    assert_eq!(refrain.open_runs().await.unwrap(), 0);
+    server.restart_as_replica().await;
+    for _ in 0..2 {
+        let read = refrain.open_runs().await.unwrap_err();
+        assert!(read.is_transient(), "it may be a primary again: {read}");
+    }
+    let read = refrain.open_runs().await.unwrap_err().to_string();
+    assert!(read.contains("takes no writes") && read.contains("must lead to the primary"), "{read}");
+    let written = refrain.enqueue("idle", "1", None).await.unwrap_err();
+    assert!(written.is_transient() && written.to_string().contains("takes no writes"), "{written}");
+}
