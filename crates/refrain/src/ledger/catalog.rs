@@ -45,6 +45,7 @@ catalog! {
     UNIT_PAST_MANY = "sql/unit/past_many.sql",
     UNIT_RAISE_ORDER = "sql/unit/raise_order.sql",
     UNIT_RESERVE = "sql/unit/reserve.sql",
+    UNIT_RESTORE = "sql/unit/restore.sql",
     UNIT_TRACE = "sql/unit/trace.sql",
     UNIT_UNAPPLIED = "sql/unit/unapplied.sql",
     UNIT_UNPARK = "sql/unit/unpark.sql",

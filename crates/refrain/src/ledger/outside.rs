@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::apply::BATCH;
 use super::backend::Backend;
 use super::entry;
-use super::judge::{Arrival, Verdict, later};
+use super::judge::{Arrival, Entry, Judgement, Verdict, covered, later};
 use super::list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
@@ -71,14 +71,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         let (raised, judge) = (&self.units.fence.raised, self.units.judge());
         let arrivals: Vec<&Arrival> =
             members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
-        let entries = retried(|| async {
-            let mut reading = raised.destination.database.read().await?;
-            let entries = entry::find(&mut reading, self.ledger, &arrivals).await?;
-            reading.rollback().await?;
-            Ok::<_, DatabaseError>(entries)
-        })
-        .await?;
-        let judgement = judge.judge(&arrivals, &entries, false)?;
+        let (entries, judgement) = self.settled(&arrivals).await?;
         let later = later(&arrivals, &entries, &judgement.verdicts);
         if !later.is_empty() {
             entry::raise_order(raised, self.ledger, &later).await?;
@@ -105,6 +98,26 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
             }
         }
         Ok(())
+    }
+
+    /// What is recorded of units and what they come to; failed tries of other content are taken off those that are done.
+    async fn settled(&self, arrivals: &[&Arrival]) -> Result<(Vec<Entry>, Judgement)> {
+        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
+        for _ in 0..=AGAIN_MAX {
+            let entries = retried(|| async {
+                let mut reading = raised.destination.database.read().await?;
+                let entries = entry::find(&mut reading, self.ledger, arrivals).await?;
+                reading.rollback().await?;
+                Ok::<_, DatabaseError>(entries)
+            })
+            .await?;
+            let judgement = judge.judge(arrivals, &entries, false)?;
+            let covered = covered(arrivals, &entries, &judgement.verdicts);
+            if entry::restore(raised, self.ledger, &judge, &covered).await? {
+                return Ok((entries, judgement));
+            }
+        }
+        Err(LedgerError::Contended)
     }
 
     /// The work of these is done: recorded, under the fence.
