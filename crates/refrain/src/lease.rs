@@ -62,8 +62,11 @@ impl Lease {
     /// lease. What must not happen is that it begins when the lease is over.
     pub(crate) async fn is_good_for(&self, long: Duration) -> bool {
         loop {
-            let (length, until, now) = (self.state().length, self.until(), since_boot());
-            match judged(now, until, long.min(length / 4)) {
+            let (length, until) = {
+                let state = self.state();
+                (state.length, state.until)
+            };
+            match judged(since_boot(), until, long.min(length / 4)) {
                 Room::Enough => return true,
                 Room::None => return false,
                 Room::Little(left) => tokio::time::sleep(left.min(GLANCE)).await,

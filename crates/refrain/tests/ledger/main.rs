@@ -34,6 +34,7 @@ macro_rules! both_shops {
     )+};
 }
 
+mod applied;
 mod changes;
 mod checkpoints;
 mod claims;
@@ -45,8 +46,10 @@ mod failures;
 mod fences;
 mod horizon;
 mod intents;
+mod in_flight;
 mod lost;
 mod many;
+mod races;
 mod surrogate;
 mod traces;
 mod units;
