@@ -262,8 +262,13 @@ mod tests {
     use super::*;
     use UnitDecision::{Changed, Deduplicated, Fresh, Refused};
 
-    const APPLIED: Recorded<&str, u8> =
-        Recorded { version: 2, fingerprint: "red", order: Some(5), status: UnitStatus::Applied, applied: None };
+    const APPLIED: Recorded<&str, u8> = Recorded {
+        version: 2,
+        fingerprint: "red",
+        order: Some(5),
+        status: UnitStatus::Applied,
+        applied: None,
+    };
     const FAILED: Recorded<&str, u8> = Recorded { status: UnitStatus::Failed(1), ..APPLIED };
     const PARKED: Recorded<&str, u8> = Recorded { status: UnitStatus::Parked, ..APPLIED };
 
@@ -320,7 +325,8 @@ mod tests {
             ..APPLIED
         };
         let [failed, gave_up] = [UnitStatus::Failed(1), UnitStatus::Parked].map(|status| over(2, status));
-        let [older, older_gave_up] = [UnitStatus::Failed(1), UnitStatus::Parked].map(|status| over(1, status));
+        let [older, older_gave_up] =
+            [UnitStatus::Failed(1), UnitStatus::Parked].map(|status| over(1, status));
         for (recorded, unit, [update, reject, keep_first]) in [
             (failed, arriving(2, "red", Some(5)), [already; 3]),
             (failed, arriving(2, "red", None), [already; 3]),

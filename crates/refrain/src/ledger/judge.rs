@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 
 use refrain_core::Key;
-use refrain_core::state::{Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus};
+use refrain_core::state::{
+    Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
+};
 
 use super::tally::Reason;
 use super::{LedgerError, Result};

@@ -89,7 +89,8 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         }
         let over: HashMap<&str, i64> =
             entries.iter().filter_map(|entry| Some((entry.key.as_str(), entry.over()?))).collect();
-        let over = members.iter().filter_map(|member| Some((*member, *over.get(key_of(&self.arrivals, *member))?)));
+        let over =
+            members.iter().filter_map(|member| Some((*member, *over.get(key_of(&self.arrivals, *member))?)));
         let over: Vec<(usize, i64)> = over.collect();
         self.over.extend(over);
         for suspect in judgement.suspects.iter().filter_map(|index| members.get(*index)) {

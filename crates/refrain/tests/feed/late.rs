@@ -1,4 +1,7 @@
 //! A worker that was stopped with a call in hand, and goes on when another one has taken its run over.
+//!
+//! Where the store is a SQLite file, whoever takes over ends a holder that was stopped, for it may have the file locked. It never goes
+//! on, so most of these stories are told on a server alone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,22 +15,8 @@ use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::sync::{LEASE, RUN, Sync, lines};
 
-/// As if it were on another machine: on SQLite nobody can end it.
-async fn elsewhere(sync: &Sync) {
-    let update = "update refrain_workers set process = 'elsewhere/1/1/1'";
-    if sync.shop.database.is_sqlite() {
-        let url = format!("sqlite:{}", sync.shop.root().join("refrain.db").display());
-        let store = sqlx::SqlitePool::connect(&url).await.unwrap();
-        sqlx::query(update).execute(&store).await.unwrap();
-        store.close().await;
-    } else {
-        sync.shop.execute(&update.replace("refrain_", "refrain.")).await;
-    }
-}
-
 /// Another worker takes the run over, and finds the only unit in doubt.
 async fn taken_over(sync: &Sync) {
-    elsewhere(sync).await;
     let became = sync.run().await.0;
     assert!(!became.ends_with(" 1"), "{became}");
     assert_eq!(in_doubt(sync).await, ["invoice:1"]);
@@ -64,21 +53,24 @@ both_databases! {
             assert_eq!(stopped_at(TestDatabase::like(&database).await, place, "").await, ["1"], "{place}");
         }
     }
+}
 
-    async fn without_the_last_look_it_would_send_what_somebody_else_has_sent(database) {
-        let weak = "call.unlooked=return(weak)";
-        assert_eq!(stopped_at(database, "call.connected", weak).await, ["1", "1"]);
+#[tokio::test]
+async fn without_the_last_look_it_would_send_what_somebody_else_has_sent() {
+    for place in ["call.reserved", "call.connected"] {
+        let heard = stopped_at(TestDatabase::postgres().await, place, "call.unlooked=return(weak)").await;
+        assert_eq!(heard, ["1", "1"], "{place}");
     }
 }
 
 /// A worker whose request was heard is stopped, its run is taken over, and then its request is answered.
-async fn answered_after_a_takeover(database: TestDatabase, failpoints: &str) -> (Sync, Receiver, ChildProcess) {
+async fn answered_after_a_takeover(failpoints: &str) -> (Sync, Receiver, ChildProcess) {
     let receiver = Receiver::answering(|heard| match heard.id() {
         "1" => Reply::When(2, 200),
         _ => FINE(heard),
     })
     .await;
-    let sync = calling(database, &receiver, "", "parallel = 1").await;
+    let sync = calling(TestDatabase::postgres().await, &receiver, "", "parallel = 1").await;
     sync.source(lines(1..=1));
     sync.prepare().await;
     let first = sync.shop.process(&["run", RUN], &[("FAILPOINTS", failpoints), LEASE]);
@@ -96,40 +88,41 @@ async fn nod(receiver: &Receiver) {
     let _ = stream.read(&mut [0; 64]).await.unwrap();
 }
 
-both_databases! {
-    async fn f12_an_answer_that_comes_after_a_takeover_ends_the_doubt(database) {
-        for (ending, is_known) in [
-            ("", true),
-            ("unit-late.before-commit=return(kill)", false),
-            ("unit-late.after-commit=return(kill)", true),
-            ("unit-late.reply=1*return(lost)", true),
-        ] {
-            let (sync, receiver, mut first) =
-                answered_after_a_takeover(TestDatabase::like(&database).await, ending).await;
-            nod(&receiver).await;
-            first.signal(Signal::CONT);
-            first.finish().await;
-            assert_eq!(sync.shop.lines("struck").len(), usize::from(!ending.is_empty()), "{ending}");
-            assert_eq!(in_doubt(&sync).await.is_empty(), is_known, "{ending}");
-            let expected = if is_known { " done " } else { " partial " };
-            assert!(sync.again().await.0.contains(expected), "{ending}");
-            assert_eq!(receiver.ids(), ["1", "nod"], "{ending}");
-        }
-    }
-
-    async fn f12_an_answer_that_comes_when_a_person_has_had_it_sent_again_is_written_down(database) {
-        let (sync, receiver, mut first) = answered_after_a_takeover(database, "").await;
-        sent_again_by_a_person(&sync).await;
+#[tokio::test]
+async fn f12_an_answer_that_comes_after_a_takeover_ends_the_doubt() {
+    for (ending, is_known) in [
+        ("", true),
+        ("unit-late.before-commit=return(kill)", false),
+        ("unit-late.after-commit=return(kill)", true),
+        ("unit-late.reply=1*return(lost)", true),
+    ] {
+        let (sync, receiver, mut first) = answered_after_a_takeover(ending).await;
+        nod(&receiver).await;
         first.signal(Signal::CONT);
         first.finish().await;
-        assert_eq!(receiver.ids(), ["1", "1"]);
-        let refrain = sync.shop.open().await;
-        let unit = refrain.trace("invoice:1").await.unwrap().units.remove(0);
-        refrain.close().await;
-        let said = unit.message.unwrap_or_default();
-        assert!(said.starts_with("attempt 1 of 2020-06-09") && said.contains("was answered late"), "{said}");
+        assert_eq!(sync.shop.lines("struck").len(), usize::from(!ending.is_empty()), "{ending}");
+        assert_eq!(in_doubt(&sync).await.is_empty(), is_known, "{ending}");
+        let expected = if is_known { " done " } else { " partial " };
+        assert!(sync.again().await.0.contains(expected), "{ending}");
+        assert_eq!(receiver.ids(), ["1", "nod"], "{ending}");
     }
+}
 
+#[tokio::test]
+async fn f12_an_answer_that_comes_when_a_person_has_had_it_sent_again_is_written_down() {
+    let (sync, receiver, mut first) = answered_after_a_takeover("").await;
+    sent_again_by_a_person(&sync).await;
+    first.signal(Signal::CONT);
+    first.finish().await;
+    assert_eq!(receiver.ids(), ["1", "1"]);
+    let refrain = sync.shop.open().await;
+    let unit = refrain.trace("invoice:1").await.unwrap().units.remove(0);
+    refrain.close().await;
+    let said = unit.message.unwrap_or_default();
+    assert!(said.starts_with("attempt 1 of 2020-06-09") && said.contains("was answered late"), "{said}");
+}
+
+both_databases! {
     async fn f9_what_is_known_of_a_call_is_recorded_however_often_that_takes(database) {
         let receiver = Receiver::answering(FINE).await;
         let sync = calling(database, &receiver, "", "parallel = 1").await;
@@ -140,36 +133,42 @@ both_databases! {
         assert_eq!(sync.shop.lines("struck").len(), 12);
         assert_eq!((receiver.ids().len(), in_doubt(&sync).await.len()), (1, 0));
     }
+}
 
-    async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one(database) {
-        let sync = Sync::of(database).await;
-        sync.job("command = [\"./list\"]\noutput = \"units\"", "database = \"shop\"", "command = [\"true\"]\nparallel = 1", "");
-        sync.source(lines(1..=1));
-        sync.prepare().await;
-        let stop = ("FAILPOINTS", "outside-done.away=1*return(stop)");
-        let mut first = sync.shop.process(&["run", RUN], &[stop, LEASE]);
-        eventually("it has stopped", DEADLINE, async || !sync.shop.lines("struck").is_empty()).await;
-        elsewhere(&sync).await;
-        sync.source(["{\"id\":1,\"total\":11}"]);
-        eventually("another one has done it", DEADLINE, async || sync.run().await.0.contains(" done ")).await;
-        first.signal(Signal::CONT);
-        first.finish().await;
-        let refrain = sync.shop.open().await;
-        let unit = refrain.trace("invoice:1").await.unwrap().units.remove(0);
-        refrain.close().await;
-        assert_eq!(unit.attempt, Some(2));
-    }
+#[tokio::test]
+async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one() {
+    let sync = Sync::of().await;
+    sync.job(
+        "command = [\"./list\"]\noutput = \"units\"",
+        "database = \"shop\"",
+        "command = [\"true\"]\nparallel = 1",
+        "",
+    );
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let stop = ("FAILPOINTS", "outside-done.away=1*return(stop)");
+    let mut first = sync.shop.process(&["run", RUN], &[stop, LEASE]);
+    eventually("it has stopped", DEADLINE, async || !sync.shop.lines("struck").is_empty()).await;
+    sync.source(["{\"id\":1,\"total\":11}"]);
+    eventually("another one has done it", DEADLINE, async || sync.run().await.0.contains(" done ")).await;
+    first.signal(Signal::CONT);
+    first.finish().await;
+    let refrain = sync.shop.open().await;
+    let unit = refrain.trace("invoice:1").await.unwrap().units.remove(0);
+    refrain.close().await;
+    assert_eq!(unit.attempt, Some(2));
 }
 
 /// One run has sent a request and waits; a person has the unit sent again, and another run does so. Then the first is answered.
 async fn answered_beside_another(database: TestDatabase, first: u16, second: Reply) -> (Sync, Receiver) {
     let (count, is_silent) = (AtomicUsize::new(0), matches!(second, Reply::Silence));
-    let receiver = Receiver::answering(move |heard| match (heard.id(), count.fetch_add(1, Ordering::SeqCst)) {
-        ("1", 0) => Reply::When(3, first),
-        ("1", _) => second.clone(),
-        _ => FINE(heard),
-    })
-    .await;
+    let receiver =
+        Receiver::answering(move |heard| match (heard.id(), count.fetch_add(1, Ordering::SeqCst)) {
+            ("1", 0) => Reply::When(3, first),
+            ("1", _) => second.clone(),
+            _ => FINE(heard),
+        })
+        .await;
     let top = "while-running = \"allow\"";
     let sync = calling(database, &receiver, top, "per = \"ever\"\nparallel = 1").await;
     sync.source(lines(1..=1));
@@ -226,7 +225,8 @@ async fn f12_a_unit_that_another_run_has_reserved_meanwhile_is_not_sent() {
     let waiting = "select cast(pid as text) from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock' and query like '%refrain.units%'";
     eventually("it waits for the row", DEADLINE, async || !sync.shop.rows(waiting).await.is_empty()).await;
-    let reserved = "update refrain.units set sent = 9000000000000000, fence = -1, message = 'in doubt: begun'";
+    let reserved =
+        "update refrain.units set sent = 9000000000000000, fence = -1, message = 'in doubt: begun'";
     sqlx::query(reserved).execute(&mut *holder).await.unwrap();
     holder.commit().await.unwrap();
     process.finish().await;
@@ -264,7 +264,8 @@ async fn f4_a_reservation_that_is_still_being_committed_is_its_own() {
         )
     };
     let [committing, next] = ["=", "<>"].map(waiting);
-    eventually("a commit is under way", DEADLINE, async || !sync.shop.rows(&committing).await.is_empty()).await;
+    eventually("a commit is under way", DEADLINE, async || !sync.shop.rows(&committing).await.is_empty())
+        .await;
     network.cut_all().await;
     eventually("the next try waits for it", DEADLINE, async || !sync.shop.rows(&next).await.is_empty()).await;
     sqlx::query("select pg_advisory_unlock(77)").execute(&mut *holder).await.unwrap();

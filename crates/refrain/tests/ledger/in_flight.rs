@@ -5,7 +5,7 @@
 
 use refrain::{BatchError, Claim, Fetched, Ledger, LedgerError, Per, Run, key};
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool, Postgres};
+use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool, Postgres};
 
 use crate::fences::PATIENT;
 use crate::shop::{Shop, counts, invoice, invoices, key_of, ran, sync, work, write_all};
@@ -52,15 +52,17 @@ impl Slow {
     }
 
     /// Cuts the connections while a commit is under way; lets it be made when somebody waits for it.
-    async fn cut_and_release(mut self) -> Shop<Postgres> {
-        eventually("a commit is under way", DEADLINE, async || self.waiting("wait_event = 'advisory'").await == 1)
-            .await;
+    async fn cut_and_release(&mut self) {
+        eventually("a commit is under way", DEADLINE, async || {
+            self.waiting("wait_event = 'advisory'").await == 1
+        })
+        .await;
         self.network.cut_all().await;
-        eventually("somebody waits for it", DEADLINE, async || self.waiting("wait_event <> 'advisory'").await >= 1)
-            .await;
+        eventually("somebody waits for it", DEADLINE, async || {
+            self.waiting("wait_event <> 'advisory'").await >= 1
+        })
+        .await;
         self.holder.execute("select pg_advisory_unlock(77)").await.unwrap();
-        self.holder.close().await.unwrap();
-        self.shop
     }
 }
 
@@ -70,7 +72,7 @@ async fn held<F>(
     table: &str,
     which: &str,
     work_: impl Fn(Run, PgPool) -> F + Send + Sync + 'static,
-) -> (Shop<Postgres>, String)
+) -> (Slow, String)
 where
     F: Future<Output = Result<(), LedgerError>> + Send + 'static,
 {
@@ -80,14 +82,15 @@ where
         let standing = ran(&refrain, "sync#monday").await;
         format!("{standing} {:?}", counts(&refrain, "sync#monday").await)
     });
-    let shop = slow.cut_and_release().await;
-    (shop, running.await.unwrap())
+    slow.cut_and_release().await;
+    let standing = running.await.unwrap();
+    (slow, standing)
 }
 
 #[tokio::test]
 async fn f4_a_commit_that_is_still_under_way_is_waited_for_wherever_it_writes() {
     for table in ["projects", "fences", "ledgers", "units", "checkpoints"] {
-        let (shop, standing) = held(Slow::server().await, table, "true", |run, pool| async move {
+        let (slow, standing) = held(Slow::server().await, table, "true", |run, pool| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut pages = units.cursor("billing").await?;
             let page = Fetched { units: invoices(3), next: Some("3".to_owned()) };
@@ -97,7 +100,7 @@ async fn f4_a_commit_that_is_still_under_way_is_waited_for_wherever_it_writes() 
         })
         .await;
         assert_eq!(standing, "monday done 1 [3, 0, 0, 0]", "{table}");
-        assert_eq!(shop.writes().await, [1, 1, 1], "{table}");
+        assert_eq!(slow.shop.writes().await, [1, 1, 1], "{table}");
     }
 }
 
@@ -105,30 +108,35 @@ async fn f4_a_commit_that_is_still_under_way_is_waited_for_wherever_it_writes() 
 async fn f4_content_over_other_content_that_is_still_being_committed_is_written_once() {
     let slow = Slow::server().await;
     let source = crate::shop::Source::of(invoices(3));
-    let first = open_with(&slow.shop.store, PATIENT, [sync(&slow.shop, &source, Per::Ever, |units| units)]).await;
+    let first =
+        open_with(&slow.shop.store, PATIENT, [sync(&slow.shop, &source, Per::Ever, |units| units)]).await;
     ran(&first, "sync#sunday").await;
-    let (shop, standing) = held(slow, "units", "true", |run, pool| async move {
+    let (slow, standing) = held(slow, "units", "true", |run, pool| async move {
         let units = run.fence(&pool).await?.units(Per::Ever, key_of);
         write_all(units.apply(&[invoice(1, 11), invoice(4, 40)]).await?).await
     })
     .await;
     assert_eq!(standing, "monday done 1 [2, 0, 0, 0]");
-    assert_eq!((shop.writes().await, shop.totals().await), (vec![2, 1, 1, 1], vec![11, 20, 30, 40]));
+    assert_eq!(
+        (slow.shop.writes().await, slow.shop.totals().await),
+        (vec![2, 1, 1, 1], vec![11, 20, 30, 40])
+    );
 }
 
 #[tokio::test]
 async fn f4_a_failure_that_is_still_being_committed_is_one_failure() {
-    let (shop, standing) = held(Slow::server().await, "units", "new.status <> 'applied'", |run, pool| async move {
-        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
-        let list = invoices(1);
-        let mut batches = units.apply(&list).await?;
-        let batch = batches.next().await?.unwrap();
-        batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
-        batches.next().await.map(|_| ())
-    })
-    .await;
+    let (slow, standing) =
+        held(Slow::server().await, "units", "new.status <> 'applied'", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let list = invoices(1);
+            let mut batches = units.apply(&list).await?;
+            let batch = batches.next().await?.unwrap();
+            batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
+            batches.next().await.map(|_| ())
+        })
+        .await;
     assert_eq!(standing, "monday due 2 [0, 0, 0, 1]");
-    assert_eq!(shop.numbers("select cast(failures as bigint) from refrain.units").await, [1]);
+    assert_eq!(slow.shop.numbers("select cast(failures as bigint) from refrain.units").await, [1]);
 }
 
 #[tokio::test]

@@ -103,7 +103,13 @@ async fn a_failure_is_not_recorded_over_a_request_of_another_run() {
 }
 
 /// A unit whose row is as it is said, read again by version 2 of its job; meanwhile the row is changed.
-async fn read_again(rules: Rules, before: &str, list: Vec<Invoice>, version: u32, change: &str) -> Shop<Postgres> {
+async fn read_again(
+    rules: Rules,
+    before: &str,
+    list: Vec<Invoice>,
+    version: u32,
+    change: &str,
+) -> Shop<Postgres> {
     let shop = Shop::on_a_server().await;
     let source = Source::of(vec![at(5, 10)]);
     let first = open_with(&shop.store, PATIENT, [sync(&shop, &source, Per::Ever, rules)]).await;

@@ -64,7 +64,9 @@ impl Kind {
         let other = i64::from(*is_other_content);
         let beneath = applied.map_or(String::new(), |(version, is_same)| {
             let other = if is_same { 0 } else { 2 };
-            format!(", applied_version = {version}, applied_fingerprint = fingerprint - {other}, applied_at = at")
+            format!(
+                ", applied_version = {version}, applied_fingerprint = fingerprint - {other}, applied_at = at"
+            )
         });
         let update = format!(
             "update refrain_units set status = '{status}', failures = {failures}, version = {version},
@@ -108,7 +110,8 @@ async fn judged<DB: Backend>(shop: &Shop<DB>, order: Option<i64>, rules: Rules<D
         counts(&refrain, "sync#tuesday").await,
         [applied, parked, already + stale, 0].map(|n| n as u64)
     );
-    let open = shop.database.store_numbers("select count(*) from refrain_units where status <> 'applied'").await[0];
+    let open =
+        shop.database.store_numbers("select count(*) from refrain_units where status <> 'applied'").await[0];
     let left = kinds.iter().zip(&decided).filter(|(kind, decided)| {
         let is_stale = **decided == UnitDecision::Deduplicated(DedupeReason::Stale);
         **decided == UnitDecision::Refused(RefusedUnit::Parked) || (is_stale && kind.status != "applied")

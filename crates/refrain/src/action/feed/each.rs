@@ -218,7 +218,8 @@ impl Each<'_> {
                 Ended::CutOff => return Err(JobError::lost()),
                 Ended::TooLate => {
                     // While nobody has taken over, it is as if it had not been begun; after that it is not this attempt's any more.
-                    fault = Some(outside.unsent(member).await.err().map_or_else(JobError::lost, JobError::from));
+                    fault =
+                        Some(outside.unsent(member).await.err().map_or_else(JobError::lost, JobError::from));
                 }
             }
             // Whatever is wrong with one, what the others have done is recorded first.

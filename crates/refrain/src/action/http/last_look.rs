@@ -87,11 +87,7 @@ where
                 () = lease.over(), if !is_weak => return Err(TooLate.into()),
             };
             failpoint::reach("call.connected");
-            if is_weak || lease.is_good() {
-                Ok(connection)
-            } else {
-                Err(TooLate.into())
-            }
+            if is_weak || lease.is_good() { Ok(connection) } else { Err(TooLate.into()) }
         })
     }
 }

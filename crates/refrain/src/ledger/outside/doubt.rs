@@ -207,7 +207,8 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
     pub(super) async fn answered_late(&self, arrivals: &[&Arrival]) -> Result<()> {
         let (raised, version) = (&self.units.fence.raised, i64::from(self.units.judge().version));
         let attempt = raised.facts.attempt;
-        let note = format!("attempt {attempt} of {} was answered late: its request was done, too", raised.facts.run);
+        let note =
+            format!("attempt {attempt} of {} was answered late: its request was done, too", raised.facts.run);
         let confirmed = persistently(&raised.lease, || async {
             let (mut transaction, mut confirmed) = (raised.destination.database.write().await?, 0);
             for arrival in arrivals {
