@@ -31,7 +31,8 @@ pub use backfill::{BackfillEvent, BackfillState};
 pub use effect::{Doubt, EffectEvent, EffectState, Hold, InDoubtPolicy, NextStep, ProbeAnswer};
 pub use run::{AttemptChange, Attempts, Open, RunEvent, RunNode, RunOutcome, RunStanding, RunStep};
 pub use unit::{
-    Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitEvent, UnitState, UnitStatus,
+    Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitEvent, UnitState,
+    UnitStatus,
 };
 
 /// The reason for a step that nobody should ever ask for: a test sees to it that no pair is left with it.

@@ -21,6 +21,9 @@ const CLOCK: ClockId = ClockId::Monotonic;
 /// wait stand still while the machine sleeps.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
+/// How often somebody looks who waits for a lease to be renewed.
+const GLANCE: Duration = Duration::from_millis(20);
+
 type Tell = Box<dyn FnMut(Duration) + Send>;
 
 /// The lease of a worker, as its runs see it.
@@ -28,6 +31,8 @@ type Tell = Box<dyn FnMut(Duration) + Send>;
 pub(crate) struct Lease(Arc<Mutex<State>>);
 
 struct State {
+    /// How long it was good when it was given.
+    length: Duration,
     /// Up to when it is good, by [`since_boot`]; it only moves while the worker is heard.
     until: Duration,
     listeners: HashMap<u64, Tell>,
@@ -36,12 +41,44 @@ struct State {
 
 impl Lease {
     pub(crate) fn new(until: Duration) -> Lease {
-        Lease(Arc::new(Mutex::new(State { until, listeners: HashMap::new(), next: 0 })))
+        let length = until.saturating_sub(since_boot());
+        Lease(Arc::new(Mutex::new(State { length, until, listeners: HashMap::new(), next: 0 })))
     }
 
     /// Up to when it is good, by [`since_boot`].
     pub(crate) fn until(&self) -> Duration {
         self.state().until
+    }
+
+    /// Whether it is good at this moment.
+    pub(crate) fn is_good(&self) -> bool {
+        since_boot() < self.until()
+    }
+
+    /// Whether something that cannot be taken back may be begun: the lease is good for as long as that takes, or for a quarter
+    /// of its length. If less is left, the next renewal is waited for; false if there is none.
+    ///
+    /// Why a quarter is enough for what takes longer: the lease is renewed meanwhile, and a call may last longer than any
+    /// lease. What must not happen is that it begins when the lease is over.
+    pub(crate) async fn is_good_for(&self, long: Duration) -> bool {
+        loop {
+            let (length, until) = {
+                let state = self.state();
+                (state.length, state.until)
+            };
+            match judged(since_boot(), until, long.min(length / 4)) {
+                Room::Enough => return true,
+                Room::None => return false,
+                Room::Little(left) => tokio::time::sleep(left.min(GLANCE)).await,
+            }
+        }
+    }
+
+    /// Ends when it is over.
+    pub(crate) async fn over(&self) {
+        while self.is_good() {
+            reached(self.until()).await;
+        }
     }
 
     /// It was renewed: everybody who listens is told, in the calling thread.
@@ -72,6 +109,26 @@ impl Lease {
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease").field("until", &self.until()).finish_non_exhaustive()
+    }
+}
+
+/// How much of a lease is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// It may be renewed within so long.
+    Little(Duration),
+    None,
+}
+
+fn judged(now: Duration, until: Duration, wanted: Duration) -> Room {
+    let left = until.saturating_sub(now);
+    if left.is_zero() {
+        Room::None
+    } else if left > wanted {
+        Room::Enough
+    } else {
+        Room::Little(left)
     }
 }
 
@@ -109,6 +166,21 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+
+    #[test]
+    fn nothing_begins_when_less_of_the_lease_is_left_than_it_takes() {
+        let [wanted, until] = [5, 100].map(Duration::from_secs);
+        for (now, room) in [
+            (0, Room::Enough),
+            (94, Room::Enough),
+            (95, Room::Little(wanted)),
+            (99, Room::Little(Duration::from_secs(1))),
+            (100, Room::None),
+            (101, Room::None),
+        ] {
+            assert_eq!(judged(Duration::from_secs(now), until, wanted), room, "{now}");
+        }
+    }
 
     #[test]
     fn whoever_listens_hears_what_it_does_not_know_and_nothing_once_it_has_gone() {

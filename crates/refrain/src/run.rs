@@ -137,6 +137,7 @@ impl Run {
         let touched = self.touched.clone();
         let caution = AtomicUsize::new(if facts.suspicion > 0 { BATCH } else { 0 });
         let relayed = destinations.is_relayed(&destination);
-        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, relayed }))
+        let lease = self.lease.clone();
+        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, lease, relayed }))
     }
 }

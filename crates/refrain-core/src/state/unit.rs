@@ -2,7 +2,8 @@
 //!
 //! The machine is the life of *one* version and content of a key, and there `applied` is final. Other
 //! content, or a higher version, begins a life of its own: [`UnitDecision::Changed`] says when that may
-//! happen. A unit that keeps failing is parked with its input, so that its neighbours go on and a person can
+//! happen. A try that fails does not undo what was applied before it: [`Recorded::applied`] keeps that apart,
+//! and an arriving unit is compared with it first. A unit that keeps failing is parked with its input, so that its neighbours go on and a person can
 //! try it again. So is one for which a call was begun, until its end is known: it is in doubt.
 
 use super::Machine;
@@ -112,6 +113,30 @@ pub struct Recorded<F, O> {
     pub order: Option<O>,
     /// What became of it.
     pub status: UnitStatus,
+    /// What is applied although the last try was of something else and did not succeed. None if nothing is, if
+    /// nobody knows, or if the last try itself is applied.
+    pub applied: Option<Applied<F>>,
+}
+
+/// A version and content of a unit that is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Applied<F> {
+    /// The job's version when it was applied.
+    pub version: u32,
+    /// The content that was applied.
+    pub fingerprint: F,
+}
+
+impl<F: Clone, O> Recorded<F, O> {
+    /// What is applied: the last try, or what was applied before it.
+    pub fn in_force(&self) -> Option<Applied<F>> {
+        match self.status {
+            UnitStatus::Applied => {
+                Some(Applied { version: self.version, fingerprint: self.fingerprint.clone() })
+            }
+            UnitStatus::Failed(_) | UnitStatus::Parked => self.applied.clone(),
+        }
+    }
 }
 
 /// A unit as it comes from the source.
@@ -168,14 +193,14 @@ pub enum RefusedUnit {
     Parked,
 }
 
-impl<F: PartialEq, O: Ord> Arriving<F, O> {
+impl<F: PartialEq + Clone, O: Ord> Arriving<F, O> {
     /// What to do with this unit, given what the ledger has under its key.
     ///
     /// ```
     /// use refrain_core::state::{Arriving, DedupeReason, OnChange, Recorded, UnitDecision, UnitStatus};
     ///
     /// let status = UnitStatus::Applied;
-    /// let applied = Recorded { version: 1, fingerprint: "red", order: Some(5), status };
+    /// let applied = Recorded { version: 1, fingerprint: "red", order: Some(5), status, applied: None };
     /// let late = Arriving { version: 1, fingerprint: "blue", order: Some(4) };
     /// assert_eq!(
     ///     late.decide(Some(&applied), OnChange::Update),
@@ -194,20 +219,22 @@ impl<F: PartialEq, O: Ord> Arriving<F, O> {
         {
             return UnitDecision::Deduplicated(DedupeReason::Stale);
         }
-        if self.fingerprint != recorded.fingerprint {
-            return match (on_change, recorded.status) {
-                (OnChange::Reject, _) => UnitDecision::Refused(RefusedUnit::OtherContent),
-                (OnChange::First, _) => UnitDecision::Deduplicated(DedupeReason::FirstWins),
-                (OnChange::Update, UnitStatus::Applied) => UnitDecision::Changed,
-                (OnChange::Update, UnitStatus::Failed(_) | UnitStatus::Parked) => UnitDecision::Fresh,
-            };
+        let applied = recorded.in_force();
+        let known = applied.as_ref().map_or(&recorded.fingerprint, |applied| &applied.fingerprint);
+        if self.fingerprint != *known {
+            match on_change {
+                OnChange::Reject => return UnitDecision::Refused(RefusedUnit::OtherContent),
+                OnChange::First => return UnitDecision::Deduplicated(DedupeReason::FirstWins),
+                OnChange::Update => {}
+            }
+        } else if applied.as_ref().is_some_and(|applied| applied.version == self.version) {
+            return UnitDecision::Deduplicated(DedupeReason::AlreadyApplied);
         }
-        match (recorded.status, self.version == recorded.version) {
-            (UnitStatus::Applied, true) => UnitDecision::Deduplicated(DedupeReason::AlreadyApplied),
-            (UnitStatus::Applied, false) => UnitDecision::Changed,
-            (UnitStatus::Parked, true) => UnitDecision::Refused(RefusedUnit::Parked),
-            (UnitStatus::Parked, false) | (UnitStatus::Failed(_), _) => UnitDecision::Fresh,
+        let is_parked = recorded.status == UnitStatus::Parked;
+        if is_parked && self.version == recorded.version && self.fingerprint == recorded.fingerprint {
+            return UnitDecision::Refused(RefusedUnit::Parked);
         }
+        if applied.is_some() { UnitDecision::Changed } else { UnitDecision::Fresh }
     }
 
     /// What happens to this unit, and what is recorded of it, when it fails and may be tried `limit` times.
@@ -235,8 +262,13 @@ mod tests {
     use super::*;
     use UnitDecision::{Changed, Deduplicated, Fresh, Refused};
 
-    const APPLIED: Recorded<&str, u8> =
-        Recorded { version: 2, fingerprint: "red", order: Some(5), status: UnitStatus::Applied };
+    const APPLIED: Recorded<&str, u8> = Recorded {
+        version: 2,
+        fingerprint: "red",
+        order: Some(5),
+        status: UnitStatus::Applied,
+        applied: None,
+    };
     const FAILED: Recorded<&str, u8> = Recorded { status: UnitStatus::Failed(1), ..APPLIED };
     const PARKED: Recorded<&str, u8> = Recorded { status: UnitStatus::Parked, ..APPLIED };
 
@@ -274,6 +306,46 @@ mod tests {
                 [(OnChange::Update, update), (OnChange::Reject, reject), (OnChange::First, keep_first)]
             {
                 let decision = unit.decide(recorded.as_ref(), policy);
+                assert_eq!(decision, expected, "{recorded:?} {unit:?} {policy}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_try_that_failed_does_not_undo_what_was_applied_before_it() {
+        let already = Deduplicated(DedupeReason::AlreadyApplied);
+        let stale = Deduplicated(DedupeReason::Stale);
+        let first = Deduplicated(DedupeReason::FirstWins);
+        let other = Refused(RefusedUnit::OtherContent);
+        let parked = Refused(RefusedUnit::Parked);
+        let over = |version, status| Recorded {
+            fingerprint: "blue",
+            status,
+            applied: Some(Applied { version, fingerprint: "red" }),
+            ..APPLIED
+        };
+        let [failed, gave_up] = [UnitStatus::Failed(1), UnitStatus::Parked].map(|status| over(2, status));
+        let [older, older_gave_up] =
+            [UnitStatus::Failed(1), UnitStatus::Parked].map(|status| over(1, status));
+        for (recorded, unit, [update, reject, keep_first]) in [
+            (failed, arriving(2, "red", Some(5)), [already; 3]),
+            (failed, arriving(2, "red", None), [already; 3]),
+            (failed, arriving(2, "red", Some(4)), [stale; 3]),
+            (failed, arriving(2, "blue", Some(5)), [Changed, other, first]),
+            (failed, arriving(2, "green", Some(6)), [Changed, other, first]),
+            (failed, arriving(3, "red", Some(5)), [Changed; 3]),
+            (gave_up, arriving(2, "red", Some(5)), [already; 3]),
+            (gave_up, arriving(2, "blue", Some(5)), [parked, other, first]),
+            (gave_up, arriving(3, "blue", Some(5)), [Changed, other, first]),
+            (gave_up, arriving(2, "green", Some(5)), [Changed, other, first]),
+            // A higher version failed with other content: what an older version applied is done again.
+            (older, arriving(2, "red", Some(5)), [Changed; 3]),
+            (older_gave_up, arriving(2, "red", Some(5)), [Changed; 3]),
+        ] {
+            for (policy, expected) in
+                [(OnChange::Update, update), (OnChange::Reject, reject), (OnChange::First, keep_first)]
+            {
+                let decision = unit.decide(Some(&recorded), policy);
                 assert_eq!(decision, expected, "{recorded:?} {unit:?} {policy}");
             }
         }

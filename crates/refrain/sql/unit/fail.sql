@@ -1,4 +1,4 @@
--- Records that a unit failed, and keeps what it was given; rows of other content that are there stay known. No row: the same content was applied meanwhile, or newer, or
+-- Records that a unit failed, and keeps what it was given; what is applied under its key stays known. No row: the same content was applied meanwhile, or newer, or
 -- somebody else's is in doubt.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
 -- $11 message; by the primary key
@@ -9,6 +9,12 @@ on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
     fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message,
+    applied_version = case when refrain_units.status = 'applied' then refrain_units.version else refrain_units.applied_version end,
+    applied_fingerprint =
+        case when refrain_units.status = 'applied' then refrain_units.fingerprint else refrain_units.applied_fingerprint end,
+    applied_at = case when refrain_units.status = 'applied' then refrain_units.at else refrain_units.applied_at end,
+    applied_fence = case when refrain_units.status = 'applied' then refrain_units.fence else refrain_units.applied_fence end,
+    applied_attempt = case when refrain_units.status = 'applied' then refrain_units.attempt else refrain_units.applied_attempt end,
     sent = null
 where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
         or refrain_units.fingerprint is distinct from excluded.fingerprint)

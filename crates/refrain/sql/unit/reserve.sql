@@ -1,6 +1,6 @@
 -- Reserves a unit before something is done with it that no transaction can take back: from now on it is parked, as what it is
 -- if nobody comes back to say more. No row: it is not as it was read, and somebody else may be at it.
--- When it was first sent in this content stays known.
+-- When it was first sent in this content stays known, and so does what is applied under its key.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 input, $10 message,
 -- $11… what was read: version, fingerprint, ordinal, status, failures; $16 the longest time since it was first sent; by the
 -- primary key
@@ -12,6 +12,12 @@ on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
     fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message,
+    applied_version = case when refrain_units.status = 'applied' then refrain_units.version else refrain_units.applied_version end,
+    applied_fingerprint =
+        case when refrain_units.status = 'applied' then refrain_units.fingerprint else refrain_units.applied_fingerprint end,
+    applied_at = case when refrain_units.status = 'applied' then refrain_units.at else refrain_units.applied_at end,
+    applied_fence = case when refrain_units.status = 'applied' then refrain_units.fence else refrain_units.applied_fence end,
+    applied_attempt = case when refrain_units.status = 'applied' then refrain_units.attempt else refrain_units.applied_attempt end,
     sent = case
         when refrain_units.fingerprint is not distinct from excluded.fingerprint
             and refrain_units.version = excluded.version

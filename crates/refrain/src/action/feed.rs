@@ -160,7 +160,7 @@ impl Feeding {
                 How::Each(Box::new(self.each(run, commands, way, *parallel, &values)))
             }
             (Apply::Http { call, parallel, .. }, None) => {
-                let way = Way::Http(call, Caller::new(&self.about.redactor, call.timeout)?);
+                let way = Way::Http(call, Caller::new(&self.about.redactor, call.timeout, &run.lease)?);
                 How::Each(Box::new(self.each(run, commands, way, *parallel, &values)))
             }
             (Apply::Publish(_), None) => return Err(JobError::for_good("there is no table to write to")),

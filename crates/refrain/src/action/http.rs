@@ -14,7 +14,13 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::{Client, Method, Url, redirect, retry};
 use rustls::crypto::{CryptoProvider, ring};
 
+use crate::failpoint;
 use crate::job::JobError;
+use crate::lease::Lease;
+
+mod last_look;
+
+use last_look::{LastLook, TooLate};
 
 /// The longest time until there is a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
@@ -34,6 +40,8 @@ pub(super) enum Answer {
     NotDone(String),
     /// It may have been done.
     InDoubt(String),
+    /// Nothing was sent, for the lease of the worker was over: somebody else may be at it.
+    TooLate,
 }
 
 /// Sends requests.
@@ -43,11 +51,12 @@ pub(super) struct Caller {
     /// Whether the system names nobody whom certificates may come from.
     has_no_roots: bool,
     redactor: Redactor,
+    lease: Lease,
 }
 
 impl Caller {
     /// The time for a connection is shorter than that for a call: so it is known that nothing was sent.
-    pub(super) fn new(redactor: &Redactor, timeout: Duration) -> Result<Caller, JobError> {
+    pub(super) fn new(redactor: &Redactor, timeout: Duration, lease: &Lease) -> Result<Caller, JobError> {
         if CryptoProvider::get_default().is_none() {
             // Somebody else was faster: then there is one.
             let _ = ring::default_provider().install_default();
@@ -59,6 +68,7 @@ impl Caller {
                 .redirect(redirect::Policy::none())
                 .pool_max_idle_per_host(0)
                 .connect_timeout(CONNECT_MAX.min(timeout / 2))
+                .connector_layer(LastLook(lease.clone()))
                 .http1_only()
         };
         let trusting_the_system = builder().build();
@@ -67,18 +77,23 @@ impl Caller {
         let client = trusting_the_system.or_else(|_| builder().tls_certs_only([]).build());
         let client =
             client.map_err(|error| JobError::new(format!("no calls can be made: {}", told(&error))))?;
-        Ok(Caller { client, has_no_roots, redactor: redactor.clone() })
+        Ok(Caller { client, has_no_roots, redactor: redactor.clone(), lease: lease.clone() })
     }
 
-    /// Sends a request, once, under a key by which the other side can tell it from others.
+    /// Sends a request, once, under a key by which the other side can tell it from others; and only while the lease of the
+    /// worker is good, which is looked at before there is a connection and once more right before the first byte.
     pub(super) async fn call(&self, request: Request, idempotency_key: String) -> Answer {
         let timeout = request.timeout;
+        if !failpoint::is_weakened("call.unlooked") && !self.lease.is_good_for(timeout).await {
+            return Answer::TooLate;
+        }
         let sent = match self.built(request, &idempotency_key) {
             Ok(request) => self.client.execute(request).await,
             Err(message) => return Answer::NotDone(self.hidden(&message)),
         };
         let response = match sent {
             Ok(response) => response,
+            Err(error) if TooLate::caused(&error) => return Answer::TooLate,
             Err(error) if error.is_connect() || error.is_builder() => {
                 let roots = if self.has_no_roots { NO_ROOTS } else { "" };
                 return Answer::NotDone(self.hidden(&format!("nothing was sent: {}{roots}", told(&error))));

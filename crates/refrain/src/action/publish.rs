@@ -227,8 +227,13 @@ fn connection<DB: Publishes>(transaction: &mut Transaction) -> Result<&mut DB::C
 async fn published(raised: &Raised, ledger: i64, group: &Group<'_>) -> Result<Option<u64>, LedgerError> {
     let find = || catalog::PUBLISH_FIND.bind(ledger).bind(raised.id).bind(raised.facts.attempt);
     let found: Vec<(String, i64)> = retried(|| async {
-        let mut transaction = raised.destination.database.read().await?;
-        transaction.fetch_all(find()).await
+        let mut transaction = raised.destination.database.write().await?;
+        // The commit whose answer was lost may still be under way: what it has written is seen only after it.
+        let wait = catalog::FENCE_WAIT.bind(raised.id).bind(raised.facts.attempt);
+        let _: Option<(i64,)> = transaction.fetch_optional(wait).await?;
+        let found = transaction.fetch_all(find()).await?;
+        transaction.rollback().await?;
+        Ok(found)
     })
     .await?;
     let found: BTreeMap<String, i64> = found.into_iter().collect();

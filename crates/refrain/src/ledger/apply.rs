@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::backend::Backend;
 use super::batch::{Batch, Opened};
 use super::entry;
-use super::judge::{Arrival, Entry, Judgement, Verdict, later};
+use super::judge::{Arrival, Entry, Judgement, Verdict, covered, later};
 use super::list::{List, key_of};
 use super::tally::Reason;
 use super::units::Units;
@@ -164,6 +164,10 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
         let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
         self.units.expect_new(is_all_new && entries.is_empty() && arrivals.len() == seen);
+        let covered = covered(&arrivals, &entries, &judgement.verdicts);
+        if !entry::restore(&self.units.fence.raised, self.ledger, &judge, &covered).await? {
+            return Ok(None);
+        }
         let later = later(&arrivals, &entries, &judgement.verdicts);
         if !later.is_empty() {
             entry::raise_order(&self.units.fence.raised, self.ledger, &later).await?;
@@ -205,6 +209,10 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         let judgement = judge.judge(&[arrival], before.as_slice(), chunk.unknown)?;
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
+            let covered = covered(&[arrival], before.as_slice(), &judgement.verdicts);
+            if !entry::restore(raised, self.ledger, &judge, &covered).await? {
+                return Ok(None);
+            }
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));
         }

@@ -1,6 +1,6 @@
 //! Checkpoints: durable progress, moved only under the fence, only from where it was read, and only past what is settled.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::entry;
 use super::fence::Raised;
@@ -11,6 +11,8 @@ use crate::failpoint;
 
 /// How many keys are looked up at once.
 const LOOK: usize = 1_000;
+/// The most units that may be unsettled while a watermark moves; behind more of them it stays.
+const UNSETTLED_MAX: usize = 10_000;
 
 #[derive(sqlx::FromRow)]
 struct Standing {
@@ -85,11 +87,57 @@ async fn advanced(raised: &Raised, from: &Checkpoint, position: &str, proof: &Pr
     Ok(())
 }
 
+/// Units of a ledger that are neither applied nor kept, so that nothing may pass them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Unsettled(BTreeSet<String>);
+
+impl Unsettled {
+    pub(super) async fn read(raised: &Raised, ledger: i64) -> Result<Unsettled> {
+        let found = retried(|| async {
+            let mut transaction = raised.destination.database.read().await?;
+            Unsettled::seen(&mut transaction, ledger).await
+        });
+        Ok(found.await?)
+    }
+
+    async fn seen(
+        transaction: &mut Transaction,
+        ledger: i64,
+    ) -> std::result::Result<Unsettled, DatabaseError> {
+        let limit = i64::try_from(UNSETTLED_MAX + 1).unwrap_or(i64::MAX);
+        let found: Vec<(String,)> =
+            transaction.fetch_all(catalog::UNIT_UNKEPT.bind(ledger).bind(limit)).await?;
+        Ok(Unsettled(found.into_iter().map(|(key,)| key).collect()))
+    }
+
+    /// These are settled: should they come undone, that is new.
+    pub(super) fn settle(&mut self, arrivals: &[&Arrival]) {
+        if !self.0.is_empty() {
+            for arrival in arrivals {
+                self.0.remove(arrival.key.as_str());
+            }
+        }
+    }
+}
+
 /// Units that a checkpoint is about to pass.
 pub(super) struct Proof<'p> {
-    pub(super) ledger: i64,
-    pub(super) judge: Judge,
+    ledger: i64,
+    judge: Judge,
     pub(super) arrivals: Vec<&'p Arrival>,
+    /// If they are too many to be named: all were settled once, and these are the only ones that may not be.
+    known: Option<&'p Unsettled>,
+}
+
+impl<'p> Proof<'p> {
+    pub(super) fn of(ledger: i64, judge: Judge, arrivals: Vec<&'p Arrival>) -> Proof<'p> {
+        Proof { ledger, judge, arrivals, known: None }
+    }
+
+    /// Of units that were proven page by page.
+    pub(super) fn of_all(ledger: i64, judge: Judge, known: &'p Unsettled) -> Proof<'p> {
+        Proof { ledger, judge, arrivals: Vec::new(), known: Some(known) }
+    }
 }
 
 impl Proof<'_> {
@@ -108,6 +156,15 @@ impl Proof<'_> {
                 entry.is_some_and(|entry| !self.judge.is_settled(arrival, entry.present()))
             };
             unsettled.extend(arrivals.iter().filter(is_open).map(|arrival| arrival.key.to_string()));
+        }
+        if let Some(Unsettled(known)) = self.known {
+            let Unsettled(found) = Unsettled::seen(transaction, self.ledger).await?;
+            if found.len() > UNSETTLED_MAX {
+                // Too many to tell the new ones.
+                unsettled.extend(found);
+            } else {
+                unsettled.extend(found.difference(known).cloned());
+            }
         }
         match unsettled.first() {
             None => Ok(()),

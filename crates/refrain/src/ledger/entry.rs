@@ -90,7 +90,13 @@ async fn update(
     judge: &Judge,
     present: &[(&Arrival, &Entry)],
 ) -> Answer<u64> {
-    let rows = Rows::default()
+    let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
+    transaction.execute(update.bind(judge.attempt).bind(compared(ledger, present)).planned_anew()).await
+}
+
+/// Units, and what was read of each.
+fn compared<'a>(ledger: i64, present: &[(&'a Arrival, &'a Entry)]) -> Rows<'a> {
+    Rows::default()
         .integers(present.iter().map(|_| ledger))
         .texts(present.iter().map(|(arrival, _)| arrival.key.as_str()))
         .integers(present.iter().map(|(arrival, _)| arrival.fingerprint))
@@ -99,9 +105,31 @@ async fn update(
         .integers(present.iter().map(|(_, entry)| entry.fingerprint))
         .integers(present.iter().map(|(_, entry)| entry.ordinal))
         .texts(present.iter().map(|(_, entry)| entry.status.as_str()))
-        .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)));
-    let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(update.bind(judge.attempt).bind(rows).planned_anew()).await
+        .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)))
+}
+
+/// Takes failed tries of other content off units whose applied content came again: the source says what is applied, and nothing
+/// is left to do for them. False: they are not as they were read, and must be judged again.
+pub(super) async fn restore(
+    raised: &Raised,
+    ledger: i64,
+    judge: &Judge,
+    covered: &[(&Arrival, &Entry)],
+) -> Result<bool> {
+    if covered.is_empty() {
+        return Ok(true);
+    }
+    let restored = retried(|| async {
+        let mut transaction = match fenced(raised).await? {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Err(error)),
+        };
+        let restore = catalog::UNIT_RESTORE.bind(i64::from(judge.version)).bind(compared(ledger, covered));
+        let restored = transaction.execute(restore.planned_anew()).await?;
+        transaction.commit(place!("unit-restore")).await?;
+        Ok(Ok(restored == covered.len() as u64))
+    });
+    restored.await?
 }
 
 /// What became of the record of a failure.

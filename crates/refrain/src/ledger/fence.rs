@@ -19,6 +19,7 @@ use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::Bound;
 use crate::database::{Database, DatabaseError, Transaction, place, retried};
+use crate::lease::Lease;
 use crate::store::Store;
 
 /// What the ledger must know of an attempt.
@@ -71,6 +72,8 @@ pub(crate) struct Raised {
     pub(crate) touched: Touched,
     /// How many units go one by one before this attempt trusts them again.
     pub(crate) caution: AtomicUsize,
+    /// For as long as it is good, what is known is recorded, however often that takes.
+    pub(crate) lease: Lease,
     /// Whether somebody copies intents from here to the store.
     pub(crate) relayed: bool,
 }

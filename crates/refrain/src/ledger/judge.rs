@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 
 use refrain_core::Key;
-use refrain_core::state::{Arriving, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus};
+use refrain_core::state::{
+    Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
+};
 
 use super::tally::Reason;
 use super::{LedgerError, Result};
@@ -37,6 +39,15 @@ pub(crate) struct Entry {
     pub(crate) kept: bool,
     /// Whether something was begun with it outside, and its end is not recorded.
     pub(crate) sent: bool,
+    /// Whether a request is behind it whose answer is missing, also if a person has had it sent again since.
+    pub(crate) unanswered: bool,
+    /// When it was last tried.
+    pub(crate) at: Option<i64>,
+    /// What is applied, if the last try is not.
+    pub(crate) applied_version: Option<i32>,
+    pub(crate) applied_fingerprint: Option<i64>,
+    /// When something was applied before the last try, also if it is not known any more what counts.
+    pub(crate) applied_at: Option<i64>,
 }
 
 /// Whoever judges: by which rules, and who they are.
@@ -80,13 +91,16 @@ pub(crate) struct Judgement {
     pub(crate) suspects: Vec<usize>,
 }
 
+/// How the status of a unit is written whose last try is applied.
+const APPLIED: &str = "applied";
+
 /// What is read in place of a status where there is no row.
 pub(super) const ABSENT: &str = "absent";
 
 /// A status as it is written down.
 pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {
     match word {
-        "applied" => UnitStatus::Applied,
+        APPLIED => UnitStatus::Applied,
         "parked" => UnitStatus::Parked,
         _ => UnitStatus::Failed(u32::try_from(failures).unwrap_or_default()),
     }
@@ -107,7 +121,21 @@ impl Entry {
             } else {
                 status_of(&self.status, self.failures)
             },
+            applied: self.applied(),
         }
+    }
+
+    /// What is applied beneath a try that is not. A request without an answer may have replaced it.
+    fn applied(&self) -> Option<Applied<Option<i64>>> {
+        let version = self.applied_version.filter(|_| !self.unanswered)?;
+        let version = u32::try_from(version).unwrap_or_default();
+        Some(Applied { version, fingerprint: self.applied_fingerprint })
+    }
+
+    /// When the content was applied over which the next try goes. It tells that try from an earlier one of the same content,
+    /// and stays the same however often the try is repeated.
+    pub(crate) fn over(&self) -> Option<i64> {
+        if self.status == APPLIED { self.at } else { self.applied_at }
     }
 
     /// Itself, if there is such a row.
@@ -159,7 +187,7 @@ impl Judge {
                 judgement.suspects.push(index);
             }
             judgement.verdicts.push(match decision {
-                // Other content failed, but rows of the one before are there.
+                // Rows of some content are there, and it is not known of which.
                 UnitDecision::Fresh if entry.is_some_and(|entry| entry.written) => Verdict::Changed,
                 UnitDecision::Fresh => Verdict::Fresh,
                 UnitDecision::Changed => Verdict::Changed,
@@ -175,7 +203,7 @@ impl Judge {
     /// Whether this very attempt has recorded that this content failed.
     pub(crate) fn has_failed(&self, entry: &Entry, arrival: &Arrival) -> bool {
         entry.is_by(self)
-            && entry.status != "applied"
+            && entry.status != APPLIED
             && entry.failures >= 0
             && entry.fingerprint == arrival.fingerprint
             && entry.version == i32::try_from(self.version).unwrap_or(i32::MAX)
@@ -206,17 +234,35 @@ impl Judge {
     /// Whether a unit need not be read again: it is applied, or failed with its input kept.
     pub(crate) fn is_settled(&self, arrival: &Arrival, entry: Option<&Entry>) -> bool {
         let Some(entry) = entry else { return false };
-        if self.waits_for_failed && entry.status != "applied" {
+        if self.waits_for_failed && entry.status != APPLIED {
             return false;
         }
         match arrival.arriving(self.version).decide(Some(&entry.recorded(self)), self.on_change) {
-            UnitDecision::Deduplicated(_) => entry.kept || entry.status == "applied",
+            UnitDecision::Deduplicated(DedupeReason::AlreadyApplied) => true,
+            UnitDecision::Deduplicated(_) => entry.kept || entry.status == APPLIED,
             UnitDecision::Refused(RefusedUnit::Parked) | UnitDecision::Fresh => {
                 entry.fingerprint == arrival.fingerprint && entry.kept
             }
-            UnitDecision::Changed | UnitDecision::Refused(_) => false,
+            UnitDecision::Changed => {
+                // A try over applied content failed, and is kept.
+                entry.status != APPLIED && entry.fingerprint == arrival.fingerprint && entry.kept
+            }
+            UnitDecision::Refused(_) => false,
         }
     }
+}
+
+/// Units that are done, but whose rows tell of a later try of other content that failed.
+pub(super) fn covered<'a, 'e>(
+    arrivals: &[&'a Arrival],
+    entries: &'e [Entry],
+    verdicts: &[Verdict],
+) -> Vec<(&'a Arrival, &'e Entry)> {
+    let failed = entries.iter().filter(|entry| entry.status != APPLIED);
+    let failed: HashMap<&str, &Entry> = failed.map(|entry| (entry.key.as_str(), entry)).collect();
+    let done = arrivals.iter().zip(verdicts);
+    let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
+    done.filter_map(|(arrival, _)| Some((*arrival, *failed.get(arrival.key.as_str())?))).collect()
 }
 
 /// Units that are done, but were seen again with a higher order than is recorded.
@@ -225,8 +271,9 @@ pub(super) fn later<'a>(
     entries: &[Entry],
     verdicts: &[Verdict],
 ) -> Vec<&'a Arrival> {
+    let applied = entries.iter().filter(|entry| entry.status == APPLIED);
     let orders: HashMap<&str, Option<i64>> =
-        entries.iter().map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
+        applied.map(|entry| (entry.key.as_str(), entry.ordinal)).collect();
     let is_later = |arrival: &Arrival| {
         orders.get(arrival.key.as_str()).is_some_and(|known| known.is_some() && *known < arrival.ordinal)
     };

@@ -50,6 +50,7 @@ impl List {
             fingerprint: before.fingerprint,
             order: before.ordinal,
             status: UnitStatus::Applied,
+            applied: None,
         };
         let (takes_over, reason) =
             match arrival.arriving(judge.version).decide(Some(&recorded), judge.on_change) {

@@ -6,6 +6,7 @@
 
 mod doubt;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use refrain_core::state::UnitDecision;
@@ -14,11 +15,13 @@ use serde::Serialize;
 use super::apply::BATCH;
 use super::backend::Backend;
 use super::entry;
-use super::judge::{Arrival, Verdict, later};
+use super::judge::{Arrival, Entry, Judgement, Verdict, covered, later};
 use super::list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
-use crate::database::{DatabaseError, place, retried};
+use crate::database::{DatabaseError, pause, place, retried, still_unknown};
+use crate::failpoint;
+use crate::lease::Lease;
 
 /// How often a record is written anew because others changed the same units.
 const AGAIN_MAX: u32 = 8;
@@ -30,6 +33,8 @@ pub(crate) struct Outside<'u, DB: Backend, T> {
     items: &'u [T],
     arrivals: Vec<Arrival>,
     due: Vec<usize>,
+    /// When the content was applied that some of them go over.
+    over: HashMap<usize, i64>,
     /// If these are units in doubt that are to be done again: so long after they were first sent at most.
     again: Option<Duration>,
 }
@@ -50,7 +55,8 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         again: Option<Duration>,
     ) -> Result<Outside<'u, DB, T>> {
         list.tally(&units.fence.raised.tally);
-        let mut outside = Outside { units, ledger, items, arrivals: list.arrivals, due: Vec::new(), again };
+        let (arrivals, due, over) = (list.arrivals, Vec::new(), HashMap::new());
+        let mut outside = Outside { units, ledger, items, arrivals, due, over, again };
         for members in list.counting.chunks(BATCH) {
             outside.judge(members).await?;
         }
@@ -67,22 +73,26 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         self.due.iter().filter_map(|member| self.items.get(*member).map(|item| (*member, item)))
     }
 
+    /// When the content was applied that this one goes over; none if nothing was.
+    pub(crate) fn over(&self, member: usize) -> Option<i64> {
+        self.over.get(&member).copied()
+    }
+
     async fn judge(&mut self, members: &[usize]) -> Result<()> {
         let (raised, judge) = (&self.units.fence.raised, self.units.judge());
         let arrivals: Vec<&Arrival> =
             members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
-        let entries = retried(|| async {
-            let mut reading = raised.destination.database.read().await?;
-            let entries = entry::find(&mut reading, self.ledger, &arrivals).await?;
-            reading.rollback().await?;
-            Ok::<_, DatabaseError>(entries)
-        })
-        .await?;
-        let judgement = judge.judge(&arrivals, &entries, false)?;
+        let (entries, judgement) = self.settled(&arrivals).await?;
         let later = later(&arrivals, &entries, &judgement.verdicts);
         if !later.is_empty() {
             entry::raise_order(raised, self.ledger, &later).await?;
         }
+        let over: HashMap<&str, i64> =
+            entries.iter().filter_map(|entry| Some((entry.key.as_str(), entry.over()?))).collect();
+        let over =
+            members.iter().filter_map(|member| Some((*member, *over.get(key_of(&self.arrivals, *member))?)));
+        let over: Vec<(usize, i64)> = over.collect();
+        self.over.extend(over);
         for suspect in judgement.suspects.iter().filter_map(|index| members.get(*index)) {
             raised.tally.suspected(key_of(&self.arrivals, *suspect));
         }
@@ -107,21 +117,50 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         Ok(())
     }
 
-    /// The work of these is done: recorded, under the fence.
+    /// What is recorded of units and what they come to; failed tries of other content are taken off those that are done.
+    async fn settled(&self, arrivals: &[&Arrival]) -> Result<(Vec<Entry>, Judgement)> {
+        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
+        for _ in 0..=AGAIN_MAX {
+            let entries = retried(|| async {
+                let mut reading = raised.destination.database.read().await?;
+                let entries = entry::find(&mut reading, self.ledger, arrivals).await?;
+                reading.rollback().await?;
+                Ok::<_, DatabaseError>(entries)
+            })
+            .await?;
+            let judgement = judge.judge(arrivals, &entries, false)?;
+            let covered = covered(arrivals, &entries, &judgement.verdicts);
+            if entry::restore(raised, self.ledger, &judge, &covered).await? {
+                return Ok((entries, judgement));
+            }
+        }
+        Err(LedgerError::Contended)
+    }
+
+    /// The work of these is done: recorded, under the fence, however often that takes while the lease is good. An attempt that was
+    /// taken over may still say what it knows of its own reservations.
     pub(crate) async fn done(&self, members: &[usize]) -> Result<()> {
         let mut arrivals: Vec<&Arrival> =
             members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
         arrivals.sort_by(|one, other| one.key.cmp(&other.key));
         for _ in 0..=AGAIN_MAX {
-            let recorded = retried(|| async {
+            let recorded = persistently(&self.units.fence.raised.lease, || async {
                 match self.recorded(&arrivals).await {
                     Err(LedgerError::Database(error)) => Err(error),
                     settled => Ok(settled),
                 }
             });
-            if recorded.await?? {
-                self.units.fence.raised.tally.processed(arrivals.len());
-                return Ok(());
+            match recorded.await? {
+                Ok(true) => {
+                    self.units.fence.raised.tally.processed(arrivals.len());
+                    return Ok(());
+                }
+                Ok(false) => {}
+                Err(fenced @ LedgerError::Fenced { .. }) => {
+                    self.answered_late(&arrivals).await?;
+                    return Err(fenced);
+                }
+                Err(error) => return Err(error),
             }
         }
         Err(LedgerError::Contended)
@@ -129,6 +168,9 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
 
     /// False: somebody else changed one of them in the same moment.
     async fn recorded(&self, arrivals: &[&Arrival]) -> Result<bool> {
+        if failpoint::is_lost("outside-done.away") {
+            return Err(DatabaseError::Lost("a test lost it".to_owned()).into());
+        }
         let judge = self.units.judge();
         let mut transaction = self.units.fence.raised.write().await?;
         let entries = entry::find(&mut transaction, self.ledger, arrivals).await?;
@@ -178,5 +220,30 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
             }
         }
         Err(LedgerError::Contended)
+    }
+}
+
+/// Does a step again for as long as the lease is good and the database merely cannot be reached. What is known of a call must not
+/// become a doubt because a database was away for some seconds.
+async fn persistently<T, F>(
+    lease: &Lease,
+    mut step: impl FnMut() -> F,
+) -> std::result::Result<T, DatabaseError>
+where
+    F: Future<Output = std::result::Result<T, DatabaseError>>,
+{
+    let (mut unknown, mut again) = (None, 0);
+    loop {
+        match retried(&mut step).await {
+            Err(error) if error.is_transient() && lease.is_good() => {
+                tracing::warn!(%error, "what became of units cannot be recorded yet; it is tried again");
+                if let DatabaseError::Unknown(what) = error {
+                    unknown = Some(what);
+                }
+                again += 1;
+                pause(again).await;
+            }
+            settled => return settled.map_err(|error| still_unknown(error, unknown)),
+        }
     }
 }

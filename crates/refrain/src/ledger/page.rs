@@ -75,7 +75,7 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
 
     async fn proven(self, arrivals: Vec<&Arrival>) -> Result<()> {
         let raised = &self.units.fence.raised;
-        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals };
+        let proof = Proof::of(self.ledger, self.units.judge(), arrivals);
         match self.of {
             Of::Cursor(cursor, Some(next)) => {
                 cursor.checkpoint.advance(raised, &next, &proof).await?;
@@ -92,7 +92,7 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
             }
             Of::Watermark(watermark) => {
                 proof.check(raised).await?;
-                watermark.passed(&self.items);
+                watermark.passed(&self.items, &proof.arrivals);
             }
         }
         Ok(())

@@ -3,6 +3,11 @@
 //! It moves to the latest time that was seen, and never past the moment at which this attempt began to read, by the store's
 //! clock: a unit dated 2099 would blind it for everything before. A run of a window that lies behind it reads that window
 //! again and leaves it where it is.
+//!
+//! Each page proves its units when it is done; the move proves in its own transaction that none of them has come undone since. What
+//! undoes a settled unit is another run whose try of it failed and whose input could not be kept, and such rows are few: they are
+//! noted when the reading begins, and no new one may be there when it ends. To keep every key that was read instead would take
+//! memory for all of the source.
 
 use std::time::Duration;
 
@@ -10,7 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::backend::Backend;
-use super::checkpoint::{Checkpoint, Proof};
+use super::checkpoint::{Checkpoint, Proof, Unsettled};
+use super::judge::Arrival;
 use super::page::{Of, Page, not_done};
 use super::units::{Per, Units};
 use super::{LedgerError, Result};
@@ -27,6 +33,8 @@ pub struct Watermark<'u, DB: Backend, T> {
     highest: Option<Timestamp>,
     pages: usize,
     done: usize,
+    /// Units that were unsettled when the reading began, and that no page has settled since.
+    unsettled: Unsettled,
 }
 
 impl<DB: Backend, T> std::fmt::Debug for Watermark<'_, DB, T> {
@@ -88,6 +96,7 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         let raised = &self.fence.raised;
         let now = raised.now().await?;
         let checkpoint = Checkpoint::read(raised, raised.ledger(Per::Ever).await?, name).await?;
+        let unsettled = Unsettled::read(raised, self.ledger().await?).await?;
         let broken = |reason: &dyn std::fmt::Display| LedgerError::Position {
             name: name.to_owned(),
             reason: reason.to_string(),
@@ -104,6 +113,7 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
             highest: None,
             pages: 0,
             done: 0,
+            unsettled,
         })
     }
 }
@@ -133,16 +143,17 @@ impl<'u, DB: Backend, T: Serialize> Watermark<'u, DB, T> {
             );
         }
         let raised = &self.units.fence.raised;
-        let proof = Proof { ledger: self.ledger, judge: self.units.judge(), arrivals: Vec::new() };
+        let proof = Proof::of_all(self.ledger, self.units.judge(), &self.unsettled);
         self.checkpoint.advance(raised, &target.to_string(), &proof).await?;
         Ok(Some(target))
     }
 }
 
 impl<DB: Backend, T> Watermark<'_, DB, T> {
-    /// A page is done.
-    pub(super) fn passed(&mut self, items: &[T]) {
+    /// A page is done: these are settled.
+    pub(super) fn passed(&mut self, items: &[T], settled: &[&Arrival]) {
         self.done += 1;
+        self.unsettled.settle(settled);
         let latest = items.iter().map(|item| (self.time)(item)).max();
         self.highest = self.highest.max(latest);
     }

@@ -1,5 +1,7 @@
 //! A command that must not be executed twice, and one that may.
 
+use std::os::unix::process::ExitStatusExt;
+
 use rustix::process::Signal;
 
 use crate::both_databases;
@@ -56,6 +58,24 @@ both_databases! {
         let desk = Desk::of(database);
         assert_eq!(killed_in_the_middle(&desk, "script", &[]).await, ["1", "2"]);
         assert_eq!(desk.told("script", "k").await, ("done".to_owned(), 2, String::new()));
+    }
+
+    async fn a_command_that_is_held_waits_for_a_person_also_when_the_next_worker_dies_before_it_looks(database) {
+        let desk = Desk::of(database);
+        desk.ask("held", "k", ONCE).await;
+        let worker = desk.worker(&["serve"], &[]);
+        desk.appears("begun").await;
+        worker.end(Signal::KILL);
+        desk.nobody_is_left().await;
+        desk.touch("gate");
+        // The second attempt has begun nothing, and so there is no mark of it.
+        let mut second = desk.worker(&["serve"], &[("FAILPOINTS", "claim.after-commit=return(kill)")]);
+        assert_eq!(second.wait().await.signal(), Some(Signal::KILL.as_raw()));
+        desk.done(&["work"]).await;
+        assert_eq!(desk.lines("begun"), ["1"]);
+        let (outcome, attempt, message) = desk.told("held", "k").await;
+        assert_eq!((outcome.as_str(), attempt), ("failed", 3));
+        assert!(message.starts_with("it was interrupted at attempt 1: "), "{message}");
     }
 
     async fn a_command_that_is_held_is_executed_again_only_when_a_person_says_so(database) {

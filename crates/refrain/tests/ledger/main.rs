@@ -34,6 +34,7 @@ macro_rules! both_shops {
     )+};
 }
 
+mod applied;
 mod changes;
 mod checkpoints;
 mod claims;
@@ -44,9 +45,11 @@ mod destinations;
 mod failures;
 mod fences;
 mod horizon;
+mod in_flight;
 mod intents;
 mod lost;
 mod many;
+mod races;
 mod surrogate;
 mod traces;
 mod units;

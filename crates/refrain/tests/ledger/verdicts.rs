@@ -3,7 +3,7 @@
 
 use refrain::Per;
 use refrain::core::state::{
-    Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
+    Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
 };
 
 use crate::shop::{Backend, Invoice, Rules, Shop, Source, counts, dedupes, invoice, ran, sync};
@@ -16,6 +16,8 @@ struct Kind {
     version: u32,
     is_other_content: bool,
     ordinal: Option<i64>,
+    /// The version of what is applied beneath a try that is not, and whether it is the content that arrives.
+    applied: Option<(u32, bool)>,
 }
 
 fn kinds() -> Vec<Kind> {
@@ -24,7 +26,13 @@ fn kinds() -> Vec<Kind> {
         for failures in [0, -1] {
             for (version, is_other_content) in [(1, false), (1, true), (2, false), (2, true)] {
                 for ordinal in [None, Some(4), Some(5), Some(6)] {
-                    kinds.push(Kind { status, failures, version, is_other_content, ordinal });
+                    let beneath = [None, Some((1, true)), Some((2, true)), Some((2, false))];
+                    for applied in beneath.into_iter().filter(|applied| {
+                        // A row that is applied tells so by itself, and no version is applied that was never tried.
+                        applied.is_none_or(|(applied, _)| status != "applied" && applied <= version)
+                    }) {
+                        kinds.push(Kind { status, failures, version, is_other_content, ordinal, applied });
+                    }
                 }
             }
         }
@@ -42,17 +50,27 @@ impl Kind {
             _ => UnitStatus::Failed(0),
         };
         let fingerprint = if self.is_other_content { "other" } else { "same" };
-        let recorded = Recorded { version: self.version, fingerprint, order: self.ordinal, status };
+        let applied = self.applied.map(|(version, is_same)| Applied {
+            version,
+            fingerprint: if is_same { "same" } else { "another" },
+        });
+        let recorded = Recorded { version: self.version, fingerprint, order: self.ordinal, status, applied };
         Arriving { version: 2, fingerprint: "same", order }.decide(Some(&recorded), OnChange::Update)
     }
 
     async fn write<DB: Backend>(&self, shop: &Shop<DB>, id: i64) {
-        let Kind { status, failures, version, is_other_content, ordinal } = self;
+        let Kind { status, failures, version, is_other_content, ordinal, applied } = self;
         let ordinal = ordinal.map_or("null".to_owned(), |ordinal| ordinal.to_string());
         let other = i64::from(*is_other_content);
+        let beneath = applied.map_or(String::new(), |(version, is_same)| {
+            let other = if is_same { 0 } else { 2 };
+            format!(
+                ", applied_version = {version}, applied_fingerprint = fingerprint - {other}, applied_at = at"
+            )
+        });
         let update = format!(
             "update refrain_units set status = '{status}', failures = {failures}, version = {version},
-             fingerprint = fingerprint - {other}, ordinal = {ordinal} where key = 'invoice:{id}'"
+             fingerprint = fingerprint - {other}, ordinal = {ordinal}{beneath} where key = 'invoice:{id}'"
         );
         assert_eq!(shop.database.store(&update).await, 1);
     }
@@ -92,6 +110,13 @@ async fn judged<DB: Backend>(shop: &Shop<DB>, order: Option<i64>, rules: Rules<D
         counts(&refrain, "sync#tuesday").await,
         [applied, parked, already + stale, 0].map(|n| n as u64)
     );
+    let open =
+        shop.database.store_numbers("select count(*) from refrain_units where status <> 'applied'").await[0];
+    let left = kinds.iter().zip(&decided).filter(|(kind, decided)| {
+        let is_stale = **decided == UnitDecision::Deduplicated(DedupeReason::Stale);
+        **decided == UnitDecision::Refused(RefusedUnit::Parked) || (is_stale && kind.status != "applied")
+    });
+    assert_eq!(usize::try_from(open).unwrap(), left.count(), "a failed try is taken off what is done");
     let told: Vec<String> = dedupes(&refrain, "sync#tuesday").await;
     let told: Vec<&str> = told.iter().map(|line| line.split(" invoice").next().unwrap()).collect();
     let expected = [format!("already-applied {already}"), format!("stale {stale}")];

@@ -124,6 +124,44 @@ both_shops! {
         assert_eq!(shop.writes().await, [1, 1, 1]);
     }
 
+    async fn m6_a_unit_that_came_undone_after_its_page_keeps_it_from_moving(shop) {
+        let undone = work(&shop, "sync", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let mut mark = units.watermark("updated", OVERLAP, time_of).await?;
+            for (time, id) in [("09T09:00", 1), ("09T10:00", 2)] {
+                let page = mark.page(vec![at(time, id, 1)])?;
+                write_all(page.apply()).await?;
+                page.done().await?;
+            }
+            if run.attempt() == 1 {
+                // Another run had other content of it, which failed and was too large to be kept.
+                DB::meanwhile(&pool, if DB::IS_SQLITE {
+                    "update refrain_units set status = 'failed', failures = 1, fingerprint = 7, input = null where key = 'invoice:1'"
+                } else {
+                    "update refrain.units set status = 'failed', failures = 1, fingerprint = 7, input = null where key = 'invoice:1'"
+                });
+            }
+            mark.advance().await.map(|_| ())
+        });
+        let refrain = open(&shop.store, [undone]).await;
+        assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
+        let said = refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
+        assert!(said.contains("1 of the units before this position") && said.contains("invoice:1"), "{said}");
+        assert_eq!(mark(&shop).await, Vec::<String>::new());
+        assert_eq!(ran(&refrain, "sync#one").await, "one done 2");
+        assert_eq!(mark(&shop).await, [june("09T10:00").to_string()]);
+    }
+
+    async fn m6_a_unit_that_was_unsettled_before_and_was_not_read_keeps_nothing(shop) {
+        let (source, seen) = (Source::of(vec![at("09T09:00", 1, 1)]), Seen::default());
+        let refrain = open(&shop.store, [reading(&shop, &source, &seen, |units| units)]).await;
+        ran(&refrain, "sync#one").await;
+        shop.database.store("update refrain_units set status = 'parked', failures = 3, fingerprint = 7").await;
+        source.shows(vec![at("09T10:00", 2, 1)]);
+        ran(&refrain, "sync#two").await;
+        assert_eq!(mark(&shop).await, [june("09T10:00").to_string()]);
+    }
+
     async fn m6_a_page_that_was_not_done_keeps_it_from_moving(shop) {
         let dropping = work(&shop, "sync", |run, pool| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);

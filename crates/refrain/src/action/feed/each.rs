@@ -4,6 +4,7 @@
 //! together as have ended meanwhile. A program that is cut off by a death is executed again, under the same key. A call may
 //! not be sent again so lightly: its unit is reserved before, and stays in doubt until its end is recorded.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refrain_core::call::{Call, Request};
@@ -50,7 +51,7 @@ pub(super) enum Way<'f> {
 /// The work of one unit.
 enum Work {
     Command(Box<Command>),
-    Call(Request, String),
+    Call(Request),
 }
 
 /// How the work of a unit ended.
@@ -61,6 +62,8 @@ enum Ended {
     /// It is the same for every unit: a program that is not there, for example.
     Fault(JobError),
     CutOff,
+    /// The lease was over before anything was sent.
+    TooLate,
 }
 
 /// What is known and not recorded.
@@ -114,7 +117,7 @@ impl Each<'_> {
             && under_way.in_a_row < IN_A_ROW_MAX
             && let Some((member, unit)) = due.next()
         {
-            match self.work(unit) {
+            match self.work(unit, outside.over(member)) {
                 Ok(work) => works.push((member, unit, work)),
                 Err(message) => under_way.fail(member, message),
             }
@@ -122,15 +125,16 @@ impl Each<'_> {
         if works.is_empty() {
             return Ok(());
         }
+        let mut reserved = HashMap::new();
         if let Way::Http(..) = self.way {
             self.commands.calls_begin();
             let members: Vec<usize> = works.iter().map(|(member, ..)| *member).collect();
-            let reserved = if failpoint::is_weakened("call.unreserved") {
-                members
+            if failpoint::is_weakened("call.unreserved") {
+                reserved.extend(members.into_iter().map(|member| (member, outside.over(member))));
             } else {
-                outside.reserve(&members).await?
-            };
-            works.retain(|(member, ..)| reserved.contains(member));
+                reserved.extend(outside.reserve(&members).await?);
+            }
+            works.retain(|(member, ..)| reserved.contains_key(member));
             if works.is_empty() && under_way.running.is_empty() {
                 self.commands.calls_end();
             }
@@ -138,8 +142,16 @@ impl Each<'_> {
         for (member, unit, work) in works {
             let (commands, key) = (self.commands, unit.key());
             match (&self.way, work) {
-                (Way::Http(_, caller), Work::Call(request, idempotency_key)) => {
-                    let caller = caller.clone();
+                (Way::Http(_, caller), Work::Call(request)) => {
+                    let (caller, over) = (caller.clone(), reserved.get(&member).copied().flatten());
+                    let idempotency_key = match self.idempotency_key(unit, over) {
+                        Ok(key) => key,
+                        Err(message) => {
+                            outside.unsent(member).await?;
+                            under_way.fail(member, message);
+                            continue;
+                        }
+                    };
                     under_way.running.spawn(async move {
                         failpoint::reach("call.reserved");
                         let answer = caller.call(request, idempotency_key).await;
@@ -157,8 +169,29 @@ impl Each<'_> {
         Ok(())
     }
 
-    /// Waits until something has ended, and records it.
+    /// Waits until something has ended, and records it. If that cannot be done, the answers to the other calls are still heard: one
+    /// that says that its call was done is evidence, also from an attempt that was taken over.
     async fn record<DB: Backend>(
+        &self,
+        outside: &Outside<'_, DB, Unit>,
+        under_way: &mut UnderWay,
+    ) -> Result<(), JobError> {
+        let recorded = self.record_some(outside, under_way).await;
+        if recorded.is_err()
+            && let Way::Http(..) = self.way
+        {
+            while let Some(ended) = under_way.running.join_next().await {
+                if let Ok((member, Ended::Done)) = ended
+                    && let Err(error) = outside.done(&[member]).await
+                {
+                    tracing::warn!(%error, "a call was done, and that could not be recorded");
+                }
+            }
+        }
+        recorded
+    }
+
+    async fn record_some<DB: Backend>(
         &self,
         outside: &Outside<'_, DB, Unit>,
         under_way: &mut UnderWay,
@@ -183,6 +216,11 @@ impl Each<'_> {
                 }
                 Ended::Fault(error) => fault = Some(error),
                 Ended::CutOff => return Err(JobError::lost()),
+                Ended::TooLate => {
+                    // While nobody has taken over, it is as if it had not been begun; after that it is not this attempt's any more.
+                    fault =
+                        Some(outside.unsent(member).await.err().map_or_else(JobError::lost, JobError::from));
+                }
             }
             // Whatever is wrong with one, what the others have done is recorded first.
             ended = if fault.is_some() {
@@ -228,35 +266,49 @@ impl Each<'_> {
     }
 
     /// The work of a unit; or why there can be none.
-    fn work(&self, unit: &Unit) -> Result<Work, String> {
-        let Some(read) = &unit.read else { return Err("it was not read".to_owned()) };
+    fn work(&self, unit: &Unit, over: Option<i64>) -> Result<Work, String> {
+        let read = read(unit)?;
         let values = Values { unit: Some(unit.text.clone()), ..self.values.clone() };
-        let key = self.idempotency_key(read)?;
         match &self.way {
             Way::Command(argv, command) => {
+                let key = self.idempotency_key(unit, over)?;
                 let command = with_arguments(argv, command, unit, &values, read, key)?;
                 Ok(Work::Command(Box::new(command)))
             }
             Way::Http(call, caller) => {
                 let request = call.request(&values).map_err(|error| caller.hidden(&error.to_string()))?;
-                Ok(Work::Call(request, key))
+                Ok(Work::Call(request))
             }
         }
     }
 
-    /// The same whenever this content of this unit is done again, by whichever run.
-    fn idempotency_key(&self, read: &Read) -> Result<String, String> {
+    /// The same whenever this content of this unit is done again, by whichever run; another one when other content was applied in
+    /// between. Whoever remembers the key would take the way back from B to A for the A that it knows, and keep B.
+    fn idempotency_key(&self, unit: &Unit, over: Option<i64>) -> Result<String, String> {
+        /// What the key is made of: job, scope, window, unit, content; and what it goes over, if anything.
         #[derive(Serialize)]
-        struct Fact<'f>(&'f str, &'f str, Option<String>, &'f str, String);
-        let facts = &self.run.facts;
+        #[serde(untagged)]
+        enum Fact<'f> {
+            First(&'f str, &'f str, Option<String>, &'f str, String),
+            Over(&'f str, &'f str, Option<String>, &'f str, String, i64),
+        }
+        let (facts, read) = (&self.run.facts, read(unit)?);
         let window = facts.window.filter(|_| self.is_by_window).map(|window| window.start().to_string());
         let (identity, content) = (facts.identity.as_str(), read.fingerprint.to_string());
-        let fact = Fact(identity, facts.scope.as_str(), window, read.key.as_str(), content);
+        let (scope, key) = (facts.scope.as_str(), read.key.as_str());
+        let fact = match over {
+            None => Fact::First(identity, scope, window, key, content),
+            Some(over) => Fact::Over(identity, scope, window, key, content, over),
+        };
         let fact = serde_json::to_string(&fact).map_err(|error| error.to_string())?;
         let fact = Fingerprint::of_json(&fact).map_err(|error| error.to_string())?;
         let fact = Key::parse(&format!("unit:{fact}")).map_err(|error| error.to_string())?;
         Ok(IdempotencyKey::of(&facts.project, &fact, facts.version).to_string())
     }
+}
+
+fn read(unit: &Unit) -> Result<&Read, String> {
+    unit.read.as_ref().ok_or_else(|| "it was not read".to_owned())
 }
 
 fn with_arguments(
@@ -308,6 +360,7 @@ impl From<Answer> for Ended {
             Answer::Done => Ended::Done,
             Answer::NotDone(message) => Ended::Failed(message),
             Answer::InDoubt(message) => Ended::InDoubt(message),
+            Answer::TooLate => Ended::TooLate,
         }
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Outside;
-use crate::database::statement::Bound;
+use super::{Outside, persistently};
+use crate::database::statement::{Bound, Statement};
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::ledger::backend::Backend;
 use crate::ledger::entry::{self, fenced, kept, shortened};
@@ -77,9 +77,9 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         })
     }
 
-    /// Reserves units before their work is begun, in one transaction. Gives those that are; the others are somebody else's, or
-    /// done meanwhile.
-    pub(crate) async fn reserve(&self, members: &[usize]) -> Result<Vec<usize>> {
+    /// Reserves units before their work is begun, in one transaction. Gives those that are, each with when the content was applied
+    /// that it goes over; the others are somebody else's, or done meanwhile.
+    pub(crate) async fn reserve(&self, members: &[usize]) -> Result<Vec<(usize, Option<i64>)>> {
         let mut sorted = members.to_vec();
         sorted.sort_by_key(|member| self.arrivals.get(*member).map(|arrival| &arrival.key));
         let judged = retried(|| async {
@@ -90,7 +90,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
             let mut judged = Vec::new();
             for member in &sorted {
                 match self.reserve_one(&mut transaction, *member).await? {
-                    Ok(verdict) => judged.push((*member, verdict)),
+                    Ok((verdict, over)) => judged.push((*member, verdict, over)),
                     Err(error) => return Ok(Err(error)),
                 }
             }
@@ -98,9 +98,9 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
             Ok::<_, DatabaseError>(Ok(judged))
         });
         let (tally, mut reserved) = (&self.units.fence.raised.tally, Vec::new());
-        for (member, verdict) in judged.await?? {
+        for (member, verdict, over) in judged.await?? {
             match verdict {
-                Verdict::Fresh | Verdict::Changed => reserved.push(member),
+                Verdict::Fresh | Verdict::Changed => reserved.push((member, over)),
                 Verdict::Deduplicated(reason) => {
                     tally.deduplicated(reason, [key_of(&self.arrivals, member)]);
                 }
@@ -110,20 +110,24 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         Ok(reserved)
     }
 
-    /// Reserves one, if it is still to be done; and what it is.
+    /// Reserves one, if it is still to be done; what it is, and when the content was applied that it goes over.
     async fn reserve_one(
         &self,
         transaction: &mut Transaction,
         member: usize,
-    ) -> std::result::Result<Result<Verdict>, DatabaseError> {
+    ) -> std::result::Result<Result<(Verdict, Option<i64>)>, DatabaseError> {
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
-            return Ok(Ok(Verdict::Parked));
+            return Ok(Ok((Verdict::Parked, None)));
         };
         let judge = self.units.judge();
         let entry = entry::find(transaction, self.ledger, &[arrival]).await?.pop();
         // None was when it was judged: it was by this very call, whose answer was lost.
-        if entry.as_ref().is_some_and(|entry| judge.has_reserved(entry, arrival)) {
-            return Ok(Ok(Verdict::Fresh));
+        let own = |entry: Option<&Entry>| {
+            let own = entry.filter(|entry| judge.has_reserved(entry, arrival));
+            own.map(|entry| Ok((Verdict::Fresh, entry.over())))
+        };
+        if let Some(reserved) = own(entry.as_ref()) {
+            return Ok(reserved);
         }
         let verdict = if self.again.is_some() {
             // If it is not in doubt any more, it is among those that failed, or done.
@@ -135,14 +139,20 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
             }
         };
         if !verdict.is_applied() {
-            return Ok(Ok(verdict));
+            return Ok(Ok((verdict, None)));
         }
         let input = match serde_json::to_string(item) {
             Ok(input) => input,
             Err(error) => return Ok(Err(error.into())),
         };
         let reserved = transaction.execute(self.reservation(arrival, entry.as_ref(), &input)).await?;
-        Ok(Ok(if reserved == 1 { verdict } else { Verdict::Parked }))
+        if reserved == 1 {
+            return Ok(Ok((verdict, entry.and_then(|entry| entry.over()))));
+        }
+        // The statement has waited for whoever held the row. That may have been this very call: its commit was still under way when
+        // its answer was lost, and only a look after the wait can see it.
+        let entry = entry::find(transaction, self.ledger, &[arrival]).await?.pop();
+        Ok(own(entry.as_ref()).unwrap_or(Ok((Verdict::Parked, None))))
     }
 
     fn reservation<'a>(&self, arrival: &'a Arrival, entry: Option<&'a Entry>, input: &str) -> Bound<'a> {
@@ -191,9 +201,38 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         .await
     }
 
+    /// These were done, as an answer says that came after another attempt had taken over. What this very attempt has reserved and
+    /// nobody has touched since is confirmed by it, whatever the fence says: the answer is evidence of what happened, and ends a
+    /// doubt that nothing else can end. Where something else was done since, it is only written down.
+    pub(super) async fn answered_late(&self, arrivals: &[&Arrival]) -> Result<()> {
+        let (raised, version) = (&self.units.fence.raised, i64::from(self.units.judge().version));
+        let attempt = raised.facts.attempt;
+        let note =
+            format!("attempt {attempt} of {} was answered late: its request was done, too", raised.facts.run);
+        let confirmed = persistently(&raised.lease, || async {
+            let (mut transaction, mut confirmed) = (raised.destination.database.write().await?, 0);
+            for arrival in arrivals {
+                let about = |statement: &'static Statement| {
+                    let about = statement.bind(self.ledger).bind(arrival.key.as_str()).bind(raised.id);
+                    about.bind(attempt).bind(version).bind(arrival.fingerprint)
+                };
+                let one = transaction.execute(about(&catalog::UNIT_CONFIRM_LATE)).await?;
+                if one == 0 {
+                    transaction.execute(about(&catalog::UNIT_NOTE_LATE).bind(shortened(&note))).await?;
+                }
+                confirmed += one;
+            }
+            transaction.commit(place!("unit-late")).await?;
+            Ok::<_, DatabaseError>(confirmed)
+        });
+        let (confirmed, heard) = (confirmed.await?, arrivals.len());
+        tracing::warn!(job = %raised.facts.job, attempt, heard, confirmed, "answers came after a takeover");
+        Ok(())
+    }
+
     /// Writes something about a unit that is reserved, under the fence.
     async fn rewrite<'a>(&self, write: impl Fn() -> Bound<'a>) -> Result<()> {
-        let rewritten = retried(|| async {
+        let rewritten = persistently(&self.units.fence.raised.lease, || async {
             let mut transaction = match fenced(&self.units.fence.raised).await? {
                 Ok(transaction) => transaction,
                 Err(error) => return Ok(Err(error)),

@@ -1,0 +1,276 @@
+//! A worker that was stopped with a call in hand, and goes on when another one has taken its run over.
+//!
+//! Where the store is a SQLite file, whoever takes over ends a holder that was stopped, for it may have the file locked. It never goes
+//! on, so most of these stories are told on a server alone.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::calls::{FINE, calling, in_doubt};
+use crate::receiver::{Receiver, Reply};
+use crate::support::TestDatabase;
+use crate::support::children::ChildProcess;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::sync::{LEASE, RUN, Sync, lines};
+
+/// Another worker takes the run over, and finds the only unit in doubt.
+async fn taken_over(sync: &Sync) {
+    let became = sync.run().await.0;
+    assert!(!became.ends_with(" 1"), "{became}");
+    assert_eq!(in_doubt(sync).await, ["invoice:1"]);
+}
+
+/// A person has looked at the other side, where nothing has arrived, and wants the unit sent again.
+async fn sent_again_by_a_person(sync: &Sync) {
+    let refrain = sync.shop.open().await;
+    assert_eq!(refrain.unpark(RUN, "invoice:1").await.unwrap(), 1);
+    refrain.close().await;
+    assert!(sync.run().await.0.contains(" done "));
+}
+
+/// A worker is stopped at a place between its reservation and the first byte, until all has been done without it.
+async fn stopped_at(database: TestDatabase, place: &str, weak: &str) -> Vec<String> {
+    let receiver = Receiver::answering(FINE).await;
+    let sync = calling(database, &receiver, "", "parallel = 1").await;
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let failpoints = format!("{place}=1*return(stop);{weak}");
+    let mut first = sync.shop.process(&["run", RUN], &[("FAILPOINTS", &failpoints), LEASE]);
+    eventually("it has stopped", DEADLINE, async || sync.shop.lines("struck") == [place]).await;
+    taken_over(&sync).await;
+    assert_eq!(receiver.ids().len(), 0, "nothing was sent yet");
+    sent_again_by_a_person(&sync).await;
+    first.signal(Signal::CONT);
+    first.finish().await;
+    receiver.ids()
+}
+
+both_databases! {
+    async fn f12_a_worker_that_was_stopped_before_the_first_byte_sends_nothing_once_its_lease_is_over(database) {
+        for place in ["call.reserved", "call.connected"] {
+            assert_eq!(stopped_at(TestDatabase::like(&database).await, place, "").await, ["1"], "{place}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_last_look_it_would_send_what_somebody_else_has_sent() {
+    for place in ["call.reserved", "call.connected"] {
+        let heard = stopped_at(TestDatabase::postgres().await, place, "call.unlooked=return(weak)").await;
+        assert_eq!(heard, ["1", "1"], "{place}");
+    }
+}
+
+/// A worker whose request was heard is stopped, its run is taken over, and then its request is answered.
+async fn answered_after_a_takeover(failpoints: &str) -> (Sync, Receiver, ChildProcess) {
+    let receiver = Receiver::answering(|heard| match heard.id() {
+        "1" => Reply::When(2, 200),
+        _ => FINE(heard),
+    })
+    .await;
+    let sync = calling(TestDatabase::postgres().await, &receiver, "", "parallel = 1").await;
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let first = sync.shop.process(&["run", RUN], &[("FAILPOINTS", failpoints), LEASE]);
+    receiver.until(1).await;
+    first.signal(Signal::STOP);
+    taken_over(&sync).await;
+    (sync, receiver, first)
+}
+
+/// Says something that the receiver waits for.
+async fn nod(receiver: &Receiver) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", receiver.port)).await.unwrap();
+    stream.write_all(b"GET /nod HTTP/1.1\r\n\r\n").await.unwrap();
+    let _ = stream.read(&mut [0; 64]).await.unwrap();
+}
+
+#[tokio::test]
+async fn f12_an_answer_that_comes_after_a_takeover_ends_the_doubt() {
+    for (ending, is_known) in [
+        ("", true),
+        ("unit-late.before-commit=return(kill)", false),
+        ("unit-late.after-commit=return(kill)", true),
+        ("unit-late.reply=1*return(lost)", true),
+    ] {
+        let (sync, receiver, mut first) = answered_after_a_takeover(ending).await;
+        nod(&receiver).await;
+        first.signal(Signal::CONT);
+        first.finish().await;
+        assert_eq!(sync.shop.lines("struck").len(), usize::from(!ending.is_empty()), "{ending}");
+        assert_eq!(in_doubt(&sync).await.is_empty(), is_known, "{ending}");
+        let expected = if is_known { " done " } else { " partial " };
+        assert!(sync.again().await.0.contains(expected), "{ending}");
+        assert_eq!(receiver.ids(), ["1", "nod"], "{ending}");
+    }
+}
+
+#[tokio::test]
+async fn f12_an_answer_that_comes_when_a_person_has_had_it_sent_again_is_written_down() {
+    let (sync, receiver, mut first) = answered_after_a_takeover("").await;
+    sent_again_by_a_person(&sync).await;
+    first.signal(Signal::CONT);
+    first.finish().await;
+    assert_eq!(receiver.ids(), ["1", "1"]);
+    let refrain = sync.shop.open().await;
+    let unit = refrain.trace("invoice:1").await.unwrap().units.remove(0);
+    refrain.close().await;
+    let said = unit.message.unwrap_or_default();
+    assert!(said.starts_with("attempt 1 of 2020-06-09") && said.contains("was answered late"), "{said}");
+}
+
+both_databases! {
+    async fn f9_what_is_known_of_a_call_is_recorded_however_often_that_takes(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "parallel = 1").await;
+        sync.source(lines(1..=1));
+        sync.prepare().await;
+        let away = [("FAILPOINTS", "outside-done.away=12*return(lost)")];
+        assert!(sync.shop.done_with(&["run", RUN], &away).await.starts_with("did Ran done 1"));
+        assert_eq!(sync.shop.lines("struck").len(), 12);
+        assert_eq!((receiver.ids().len(), in_doubt(&sync).await.len()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one() {
+    let sync = Sync::of().await;
+    sync.job(
+        "command = [\"./list\"]\noutput = \"units\"",
+        "database = \"shop\"",
+        "command = [\"true\"]\nparallel = 1",
+        "",
+    );
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let stop = ("FAILPOINTS", "outside-done.away=1*return(stop)");
+    let mut first = sync.shop.process(&["run", RUN], &[stop, LEASE]);
+    eventually("it has stopped", DEADLINE, async || !sync.shop.lines("struck").is_empty()).await;
+    sync.source(["{\"id\":1,\"total\":11}"]);
+    eventually("another one has done it", DEADLINE, async || sync.run().await.0.contains(" done ")).await;
+    first.signal(Signal::CONT);
+    first.finish().await;
+    let refrain = sync.shop.open().await;
+    let unit = refrain.trace("invoice:1").await.unwrap().units.remove(0);
+    refrain.close().await;
+    assert_eq!(unit.attempt, Some(2));
+}
+
+/// One run has sent a request and waits; a person has the unit sent again, and another run does so. Then the first is answered.
+async fn answered_beside_another(database: TestDatabase, first: u16, second: Reply) -> (Sync, Receiver) {
+    let (count, is_silent) = (AtomicUsize::new(0), matches!(second, Reply::Silence));
+    let receiver =
+        Receiver::answering(move |heard| match (heard.id(), count.fetch_add(1, Ordering::SeqCst)) {
+            ("1", 0) => Reply::When(3, first),
+            ("1", _) => second.clone(),
+            _ => FINE(heard),
+        })
+        .await;
+    let top = "while-running = \"allow\"";
+    let sync = calling(database, &receiver, top, "per = \"ever\"\nparallel = 1").await;
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let patient = [("PROJECT_LEASE", "60000")];
+    let mut one = sync.shop.process(&["run", "sync@2020-06-08"], &patient);
+    receiver.until(1).await;
+    let refrain = sync.shop.open().await;
+    assert_eq!(refrain.unpark("sync@2020-06-08", "invoice:1").await.unwrap(), 1);
+    refrain.close().await;
+    let mut other = sync.shop.process(&["run", RUN], &patient);
+    receiver.until(2).await;
+    if is_silent {
+        nod(&receiver).await;
+        one.finish().await;
+        other.signal(Signal::KILL);
+        other.finish().await;
+    } else {
+        other.finish().await;
+        nod(&receiver).await;
+        one.finish().await;
+    }
+    (sync, receiver)
+}
+
+both_databases! {
+    async fn f12_that_nothing_was_done_by_one_run_says_nothing_of_the_request_of_another(database) {
+        let (sync, _receiver) = answered_beside_another(database, 422, Reply::Silence).await;
+        assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
+    }
+
+    async fn f12_that_one_run_was_not_answered_puts_nothing_in_doubt_that_another_has_done(database) {
+        let (sync, receiver) = answered_beside_another(database, 502, Reply::Status(200, String::new())).await;
+        assert_eq!((in_doubt(&sync).await, sync.left().await), (Vec::new(), Vec::new()));
+        assert_eq!(receiver.ids(), ["1", "1", "nod"]);
+    }
+}
+
+/// On PostgreSQL alone: SQLite has one writer at a time. A reservation waits for a row, which another run has reserved meanwhile.
+#[tokio::test]
+async fn f12_a_unit_that_another_run_has_reserved_meanwhile_is_not_sent() {
+    let receiver = Receiver::answering(FINE).await;
+    let sync = calling(TestDatabase::postgres().await, &receiver, "", "per = \"ever\"\nparallel = 1").await;
+    sync.source(lines(1..=1));
+    sync.run().await;
+    sync.shop.execute("update refrain.units set status = 'parked', failures = 0").await;
+    let job = sync.shop.lines("jobs/sync.toml").join("\n");
+    sync.shop.job("sync", &format!("version = 2\n{job}"));
+    sync.prepare().await;
+    let TestDatabase::Postgres { pool, .. } = &sync.shop.database else { unreachable!() };
+    let mut holder = pool.begin().await.unwrap();
+    sqlx::query("select key from refrain.units for update").execute(&mut *holder).await.unwrap();
+    let mut process = sync.shop.process(&["run", RUN, "--again"], &[("PROJECT_LEASE", "60000")]);
+    let waiting = "select cast(pid as text) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%refrain.units%'";
+    eventually("it waits for the row", DEADLINE, async || !sync.shop.rows(waiting).await.is_empty()).await;
+    let reserved =
+        "update refrain.units set sent = 9000000000000000, fence = -1, message = 'in doubt: begun'";
+    sqlx::query(reserved).execute(&mut *holder).await.unwrap();
+    holder.commit().await.unwrap();
+    process.finish().await;
+    assert_eq!((receiver.ids(), in_doubt(&sync).await), (vec!["1".to_owned()], vec!["invoice:1".to_owned()]));
+}
+
+/// The commit of a reservation is under way when its answer is lost: a trigger waits at its end, and the network is cut.
+#[tokio::test]
+async fn f4_a_reservation_that_is_still_being_committed_is_its_own() {
+    use crate::support::proxy::Proxy;
+    let receiver = Receiver::answering(FINE).await;
+    let sync = calling(TestDatabase::postgres().await, &receiver, "", "parallel = 1").await;
+    sync.source(lines(1..=2));
+    sync.prepare().await;
+    let url = sync.shop.database.url();
+    let network = Proxy::in_front_of(&url).await;
+    let name = sync.shop.rows("select cast(current_database() as text)").await.remove(0);
+    sync.shop.settings(&url, &format!("shop = \"{}\"", network.url(&name)));
+    sync.shop
+        .execute(
+            "create function hold() returns trigger language plpgsql as
+                 $$ begin perform pg_advisory_xact_lock(77); return null; end $$;
+             create constraint trigger hold after insert or update on refrain.units
+                 deferrable initially deferred for each row when (new.sent is not null) execute function hold()",
+        )
+        .await;
+    let TestDatabase::Postgres { pool, .. } = &sync.shop.database else { unreachable!() };
+    let mut holder = pool.acquire().await.unwrap();
+    sqlx::query("select pg_advisory_lock(77)").execute(&mut *holder).await.unwrap();
+    let mut process = sync.shop.process(&["run", RUN], &[("PROJECT_LEASE", "60000")]);
+    let waiting = |what: &str| {
+        format!(
+            "select cast(pid as text) from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock' and wait_event {what} 'advisory'"
+        )
+    };
+    let [committing, next] = ["=", "<>"].map(waiting);
+    eventually("a commit is under way", DEADLINE, async || !sync.shop.rows(&committing).await.is_empty())
+        .await;
+    network.cut_all().await;
+    eventually("the next try waits for it", DEADLINE, async || !sync.shop.rows(&next).await.is_empty()).await;
+    sqlx::query("select pg_advisory_unlock(77)").execute(&mut *holder).await.unwrap();
+    let output = process.finish().await;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("did Ran done 1"), "{said}");
+    assert_eq!((receiver.ids(), in_doubt(&sync).await), (vec!["1".to_owned(), "2".to_owned()], Vec::new()));
+}

@@ -1,0 +1,150 @@
+//! The answer to a commit is lost while the server is still at it: whoever asks what became of it waits for it first.
+//!
+//! A trigger that is deferred to the end of a transaction waits for a lock that the story holds: the commit is under way. Then all
+//! connections are cut. The server does not notice, and the commit is made when the story lets it.
+
+use refrain::{BatchError, Claim, Fetched, Ledger, LedgerError, Per, Run, key};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool, Postgres};
+
+use crate::fences::PATIENT;
+use crate::shop::{Shop, counts, invoice, invoices, key_of, ran, sync, work, write_all};
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::proxy::Proxy;
+use crate::support::work::open_with;
+
+/// A shop whose server is slow to commit, and is reached through a network that is cut.
+struct Slow {
+    shop: Shop<Postgres>,
+    network: Proxy,
+    /// Connections that are not cut.
+    near: PgPool,
+    holder: PgConnection,
+}
+
+impl Slow {
+    async fn server() -> Slow {
+        let shop = Shop::on_a_server().await;
+        let network = Proxy::in_front_of(&shop.database.url()).await;
+        let (near, holder) = (shop.pool.clone(), shop.pool.acquire().await.unwrap().detach());
+        let name = near.connect_options().get_database().unwrap().to_owned();
+        let pool = PgPoolOptions::new().max_connections(4).connect(&network.url(&name)).await.unwrap();
+        Slow { shop: Shop { pool, ..shop }, network, near, holder }
+    }
+
+    /// From now on no commit is made that has written to this table, if its row is so.
+    async fn hold(&mut self, table: &str, which: &str) {
+        let hold = format!(
+            "create function hold() returns trigger language plpgsql as
+                 $$ begin perform pg_advisory_xact_lock(77); return null; end $$;
+             create constraint trigger hold after insert or update on refrain.{table}
+                 deferrable initially deferred for each row when ({which}) execute function hold();
+             select pg_advisory_lock(77)"
+        );
+        self.holder.execute(AssertSqlSafe(hold)).await.unwrap();
+    }
+
+    async fn waiting(&self, what: &str) -> i64 {
+        let count = format!(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and {what}"
+        );
+        sqlx::query_scalar(AssertSqlSafe(count)).fetch_one(&self.near).await.unwrap()
+    }
+
+    /// Cuts the connections while a commit is under way; lets it be made when somebody waits for it.
+    async fn cut_and_release(&mut self) {
+        eventually("a commit is under way", DEADLINE, async || {
+            self.waiting("wait_event = 'advisory'").await == 1
+        })
+        .await;
+        self.network.cut_all().await;
+        eventually("somebody waits for it", DEADLINE, async || {
+            self.waiting("wait_event <> 'advisory'").await >= 1
+        })
+        .await;
+        self.holder.execute("select pg_advisory_unlock(77)").await.unwrap();
+    }
+}
+
+/// Runs `sync#monday` with what it writes held at a table. Gives how it stands, and its counts.
+async fn held<F>(
+    mut slow: Slow,
+    table: &str,
+    which: &str,
+    work_: impl Fn(Run, PgPool) -> F + Send + Sync + 'static,
+) -> (Slow, String)
+where
+    F: Future<Output = Result<(), LedgerError>> + Send + 'static,
+{
+    let refrain = open_with(&slow.shop.store, PATIENT, [work(&slow.shop, "sync", work_)]).await;
+    slow.hold(table, which).await;
+    let running = tokio::spawn(async move {
+        let standing = ran(&refrain, "sync#monday").await;
+        format!("{standing} {:?}", counts(&refrain, "sync#monday").await)
+    });
+    slow.cut_and_release().await;
+    let standing = running.await.unwrap();
+    (slow, standing)
+}
+
+#[tokio::test]
+async fn f4_a_commit_that_is_still_under_way_is_waited_for_wherever_it_writes() {
+    for table in ["projects", "fences", "ledgers", "units", "checkpoints"] {
+        let (slow, standing) = held(Slow::server().await, table, "true", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let mut pages = units.cursor("billing").await?;
+            let page = Fetched { units: invoices(3), next: Some("3".to_owned()) };
+            let page = pages.next(|_| async { Ok::<_, LedgerError>(page) }).await?.unwrap();
+            write_all(page.apply()).await?;
+            page.done().await
+        })
+        .await;
+        assert_eq!(standing, "monday done 1 [3, 0, 0, 0]", "{table}");
+        assert_eq!(slow.shop.writes().await, [1, 1, 1], "{table}");
+    }
+}
+
+#[tokio::test]
+async fn f4_content_over_other_content_that_is_still_being_committed_is_written_once() {
+    let slow = Slow::server().await;
+    let source = crate::shop::Source::of(invoices(3));
+    let first =
+        open_with(&slow.shop.store, PATIENT, [sync(&slow.shop, &source, Per::Ever, |units| units)]).await;
+    ran(&first, "sync#sunday").await;
+    let (slow, standing) = held(slow, "units", "true", |run, pool| async move {
+        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+        write_all(units.apply(&[invoice(1, 11), invoice(4, 40)]).await?).await
+    })
+    .await;
+    assert_eq!(standing, "monday done 1 [2, 0, 0, 0]");
+    assert_eq!(
+        (slow.shop.writes().await, slow.shop.totals().await),
+        (vec![2, 1, 1, 1], vec![11, 20, 30, 40])
+    );
+}
+
+#[tokio::test]
+async fn f4_a_failure_that_is_still_being_committed_is_one_failure() {
+    let (slow, standing) =
+        held(Slow::server().await, "units", "new.status <> 'applied'", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let list = invoices(1);
+            let mut batches = units.apply(&list).await?;
+            let batch = batches.next().await?.unwrap();
+            batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
+            batches.next().await.map(|_| ())
+        })
+        .await;
+    assert_eq!(standing, "monday due 2 [0, 0, 0, 1]");
+    assert_eq!(slow.shop.numbers("select cast(failures as bigint) from refrain.units").await, [1]);
+}
+
+#[tokio::test]
+async fn f4_a_claim_that_is_still_being_committed_is_its_own() {
+    let mut slow = Slow::server().await;
+    let ledger = Ledger::open(&slow.shop.pool, "shop", "digests").await.unwrap();
+    slow.hold("units", "true").await;
+    let claiming = tokio::spawn(async move { ledger.claim_alone(key!("digest", 1).unwrap()).await.unwrap() });
+    slow.cut_and_release().await;
+    assert_eq!(claiming.await.unwrap(), Claim::Fresh);
+}

@@ -1,0 +1,160 @@
+//! Two runs at one unit, in the moment between a look at its row and the write: what the other one has recorded meanwhile is compared
+//! by the statement itself, for the look had no lock. On PostgreSQL alone: a SQLite file has one writer, and nothing between the two.
+
+use refrain::core::Fingerprint;
+use refrain::core::state::UnitStatus;
+use refrain::{BatchError, Per, UnitRecord, Units, key};
+use sqlx::{AssertSqlSafe, Executor, Postgres};
+
+use crate::fences::PATIENT;
+use crate::shop::{Invoice, Shop, Source, invoice, ran, sync, traced, work, write_all};
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::work::{Gate, open_with};
+
+type Rules = fn(Units<Postgres, Invoice>) -> Units<Postgres, Invoice>;
+
+fn at(updated: i64, total: i64) -> Invoice {
+    Invoice { updated, ..invoice(1, total) }
+}
+
+fn ordered(units: Units<Postgres, Invoice>) -> Units<Postgres, Invoice> {
+    units.order(|one| one.updated).fields(["total"])
+}
+
+fn content_of(total: i64) -> i64 {
+    let text = serde_json::to_string(&invoice(1, total)).unwrap();
+    Fingerprint::of_fields(&text, &["total"]).unwrap().to_number()
+}
+
+/// The row of the only unit is held; the run that waits for it has looked at it before. Then the row is changed, and let go.
+async fn changed_while_one_waits(shop: &Shop<Postgres>, gate: &Gate, change: &str) {
+    gate.have_begun(1).await;
+    let mut holder = shop.pool.begin().await.unwrap();
+    holder.execute("select key from refrain.units for update").await.unwrap();
+    gate.let_through(1);
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+        and datname = current_database() and query like '%refrain.units%'";
+    eventually("the run waits for the row", DEADLINE, async || shop.numbers(waiting).await == [1]).await;
+    holder.execute(AssertSqlSafe(format!("update refrain.units set {change}"))).await.unwrap();
+    holder.commit().await.unwrap();
+}
+
+/// A run whose content fails, in the order six, over content in the order five; meanwhile the row is changed.
+async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>) {
+    let shop = Shop::on_a_server().await;
+    let source = Source::of(vec![at(5, 10)]);
+    let first = open_with(&shop.store, PATIENT, [sync(&shop, &source, Per::Ever, ordered)]).await;
+    ran(&first, "sync#monday").await;
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let failing = work(&shop, "sync", move |run, pool| {
+        let gate = held.clone();
+        async move {
+            let units = ordered(run.fence(&pool).await?.units(Per::Ever, key_of));
+            let list = [at(6, 20)];
+            let mut batches = units.apply(&list).await?;
+            if let Some(batch) = batches.next().await? {
+                batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
+                gate.pass().await;
+            }
+            // The failure is recorded here; should the row be another one than it was, the unit is judged again.
+            while let Some(batch) = batches.next().await? {
+                batch.settle(Err::<(), _>(BatchError::new("still no"))).await?;
+            }
+            Ok(())
+        }
+    });
+    let refrain = open_with(&shop.store, PATIENT, [failing]).await;
+    let running = tokio::spawn(async move { ran(&refrain, "sync#tuesday").await });
+    changed_while_one_waits(&shop, &gate, change).await;
+    running.await.unwrap();
+    let orders = shop.numbers("select ordinal from refrain.units").await;
+    (traced(&shop, key!("invoice", 1).unwrap()).await, orders)
+}
+
+fn key_of(invoice: &Invoice) -> Result<refrain::core::Key, refrain::core::KeyError> {
+    crate::shop::key_of(invoice)
+}
+
+#[tokio::test]
+async fn a_failure_is_not_recorded_over_the_same_content_that_was_applied_meanwhile() {
+    let (record, _) = failed_over(&format!("fingerprint = {}, ordinal = 6", content_of(20))).await;
+    assert_eq!((record.status, record.run.as_deref()), (UnitStatus::Applied, Some("monday")));
+}
+
+#[tokio::test]
+async fn a_failure_is_not_recorded_over_a_newer_version() {
+    let (record, _) = failed_over("version = 2").await;
+    assert_eq!((record.status, record.version), (UnitStatus::Applied, 2));
+}
+
+#[tokio::test]
+async fn a_failure_is_not_recorded_over_newer_content() {
+    let (record, orders) = failed_over(&format!("fingerprint = {}, ordinal = 7", content_of(30))).await;
+    assert_eq!((record.status, orders), (UnitStatus::Applied, vec![7]));
+}
+
+#[tokio::test]
+async fn a_failure_is_not_recorded_over_a_request_of_another_run() {
+    let reserved = "status = 'parked', sent = 1, message = 'in doubt: it was begun'";
+    let (record, _) = failed_over(reserved).await;
+    assert!(record.in_doubt_since.is_some(), "{record:?}");
+    assert_eq!((record.status, record.run.as_deref()), (UnitStatus::Parked, Some("monday")));
+}
+
+/// A unit whose row is as it is said, read again by version 2 of its job; meanwhile the row is changed.
+async fn read_again(
+    rules: Rules,
+    before: &str,
+    list: Vec<Invoice>,
+    version: u32,
+    change: &str,
+) -> Shop<Postgres> {
+    let shop = Shop::on_a_server().await;
+    let source = Source::of(vec![at(5, 10)]);
+    let first = open_with(&shop.store, PATIENT, [sync(&shop, &source, Per::Ever, rules)]).await;
+    ran(&first, "sync#monday").await;
+    shop.database.store(&format!("update refrain_units set {before}")).await;
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let reading = work(&shop, "sync", move |run, pool| {
+        let (gate, list) = (held.clone(), list.clone());
+        async move {
+            let units = rules(run.fence(&pool).await?.units(Per::Ever, key_of));
+            gate.pass().await;
+            write_all(units.apply(&list).await?).await
+        }
+    });
+    let refrain = open_with(&shop.store, PATIENT, [reading.version(version)]).await;
+    let running = tokio::spawn(async move { ran(&refrain, "sync#tuesday").await });
+    changed_while_one_waits(&shop, &gate, change).await;
+    running.await.unwrap();
+    shop
+}
+
+#[tokio::test]
+async fn an_order_that_was_raised_meanwhile_is_not_lowered() {
+    let shop = read_again(ordered, "ordinal = 5", vec![at(7, 10)], 1, "ordinal = 9").await;
+    assert_eq!(shop.numbers("select ordinal from refrain.units").await, [9]);
+}
+
+#[tokio::test]
+async fn rows_are_not_written_under_a_key_for_which_a_request_was_begun_meanwhile() {
+    let parked = "status = 'parked', failures = 0, input = '{}'";
+    let shop = read_again(|units| units, parked, vec![at(5, 10)], 2, "sent = 1").await;
+    let record = traced(&shop, key!("invoice", 1).unwrap()).await;
+    assert!(record.in_doubt_since.is_some(), "{record:?}");
+    assert_eq!(shop.writes().await, [1]);
+}
+
+#[tokio::test]
+async fn a_failed_try_that_was_replaced_meanwhile_is_not_taken_off() {
+    let failed = format!(
+        "applied_version = version, applied_fingerprint = fingerprint, applied_at = at, status = 'failed', input = '{{}}',
+         failures = 1, fingerprint = {}",
+        content_of(20)
+    );
+    let newer = format!("fingerprint = {}, ordinal = 9", content_of(30));
+    let shop = read_again(ordered, &failed, vec![at(7, 10)], 1, &newer).await;
+    assert_eq!((shop.standing("failed").await, shop.writes().await), (1, vec![1]));
+}
