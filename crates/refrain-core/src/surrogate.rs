@@ -7,6 +7,7 @@
 
 use crate::encoding::{Domain, EncodingError};
 use crate::project::Dialect;
+use crate::publish::text::names::{FOUND, HASH};
 
 const SQLITE: &str = include_str!("../sql/surrogate/sqlite.sql");
 
@@ -41,7 +42,7 @@ pub fn expression(dialect: Dialect, parts: &[String]) -> Result<String, Encoding
 /// digits after `\x`, as PostgreSQL writes it.
 pub fn text(dialect: Dialect, part: &str) -> String {
     match dialect {
-        Dialect::Postgres => format!("cast({part} as text)"),
+        Dialect::Postgres => format!("cast({part} as pg_catalog.text)"),
         Dialect::Sqlite => format!(
             r"case typeof({part}) when 'real' then printf('%!.17g', {part}) when 'blob' then '\x' || lower(hex({part})) else cast({part} as text) end"
         ),
@@ -52,16 +53,18 @@ pub fn text(dialect: Dialect, part: &str) -> String {
 /// are written without a backslash, whose meaning in a string is a setting.
 fn in_postgres(parts: &[String]) -> String {
     let part = |part: &String| {
-        let bytes = format!("convert_to({}, 'UTF8')", text(Dialect::Postgres, part));
+        let bytes = format!("pg_catalog.convert_to({}, 'UTF8')", text(Dialect::Postgres, part));
         format!(
-            "\n    || coalesce(decode('01', 'hex') || int4send(octet_length({bytes})) || {bytes}, decode('00', 'hex'))"
+            "\n    || coalesce(pg_catalog.decode('01', 'hex') || pg_catalog.int4send(pg_catalog.octet_length({bytes})) || {bytes}, \
+             pg_catalog.decode('00', 'hex'))"
         )
     };
     let (domain, count) = (Domain::Surrogate.name(), parts.len());
     format!(
-        "(select cast(encode(set_byte(set_byte(hash, 6, get_byte(hash, 6) & 15 | 128), 8, get_byte(hash, 8) & 63 | 128), \
-        'hex') as uuid)\nfrom (select substr(sha256(\n    int4send({}) || cast('{domain}' as bytea) || int4send({count}){}\
-        \n), 1, 16) as hash offset 0) as hashed)",
+        "(select cast(pg_catalog.encode(pg_catalog.set_byte(pg_catalog.set_byte({HASH}, 6, pg_catalog.get_byte({HASH}, 6) & 15 | 128), 8, \
+        pg_catalog.get_byte({HASH}, 8) & 63 | 128), 'hex') as pg_catalog.uuid)\nfrom (select pg_catalog.substr(pg_catalog.sha256(\n    \
+        pg_catalog.int4send({}) || cast('{domain}' as pg_catalog.bytea) || pg_catalog.int4send({count}){}\
+        \n), 1, 16) as {HASH} offset 0) as {FOUND})",
         domain.len(),
         parts.iter().map(part).collect::<String>(),
     )

@@ -84,7 +84,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
             entry::raise_order(raised, self.ledger, &later).await?;
         }
         for suspect in judgement.suspects.iter().filter_map(|index| members.get(*index)) {
-            raised.tally.suspected(key_of(&self.arrivals, *suspect));
+            raised.tally.suspected_by_record(key_of(&self.arrivals, *suspect));
         }
         for ((member, arrival), verdict) in members.iter().zip(&arrivals).zip(&judgement.verdicts) {
             let has_failed = || {
