@@ -116,7 +116,7 @@ fn every_name_that_a_statement_gives_has_the_form_of_ours() {
         let texts = texts(dialect);
         for text in all(&texts) {
             for (_, after) in text.match_indices(" as ").map(|(at, found)| text.split_at(at + found.len())) {
-                let name = after.split([' ', ',']).next().unwrap_or_default();
+                let name = after.split([' ', ',', '\n']).next().unwrap_or_default();
                 let name = name.trim_end_matches(')').trim_start_matches("pg_catalog.");
                 let is_kind = kinds.iter().any(|kind| name.trim_end_matches(')') == kind.trim_end_matches(')'));
                 let is_theirs = texts.names().any(|column| name == quoted(column));
