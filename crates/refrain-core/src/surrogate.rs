@@ -30,7 +30,7 @@ pub fn expression(dialect: Dialect, parts: &[String]) -> Result<String, Encoding
         return Err(EncodingError::NoParts);
     }
     Ok(match dialect {
-        Dialect::Postgres => in_postgres(parts),
+        Dialect::Postgres => in_postgres(parts, "", "hash", "hashed"),
         Dialect::Sqlite => in_sqlite(parts),
     })
 }
@@ -42,29 +42,37 @@ pub fn expression(dialect: Dialect, parts: &[String]) -> Result<String, Encoding
 /// digits after `\x`, as PostgreSQL writes it.
 pub fn text(dialect: Dialect, part: &str) -> String {
     match dialect {
-        Dialect::Postgres => format!("cast({part} as pg_catalog.text)"),
+        Dialect::Postgres => format!("cast({part} as text)"),
         Dialect::Sqlite => format!(
             r"case typeof({part}) when 'real' then printf('%!.17g', {part}) when 'blob' then '\x' || lower(hex({part})) else cast({part} as text) end"
         ),
     }
 }
 
+/// The same id on PostgreSQL, where names of somebody else are around it: their functions are not taken for the server's own.
+pub(crate) fn apart(parts: &[String]) -> String {
+    in_postgres(parts, "pg_catalog.", HASH, FOUND)
+}
+
 /// The hash is named in a query of its own, and `offset 0` keeps the planner from computing it wherever the name stands. Bytes
 /// are written without a backslash, whose meaning in a string is a setting.
-fn in_postgres(parts: &[String]) -> String {
+fn in_postgres(parts: &[String], schema: &str, hash: &str, hashed: &str) -> String {
+    let [decode, send, length, convert] =
+        ["decode", "int4send", "octet_length", "convert_to"].map(|name| format!("{schema}{name}"));
+    let [encode, set_byte, get_byte, substr, sha256] =
+        ["encode", "set_byte", "get_byte", "substr", "sha256"].map(|name| format!("{schema}{name}"));
     let part = |part: &String| {
-        let bytes = format!("pg_catalog.convert_to({}, 'UTF8')", text(Dialect::Postgres, part));
+        let bytes = format!("{convert}(cast({part} as {schema}text), 'UTF8')");
         format!(
-            "\n    || coalesce(pg_catalog.decode('01', 'hex') || pg_catalog.int4send(pg_catalog.octet_length({bytes})) || {bytes}, \
-             pg_catalog.decode('00', 'hex'))"
+            "\n    || coalesce({decode}('01', 'hex') || {send}({length}({bytes})) || {bytes}, {decode}('00', 'hex'))"
         )
     };
     let (domain, count) = (Domain::Surrogate.name(), parts.len());
     format!(
-        "(select cast(pg_catalog.encode(pg_catalog.set_byte(pg_catalog.set_byte({HASH}, 6, pg_catalog.get_byte({HASH}, 6) & 15 | 128), 8, \
-        pg_catalog.get_byte({HASH}, 8) & 63 | 128), 'hex') as pg_catalog.uuid)\nfrom (select pg_catalog.substr(pg_catalog.sha256(\n    \
-        pg_catalog.int4send({}) || cast('{domain}' as pg_catalog.bytea) || pg_catalog.int4send({count}){}\
-        \n), 1, 16) as {HASH} offset 0) as {FOUND})",
+        "(select cast({encode}({set_byte}({set_byte}({hash}, 6, {get_byte}({hash}, 6) & 15 | 128), 8, \
+        {get_byte}({hash}, 8) & 63 | 128), 'hex') as {schema}uuid)\nfrom (select {substr}({sha256}(\n    \
+        {send}({}) || cast('{domain}' as {schema}bytea) || {send}({count}){}\
+        \n), 1, 16) as {hash} offset 0) as {hashed})",
         domain.len(),
         parts.iter().map(part).collect::<String>(),
     )

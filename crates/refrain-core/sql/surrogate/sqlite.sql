@@ -5,25 +5,25 @@
 -- Shifts, `&` and `|` have one rank and go from left to right, after `+` and `-`: `x << 32 | x >> n` is a rotation. `x ^ y`
 -- is `(x | y) - (x & y)`, and the place of a digit among `123456789ABCDEF` is its value.
 (with recursive
-"refrain:part" (place, value) as (values :parts),
-"refrain:spelled" (place, value) as (
+part (place, value) as (values :parts),
+spelled (place, value) as (
     select place, :text
-    from "refrain:part"
+    from part
 ),
-"refrain:encoded" (hex) as (
+encoded (hex) as (
     select '00000014' || hex('refrain/v1/surrogate') || printf('%08X', count(*) over everything) || group_concat(
         case when value is null then '00' else '01' || printf('%08X', length(hex(value)) / 2) || hex(value) end, ''
     ) over everything
-    from "refrain:spelled"
+    from spelled
     window everything as (order by place rows between unbounded preceding and unbounded following)
     limit 1
 ),
-"refrain:padded" (hex, blocks) as (
+padded (hex, blocks) as (
     select hex || '80' || hex(zeroblob((119 - length(hex) / 2 % 64) % 64)) || printf('%016X', length(hex) * 4),
         (length(hex) / 2 + 8) / 64 + 1
-    from "refrain:encoded"
+    from encoded
 ),
-"refrain:constants" (list) as (
+constants (list) as (
     values ('[1116352408, 1899447441, 3049323471, 3921009573, 961987163, 1508970993, 2453635748, 2870763221,
         3624381080, 310598401, 607225278, 1426881987, 1925078388, 2162078206, 2614888103, 3248222580,
         3835390401, 4022224774, 264347078, 604807628, 770255983, 1249150122, 1555081692, 1996064986,
@@ -33,11 +33,11 @@
         430227734, 506948616, 659060556, 883997877, 958139571, 1322822218, 1537002063, 1747873779,
         1955562222, 2024104815, 2227730452, 2361852424, 2428436474, 2756734187, 3204031479, 3329325298]')
 ),
-"refrain:sha" (blocks, t, m, at, k, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14, w15, w16,
+sha (blocks, t, m, at, k, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14, w15, w16,
     a, b, c, d, e, f, g, h, h0, h1, h2, h3, h4, h5, h6, h7) as (
     select blocks + 1, 64, hex, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         1779033703, 3144134277, 1013904242, 2773480762, 1359893119, 2600822924, 528734635, 1541459225
-    from "refrain:padded"
+    from padded
     union all
     select blocks - t / 64, (t + 1) % 65, m, at + 8 * (t < 15 or t = 64), list ->> ((t + 1) % 65),
         w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14, w15, w16,
@@ -85,10 +85,10 @@
         case t when 64 then h5 + f else h5 end & 0xffffffff,
         case t when 64 then h6 + g else h6 end & 0xffffffff,
         case t when 64 then h7 + h else h7 end & 0xffffffff
-    from "refrain:sha", "refrain:constants"
+    from sha, constants
     where blocks > 0
 )
 select printf('%08x-%04x-8%03x-%04x-%04x%08x',
     a, b >> 16, b & 4095, (c >> 16) & 16383 | 32768, c & 65535, d)
-from "refrain:sha"
+from sha
 where blocks = 0)

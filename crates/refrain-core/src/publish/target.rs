@@ -244,7 +244,7 @@ impl Target {
     /// An id on PostgreSQL, of a staged row.
     fn surrogate(&self, column: &str, parts: &[String]) -> String {
         let columns: Vec<String> = parts.iter().map(|part| format!("{ROW}.{}", quoted(part))).collect();
-        let id = crate::surrogate::expression(Dialect::Postgres, &columns).unwrap_or_default();
+        let id = crate::surrogate::apart(&columns);
         match self.find(column).map(|column| column.kind.as_str()) {
             Some("uuid") | None => id,
             Some(kind) => format!("cast(cast({id} as pg_catalog.text) as {kind})"),

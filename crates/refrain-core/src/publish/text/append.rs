@@ -39,7 +39,7 @@ impl Texts {
                 let names = self.literal(&self.said_names());
                 let values = self.said().into_iter().map(|column| format!("{ROW}.{}", quoted(column)));
                 let parts: Vec<String> = std::iter::once(names).chain(values).collect();
-                let id = crate::surrogate::expression(self.dialect, &parts).unwrap_or_default();
+                let id = crate::surrogate::apart(&parts);
                 let digits = format!("pg_catalog.replace({}, '-', '')", self.as_text(&id));
                 format!("cast(cast('x' || pg_catalog.substr({digits}, 1, 16) as bit(64)) as bigint)")
             }
