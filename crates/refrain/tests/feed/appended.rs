@@ -1,5 +1,7 @@
 //! Units that are appended: under a key there is one row, ever, and other content is noticed.
 
+use refrain::core::Fingerprint;
+
 use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::sync::{RUN, Sync};
@@ -99,8 +101,9 @@ both_databases! {
         assert_eq!(sync.run().await.0, "Ran done 1");
         // As a release has left it that tried to append other content and met the unique key.
         let units = sync.shop.either("refrain_units", "refrain.units");
+        let other = Fingerprint::of_json(&unit(7, 20)).unwrap().to_number();
         sync.shop.execute(&format!(
-            "update {units} set status = 'failed', failures = 1, fingerprint = 1, input = '{}', message = 'unique'", unit(7, 20)
+            "update {units} set status = 'failed', failures = 1, fingerprint = {other}, input = '{}', message = 'unique'", unit(7, 20)
         )).await;
         sync.source([unit(7, 20)]);
         let (became, said) = sync.again().await;
