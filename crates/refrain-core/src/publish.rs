@@ -5,7 +5,9 @@
 
 use std::fmt;
 
+use self::text::names::is_own;
 use crate::project::Sql;
+use crate::state::OnChange;
 use crate::{ParseError, Per, Template};
 
 pub mod place;
@@ -83,6 +85,8 @@ pub struct TablePublish {
     pub insert_missing: bool,
     /// For how long an appended row is remembered.
     pub per: Per,
+    /// What other content under the key of an appended row means, where rows are no units.
+    pub on_change: OnChange,
     /// Whether each unit has an entry in the ledger, or only each page.
     pub has_ledger: bool,
     /// The view of landed rows without what came more than once.
@@ -133,6 +137,10 @@ impl TableName {
         if !parts.iter().all(is_name) {
             let reason = "a name is not empty, and has neither quotes nor control characters";
             return Err(ParseError::whole(WHAT, text, reason).help("write it as in revenue_daily"));
+        }
+        if parts.iter().any(|part| is_own(part)) {
+            let reason = "names that begin with `refrain:` are kept for tables of Refrain's own";
+            return Err(ParseError::whole(WHAT, text, reason).help("give the table another name"));
         }
         match parts.as_slice() {
             [name] => Ok(TableName { schema: None, name: (*name).to_owned() }),

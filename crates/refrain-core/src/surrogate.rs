@@ -7,6 +7,7 @@
 
 use crate::encoding::{Domain, EncodingError};
 use crate::project::Dialect;
+use crate::publish::text::names::{FOUND, HASH};
 
 const SQLITE: &str = include_str!("../sql/surrogate/sqlite.sql");
 
@@ -29,7 +30,7 @@ pub fn expression(dialect: Dialect, parts: &[String]) -> Result<String, Encoding
         return Err(EncodingError::NoParts);
     }
     Ok(match dialect {
-        Dialect::Postgres => in_postgres(parts),
+        Dialect::Postgres => in_postgres(parts, "", "hash", "hashed"),
         Dialect::Sqlite => in_sqlite(parts),
     })
 }
@@ -48,20 +49,30 @@ pub fn text(dialect: Dialect, part: &str) -> String {
     }
 }
 
+/// The same id on PostgreSQL, where names of somebody else are around it: their functions are not taken for the server's own.
+pub(crate) fn apart(parts: &[String]) -> String {
+    in_postgres(parts, "pg_catalog.", HASH, FOUND)
+}
+
 /// The hash is named in a query of its own, and `offset 0` keeps the planner from computing it wherever the name stands. Bytes
 /// are written without a backslash, whose meaning in a string is a setting.
-fn in_postgres(parts: &[String]) -> String {
+fn in_postgres(parts: &[String], schema: &str, hash: &str, hashed: &str) -> String {
+    let [decode, send, length, convert] =
+        ["decode", "int4send", "octet_length", "convert_to"].map(|name| format!("{schema}{name}"));
+    let [encode, set_byte, get_byte, substr, sha256] =
+        ["encode", "set_byte", "get_byte", "substr", "sha256"].map(|name| format!("{schema}{name}"));
     let part = |part: &String| {
-        let bytes = format!("convert_to({}, 'UTF8')", text(Dialect::Postgres, part));
+        let bytes = format!("{convert}(cast({part} as {schema}text), 'UTF8')");
         format!(
-            "\n    || coalesce(decode('01', 'hex') || int4send(octet_length({bytes})) || {bytes}, decode('00', 'hex'))"
+            "\n    || coalesce({decode}('01', 'hex') || {send}({length}({bytes})) || {bytes}, {decode}('00', 'hex'))"
         )
     };
     let (domain, count) = (Domain::Surrogate.name(), parts.len());
     format!(
-        "(select cast(encode(set_byte(set_byte(hash, 6, get_byte(hash, 6) & 15 | 128), 8, get_byte(hash, 8) & 63 | 128), \
-        'hex') as uuid)\nfrom (select substr(sha256(\n    int4send({}) || cast('{domain}' as bytea) || int4send({count}){}\
-        \n), 1, 16) as hash offset 0) as hashed)",
+        "(select cast({encode}({set_byte}({set_byte}({hash}, 6, {get_byte}({hash}, 6) & 15 | 128), 8, \
+        {get_byte}({hash}, 8) & 63 | 128), 'hex') as {schema}uuid)\nfrom (select {substr}({sha256}(\n    \
+        {send}({}) || cast('{domain}' as {schema}bytea) || {send}({count}){}\
+        \n), 1, 16) as {hash} offset 0) as {hashed})",
         domain.len(),
         parts.iter().map(part).collect::<String>(),
     )

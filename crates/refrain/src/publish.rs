@@ -5,6 +5,7 @@
 //! never added to. The statements are made in the core; here they are executed.
 
 pub(crate) mod comparison;
+pub(crate) mod content;
 pub(crate) mod error;
 pub(crate) mod files;
 pub(crate) mod record;

@@ -35,5 +35,5 @@ pub async fn fill_surrogate(
     column: &str,
     parts: &[String],
 ) -> Result<(), sqlx::Error> {
-    publish::surrogate::fill(connection, stage, column, parts).await
+    publish::surrogate::fill(connection, stage, "_rowid_", column, parts).await
 }

@@ -5,6 +5,7 @@ mod compared;
 mod view;
 
 use super::text::Texts;
+use super::text::names::{OWN, ROW, is_own};
 use super::{Mode, TablePublish, quoted};
 use crate::project::Dialect;
 use crate::project::suggest::nearest;
@@ -82,33 +83,37 @@ impl Target {
         version: u32,
         stage: &str,
     ) -> Result<Fitting, String> {
+        self.has_no_own(publish)?;
         self.columns_fit(publish, rows)?;
         let key = self.key(publish)?;
         let mut columns = rows.to_vec();
         let mut counted = None;
         if publish.mode == Mode::Land {
             columns.extend([SOURCE, CONTENT_HASH].map(str::to_owned));
-            let occurrence = format!("row_number() over (partition by s.{})", quoted(CONTENT_HASH));
+            let (number, hash) = (dialect.built_in("row_number"), quoted(CONTENT_HASH));
+            let occurrence = format!("{number}() over (partition by {ROW}.{hash})");
             counted = Some((OCCURRENCE.to_owned(), occurrence));
         }
         let derived = publish.surrogate.iter().map(|(column, parts)| {
             let expression = match dialect {
                 Dialect::Postgres => self.surrogate(column, parts),
-                Dialect::Sqlite => format!("s.{}", quoted(column)),
+                Dialect::Sqlite => format!("{ROW}.{}", quoted(column)),
             };
             (column.clone(), expression)
         });
         let stamp = publish.stamp.iter().map(|column| (column.clone(), version.to_string()));
         let derived = derived.chain(stamp).chain(counted).collect();
+        let (table, stage) = (publish.table.clone(), stage.to_owned());
+        let texts = Texts { dialect, table, stage, columns, derived, key };
+        if dialect == Dialect::Sqlite && !publish.surrogate.is_empty() && texts.row_number().is_none() {
+            return Err(format!(
+                "`{}` has columns called `rowid`, `oid` and `_rowid_`, so nothing is left by which SQLite tells its rows apart\n  \
+                 rename one of them, or leave `surrogate` out",
+                publish.table
+            ));
+        }
         Ok(Fitting {
-            texts: Texts {
-                dialect,
-                table: publish.table.clone(),
-                stage: stage.to_owned(),
-                columns,
-                derived,
-                key,
-            },
+            texts,
             incomparable: self.incomparable(),
             filled: match dialect {
                 Dialect::Postgres => Vec::new(),
@@ -119,6 +124,7 @@ impl Target {
 
     /// Whether all that a mode relies on is there.
     pub fn is_ready(&self, publish: &TablePublish) -> Result<(), String> {
+        self.has_no_own(publish)?;
         self.key(publish).map(drop)
     }
 
@@ -139,6 +145,19 @@ impl Target {
 
     fn find(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Whether no column has a name of the form that is kept for ours: both stand in the same statements.
+    fn has_no_own(&self, publish: &TablePublish) -> Result<(), String> {
+        let Some(column) = self.columns.iter().find(|column| is_own(&column.name)) else { return Ok(()) };
+        Err(format!(
+            "`{}` has a column `{}`, and names that begin with `{OWN}` are kept for columns of Refrain's own\n  \
+             rename it: alter table {} rename column {} to another_name",
+            publish.table,
+            column.name,
+            publish.table.quoted(),
+            quoted(&column.name)
+        ))
     }
 
     fn columns_fit(&self, publish: &TablePublish, rows: &[String]) -> Result<(), String> {
@@ -222,13 +241,13 @@ impl Target {
         Ok(key)
     }
 
-    /// An id on PostgreSQL, of a staged row `s`.
+    /// An id on PostgreSQL, of a staged row.
     fn surrogate(&self, column: &str, parts: &[String]) -> String {
-        let columns: Vec<String> = parts.iter().map(|part| format!("s.{}", quoted(part))).collect();
-        let id = crate::surrogate::expression(Dialect::Postgres, &columns).unwrap_or_default();
+        let columns: Vec<String> = parts.iter().map(|part| format!("{ROW}.{}", quoted(part))).collect();
+        let id = crate::surrogate::apart(&columns);
         match self.find(column).map(|column| column.kind.as_str()) {
             Some("uuid") | None => id,
-            Some(kind) => format!("cast(cast({id} as text) as {kind})"),
+            Some(kind) => format!("cast(cast({id} as pg_catalog.text) as {kind})"),
         }
     }
 
@@ -312,6 +331,7 @@ mod tests {
             delete_missing: false,
             insert_missing: false,
             per: Per::Window,
+            on_change: crate::state::OnChange::Reject,
             has_ledger: true,
             view: None,
         }

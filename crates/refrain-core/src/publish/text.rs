@@ -7,10 +7,12 @@
 
 pub mod append;
 pub mod delta;
+pub mod names;
 pub mod reconcile;
 pub mod stage;
 pub mod swap;
 
+use self::names::{ROW, TARGET};
 use super::{TableName, quoted};
 use crate::project::Dialect;
 
@@ -25,7 +27,7 @@ pub struct Texts {
     pub stage: String,
     /// The columns that the rows have.
     pub columns: Vec<String>,
-    /// Columns that are derived from those, each with its expression over a staged row `s`.
+    /// Columns that are derived from those, each with its expression over a staged row, [`names::ROW`].
     pub derived: Vec<(String, String)>,
     /// The columns that tell one row from another, each with its type as the database writes it.
     pub key: Vec<(String, String)>,
@@ -41,9 +43,9 @@ impl Texts {
         list(self.names().map(quoted))
     }
 
-    /// Their values, of a staged row `s`.
+    /// Their values, of a staged row.
     fn values(&self) -> String {
-        let staged = self.columns.iter().map(|column| format!("s.{}", quoted(column)));
+        let staged = self.columns.iter().map(|column| format!("{ROW}.{}", quoted(column)));
         list(staged.chain(self.derived.iter().map(|(_, expression)| expression.clone())))
     }
 
@@ -70,23 +72,48 @@ impl Texts {
         let columns = self.keys().map(|column| format!("{row}.{}", quoted(column)));
         match self.dialect {
             Dialect::Postgres => {
-                let texts = columns.map(|column| format!("cast({column} as text)"));
-                format!("cast(json_build_array({}) as text)", list(texts))
+                let texts = columns.map(|column| self.as_text(&column));
+                self.as_text(&format!("{}({})", self.built_in("json_build_array"), list(texts)))
             }
             Dialect::Sqlite => format!("json_array({})", list(columns)),
+        }
+    }
+
+    /// A function or a type of the database itself.
+    fn built_in(&self, name: &str) -> String {
+        self.dialect.built_in(name)
+    }
+
+    /// An expression as text.
+    fn as_text(&self, expression: &str) -> String {
+        format!("cast({expression} as {})", self.built_in("text"))
+    }
+
+    /// A count and nothing to show of it, from a table or a query in brackets.
+    fn counted(&self, from: &str) -> String {
+        format!("select {}(*), {} from {from}", self.built_in("count"), self.as_text("null"))
+    }
+
+    /// A text as a value in a statement. For names that became values; values of a run are bound. What a backslash means on
+    /// a server is a setting, unless the text begins with `E`.
+    fn literal(&self, text: &str) -> String {
+        let text = text.replace('\'', "''");
+        match self.dialect {
+            Dialect::Postgres if text.contains('\\') => format!("E'{}'", text.replace('\\', "\\\\")),
+            _ => format!("'{text}'"),
         }
     }
 
     /// A row as JSON, to show it to a person.
     fn shown(&self, row: &str) -> String {
         match self.dialect {
-            Dialect::Postgres => format!("cast(row_to_json({row}) as text)"),
+            Dialect::Postgres => self.as_text(&format!("{}({row})", self.built_in("row_to_json"))),
             Dialect::Sqlite => {
                 let field = |column: &String| {
                     let value = format!("{row}.{}", quoted(column));
                     let shown =
                         format!("case typeof({value}) when 'blob' then hex({value}) else {value} end");
-                    format!("{}, {shown}", literal(column))
+                    format!("{}, {shown}", self.literal(column))
                 };
                 format!("json_object({})", list(self.columns.iter().map(field)))
             }
@@ -98,10 +125,10 @@ impl Texts {
         let (name, table) = (quoted(name), self.table());
         match self.dialect {
             Dialect::Postgres => format!(
-                "create temporary table {name} on commit drop as select {columns} from {table} as t with no data"
+                "create temporary table {name} on commit drop as select {columns} from {table} as {TARGET} with no data"
             ),
             Dialect::Sqlite => {
-                format!("create temporary table {name} as select {columns} from {table} as t where false")
+                format!("create temporary table {name} as select {columns} from {table} as {TARGET} where false")
             }
         }
     }
@@ -109,11 +136,6 @@ impl Texts {
 
 fn list(parts: impl IntoIterator<Item = String>) -> String {
     parts.into_iter().collect::<Vec<_>>().join(", ")
-}
-
-/// A text as a value in a statement. For names that became values; values of a run are bound.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ pub enum DedupeReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedUnit {
     /// Other content came first, and the job says that this is an error, whatever became of the first.
-    #[error("other content is recorded under this key, and the job says on-change = \"reject\"")]
+    #[error("other content is recorded under this key, and on-change is \"reject\"")]
     OtherContent,
     /// A worker with an older job file must not undo the work of a newer one.
     #[error("version {recorded} was recorded; this worker has version {ours} and must be updated")]

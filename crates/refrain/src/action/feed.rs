@@ -22,6 +22,7 @@ use std::sync::atomic::AtomicUsize;
 
 use refrain_core::feed::{Apply, Feed, FeedSource};
 use refrain_core::project::Sql;
+use refrain_core::publish::Mode;
 use refrain_core::{Per, Values};
 use sqlx::{Pool, Postgres, Sqlite};
 use tokio::sync::oneshot;
@@ -201,7 +202,9 @@ impl Feeding {
     fn units<DB: Publishes>(&self, fence: &Fence<DB>, shape: &Shape) -> Units<DB, Unit> {
         let key = shape.clone();
         let units = fence.units(self.feed.per, move |unit: &Unit| key.key_of(unit));
-        let units = units.on_change(self.feed.on_change);
+        let adds = matches!(&self.feed.apply, Apply::Publish(publish) if publish.mode == Mode::AppendOnce);
+        let units = units.on_change(self.feed.on_change).only_added(adds && !self.is_bulk());
+        let units = units.keyed_by_the_run(shape.is_keyed_by_the_run());
         let units = units.content(|unit| unit.read.as_ref().map(|read| read.fingerprint));
         if self.feed.order.is_none() {
             return units;

@@ -4,7 +4,7 @@
 //! fence is held, the tables are locked, and results take their places in the order of the steps, each of which sees those
 //! before it, but for rows that pass through us: these are read first. A commit whose answer is lost is found again by the record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use refrain_core::publish::{Mode, Publish, Step, TablePublish};
@@ -18,6 +18,7 @@ use crate::database::{DatabaseError, Transaction, pause, place, retried};
 use crate::failpoint;
 use crate::job::{Job, JobError};
 use crate::ledger::fence::Raised;
+use crate::ledger::tally::Reason;
 use crate::ledger::{LedgerError, catalog};
 use crate::project::databases::{Connected, Database};
 use crate::publish::error::{WriteError, of};
@@ -25,7 +26,7 @@ use crate::publish::files;
 use crate::publish::record::Published;
 use crate::publish::source::Source;
 use crate::publish::table::Publishes;
-use crate::publish::writer::{Entry, Staged, Writer};
+use crate::publish::writer::{Entry, Staged, Swapped, Writer};
 use crate::run::Run;
 
 /// How often a publish that met a lock, a conflict or a lost answer is done again.
@@ -112,30 +113,34 @@ impl Publishing {
             books.push(if remembers { raised.ledger(publish.per).await? } else { ledger });
         }
         let places = Places { raised, ledger, books: &books };
-        let mut again = 0;
-        let rows = loop {
-            let attempt = self.once(run, pool, database, group, &places).await;
-            let error = match attempt {
-                Ok(rows) => break rows,
-                Err(error) => error,
-            };
+        let (mut again, mut counted) = (0, Vec::new());
+        loop {
+            counted.clear();
+            let attempt = self.once(run, pool, database, group, &places, &mut counted).await;
+            let Err(error) = attempt else { break };
             let Some(fault) = error.transient().filter(|_| again < AGAIN_MAX) else {
                 return Err(told(error));
             };
             if matches!(fault, DatabaseError::Unknown(_))
-                && let Some(rows) = published(raised, ledger, group).await?
+                && has_published(raised, ledger, group).await?
             {
-                break rows;
+                break;
             }
             again += 1;
             pause(again).await;
-        };
-        run.tally.discovered(usize::try_from(rows).unwrap_or_default());
-        run.tally.processed(usize::try_from(rows).unwrap_or_default());
+        }
+        for (rows, Swapped { known, kept_out, .. }) in &counted {
+            let processed = rows.saturating_sub(known.count).saturating_sub(kept_out.count);
+            run.tally.discovered(usize::try_from(*rows).unwrap_or_default());
+            run.tally.processed(usize::try_from(processed).unwrap_or_default());
+            run.tally.known(Reason::AlreadyApplied, known.count, &known.first);
+            run.tally.known(Reason::FirstWins, kept_out.count, &kept_out.first);
+        }
         Ok(())
     }
 
-    /// All of it in one transaction. Gives how many rows the results have.
+    /// All of it in one transaction. What became of the rows of each step is counted before it is committed: when the answer is
+    /// lost, that is all there is to count.
     async fn once<DB: Publishes>(
         &self,
         run: &Run,
@@ -143,7 +148,8 @@ impl Publishing {
         database: &Database,
         group: &Group<'_>,
         places: &Places<'_>,
-    ) -> Result<u64, WriteError> {
+        counted: &mut Vec<(u64, Swapped)>,
+    ) -> Result<(), WriteError> {
         let Places { raised, ledger, books } = *places;
         let values = self.about.values(run);
         let mut writers: Vec<Writer<DB>> = Vec::new();
@@ -172,7 +178,6 @@ impl Publishing {
             raised.hold(&mut transaction).await?;
         }
         lock_tables::<DB>(connection::<DB>(&mut transaction)?, group).await?;
-        let mut rows = 0;
         let parts = group.iter().zip(&writers).zip(books).zip(early);
         let own = run.window().is_none().then(|| run.key());
         for (number, ((((step, publish), writer), book), early)) in (1..).zip(parts) {
@@ -182,18 +187,19 @@ impl Publishing {
                 Some(staged) => staged,
                 None => staging.stage(connection, step, publish, writer, number).await?,
             };
-            let written = writer.swap(connection, &staged, entry).await?;
+            let swapped = writer.swap(connection, &staged, entry).await?;
             writer.clear(connection, &staged).await?;
-            rows += staged.rows;
-            let (job, table, rows) = (run.job(), publish.table.to_string(), staged.rows);
+            let (job, table, rows, written) =
+                (run.job(), publish.table.to_string(), staged.rows, swapped.written);
             tracing::info!(%job, run = run.key(), table, rows, written, "published");
             let (target, mode) = (publish.table.to_string(), publish.mode.to_string());
             let published = Published { target: &target, mode: &mode, rows };
             published.record(&mut transaction, ledger, raised.id, &raised.facts).await?;
+            counted.push((rows, swapped));
         }
         transaction.is_sound().await?;
         transaction.commit(place!("publish")).await?;
-        Ok(rows)
+        Ok(())
     }
 }
 
@@ -223,8 +229,8 @@ fn connection<DB: Publishes>(transaction: &mut Transaction) -> Result<&mut DB::C
     DB::narrowed(transaction).ok_or_else(other)
 }
 
-/// How many rows this attempt has published of a group, although it was not told so; none if it has not.
-async fn published(raised: &Raised, ledger: i64, group: &Group<'_>) -> Result<Option<u64>, LedgerError> {
+/// Whether this very attempt has published a group, although it was not told so.
+async fn has_published(raised: &Raised, ledger: i64, group: &Group<'_>) -> Result<bool, LedgerError> {
     let find = || catalog::PUBLISH_FIND.bind(ledger).bind(raised.id).bind(raised.facts.attempt);
     let found: Vec<(String, i64)> = retried(|| async {
         let mut transaction = raised.destination.database.write().await?;
@@ -236,10 +242,8 @@ async fn published(raised: &Raised, ledger: i64, group: &Group<'_>) -> Result<Op
         Ok(found)
     })
     .await?;
-    let found: BTreeMap<String, i64> = found.into_iter().collect();
-    let rows = |publish: &TablePublish| found.get(&publish.table.to_string()).copied();
-    let rows: Option<i64> = group.iter().map(|(_, publish)| rows(publish)).sum();
-    Ok(rows.map(i64::unsigned_abs))
+    let found: BTreeSet<String> = found.into_iter().map(|(target, _)| target).collect();
+    Ok(group.iter().all(|(_, publish)| found.contains(&publish.table.to_string())))
 }
 
 /// What is needed to stage a result.

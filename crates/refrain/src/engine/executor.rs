@@ -275,6 +275,17 @@ async fn left(touched: &Touched) -> Verdict {
 
 /// A job that is content has still not done what is not settled.
 fn judged(result: Verdict, told: &Told) -> Verdict {
+    match (settled(result, told), told.too_wide()) {
+        // Another attempt would be shown the same.
+        (Verdict::Done, Some(message)) => Verdict::Partial { message, again: false },
+        (Verdict::Partial { message, again }, Some(wide)) => {
+            Verdict::Partial { message: format!("{message}; {wide}"), again }
+        }
+        (verdict, _) => verdict,
+    }
+}
+
+fn settled(result: Verdict, told: &Told) -> Verdict {
     let counts = &told.counts;
     match result {
         Verdict::Done | Verdict::Partial { .. } if told.unsettled() > 0 => {

@@ -172,6 +172,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         if !later.is_empty() {
             entry::raise_order(&self.units.fence.raised, self.ledger, &later).await?;
         }
+        self.keep_first(&arrivals, &entries, &judgement.verdicts).await?;
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
             self.suspect(chunk, &judgement.suspects);
             self.tally(chunk, &judgement.verdicts);
@@ -213,6 +214,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             if !entry::restore(raised, self.ledger, &judge, &covered).await? {
                 return Ok(None);
             }
+            self.keep_first(&[arrival], before.as_slice(), &judgement.verdicts).await?;
             self.tally(chunk, &judgement.verdicts);
             return Ok(Some(None));
         }
@@ -250,6 +252,20 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         Ok(transaction)
     }
 
+    /// Where the first content stays, what failed after it is settled.
+    async fn keep_first(
+        &self,
+        arrivals: &[&Arrival],
+        entries: &[Entry],
+        verdicts: &[Verdict],
+    ) -> Result<()> {
+        let kept = self.units.judge().kept_first(arrivals, entries, verdicts);
+        if kept.is_empty() {
+            return Ok(());
+        }
+        entry::keep_first(&self.units.fence.raised, self.ledger, &kept).await
+    }
+
     fn arrivals_of(&self, chunk: &Chunk) -> Vec<&Arrival> {
         chunk.members.iter().filter_map(|member| self.arrivals.get(*member)).collect()
     }
@@ -271,7 +287,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     fn suspect(&self, chunk: &Chunk, suspects: &[usize]) {
         for index in suspects {
             if let Some(member) = chunk.members.get(*index) {
-                self.units.fence.raised.tally.suspected(key_of(&self.arrivals, *member));
+                self.units.fence.raised.tally.suspected_by_record(key_of(&self.arrivals, *member));
             }
         }
     }

@@ -41,6 +41,7 @@ catalog! {
     UNIT_FIND = "sql/unit/find.sql",
     UNIT_FORGET_PAGES = "sql/unit/forget_pages.sql",
     UNIT_INSERT = "sql/unit/insert.sql",
+    UNIT_KEEP_FIRST = "sql/unit/keep_first.sql",
     UNIT_LEFT = "sql/unit/left.sql",
     UNIT_LEFT_KEYS = "sql/unit/left_keys.sql",
     UNIT_NOTE_LATE = "sql/unit/note_late.sql",

@@ -213,6 +213,23 @@ pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]
     done.await?
 }
 
+/// The row that came first stays, and what failed after it is forgotten.
+pub(super) async fn keep_first(raised: &Raised, ledger: i64, kept: &[&Arrival]) -> Result<()> {
+    let done = retried(|| async {
+        let mut transaction = match fenced(raised).await? {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Err(error)),
+        };
+        let rows = Rows::default()
+            .integers(kept.iter().map(|_| ledger))
+            .texts(kept.iter().map(|arrival| arrival.key.as_str()));
+        transaction.execute(catalog::UNIT_KEEP_FIRST.bind(rows).planned_anew()).await?;
+        transaction.commit(place!("unit-apply")).await?;
+        Ok(Ok(()))
+    });
+    done.await?
+}
+
 /// Parks a unit before it is tried. False: it was applied meanwhile.
 pub(super) async fn blame(
     raised: &Raised,

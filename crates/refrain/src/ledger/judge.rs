@@ -61,6 +61,10 @@ pub(crate) struct Judge {
     pub(crate) suspicion: u32,
     /// Whether a unit that failed keeps a checkpoint from passing, although its input is kept.
     pub(crate) waits_for_failed: bool,
+    /// Whether rows are only ever added: what is written under a key stays, and never gets a second row beside it.
+    pub(crate) adds: bool,
+    /// Whether a key is that of the run alone, so that only one unit can have it, whatever their order.
+    pub(crate) is_of_the_run: bool,
 }
 
 /// What becomes of a unit.
@@ -179,11 +183,10 @@ impl Judge {
                 judgement.verdicts.push(Verdict::Parked);
                 continue;
             }
-            let recorded = entry.map(|entry| entry.recorded(self));
-            let decision = arrival.arriving(self.version).decide(recorded.as_ref(), self.on_change);
+            let decision = self.decide(arrival, entry);
             let mine = entry.is_some_and(|entry| entry.is_by(self));
             let is_other = entry.is_some_and(|entry| entry.fingerprint != arrival.fingerprint);
-            if mine && is_other && arrival.ordinal.is_none() {
+            if mine && is_other && (arrival.ordinal.is_none() || self.is_of_the_run) {
                 judgement.suspects.push(index);
             }
             judgement.verdicts.push(match decision {
@@ -198,6 +201,48 @@ impl Judge {
             });
         }
         Ok(judgement)
+    }
+
+    /// What to do with a unit by its entry. Where rows are only ever added, the row that is there decides: under a key that
+    /// has none, any content may be the first; under a key that has one, none is added, whatever version or later
+    /// content has come since.
+    fn decide(&self, arrival: &Arrival, entry: Option<&Entry>) -> UnitDecision {
+        let recorded = entry.map(|entry| entry.recorded(self));
+        let arriving = arrival.arriving(self.version);
+        let Some(entry) = entry.filter(|_| self.adds) else {
+            return arriving.decide(recorded.as_ref(), self.on_change);
+        };
+        if !entry.written {
+            return arriving.decide(recorded.as_ref(), OnChange::Update);
+        }
+        let added = recorded.as_ref().and_then(Recorded::in_force);
+        let is_added = added.is_some_and(|added| added.fingerprint == arrival.fingerprint);
+        match arriving.decide(recorded.as_ref(), self.on_change) {
+            UnitDecision::Changed if is_added => UnitDecision::Deduplicated(DedupeReason::AlreadyApplied),
+            UnitDecision::Changed | UnitDecision::Fresh | UnitDecision::Refused(RefusedUnit::Parked) => {
+                match self.on_change {
+                    OnChange::First => UnitDecision::Deduplicated(DedupeReason::FirstWins),
+                    OnChange::Update | OnChange::Reject => UnitDecision::Refused(RefusedUnit::OtherContent),
+                }
+            }
+            decision => decision,
+        }
+    }
+
+    /// Units whose row stays although later content failed under their key: that failure is settled by it.
+    pub(crate) fn kept_first<'a>(
+        &self,
+        arrivals: &[&'a Arrival],
+        entries: &[Entry],
+        verdicts: &[Verdict],
+    ) -> Vec<&'a Arrival> {
+        let has_failed = |arrival: &Arrival| {
+            let mut entries = entries.iter().filter(|entry| entry.key == arrival.key.as_str());
+            entries.any(|entry| self.adds && entry.written && entry.status != APPLIED)
+        };
+        let first = arrivals.iter().zip(verdicts);
+        let first = first.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::FirstWins));
+        first.map(|(arrival, _)| *arrival).filter(|arrival| has_failed(arrival)).collect()
     }
 
     /// Whether this very attempt has recorded that this content failed.
@@ -237,7 +282,7 @@ impl Judge {
         if self.waits_for_failed && entry.status != APPLIED {
             return false;
         }
-        match arrival.arriving(self.version).decide(Some(&entry.recorded(self)), self.on_change) {
+        match self.decide(arrival, Some(entry)) {
             UnitDecision::Deduplicated(DedupeReason::AlreadyApplied) => true,
             UnitDecision::Deduplicated(_) => entry.kept || entry.status == APPLIED,
             UnitDecision::Refused(RefusedUnit::Parked) | UnitDecision::Fresh => {

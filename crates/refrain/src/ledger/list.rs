@@ -61,7 +61,8 @@ impl List {
                 UnitDecision::Deduplicated(reason) => (false, reason.into()),
                 UnitDecision::Refused(reason) => return Err(arrival.refused(reason)),
             };
-        if arrival.ordinal.is_none() && arrival.fingerprint != before.fingerprint {
+        let is_ordered = arrival.ordinal.is_some() && !judge.is_of_the_run;
+        if !is_ordered && arrival.fingerprint != before.fingerprint {
             self.suspects.push(member);
         }
         self.twins.push((if takes_over { known } else { member }, reason));

@@ -94,7 +94,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         let over: Vec<(usize, i64)> = over.collect();
         self.over.extend(over);
         for suspect in judgement.suspects.iter().filter_map(|index| members.get(*index)) {
-            raised.tally.suspected(key_of(&self.arrivals, *suspect));
+            raised.tally.suspected_by_record(key_of(&self.arrivals, *suspect));
         }
         for ((member, arrival), verdict) in members.iter().zip(&arrivals).zip(&judgement.verdicts) {
             let has_failed = || {

@@ -3,7 +3,7 @@
 //! A dedupe is neither success nor failure. Most are expected (a page is read again); those that swallow *other* content
 //! are suspects, for a key that is too wide looks just like that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_core::state::DedupeReason;
@@ -80,9 +80,21 @@ pub(crate) struct Told {
     pub(crate) failure: Option<String>,
     /// Whether it is told even if there were none.
     pub(crate) is_about_units: bool,
+    /// Keys of units that were tried again from what was kept of them: the source may bring other content since.
+    tried_again: BTreeSet<String>,
 }
 
 impl Told {
+    /// What is wrong if one key stood for several contents, with the first such key.
+    pub(crate) fn too_wide(&self) -> Option<String> {
+        let Dedupes { count, keys } = self.dedupes.get(&Reason::ManyContents)?;
+        let first = keys.first().map(String::as_str).unwrap_or_default();
+        Some(format!(
+            "one key stood for several contents in this attempt: `{first}` first, {count} units in all\n  \
+             name in `key` what tells these units apart; or, if they are one unit that changed, name in `order` what tells its newer content"
+        ))
+    }
+
     /// How many units nobody has spoken of since they were discovered.
     pub(crate) fn unsettled(&self) -> u64 {
         self.discovered.saturating_sub(self.counts.discovered())
@@ -129,9 +141,35 @@ impl Tally {
         }
     }
 
+    /// So many that were done already, with the first of their keys.
+    pub(crate) fn known(&self, reason: Reason, count: u64, keys: &[String]) {
+        if count == 0 {
+            return;
+        }
+        let mut state = self.state();
+        state.counts.deduplicated += count;
+        let dedupes = state.dedupes.entry(reason).or_default();
+        dedupes.count += count;
+        let room = KEYS_MAX.saturating_sub(dedupes.keys.len());
+        dedupes.keys.extend(keys.iter().take(room).cloned());
+    }
+
+    /// A unit is tried again from what was kept of it.
+    pub(crate) fn tried_again(&self, key: &str) {
+        self.state().tried_again.insert(key.to_owned());
+    }
+
     /// One key, several contents.
     pub(crate) fn suspected(&self, key: &str) {
         self.state().note(Reason::ManyContents, key);
+    }
+
+    /// The same of a key that is recorded by this attempt: unless what is recorded was kept from an earlier one.
+    pub(crate) fn suspected_by_record(&self, key: &str) {
+        let mut state = self.state();
+        if !state.tried_again.remove(key) {
+            state.note(Reason::ManyContents, key);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, Told> {

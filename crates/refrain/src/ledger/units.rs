@@ -38,6 +38,8 @@ pub struct Units<DB: Backend, T> {
     content: Option<ContentOf<T>>,
     fields: Option<Vec<String>>,
     waits_for_failed: bool,
+    adds: bool,
+    is_of_the_run: bool,
     ledger: OnceCell<i64>,
     /// Whether the last batch was new from end to end, so that the next one is expected to be.
     pub(crate) is_all_new: AtomicBool,
@@ -63,6 +65,8 @@ impl<DB: Backend, T> Units<DB, T> {
             content: None,
             fields: None,
             waits_for_failed: false,
+            adds: false,
+            is_of_the_run: false,
             ledger: OnceCell::new(),
             is_all_new: AtomicBool::new(false),
         }
@@ -92,6 +96,16 @@ impl<DB: Backend, T> Units<DB, T> {
         Units { content: Some(Box::new(content)), ..self }
     }
 
+    /// Rows of units are only ever added: under a key that has one, nothing is written.
+    pub(crate) fn only_added(self, adds: bool) -> Self {
+        Units { adds, ..self }
+    }
+
+    /// The key is made of the run alone: several units under it are a mistake, whatever their order.
+    pub(crate) fn keyed_by_the_run(self, is_of_the_run: bool) -> Self {
+        Units { is_of_the_run, ..self }
+    }
+
     /// No checkpoint passes a unit that failed, although what it was given is kept: for work in which one that is missing
     /// is worse than all of them late.
     #[must_use]
@@ -112,6 +126,8 @@ impl<DB: Backend, T> Units<DB, T> {
             attempt: raised.facts.attempt,
             suspicion: raised.facts.suspicion,
             waits_for_failed: self.waits_for_failed,
+            adds: self.adds,
+            is_of_the_run: self.is_of_the_run,
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use refrain_core::project::{self as files, Dialect, TimeForm};
 use refrain_core::publish::quoted;
+use refrain_core::publish::text::names::{FOUND, SHOWN};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{
@@ -149,19 +150,19 @@ pub(crate) trait Speaks: Backend {
 
 /// The only column of a query as text, on both databases.
 fn as_texts(text: &str) -> String {
-    format!("with refrain_scopes(scope) as ({text}\n) select cast(scope as text) from refrain_scopes")
+    format!("with {FOUND}({SHOWN}) as ({text}\n) select cast({SHOWN} as text) from {FOUND}")
 }
 
 /// The rows of a query as JSON objects. Both keep numbers exact.
 fn as_objects(dialect: Dialect, text: &str, columns: &[String]) -> String {
     let object = match dialect {
-        Dialect::Postgres => "cast(row_to_json(refrain_rows) as text)".to_owned(),
+        Dialect::Postgres => format!("cast(pg_catalog.row_to_json({FOUND}) as pg_catalog.text)"),
         Dialect::Sqlite => {
-            let pair = |column: &String| format!("'{}', {}", column.replace('\'', "''"), quoted(column));
+            let pair = |column: &String| format!("'{}', {FOUND}.{}", column.replace('\'', "''"), quoted(column));
             format!("json_object({})", columns.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
     };
-    format!("select {object} from ({text}\n) as refrain_rows")
+    format!("select {object} from ({text}\n) as {FOUND}")
 }
 
 macro_rules! speaks {

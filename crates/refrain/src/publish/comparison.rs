@@ -15,7 +15,7 @@ use super::writer::Writer;
 use crate::action::binds::{Argument, Bound};
 use crate::ledger::BatchError;
 
-const STAGE: &str = "refrain_compared";
+const STAGE: &str = "refrain:compared";
 const STAGING: &str = "the source cannot be staged";
 /// How many keys are listed.
 const LISTED: usize = 20;
@@ -160,7 +160,7 @@ impl<DB: Publishes> Comparison<DB> {
     ) -> Result<(u64, Differences), WriteError> {
         let Fitting { texts, incomparable, filled } = &self.fitting;
         for (column, parts) in filled {
-            of("ids cannot be derived", DB::identify(connection, STAGE, column, parts).await)?;
+            of("ids cannot be derived", DB::identify(connection, texts, column, parts).await)?;
         }
         let by_key = (!self.lands).then(|| texts.replaced());
         let prepared = texts.derive().into_iter().chain(texts.index_compared());
@@ -199,7 +199,8 @@ async fn savepoint<DB: Publishes>(connection: &mut DB::Connection, verb: &str) -
     of(STAGING, DB::execute(connection, &plain(format!("{verb} refrain_page"))).await).map(drop)
 }
 
-async fn found<DB: Publishes>(
+/// What a statement finds: how many there are, and the first of them.
+pub(super) async fn found<DB: Publishes>(
     connection: &mut DB::Connection,
     bound: &Bound,
 ) -> Result<Difference, WriteError> {

@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use refrain_core::project::{Dialect, Sql, TimeForm};
+use refrain_core::publish::text::names::FOUND;
 use refrain_core::{Fingerprint, Values, surrogate};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Pool, Row as _};
 use tokio::sync::mpsc;
@@ -202,11 +203,11 @@ fn numbered(
     shown: impl Fn(&str) -> String,
     sorts: Option<impl Fn(&str) -> String>,
 ) -> String {
-    let names: Vec<String> = (0..columns).map(|at| format!("c{at}")).collect();
+    let names: Vec<String> = (0..columns).map(|at| format!("\"refrain:{at}\"")).collect();
     let all = |of: &dyn Fn(&str) -> String| names.iter().map(|name| of(name)).collect::<Vec<_>>().join(", ");
     let order = sorts.map(|sorts| format!(" order by {}", all(&sorts))).unwrap_or_default();
     let (names, values) = (names.join(", "), all(&shown));
-    format!("with refrain_rows({names}) as ({text}\n) select {values} from refrain_rows{order}")
+    format!("with {FOUND}({names}) as ({text}\n) select {values} from {FOUND}{order}")
 }
 
 /// Collects rows into pages.
@@ -289,8 +290,8 @@ reads!(sqlx::Sqlite, typed, typed, of_file);
 // The order of a language may change with the system; that of the bytes does not.
 reads!(
     sqlx::Postgres,
-    |name| format!("cast({name} as text)"),
-    |name: &str| format!("cast({name} as text) collate \"C\""),
+    |name| format!("cast({name} as pg_catalog.text)"),
+    |name: &str| format!("cast({name} as pg_catalog.text) collate pg_catalog.\"C\""),
     of_server
 );
 

@@ -6,6 +6,7 @@
 
 use refrain_core::SurrogateKey;
 use refrain_core::project::Dialect;
+use refrain_core::publish::text::names::{FOUND, HASH, NUMBER, ROW};
 use refrain_core::surrogate::text;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
@@ -16,21 +17,23 @@ use crate::database::statement::Rows;
 const PAGE_ROWS: usize = 5_000;
 
 /// Writes into a column of a staged table the id of each row, made of these parts: names and expressions, already quoted.
-///
-/// `_rowid_` is the least likely of its three names to be one of a column as well.
+/// `number` is what the number of a row is called: one of three names, none of which may be that of a column.
 pub(crate) async fn fill(
     connection: &mut SqliteConnection,
     stage: &str,
+    number: &str,
     column: &str,
     parts: &[String],
 ) -> Result<(), sqlx::Error> {
-    let texts: Vec<String> = parts.iter().map(|part| text(Dialect::Sqlite, part)).collect();
-    let read = ["_rowid_"].into_iter().chain(texts.iter().map(String::as_str)).collect::<Vec<_>>().join(", ");
-    let read = format!("select {read} from {stage} where _rowid_ > $1 order by _rowid_ limit $2");
+    let values = parts.iter().map(|part| text(Dialect::Sqlite, part));
+    let read = std::iter::once(format!("{ROW}.{number}")).chain(values).collect::<Vec<_>>().join(", ");
+    let read = format!(
+        "select {read} from {stage} as {ROW} where {ROW}.{number} > $1 order by {ROW}.{number} limit $2"
+    );
     let write = format!(
-        "update {stage} as staged set {column} = made.id \
-        from (select value ->> 0 as place, value ->> 1 as id from jsonb_each($1)) as made \
-        where staged._rowid_ = made.place"
+        "update {stage} as {ROW} set {column} = {FOUND}.{HASH} \
+        from (select value ->> 0 as {NUMBER}, value ->> 1 as {HASH} from jsonb_each($1)) as {FOUND} \
+        where {ROW}.{number} = {FOUND}.{NUMBER}"
     );
     let (limit, mut last) = (i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX), i64::MIN);
     loop {

@@ -1,6 +1,8 @@
 //! What publishing asks of a database, whichever it is.
 
 use refrain_core::publish::target::{Column, Target};
+use refrain_core::publish::text::Texts;
+use refrain_core::publish::text::names::ROW;
 use refrain_core::publish::{TableName, quoted};
 use sqlx::{
     AssertSqlSafe, Column as _, Executor as _, PgConnection, Postgres, SqlSafeStr as _, Sqlite,
@@ -8,7 +10,7 @@ use sqlx::{
 };
 
 use super::rows::{self, Row};
-use super::surrogate;
+use super::{content, surrogate};
 use crate::action::binds::{Argument, Bound};
 use crate::project::databases::Speaks;
 
@@ -46,9 +48,15 @@ pub(crate) trait Publishes: Speaks {
     /// Fills in derived ids, where the database cannot do that itself.
     fn identify(
         connection: &mut Self::Connection,
-        stage: &str,
+        texts: &Texts,
         column: &str,
         parts: &[String],
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Fills in hashes of what keyed rows say, where the database cannot do that itself.
+    fn hash(
+        connection: &mut Self::Connection,
+        texts: &Texts,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
     /// Keeps others that publish into a table from it until the transaction ends.
@@ -139,12 +147,18 @@ impl Publishes for Sqlite {
 
     async fn identify(
         connection: &mut SqliteConnection,
-        stage: &str,
+        texts: &Texts,
         column: &str,
         parts: &[String],
     ) -> Result<(), sqlx::Error> {
-        let parts: Vec<String> = parts.iter().map(|part| quoted(part)).collect();
-        surrogate::fill(connection, &quoted(stage), &quoted(column), &parts).await
+        let taken = || sqlx::Error::Encode("all three names of a row's number are those of columns".into());
+        let number = texts.row_number().ok_or_else(taken)?;
+        let parts: Vec<String> = parts.iter().map(|part| format!("{ROW}.{}", quoted(part))).collect();
+        surrogate::fill(connection, &quoted(&texts.stage), number, &quoted(column), &parts).await
+    }
+
+    async fn hash(connection: &mut SqliteConnection, texts: &Texts) -> Result<(), sqlx::Error> {
+        content::fill(connection, texts).await
     }
 
     /// A file has one writer.
@@ -187,7 +201,16 @@ impl Publishes for Postgres {
         rows::copy(connection, stage, columns, rows).await
     }
 
-    async fn identify(_: &mut Self::Connection, _: &str, _: &str, _: &[String]) -> Result<(), sqlx::Error> {
+    async fn identify(
+        _: &mut Self::Connection,
+        _: &Texts,
+        _: &str,
+        _: &[String],
+    ) -> Result<(), sqlx::Error> {
+        Ok(())
+    }
+
+    async fn hash(_: &mut Self::Connection, _: &Texts) -> Result<(), sqlx::Error> {
         Ok(())
     }
 

@@ -9,9 +9,11 @@ use std::marker::PhantomData;
 use refrain_core::Values;
 use refrain_core::project::Sql;
 use refrain_core::publish::target::{Fitting, LANDED, Target};
+use refrain_core::publish::text::names::OWN;
 use refrain_core::publish::{Mode, TablePublish};
 use sqlx::Pool;
 
+use super::comparison::Difference;
 use super::error::{WriteError, of};
 use super::rows::Row;
 use super::table::Publishes;
@@ -47,6 +49,17 @@ pub(crate) struct Entry<'e> {
     pub(crate) attempt: i32,
     /// The key of a run that has no window: its amounts are its own, and not those of its neighbours.
     pub(crate) run: Option<&'e str>,
+}
+
+/// What became of staged rows.
+#[derive(Debug, Default)]
+pub(crate) struct Swapped {
+    /// How many rows of the table were written.
+    pub(crate) written: u64,
+    /// Rows that were appended before, and said the same.
+    pub(crate) known: Difference,
+    /// Rows whose keys were appended before with other content, which stays.
+    pub(crate) kept_out: Difference,
 }
 
 /// Rows that are staged, and may take their place.
@@ -98,7 +111,7 @@ impl<DB: Publishes> Writer<DB> {
         if self.target.columns.is_empty() {
             return Err(WriteError::Refused(self.missing(columns)));
         }
-        let stage = format!("refrain_stage_{number}");
+        let stage = format!("{OWN}stage:{number}");
         let fitting = self.target.fit(&self.publish, columns, DB::DIALECT, self.version, &stage);
         fitting.map_err(WriteError::Refused)
     }
@@ -162,7 +175,7 @@ impl<DB: Publishes> Writer<DB> {
         let Staged { fitting, rows } = staged;
         let texts = &fitting.texts;
         for (column, parts) in &fitting.filled {
-            of("ids cannot be derived", DB::identify(connection, &texts.stage, column, parts).await)?;
+            of("ids cannot be derived", DB::identify(connection, texts, column, parts).await)?;
         }
         // Only these are joined; to count the rows of a large stage takes as long as to fill half of it.
         let is_joined =
@@ -249,15 +262,14 @@ impl<DB: Publishes> Writer<DB> {
         Ok(())
     }
 
-    /// Lets the staged rows take their place. The transaction holds the fence, and the lock of the table. Gives how many rows
-    /// were written.
+    /// Lets the staged rows take their place. The transaction holds the fence, and the lock of the table.
     pub(crate) async fn swap(
         &self,
         connection: &mut DB::Connection,
         staged: &Staged,
         entry: Entry<'_>,
-    ) -> Result<u64, WriteError> {
-        let Staged { fitting, .. } = staged;
+    ) -> Result<Swapped, WriteError> {
+        let Staged { fitting, rows } = staged;
         let texts = &fitting.texts;
         let what = format!("`{}`", self.publish.table);
         let mut written = 0;
@@ -277,14 +289,17 @@ impl<DB: Publishes> Writer<DB> {
                 }
                 vec![plain(texts.upsert(&fitting.incomparable))]
             }
-            Mode::AppendOnce => return self.append(connection, fitting, entry).await,
-            Mode::ApplyDelta => return self.apply_delta(connection, fitting, entry).await,
+            Mode::AppendOnce => return self.append(connection, fitting, *rows, entry).await,
+            Mode::ApplyDelta => {
+                let written = self.apply_delta(connection, fitting, entry).await?;
+                return Ok(Swapped { written, ..Swapped::default() });
+            }
             Mode::Land => vec![plain(texts.insert_absent())],
         };
         for statement in statements {
             written += of(&what, DB::execute(connection, &statement).await)?;
         }
-        Ok(written)
+        Ok(Swapped { written, ..Swapped::default() })
     }
 
     /// The same for rows that are units: each has an entry of its own, so what is appended needs no other. Some units of a
@@ -298,7 +313,10 @@ impl<DB: Publishes> Writer<DB> {
         let text = match self.publish.mode {
             Mode::Merge => texts.upsert(&staged.fitting.incomparable),
             Mode::Land => texts.insert_absent(),
-            Mode::AppendOnce if !self.publish.has_ledger => texts.insert_absent(),
+            Mode::AppendOnce if !self.publish.has_ledger => {
+                self.is_not_there_otherwise(connection, &staged.fitting).await?;
+                texts.insert_absent()
+            }
             Mode::AppendOnce | Mode::Overwrite | Mode::ApplyDelta => texts.insert(),
         };
         of(&format!("`{}`", self.publish.table), DB::execute(connection, &plain(text)).await)
@@ -324,12 +342,16 @@ impl<DB: Publishes> Writer<DB> {
 }
 
 fn unfit(told: String, example: Option<String>) -> WriteError {
-    WriteError::Unfit(match example {
+    WriteError::Unfit(with_example(told, example))
+}
+
+fn with_example(told: String, example: Option<String>) -> String {
+    match example {
         Some(example) => {
             let end = example.floor_char_boundary(EXAMPLE_BYTES_MAX);
             let dots = if end < example.len() { "…" } else { "" };
             format!("{told}, for example {}{dots}", example.get(..end).unwrap_or_default())
         }
         None => told,
-    })
+    }
 }

@@ -64,10 +64,12 @@ both_databases! {
         }
     }
 
-    async fn a_unit_that_is_told_twice_in_a_page_is_written_as_it_was_told_last(database) {
+    async fn a_unit_that_is_told_twice_in_a_page_is_written_as_it_was_told_last_and_its_key_is_named(database) {
         let sync = bulk(database, Says::default()).await;
         sync.source(["{\"id\":1,\"total\":1}", "{\"id\":2,\"total\":20}", "{\"id\":1,\"total\":10}"]);
-        assert_eq!(sync.run().await.0, "Ran done 1");
+        let (became, said) = sync.run().await;
+        assert_eq!(became, "Ran partial 1");
+        assert!(said.contains("several contents in this attempt: `invoice:1` first"), "{said}");
         assert_eq!((sync.invoices().await, sync.counts().await), (rows(1..=2), vec![[2, 0, 1, 0]]));
         assert_eq!(entries(&sync).await, ["$page:0000000001 applied 2"]);
     }

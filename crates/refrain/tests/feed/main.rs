@@ -12,6 +12,7 @@ mod support;
 #[path = "../project/shop.rs"]
 mod shop;
 
+mod appended;
 mod bulk;
 mod calls;
 mod cursors;
@@ -30,3 +31,4 @@ mod reconcile;
 mod sync;
 mod together;
 mod watermarks;
+mod wide;

@@ -1,5 +1,7 @@
 //! An attempt that was stopped and goes on when a newer one has begun: the newer one's files stay.
 
+use std::fs::{File, TryLockError};
+
 use rustix::process::Signal;
 
 use crate::both_databases;
@@ -44,6 +46,8 @@ both_databases! {
     async fn f11_stopped_after_its_last_look_it_still_has_the_lock_and_the_newer_one_comes_after_it(database) {
         let shop = versioned(database).await;
         let mut older = stopped(&shop, "files.checked", "").await;
+        let lock = File::open(shop.root().join("out/.refrain.lock")).unwrap();
+        assert!(matches!(lock.try_lock(), Err(TryLockError::WouldBlock)), "whoever moves a link has the directory's lock");
         let mut newer = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
         if !shop.database.is_sqlite() {
             let attempts = "select count(*) from refrain_fences where attempt > 2";
@@ -68,4 +72,14 @@ async fn without_its_last_look_it_would_show_old_files_again() {
     mended(&shop).await;
     goes_on(&shop, &mut older).await;
     assert_eq!(seen(&shop), None, "the link leads to what the newer one has taken away");
+}
+
+#[tokio::test]
+async fn f11_without_the_lock_it_would_move_the_link_after_the_newer_one() {
+    let shop = versioned(TestDatabase::postgres().await).await;
+    let mut older = stopped(&shop, "files.checked", "files.unlocked=return(weak)").await;
+    mended(&shop).await;
+    assert_eq!(seen(&shop), Some(stocked(3)), "nothing keeps the newer one waiting");
+    goes_on(&shop, &mut older).await;
+    assert_ne!(seen(&shop), Some(stocked(3)), "the older one has moved the link since");
 }

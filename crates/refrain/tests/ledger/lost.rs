@@ -70,7 +70,7 @@ async fn f4_the_answer_to_a_batch_is_lost_and_its_units_are_written_once() {
             Ok(())
         })
         .await;
-    assert_eq!(standing, "monday done 1 [3, 0, 1, 0]");
+    assert_eq!(standing, "monday partial 1 [3, 0, 1, 0]");
     assert_eq!((far.shop.writes().await, far.shop.totals().await), (vec![1, 1, 1], vec![10, 21, 30]));
 }
 

@@ -11,12 +11,14 @@ mod shop;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod appended;
 mod between;
 mod chance;
 mod design;
 mod killed;
 mod landing;
 mod modes;
+mod names;
 mod polled;
 mod refusals;
 mod together;

@@ -58,7 +58,7 @@ fn job(mode: &str) -> &'static str {
         }
         "append" => {
             "query = \"select day, region, sum(amount) as amount from orders where day = :ds group by day, region\"
-             [publish]\ntable = \"sales\"\nmode = \"append-once\"\nkey = [\"day\", \"region\"]
+             [publish]\ntable = \"sales\"\nmode = \"append-once\"\nkey = [\"day\", \"region\"]\non-change = \"first\"
              surrogate = { sales_sk = [\"day\", \"region\"] }"
         }
         "delta" => {

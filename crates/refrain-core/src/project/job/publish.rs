@@ -7,13 +7,14 @@ use crate::project::problem::Problem;
 use crate::project::sql::Sql;
 use crate::publish::place::unfit_path;
 use crate::publish::{FilesPublish, Mode, Publish, Step, TableName, TablePublish};
+use crate::state::OnChange;
 use crate::{Grid, Timetable};
 
 /// How many ticks are looked at to see whether two fall on one date.
 const TICKS_LOOKED_AT: usize = 60;
 
 /// What is of use only where rows go into a table.
-const OF_A_TABLE: [&str; 13] = [
+const OF_A_TABLE: [&str; 14] = [
     "database",
     "mode",
     "owns",
@@ -25,6 +26,7 @@ const OF_A_TABLE: [&str; 13] = [
     "delete-missing",
     "insert-missing",
     "per",
+    "on-change",
     "ledger",
     "view",
 ];
@@ -33,11 +35,12 @@ const OF_A_TABLE: [&str; 13] = [
 const ROWS: &[Mode] = &[Mode::Overwrite, Mode::Merge, Mode::AppendOnce, Mode::Land];
 
 /// Keys that some modes alone know, and what to do about them elsewhere.
-const ONLY_WITH: [(&str, &[Mode], &str); 7] = [
+const ONLY_WITH: [(&str, &[Mode], &str); 8] = [
     ("columns", &[Mode::ApplyDelta], "leave it out: the columns are those of the query"),
     ("delete-missing", &[Mode::Merge], "leave it out"),
     ("insert-missing", &[Mode::ApplyDelta], "leave it out"),
     ("per", &[Mode::AppendOnce], "leave it out"),
+    ("on-change", &[Mode::AppendOnce], "leave it out: the result takes the place of what is there"),
     ("surrogate", ROWS, "leave it out: no row is written whole"),
     ("stamp", ROWS, "leave it out: no row is written whole"),
     ("view", &[Mode::Land], "leave it out, or write mode = \"land\""),
@@ -197,9 +200,28 @@ impl Reader<'_> {
             delete_missing: flag("delete-missing").unwrap_or(false),
             insert_missing: flag("insert-missing").unwrap_or(false),
             per: publish.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per()),
+            on_change: self.on_change_of(publish, mode, OnChange::Reject),
             has_ledger: flag("ledger").unwrap_or(true),
             view,
         })
+    }
+
+    /// What other content under a known key means, in this table of the file. A row that is only ever added cannot be
+    /// brought up to date, and a second one would be a row twice.
+    pub(super) fn on_change_of(
+        &mut self,
+        entries: &Entries<'_>,
+        mode: Mode,
+        default: OnChange,
+    ) -> OnChange {
+        let Some(word) = entries.text("on-change") else { return default };
+        let on_change = word.value.parse().unwrap_or(default);
+        if (mode, on_change) == (Mode::AppendOnce, OnChange::Update) {
+            let problem = word.wrong("`append-once` never changes a row", "this would change it");
+            let help = "write \"reject\" (an error), \"first\" (the first content stays), or mode = \"merge\"";
+            self.problems.push(problem.help(help));
+        }
+        on_change
     }
 
     fn table_name(&mut self, text: &Text, what: &str) -> Option<TableName> {
@@ -285,11 +307,11 @@ impl Reader<'_> {
             );
             self.problems.push(problem.help("write \"merge\", \"append-once\" or \"land\""));
         }
-        for key in ["delete-missing", "per"].into_iter().filter(|key| has_units && publish.has(key)) {
+        for key in ["delete-missing", "per", "on-change"].into_iter().filter(|key| has_units && publish.has(key)) {
             let message = format!("`{key}` means nothing with units");
             let problem =
                 Problem::new(publish.path(), publish.key_span(key), message, "units come one by one");
-            let help = if key == "per" { "write it in [unit]" } else { "leave it out" };
+            let help = if key == "delete-missing" { "leave it out" } else { "write it in [unit]" };
             self.problems.push(problem.help(help));
         }
         if publish.has("ledger") && !has_units {

@@ -7,7 +7,7 @@ use crate::project::document::{Entries, Value};
 use crate::project::environment;
 use crate::project::names::Names;
 use crate::project::problem::Problem;
-use crate::publish::{Publish, TablePublish};
+use crate::publish::{Mode, Publish, TablePublish};
 use crate::state::{InDoubtPolicy, OnChange};
 use crate::values::PAYLOAD;
 use crate::{KeyTemplate, Per, Template, duration};
@@ -146,16 +146,20 @@ impl Reader<'_> {
         let unit = self.table("unit")?;
         let key = KeyTemplate::parse(&unit.text("key")?.value).ok()?;
         let fields: Vec<String> = texts(&unit, "fields").into_iter().map(|text| text.value).collect();
-        let on_change = unit.text("on-change").and_then(|word| word.value.parse().ok());
         let watermark = self.table("watermark").and_then(|watermark| of_watermark(&watermark));
         let cursor = self.table("cursor");
         let per = unit.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per());
         let apply = self.apply(&unit, names, publish, per)?;
+        let (mode, default) = match &apply {
+            Apply::Publish(publish) if publish.mode == Mode::AppendOnce => (Mode::AppendOnce, OnChange::Reject),
+            _ => (Mode::Merge, OnChange::Update),
+        };
+        let on_change = self.on_change_of(&unit, mode, default);
         Some(Feed {
             source: source?,
             key,
             order: unit.text("order").map(|text| text.value),
-            on_change: on_change.unwrap_or(OnChange::Update),
+            on_change,
             fields: unit.has("fields").then_some(fields),
             per,
             watermark,

@@ -24,7 +24,7 @@ pub(crate) static UNIT: Table = Table {
             "on-change",
             Kind::Word(of::<OnChange>),
             r#""update""#,
-            "What to do when a known unit has other content.",
+            "What to do when a known unit has other content; with append-once \"reject\" unless said otherwise.",
         ),
         key("fields", TEXTS, r#"["id", "amount"]"#, "The fields that count as its content."),
         key(
@@ -115,6 +115,12 @@ pub(crate) static PUBLISH: Table = Table {
         key("insert-missing", Kind::Flag, "true", "A difference may make a row; with apply-delta.")
             .default("false"),
         key("per", Kind::Word(of::<Per>), r#""ever""#, "For how long an appended row is remembered."),
+        key(
+            "on-change",
+            Kind::Word(of::<OnChange>),
+            r#""first""#,
+            "What to do when the key of an appended row brings other content; with append-once.",
+        ),
         key(
             "ledger",
             Kind::Flag,

@@ -9,6 +9,7 @@ use crate::publish::{Mode, TablePublish};
 impl Target {
     /// The statements that compare rows of a source with this table, or why they cannot be compared.
     pub fn compared(&self, publish: &TablePublish, dialect: Dialect, stage: &str) -> Result<Fitting, String> {
+        self.has_no_own(publish)?;
         let table = &publish.table;
         let lands = publish.mode == Mode::Land;
         let names: Vec<&str> =

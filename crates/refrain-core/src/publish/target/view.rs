@@ -4,6 +4,7 @@
 
 use super::{CONTENT_HASH, OCCURRENCE, SOURCE, Target};
 use crate::project::Dialect;
+use crate::publish::text::names::{FOUND, NUMBER, TARGET};
 use crate::publish::{TableName, quoted};
 
 impl Target {
@@ -17,7 +18,7 @@ impl Target {
         dialect: Dialect,
     ) -> Result<Option<String>, String> {
         let name = view.quoted();
-        let rest = self.deduplicated(table);
+        let rest = self.deduplicated(table, dialect);
         if found.name.is_empty() {
             return match dialect {
                 Dialect::Sqlite => Ok(Some(format!("create view if not exists {name} as {rest}"))),
@@ -52,12 +53,13 @@ impl Target {
     }
 
     /// One row for each content: of the first source, as they are sorted, and the first there.
-    fn deduplicated(&self, table: &TableName) -> String {
+    fn deduplicated(&self, table: &TableName, dialect: Dialect) -> String {
         let [source, hash, occurrence] = [SOURCE, CONTENT_HASH, OCCURRENCE].map(quoted);
         let columns = self.shown().map(quoted).collect::<Vec<_>>().join(", ");
         format!(
-            "select {columns} from (select t.*, row_number() over (partition by t.{hash} order by t.{source}, t.{occurrence}) \
-             as refrain_number from {} as t) as landed where refrain_number = 1",
+            "select {columns} from (select {TARGET}.*, {}() over (partition by {TARGET}.{hash} order by {TARGET}.{source}, \
+             {TARGET}.{occurrence}) as {NUMBER} from {} as {TARGET}) as {FOUND} where {NUMBER} = 1",
+            dialect.built_in("row_number"),
             table.quoted()
         )
     }
@@ -80,9 +82,10 @@ mod tests {
         let [table, view] = ["raw", "events"].map(|name| TableName::parse(name).unwrap());
         let raw = relation(&["body", "source", "content_hash", "occurrence"], false);
         let of = |found: &Target, dialect| raw.view(&table, &view, found, dialect);
-        let made = "create view if not exists \"events\" as select \"content_hash\", \"body\" from (select t.*, row_number() over \
-                    (partition by t.\"content_hash\" order by t.\"source\", t.\"occurrence\") as refrain_number from \"raw\" as t) \
-                    as landed where refrain_number = 1";
+        let made = "create view if not exists \"events\" as select \"content_hash\", \"body\" from (select \"refrain:target\".*, \
+                    row_number() over (partition by \"refrain:target\".\"content_hash\" order by \"refrain:target\".\"source\", \
+                    \"refrain:target\".\"occurrence\") as \"refrain:number\" from \"raw\" as \"refrain:target\") \
+                    as \"refrain:found\" where \"refrain:number\" = 1";
         assert_eq!(of(&Target::default(), Dialect::Sqlite), Ok(Some(made.to_owned())));
         let asked = of(&Target::default(), Dialect::Postgres).unwrap_err();
         assert!(asked.contains("make it: create view \"events\" as select"), "{asked}");

@@ -1,71 +1,174 @@
 //! Rows that are added once: `append-once`, whose keys are in the ledger, and `land`, whose rows carry what tells them apart.
 
-use super::{Texts, literal};
+use super::names::{CONTENT, ENTRY, KEY, ROW, SHOWN, TARGET};
+use super::{Texts, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
+
+/// Where the ledger keeps what was appended.
+#[derive(Debug, Clone, Copy)]
+pub struct Book<'b> {
+    /// The table of units.
+    pub units: &'b str,
+    /// The number of the ledger.
+    pub ledger: i64,
+    /// What the table is called: a job may append to several.
+    pub target: &'b str,
+    /// The fence of the run.
+    pub fence: i64,
+    /// The number of the attempt.
+    pub attempt: i32,
+}
 
 impl Texts {
     /// The table of staged rows with their keys as one text.
     pub(super) fn keyed(&self) -> String {
-        format!("{}_keyed", self.stage)
+        format!("{}:keyed", self.stage)
     }
 
     /// Makes and fills it.
     pub fn make_keyed(&self) -> Vec<String> {
-        let (keyed, stage, key) = (self.keyed(), self.stage(), self.key_text("s"));
-        let (kind, end) = match self.dialect {
-            Dialect::Postgres => (" on commit drop", ""),
-            Dialect::Sqlite => ("", " where true"),
-        };
-        let name = quoted(&keyed);
-        let index = format!("create index {} on {name} (refrain_key)", quoted(&format!("{keyed}_key")));
-        let index = match self.dialect {
-            Dialect::Postgres => index,
-            Dialect::Sqlite => {
-                format!("create index temp.{} on {name} (refrain_key)", quoted(&format!("{keyed}_key")))
+        self.keyed_with("")
+    }
+
+    /// The same with a hash of what each row says, for rows that are appended. SQLite has none: there it is filled in from
+    /// outside.
+    pub fn make_appended(&self) -> Vec<String> {
+        let content = match self.dialect {
+            Dialect::Postgres => {
+                let names = self.literal(&self.said_names());
+                let values = self.said().into_iter().map(|column| format!("{ROW}.{}", quoted(column)));
+                let parts: Vec<String> = std::iter::once(names).chain(values).collect();
+                let id = crate::surrogate::apart(&parts);
+                let digits = format!("pg_catalog.replace({}, '-', '')", self.as_text(&id));
+                format!("cast(cast('x' || pg_catalog.substr({digits}, 1, 16) as bit(64)) as bigint)")
             }
+            Dialect::Sqlite => "cast(null as integer)".to_owned(),
         };
-        vec![
+        self.keyed_with(&format!(", {content} as {CONTENT}"))
+    }
+
+    /// The columns that a row says something in, by name: a query may give them in any order. What is derived from them says
+    /// nothing more, and the version is the job's.
+    pub fn said(&self) -> Vec<&str> {
+        let mut columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        columns.sort_unstable();
+        columns
+    }
+
+    /// Their names, which are a part of what a row says.
+    pub fn said_names(&self) -> String {
+        list(self.said().into_iter().map(quoted))
+    }
+
+    /// Reads what rows say, from after a key on, so many at once; and writes the hashes of a page of them. Places are those
+    /// of the key and the number, and of the page.
+    pub fn fill_content(&self) -> [String; 2] {
+        let keyed = quoted(&self.keyed());
+        let text = |column: &str| crate::surrogate::text(self.dialect, &format!("{ROW}.{}", quoted(column)));
+        let values = list(std::iter::once(format!("{ROW}.{KEY}")).chain(self.said().into_iter().map(text)));
+        [
+            format!("select {values} from {keyed} as {ROW} where {ROW}.{KEY} > $1 order by {ROW}.{KEY} limit $2"),
             format!(
-                "create temporary table {name}{kind} as select s.*, {key} as refrain_key from {stage} as s{end}"
+                "update {keyed} as {ROW} set {CONTENT} = {ENTRY}.{CONTENT} \
+                 from (select value ->> 0 as {KEY}, value ->> 1 as {CONTENT} from jsonb_each($1)) as {ENTRY} \
+                 where {ROW}.{KEY} = {ENTRY}.{KEY}"
             ),
-            index,
         ]
     }
 
-    /// Inserts the rows whose keys are not in a ledger; `units` is the ledger's table, `ledger` the place of its number, `target` what
-    /// the table is called there.
-    pub fn insert_new(&self, units: &str, ledger: &str, target: &str) -> String {
+    fn keyed_with(&self, more: &str) -> Vec<String> {
+        let (stage, key) = (self.stage(), self.key_text(ROW));
+        let (kind, end, place) = match self.dialect {
+            Dialect::Postgres => (" on commit drop", "", ""),
+            Dialect::Sqlite => ("", " where true", "temp."),
+        };
+        let (name, index) = (quoted(&self.keyed()), quoted(&format!("{}:key", self.keyed())));
+        vec![
+            format!(
+                "create temporary table {name}{kind} as select {ROW}.*, {key} as {KEY}{more} from {stage} as {ROW}{end}"
+            ),
+            format!("create index {place}{index} on {name} ({KEY})"),
+        ]
+    }
+
+    /// Inserts the rows whose keys are not in the ledger.
+    pub fn insert_new(&self, book: &Book<'_>) -> String {
         let (table, into, values, keyed) = (self.table(), self.into(), self.values(), quoted(&self.keyed()));
-        let key = entry(target);
+        let (units, known) = (book.units, self.known(book));
         format!(
-            "insert into {table} ({into}) select {values} from {keyed} as s where not exists \
-             (select 1 from {units} as u where u.ledger = {ledger} and u.key = {key})"
+            "insert into {table} ({into}) select {values} from {keyed} as {ROW} where not exists \
+             (select 1 from {units} as {ENTRY} where {known})"
         )
     }
 
-    /// Records their keys: the places are those of the ledger's number, the fence, the version and the attempt.
-    pub fn record_new(&self, units: &str, clock: &str, target: &str, places: [&str; 4]) -> String {
-        let [ledger, fence, version, attempt] = places;
-        let (keyed, key) = (quoted(&self.keyed()), entry(target));
+    /// Records their keys, and what they say.
+    pub fn record_new(&self, book: &Book<'_>, clock: &str, version: u32) -> String {
+        let Book { units, ledger, target, fence, attempt } = *book;
+        let (keyed, key) = (quoted(&self.keyed()), self.entry(target));
         format!(
-            "insert into {units} (ledger, key, fence, at, version, attempt, failures, written, status) \
-             select {ledger}, {key}, {fence}, (select now from {clock}), {version}, {attempt}, 0, true, 'applied' \
-             from {keyed} as s where true order by s.refrain_key on conflict (ledger, key) do nothing"
+            "insert into {units} (ledger, key, fingerprint, fence, at, version, attempt, failures, written, status) \
+             select {ledger}, {key}, {ROW}.{CONTENT}, {fence}, (select now from {clock}), {version}, {attempt}, 0, true, 'applied' \
+             from {keyed} as {ROW} where true order by {ROW}.{KEY} on conflict (ledger, key) do nothing"
         )
+    }
+
+    /// Keys that are in the ledger with other content. Of what was recorded without its content, nothing can be said.
+    pub fn appended_otherwise(&self, book: &Book<'_>) -> String {
+        self.among_known(book, &format!("{ENTRY}.fingerprint <> {ROW}.{CONTENT}"))
+    }
+
+    /// Keys that this very attempt has recorded: also those of a commit whose answer was lost.
+    pub fn appended_now(&self, book: &Book<'_>) -> String {
+        let Book { fence, attempt, .. } = book;
+        self.among_known(book, &format!("{ENTRY}.fence = {fence} and {ENTRY}.attempt = {attempt}"))
+    }
+
+    /// Records the content of keys that were recorded without it.
+    pub fn adopt_content(&self, book: &Book<'_>) -> String {
+        let (units, keyed, known) = (book.units, quoted(&self.keyed()), self.known(book));
+        format!(
+            "update {units} as {ENTRY} set fingerprint = {ROW}.{CONTENT} from {keyed} as {ROW} \
+             where {known} and {ENTRY}.fingerprint is null"
+        )
+    }
+
+    fn among_known(&self, book: &Book<'_>, which: &str) -> String {
+        let (units, keyed, known) = (book.units, quoted(&self.keyed()), self.known(book));
+        self.listed(&format!(
+            "select {ROW}.{KEY} as {SHOWN} from {keyed} as {ROW} join {units} as {ENTRY} on {known} where {which}"
+        ))
+    }
+
+    /// Whether an entry is that of a row.
+    fn known(&self, book: &Book<'_>) -> String {
+        format!("{ENTRY}.ledger = {} and {ENTRY}.key = {}", book.ledger, self.entry(book.target))
     }
 
     /// Inserts the rows that are not there yet, by what tells them apart.
     pub fn insert_absent(&self) -> String {
         let (table, into, values, stage) = (self.table(), self.into(), self.values(), self.stage());
-        let conflict = super::list(self.keys().map(quoted));
+        let conflict = list(self.keys().map(quoted));
         format!(
-            "insert into {table} ({into}) select {values} from {stage} as s where true on conflict ({conflict}) do nothing"
+            "insert into {table} ({into}) select {values} from {stage} as {ROW} where true on conflict ({conflict}) do nothing"
         )
     }
-}
 
-/// The key of a row in the ledger: a job may append to several tables.
-fn entry(target: &str) -> String {
-    format!("{} || s.refrain_key", literal(&format!("row:{target}:")))
+    /// Staged rows under whose key the table has a row that says something else: where only the table remembers them.
+    pub fn there_otherwise(&self, incomparable: &[String]) -> Option<String> {
+        let (table, stage, same) = (self.table(), self.stage(), self.same_key(TARGET, ROW));
+        let others = self.columns.iter().filter(|name| self.keys().all(|key| key != name.as_str()));
+        let differs = others.map(|name| self.differs(name, incomparable)).collect::<Vec<_>>().join(" or ");
+        let shown = self.key_text(ROW);
+        (!differs.is_empty()).then(|| {
+            self.listed(&format!(
+                "select {shown} as {SHOWN} from {stage} as {ROW} join {table} as {TARGET} on {same} where {differs}"
+            ))
+        })
+    }
+
+    /// The key of a row in the ledger: a job may append to several tables.
+    fn entry(&self, target: &str) -> String {
+        format!("{} || {ROW}.{KEY}", self.literal(&format!("row:{target}:")))
+    }
 }

@@ -3,79 +3,88 @@
 //! What was applied is in a table of its own, an amount for each ledger, target, key and column. A key that has vanished
 //! counts as nothing, so its amount is taken back. What two spellings of one key come to is added up.
 
-use super::{Texts, list, literal};
+use super::names::{AMOUNT, CHANGE, FOUND, GONE, KEY, ROW, TARGET};
+use super::{Texts, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
 
 impl Texts {
     /// The table of differences.
     pub(super) fn change(&self) -> String {
-        format!("{}_change", self.stage)
+        format!("{}:change", self.stage)
     }
 
     /// Makes it.
     pub fn make_change(&self, columns: &[String]) -> String {
-        let keys = self.keys().map(|column| format!("t.{}", quoted(column)));
+        let keys = self.keys().map(|column| format!("{TARGET}.{}", quoted(column)));
         let amounts = columns.iter().map(|column| format!("cast(null as numeric) as {}", quoted(column)));
-        let key = "cast('' as text) as refrain_key".to_owned();
+        let key = format!("{} as {KEY}", self.as_text("''"));
         self.temporary(&self.change(), &list(std::iter::once(key).chain(keys).chain(amounts)))
     }
 
     /// Fills it; the places are those of the ledger's number and of the target.
     pub fn fill_change(&self, columns: &[String], deltas: &str, places: [&str; 2]) -> String {
-        let [ledger, target] = places;
         let (change, keyed) = (quoted(&self.change()), quoted(&self.keyed()));
+        let [sum, min] = ["sum", "min"].map(|name| self.built_in(name));
         let keys = list(self.keys().map(quoted));
         let amounts = list(columns.iter().map(|column| quoted(column)));
-        let own = |alias: &str, name: &str| {
-            format!(
-                "{alias}.ledger = {ledger} and {alias}.target = {target} and {alias}.name = {}",
-                literal(name)
-            )
-        };
-        let now = columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| format!("s.{0} - coalesce(d{at}.amount, 0) as {0}", quoted(column)));
-        let before: Vec<String> = columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| {
-                let own = own(&format!("d{at}"), column);
-                format!("left join {deltas} as d{at} on {own} and d{at}.key = s.refrain_key")
-            })
-            .collect();
-        let back = columns.iter().map(|column| {
-            let name = literal(column);
-            format!("-sum(case when d.name = {name} then d.amount else 0 end) as {}", quoted(column))
+        let before = |at: usize| quoted(&format!("refrain:amount:{at}"));
+        let now = columns.iter().enumerate().map(|(at, column)| {
+            format!("{ROW}.{0} - coalesce({1}.amount, 0) as {0}", quoted(column), before(at))
         });
-        let parsed =
-            self.key.iter().enumerate().map(|(at, (_, kind))| self.parsed("g.refrain_key", at, kind));
-        let differs: Vec<String> =
-            columns.iter().map(|column| format!("sum(c.{}) <> 0", quoted(column))).collect();
+        let joined = columns.iter().enumerate().map(|(at, column)| {
+            let (amount, own) = (before(at), self.own_amount(&before(at), column, places));
+            format!("left join {deltas} as {amount} on {own} and {amount}.key = {ROW}.{KEY}")
+        });
+        let parsed = self.key.iter().enumerate();
+        let parsed = parsed.map(|(at, (_, kind))| self.parsed(&format!("{GONE}.{KEY}"), at, kind));
+        let differs = columns.iter().map(|column| format!("{sum}({FOUND}.{}) <> 0", quoted(column)));
         format!(
-            "insert into {change} (refrain_key, {keys}, {amounts}) select min(c.refrain_key), {grouped}, {sums} from (\
-             select s.refrain_key, {staged_keys}, {now} from {keyed} as s {before} \
-             union all select g.refrain_key, {parsed}, {gone} from (\
-             select d.key as refrain_key, {back} from {deltas} as d where d.ledger = {ledger} and d.target = {target} \
-             and d.name in ({names}) and not exists (select 1 from {keyed} as s where s.refrain_key = d.key) \
-             group by d.key) as g) as c group by {grouped} having {differs}",
-            grouped = list(self.keys().map(|column| format!("c.{}", quoted(column)))),
-            sums = list(columns.iter().map(|column| format!("sum(c.{})", quoted(column)))),
-            staged_keys = list(self.keys().map(|column| format!("s.{}", quoted(column)))),
+            "insert into {change} ({KEY}, {keys}, {amounts}) select {min}({FOUND}.{KEY}), {grouped}, {sums} from (\
+             select {ROW}.{KEY}, {staged_keys}, {now} from {keyed} as {ROW} {joined} \
+             union all select {GONE}.{KEY}, {parsed}, {gone} from ({vanished}) as {GONE}\
+             ) as {FOUND} group by {grouped} having {differs}",
+            grouped = list(self.keys().map(|column| format!("{FOUND}.{}", quoted(column)))),
+            sums = list(columns.iter().map(|column| format!("{sum}({FOUND}.{})", quoted(column)))),
+            staged_keys = list(self.keys().map(|column| format!("{ROW}.{}", quoted(column)))),
             now = list(now),
-            before = before.join(" "),
+            joined = joined.collect::<Vec<_>>().join(" "),
             parsed = list(parsed),
-            gone = list(columns.iter().map(|column| format!("g.{}", quoted(column)))),
-            back = list(back),
-            names = list(columns.iter().map(|column| literal(column))),
-            differs = differs.join(" or "),
+            gone = list(columns.iter().map(|column| format!("{GONE}.{}", quoted(column)))),
+            vanished = self.vanished(columns, deltas, places),
+            differs = differs.collect::<Vec<_>>().join(" or "),
+        )
+    }
+
+    /// An amount of this ledger, target and column.
+    fn own_amount(&self, amount: &str, column: &str, places: [&str; 2]) -> String {
+        let ([ledger, target], name) = (places, self.literal(column));
+        format!("{amount}.ledger = {ledger} and {amount}.target = {target} and {amount}.name = {name}")
+    }
+
+    /// Amounts of keys that the result has not, to be taken back.
+    fn vanished(&self, columns: &[String], deltas: &str, places: [&str; 2]) -> String {
+        let ([ledger, target], keyed) = (places, quoted(&self.keyed()));
+        let sum = self.built_in("sum");
+        let back = columns.iter().map(|column| {
+            let (name, column) = (self.literal(column), quoted(column));
+            format!(
+                "-{sum}(case when {AMOUNT}.name = {name} then {AMOUNT}.amount else 0 end) as {column}"
+            )
+        });
+        let (back, names) = (list(back), list(columns.iter().map(|column| self.literal(column))));
+        format!(
+            "select {AMOUNT}.key as {KEY}, {back} from {deltas} as {AMOUNT} where {AMOUNT}.ledger = {ledger} \
+             and {AMOUNT}.target = {target} and {AMOUNT}.name in ({names}) \
+             and not exists (select 1 from {keyed} as {ROW} where {ROW}.{KEY} = {AMOUNT}.key) group by {AMOUNT}.key"
         )
     }
 
     fn parsed(&self, text: &str, at: usize, kind: &str) -> String {
         match self.dialect {
-            Dialect::Postgres => format!("cast(cast({text} as json) ->> {at} as {kind})"),
+            Dialect::Postgres => {
+                format!("cast(cast({text} as {}) ->> {at} as {kind})", self.built_in("json"))
+            }
             Dialect::Sqlite => format!("{text} ->> {at}"),
         }
     }
@@ -83,59 +92,68 @@ impl Texts {
     /// Keys of the result, or of what is taken back, that the table has not.
     pub fn nowhere(&self) -> String {
         let (table, change, keyed) = (self.table(), quoted(&self.change()), quoted(&self.keyed()));
-        let (same, keys) = (self.same_key("t", "c"), list(self.keys().map(quoted)));
+        let [count, min] = ["count", "min"].map(|name| self.built_in(name));
+        let same = self.same_key(TARGET, FOUND);
+        let keys = |row: &str| {
+            let columns = self.keys().map(|column| format!("{row}.{}", quoted(column)));
+            list(std::iter::once(format!("{row}.{KEY}")).chain(columns))
+        };
         format!(
-            "select count(*), min(c.refrain_key) from (select refrain_key, {keys} from {keyed} union \
-             select refrain_key, {keys} from {change}) as c where not exists (select 1 from {table} as t where {same})"
+            "select {count}(*), {min}({FOUND}.{KEY}) from (select {} from {keyed} as {ROW} union \
+             select {} from {change} as {CHANGE}) as {FOUND} where not exists (select 1 from {table} as {TARGET} where {same})",
+            keys(ROW),
+            keys(CHANGE)
         )
     }
 
     /// How many differences there are.
     pub fn changes(&self) -> String {
-        format!("select count(*), cast(null as text) from {}", quoted(&self.change()))
+        self.counted(&quoted(&self.change()))
     }
 
     /// Makes those rows, with nothing in them.
     pub fn insert_missing(&self, columns: &[String]) -> String {
         let (table, change, keyed) = (self.table(), quoted(&self.change()), quoted(&self.keyed()));
-        let (same, names) = (self.same_key("t", "c"), list(self.keys().map(quoted)));
+        let same = self.same_key(TARGET, FOUND);
         let into = list(self.keys().chain(columns.iter().map(String::as_str)).map(quoted));
-        let keys = self.keys().map(|column| format!("c.{}", quoted(column)));
-        let values = list(keys.chain(columns.iter().map(|_| "0".to_owned())));
+        let keys = |row: &str| self.keys().map(|column| format!("{row}.{}", quoted(column))).collect::<Vec<_>>();
+        let values = list(keys(FOUND).into_iter().chain(columns.iter().map(|_| "0".to_owned())));
         format!(
-            "insert into {table} ({into}) select {values} from (select {names} from {keyed} union select {names} from {change}) as c \
-             where not exists (select 1 from {table} as t where {same})"
+            "insert into {table} ({into}) select {values} from (select {} from {keyed} as {ROW} union select {} from {change} \
+             as {CHANGE}) as {FOUND} where not exists (select 1 from {table} as {TARGET} where {same})",
+            list(keys(ROW)),
+            list(keys(CHANGE))
         )
     }
 
     /// Applies the differences.
     pub fn apply_change(&self, columns: &[String]) -> String {
         let (table, change) = (self.table(), quoted(&self.change()));
-        let set =
-            columns.iter().map(|column| format!("{0} = coalesce(target.{0}, 0) + c.{0}", quoted(column)));
-        let same = self.same_key("target", "c");
-        format!("update {table} as target set {} from {change} as c where {same}", list(set))
+        let set = columns
+            .iter()
+            .map(|column| format!("{0} = coalesce({TARGET}.{0}, 0) + {CHANGE}.{0}", quoted(column)));
+        let same = self.same_key(TARGET, CHANGE);
+        format!("update {table} as {TARGET} set {} from {change} as {CHANGE} where {same}", list(set))
     }
 
     /// Remembers what is applied now, one column after the other; the places are those of the ledger's number and of the
     /// target.
     pub fn remember(&self, column: &str, deltas: &str, places: [&str; 2]) -> String {
         let [ledger, target] = places;
-        let (keyed, name, amount) = (quoted(&self.keyed()), literal(column), quoted(column));
+        let (keyed, name, amount) = (quoted(&self.keyed()), self.literal(column), quoted(column));
         format!(
-            "insert into {deltas} as d (ledger, target, key, name, amount) select {ledger}, {target}, s.refrain_key, {name}, \
-             s.{amount} from {keyed} as s where true order by s.refrain_key on conflict (ledger, target, key, name) \
-             do update set amount = excluded.amount where d.amount <> excluded.amount"
+            "insert into {deltas} as {AMOUNT} (ledger, target, key, name, amount) select {ledger}, {target}, {ROW}.{KEY}, {name}, \
+             {ROW}.{amount} from {keyed} as {ROW} where true order by {ROW}.{KEY} on conflict (ledger, target, key, name) \
+             do update set amount = excluded.amount where {AMOUNT}.amount <> excluded.amount"
         )
     }
 
     /// Forgets the amounts of keys that have vanished; they were taken back.
     pub fn forget(&self, column: &str, deltas: &str, places: [&str; 2]) -> String {
-        let [ledger, target] = places;
-        let (keyed, name) = (quoted(&self.keyed()), literal(column));
+        let (keyed, own) = (quoted(&self.keyed()), self.own_amount(AMOUNT, column, places));
         format!(
-            "delete from {deltas} as d where d.ledger = {ledger} and d.target = {target} and d.name = {name} \
-             and not exists (select 1 from {keyed} as s where s.refrain_key = d.key)"
+            "delete from {deltas} as {AMOUNT} where {own} \
+             and not exists (select 1 from {keyed} as {ROW} where {ROW}.{KEY} = {AMOUNT}.key)"
         )
     }
 }

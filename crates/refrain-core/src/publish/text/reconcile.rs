@@ -2,14 +2,15 @@
 //!
 //! Every question is answered by a count and a list of the first few, as JSON.
 
-use super::{Texts, list, literal};
+use super::names::{FOUND, INNER, LATER, NUMBER, ROW, SHOWN, TARGET, THERE, TOLD};
+use super::{Texts, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
 use crate::publish::target::{CONTENT_HASH, SOURCE};
 
 /// The columns that a staged row has beside its own: the key of its unit, what tells the newer of two, and of which columns
 /// it speaks, by [`spoken`].
-pub const OF_A_UNIT: [&str; 4] = ["refrain_unit", "refrain_order", "refrain_number", "refrain_spoken"];
+pub const OF_A_UNIT: [&str; 4] = ["refrain:unit", "refrain:order", "refrain:number", "refrain:spoken"];
 
 /// How many are listed.
 const LISTED: usize = 20;
@@ -19,16 +20,23 @@ pub fn spoken(places: impl IntoIterator<Item = usize>) -> String {
     places.into_iter().fold(",".to_owned(), |text, place| format!("{text}{place},"))
 }
 
+/// The column with the key of a unit, in a statement.
+fn unit() -> String {
+    let [unit, ..] = OF_A_UNIT;
+    quoted(unit)
+}
+
 impl Texts {
     /// Makes the table for the rows of a source.
     pub fn make_compared(&self) -> String {
-        let names = self.names().map(|column| format!("t.{}", quoted(column)));
-        let [unit, order, number, spoken] = OF_A_UNIT;
+        let names = self.names().map(|column| format!("{TARGET}.{}", quoted(column)));
+        let [unit, order, number, spoken] = OF_A_UNIT.map(quoted);
+        let text = self.as_text("''");
         let own = [
-            format!("cast('' as text) as {unit}"),
+            format!("{text} as {unit}"),
             format!("cast(0 as bigint) as {order}"),
             format!("cast(0 as bigint) as {number}"),
-            format!("cast('' as text) as {spoken}"),
+            format!("{text} as {spoken}"),
         ];
         self.temporary(&self.stage, &list(names.chain(own)))
     }
@@ -39,70 +47,69 @@ impl Texts {
             self.derived.iter().map(|(column, expression)| format!("{} = {expression}", quoted(column)));
         let set = list(set);
         (self.dialect == Dialect::Postgres && !set.is_empty())
-            .then(|| format!("update {} as s set {set}", self.stage()))
+            .then(|| format!("update {} as {ROW} set {set}", self.stage()))
     }
 
     /// Makes what is staged easy to find.
     pub fn index_compared(&self) -> Vec<String> {
         let place = if self.dialect == Dialect::Sqlite { "temp." } else { "" };
         let index = |name: &str, columns: String| {
-            let name = quoted(&format!("{}_{name}", self.stage));
+            let name = quoted(&format!("{}:{name}", self.stage));
             format!("create index {place}{name} on {} ({columns})", self.stage())
         };
         let staged: Vec<&str> = self.keys().filter(|key| self.names().any(|name| name == *key)).collect();
         let [unit, ..] = OF_A_UNIT;
-        vec![index("unit", unit.to_owned()), index("key", list(staged.into_iter().map(quoted)))]
+        vec![index("unit", quoted(unit)), index("key", list(staged.into_iter().map(quoted)))]
     }
 
     /// Removes units that were told again later.
     pub fn told_again(&self) -> String {
-        let [unit, ..] = OF_A_UNIT;
-        self.later(&format!("l.{unit} = s.{unit}"))
+        let unit = unit();
+        self.later(&format!("{LATER}.{unit} = {ROW}.{unit}"))
     }
 
     /// Removes rows in whose place a later one came.
     pub fn replaced(&self) -> String {
-        self.later(&self.same_key("l", "s"))
+        self.later(&self.same_key(LATER, ROW))
     }
 
     fn later(&self, same: &str) -> String {
-        let (stage, [_, order, number, _]) = (self.stage(), OF_A_UNIT);
+        let (stage, [_, order, number, _]) = (self.stage(), OF_A_UNIT.map(quoted));
         format!(
-            "delete from {stage} as s where exists (select 1 from {stage} as l where {same} \
-             and (l.{order}, l.{number}) > (s.{order}, s.{number}))"
+            "delete from {stage} as {ROW} where exists (select 1 from {stage} as {LATER} where {same} \
+             and ({LATER}.{order}, {LATER}.{number}) > ({ROW}.{order}, {ROW}.{number}))"
         )
     }
 
     /// Units that the table has not.
     pub fn lost(&self) -> String {
-        let (table, stage, same) = (self.table(), self.stage(), self.same_key("t", "s"));
-        let nothing = self.keys().next().map(|key| format!("t.{} is null", quoted(key))).unwrap_or_default();
+        let (table, stage, same, unit) =
+            (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
+        let nothing = self.keys().next().map(|key| format!("{TARGET}.{} is null", quoted(key))).unwrap_or_default();
         // A join, for which SQLite makes an index if the table has none: for `not exists` it does not.
         self.listed(&format!(
-            "select s.refrain_unit as shown from {stage} as s left join {table} as t on {same} where {nothing}"
+            "select {ROW}.{unit} as {SHOWN} from {stage} as {ROW} left join {table} as {TARGET} on {same} where {nothing}"
         ))
     }
 
     /// Units that the table has more than once.
     pub fn duplicated(&self) -> String {
-        let (table, stage, same) = (self.table(), self.stage(), self.same_key("t", "s"));
+        let (table, stage, same, unit) =
+            (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
         self.listed(&format!(
-            "select s.refrain_unit as shown from {stage} as s join {table} as t on {same} group by s.refrain_unit \
-             having count(*) > 1"
+            "select {ROW}.{unit} as {SHOWN} from {stage} as {ROW} join {table} as {TARGET} on {same} group by {ROW}.{unit} \
+             having {}(*) > 1",
+            self.built_in("count")
         ))
     }
 
     /// Units of which the table says something else in one of these columns. Of what a unit does not speak, the table may say
     /// anything: that is left alone when it is written. `incomparable` are columns of a type that knows no equality.
     pub fn changed(&self, columns: &[String], incomparable: &[String]) -> Option<String> {
-        let (table, stage, same) = (self.table(), self.stage(), self.same_key("t", "s"));
+        let (table, stage, same, unit) =
+            (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
         let differs = columns.iter().filter(|name| self.keys().all(|key| key != name.as_str())).map(|name| {
-            let column = quoted(name);
-            let differs = if incomparable.contains(name) {
-                format!("cast(t.{column} as text) is distinct from cast(s.{column} as text)")
-            } else {
-                format!("t.{column} is distinct from s.{column}")
-            };
+            let differs = self.differs(name, incomparable);
             match self.columns.iter().position(|column| column == name) {
                 Some(place) => format!("({differs} and {})", self.is_spoken_of(place)),
                 None => differs,
@@ -112,61 +119,77 @@ impl Texts {
         (!differs.is_empty()).then(|| {
             let differs = differs.join(" or ");
             self.listed(&format!(
-                "select distinct s.refrain_unit as shown from {stage} as s join {table} as t on {same} where {differs}"
+                "select distinct {ROW}.{unit} as {SHOWN} from {stage} as {ROW} join {table} as {TARGET} on {same} where {differs}"
             ))
         })
     }
 
+    /// Whether a row of the table and a staged one differ in a column.
+    pub(super) fn differs(&self, name: &String, incomparable: &[String]) -> String {
+        let column = quoted(name);
+        if incomparable.contains(name) {
+            let text = |row: &str| self.as_text(&format!("{row}.{column}"));
+            format!("{} is distinct from {}", text(TARGET), text(ROW))
+        } else {
+            format!("{TARGET}.{column} is distinct from {ROW}.{column}")
+        }
+    }
+
     fn is_spoken_of(&self, place: usize) -> String {
-        let [.., column] = OF_A_UNIT;
+        let [.., column] = OF_A_UNIT.map(quoted);
         let find = match self.dialect {
-            Dialect::Postgres => "strpos",
-            Dialect::Sqlite => "instr",
+            Dialect::Postgres => self.built_in("strpos"),
+            Dialect::Sqlite => "instr".to_owned(),
         };
-        format!("{find}(s.{column}, {}) > 0", literal(&spoken([place])))
+        format!("{find}({ROW}.{column}, {}) > 0", self.literal(&spoken([place])))
     }
 
     /// Rows that are owned, and that the source has not.
     pub fn extra(&self, owns: &str) -> String {
-        let (table, stage, same) = (self.table(), self.stage(), self.same_key("s", "target"));
+        let (table, stage, same) = (self.table(), self.stage(), self.same_key(ROW, TARGET));
         let shown = self.keys().map(|key| {
-            let name = literal(&format!("{key}="));
-            format!("{name} || coalesce(cast(target.{} as text), 'null')", quoted(key))
+            let name = self.literal(&format!("{key}="));
+            format!("{name} || coalesce({}, 'null')", self.as_text(&format!("{TARGET}.{}", quoted(key))))
         });
         let shown = shown.collect::<Vec<_>>().join(" || ', ' || ");
         self.listed(&format!(
-            "select {shown} as shown from {table} as target where ({owns}\n) and not exists (select 1 from {stage} as s where {same})"
+            "select {shown} as {SHOWN} from {table} as {TARGET} where ({owns}\n) and not exists (select 1 from {stage} as {ROW} where {same})"
         ))
     }
 
     /// Units whose content has landed less often than they say it, of this source; `place` is that of its name.
     pub fn not_landed(&self, place: &str) -> String {
-        self.landed(place, "coalesce(t.there, 0) < s.told")
+        self.landed(place, &format!("coalesce({TARGET}.{THERE}, 0) < {ROW}.{TOLD}"))
     }
 
     /// Units whose content has landed more often than they say it.
     pub fn landed_again(&self, place: &str) -> String {
-        self.landed(place, "t.there > s.told")
+        self.landed(place, &format!("{TARGET}.{THERE} > {ROW}.{TOLD}"))
     }
 
     fn landed(&self, place: &str, which: &str) -> String {
         let (table, stage) = (self.table(), self.stage());
-        let (source, hash) = (quoted(SOURCE), quoted(CONTENT_HASH));
+        let (source, hash, unit) = (quoted(SOURCE), quoted(CONTENT_HASH), unit());
+        let [count, min] = ["count", "min"].map(|name| self.built_in(name));
         self.listed(&format!(
-            "select s.shown from (select {hash}, min(refrain_unit) as shown, count(*) as told from {stage} group by {hash}) as s \
-             left join (select {hash}, count(*) as there from {table} where {source} = {place} group by {hash}) as t \
-             on t.{hash} = s.{hash} where {which}"
+            "select {ROW}.{SHOWN} from (select {hash}, {min}({unit}) as {SHOWN}, {count}(*) as {TOLD} from {stage} \
+             group by {hash}) as {ROW} left join (select {hash}, {count}(*) as {THERE} from {table} where {source} = {place} \
+             group by {hash}) as {TARGET} on {TARGET}.{hash} = {ROW}.{hash} where {which}"
         ))
     }
 
-    fn listed(&self, which: &str) -> String {
+    pub(super) fn listed(&self, which: &str) -> String {
         let shown = match self.dialect {
-            Dialect::Postgres => "json_agg(f.shown order by f.number)",
-            Dialect::Sqlite => "json_group_array(f.shown)",
+            Dialect::Postgres => {
+                format!("{}({FOUND}.{SHOWN} order by {FOUND}.{NUMBER})", self.built_in("json_agg"))
+            }
+            Dialect::Sqlite => format!("json_group_array({FOUND}.{SHOWN})"),
         };
+        let shown = self.as_text(&format!("{shown} filter (where {FOUND}.{NUMBER} <= {LISTED})"));
+        let [count, number] = ["count", "row_number"].map(|name| self.built_in(name));
         format!(
-            "select count(*), cast({shown} filter (where f.number <= {LISTED}) as text) from \
-             (select i.shown, row_number() over (order by i.shown) as number from ({which}) as i) as f"
+            "select {count}(*), {shown} from (select {INNER}.{SHOWN}, {number}() over (order by {INNER}.{SHOWN}) as {NUMBER} \
+             from ({which}) as {INNER}) as {FOUND}"
         )
     }
 }
@@ -180,7 +203,7 @@ mod tests {
         Texts {
             dialect,
             table: TableName::parse("invoices").unwrap(),
-            stage: "refrain_compared".to_owned(),
+            stage: "refrain:compared".to_owned(),
             columns: ["id", "total"].map(str::to_owned).to_vec(),
             derived: Vec::new(),
             key: vec![("id".to_owned(), "bigint".to_owned())],
@@ -197,10 +220,11 @@ mod tests {
             for text in
                 asked.into_iter().chain([texts.landed_again("$1")]).chain(texts.changed(&columns, &[]))
             {
-                assert!(text.starts_with("select count(*), cast("), "{text}");
+                let function = dialect.built_in("count");
+                assert!(text.starts_with(&format!("select {function}(*), cast(")), "{text}");
             }
             for text in [texts.told_again(), texts.replaced()] {
-                assert!(text.starts_with("delete from \"refrain_compared\" as s where exists"), "{text}");
+                assert!(text.starts_with("delete from \"refrain:compared\" as \"refrain:row\" where exists"), "{text}");
             }
         }
     }
@@ -208,10 +232,11 @@ mod tests {
     #[test]
     fn what_is_lost_is_asked_by_the_key_of_the_table() {
         assert_eq!(
-            texts(Dialect::Postgres).lost(),
-            "select count(*), cast(json_agg(f.shown order by f.number) filter (where f.number <= 20) as text) from \
-             (select i.shown, row_number() over (order by i.shown) as number from (select s.refrain_unit as shown from \
-             \"refrain_compared\" as s left join \"invoices\" as t on t.\"id\" = s.\"id\" where t.\"id\" is null) as i) as f"
+            texts(Dialect::Sqlite).lost().replace("\"refrain:", "\""),
+            "select count(*), cast(json_group_array(\"found\".\"shown\") filter (where \"found\".\"number\" <= 20) as text) \
+             from (select \"inner\".\"shown\", row_number() over (order by \"inner\".\"shown\") as \"number\" from (select \
+             \"row\".\"unit\" as \"shown\" from \"compared\" as \"row\" left join \"invoices\" as \"target\" on \
+             \"target\".\"id\" = \"row\".\"id\" where \"target\".\"id\" is null) as \"inner\") as \"found\""
         );
         let key = ["id".to_owned()];
         assert_eq!(texts(Dialect::Sqlite).changed(&key, &[]), None, "there is nothing beside the key");

@@ -1,5 +1,6 @@
 //! Staging rows, and what can be wrong with them there. What is wrong is a count and an example of it.
 
+use super::names::{FOUND, HOLDS, ROW, SHOWN, TARGET};
 use super::{Texts, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
@@ -24,7 +25,7 @@ impl Texts {
             Dialect::Sqlite => self.derived.iter().map(|(column, _)| column).collect(),
         };
         let columns = self.columns.iter().chain(derived);
-        self.temporary(&self.stage, &list(columns.map(|column| format!("t.{}", quoted(column)))))
+        self.temporary(&self.stage, &list(columns.map(|column| format!("{TARGET}.{}", quoted(column)))))
     }
 
     /// Fills it with what a query gives, in the order of the query's columns.
@@ -41,6 +42,12 @@ impl Texts {
             .then(|| format!("create temporary table {name} on commit drop as\n{query}"))
     }
 
+    /// What SQLite calls the number of a staged row: one of three names, of which a column may have two.
+    pub fn row_number(&self) -> Option<&'static str> {
+        let is_free = |name: &&str| self.names().all(|column| !column.eq_ignore_ascii_case(name));
+        ["_rowid_", "rowid", "oid"].into_iter().find(is_free)
+    }
+
     /// Tells the planner how much there is.
     pub fn count_rows(&self) -> Option<String> {
         (self.dialect == Dialect::Postgres).then(|| format!("analyze {}", self.stage()))
@@ -48,7 +55,7 @@ impl Texts {
 
     /// How many rows are staged.
     pub fn staged(&self) -> String {
-        format!("select count(*), cast(null as text) from {}", self.stage())
+        self.counted(&self.stage())
     }
 
     /// Rows that are not owned, those of which it cannot be said among them.
@@ -59,36 +66,37 @@ impl Texts {
     /// Rows without a whole key.
     pub fn keyless(&self) -> String {
         let missing: Vec<String> =
-            self.keys().map(|column| format!("s.{} is null", quoted(column))).collect();
+            self.keys().map(|column| format!("{ROW}.{} is null", quoted(column))).collect();
         self.finding(&missing.join(" or "))
     }
 
     /// Rows whose columns hold nothing.
     pub fn empty(&self, columns: &[String]) -> String {
         let missing: Vec<String> =
-            columns.iter().map(|column| format!("s.{} is null", quoted(column))).collect();
+            columns.iter().map(|column| format!("{ROW}.{} is null", quoted(column))).collect();
         self.finding(&missing.join(" or "))
     }
 
     /// Keys that several rows have.
     pub fn twins(&self) -> String {
-        let (stage, key) = (self.stage(), list(self.keys().map(|column| format!("s.{}", quoted(column)))));
-        let shown = self.key_text("s");
+        let key = list(self.keys().map(|column| format!("{ROW}.{}", quoted(column))));
+        let (stage, shown) = (self.stage(), self.key_text(ROW));
+        let [count, min] = ["count", "min"].map(|name| self.built_in(name));
         format!(
-            "select count(*), min(shown) from (select {shown} as shown from {stage} as s group by {key} having count(*) > 1) as twins"
+            "select {count}(*), {min}({FOUND}.{SHOWN}) from (select {shown} as {SHOWN} from {stage} as {ROW} group by {key} \
+             having {count}(*) > 1) as {FOUND}"
         )
     }
 
     /// Rows of which a check does not hold; a check of all of them together is one row.
     pub fn failing(&self, check: &str) -> String {
-        let stage = self.stage();
-        format!(
-            "select count(*), cast(null as text) from (select ({check}\n) as holds from {stage}) as checked where holds is not true"
-        )
+        let found = format!("(select ({check}\n) as {HOLDS} from {}) as {FOUND}", self.stage());
+        format!("{} where {FOUND}.{HOLDS} is not true", self.counted(&found))
     }
 
     fn finding(&self, which: &str) -> String {
-        let (shown, stage) = (self.shown("s"), self.stage());
-        format!("select count(*), min({shown}) from {stage} as s where {which}")
+        let (shown, stage) = (self.shown(ROW), self.stage());
+        let [count, min] = ["count", "min"].map(|name| self.built_in(name));
+        format!("select {count}(*), {min}({shown}) from {stage} as {ROW} where {which}")
     }
 }

@@ -1,5 +1,6 @@
 //! Staged rows in place of those that are there: `overwrite` and `merge`.
 
+use super::names::{ROW, TARGET};
 use super::{Texts, list};
 use crate::publish::quoted;
 
@@ -12,7 +13,7 @@ impl Texts {
     /// Inserts what is staged.
     pub fn insert(&self) -> String {
         let (table, into, values, stage) = (self.table(), self.into(), self.values(), self.stage());
-        format!("insert into {table} ({into}) select {values} from {stage} as s")
+        format!("insert into {table} ({into}) select {values} from {stage} as {ROW}")
     }
 
     /// Inserts what is staged, and where its key is there already, puts it in the place of what is there. A row that says the
@@ -29,16 +30,17 @@ impl Texts {
             let differs = |name: &&str| {
                 let column = quoted(name);
                 if incomparable.iter().any(|one| one == name) {
-                    format!("cast(target.{column} as text) is distinct from cast(excluded.{column} as text)")
+                    let text = |row: &str| self.as_text(&format!("{row}.{column}"));
+                    format!("{} is distinct from {}", text(TARGET), text("excluded"))
                 } else {
-                    format!("target.{column} is distinct from excluded.{column}")
+                    format!("{TARGET}.{column} is distinct from excluded.{column}")
                 }
             };
             let differs: Vec<String> = others.iter().map(differs).collect();
             format!("do update set {set} where {}", differs.join(" or "))
         };
         format!(
-            "insert into {table} as target ({into}) select {values} from {stage} as s where true on conflict ({conflict}) {action}"
+            "insert into {table} as {TARGET} ({into}) select {values} from {stage} as {ROW} where true on conflict ({conflict}) {action}"
         )
     }
 
@@ -46,9 +48,9 @@ impl Texts {
     pub fn delete_missing(&self, owns: &str) -> String {
         let (table, stage) = (self.table(), self.stage());
         // Names without a table in `owns` are those of the table: the staged rows are a query below.
-        let staged = self.same_key("s", "target");
+        let staged = self.same_key(ROW, TARGET);
         format!(
-            "delete from {table} as target where ({owns}\n) and not exists (select 1 from {stage} as s where {staged})"
+            "delete from {table} as {TARGET} where ({owns}\n) and not exists (select 1 from {stage} as {ROW} where {staged})"
         )
     }
 }

@@ -128,6 +128,11 @@ impl Shape {
         }
     }
 
+    /// Whether no field of a unit is a part of its key.
+    pub(super) fn is_keyed_by_the_run(&self) -> bool {
+        self.key.names().all(|name| STABLE.contains(&name) && self.values.text(name).is_some())
+    }
+
     /// A unit that was kept, from its text.
     pub(super) fn unit(&self, text: &str) -> Option<Unit> {
         match self.read(text) {

@@ -1,41 +1,55 @@
 //! What is added to what is there: rows once, numbers by their difference. Only here does the ledger keep something back.
 
 use refrain_core::publish::target::Fitting;
+use refrain_core::publish::text::append::Book;
+use refrain_core::state::OnChange;
 
-use super::{Entry, Writer, plain, unfit};
+use super::{Entry, Swapped, Writer, plain, unfit, with_example};
 use crate::action::binds::{Argument, Bound};
 use crate::database::DatabaseError;
 use crate::failpoint;
+use crate::publish::comparison::{Difference, found};
 use crate::publish::error::{WriteError, of};
 use crate::publish::table::Publishes;
 
+/// What can be done about other content under the key of a row that is only ever added.
+const NEVER_CHANGED: &str = "`append-once` never changes a row: on-change = \"first\" keeps what came first, and mode = \"merge\" brings it up to date";
+
 impl<DB: Publishes> Writer<DB> {
+    /// Appends the rows whose keys the ledger does not know. What comes under a known key must say what was appended under
+    /// it, or the job must say that the first content stays: then it is counted, and told by its keys.
     pub(super) async fn append(
         &self,
         connection: &mut DB::Connection,
         fitting: &Fitting,
+        rows: u64,
         entry: Entry<'_>,
-    ) -> Result<u64, WriteError> {
-        let (texts, units) = (&fitting.texts, format!("{}units", DB::LEDGER));
-        let [ledger, fence, attempt] =
-            [entry.ledger, entry.fence, entry.attempt.into()].map(|n| n.to_string());
+    ) -> Result<Swapped, WriteError> {
+        let (texts, units, clock) =
+            (&fitting.texts, format!("{}units", DB::LEDGER), format!("{}clock", DB::LEDGER));
+        let Entry { ledger, fence, attempt, .. } = entry;
+        let book = Book { units: &units, ledger, target: &self.target.name, fence, attempt };
         let what = format!("`{}`", self.publish.table);
-        for text in texts.make_keyed() {
+        for text in texts.make_appended() {
             of(&what, DB::execute(connection, &plain(text)).await)?;
         }
-        let insert = plain(texts.insert_new(&units, &ledger, &self.target.name));
-        let written = of(&what, DB::execute(connection, &insert).await)?;
+        of(&what, DB::hash(connection, texts).await)?;
+        let kept_out = if failpoint::is_weakened("publish.swallowed") {
+            Difference::default()
+        } else {
+            found::<DB>(connection, &plain(texts.appended_otherwise(&book))).await?
+        };
+        if kept_out.count > 0 && self.publish.on_change != OnChange::First {
+            let (count, keys) = (kept_out.count, self.publish.key.join(", "));
+            let told = format!("{count} keys ({keys}) were appended to {what} before, with other content");
+            let shown = kept_out.first.first().cloned();
+            return Err(WriteError::Unfit(format!("{}\n  {NEVER_CHANGED}", with_example(told, shown))));
+        }
+        let written = of(&what, DB::execute(connection, &plain(texts.insert_new(&book))).await)?;
         failpoint::reach("publish.appended");
-        let places = [ledger.as_str(), &fence, &self.version.to_string(), &attempt].map(str::to_owned);
-        let [ledger, fence, version, attempt] = &places;
-        let record = texts.record_new(
-            &units,
-            &format!("{}clock", DB::LEDGER),
-            &self.target.name,
-            [ledger, fence, version, attempt],
-        );
         if !failpoint::is_weakened("publish.unrecorded") {
-            let recorded = of(&what, DB::execute(connection, &plain(record)).await)?;
+            let record = plain(texts.record_new(&book, &clock, self.version));
+            let recorded = of(&what, DB::execute(connection, &record).await)?;
             if recorded != written {
                 let told = format!(
                     "{written} rows were appended, and {recorded} recorded: somebody else appends the same"
@@ -43,7 +57,30 @@ impl<DB: Publishes> Writer<DB> {
                 return Err(WriteError::Database(DatabaseError::Busy(told)));
             }
         }
-        Ok(written)
+        of(&what, DB::execute(connection, &plain(texts.adopt_content(&book))).await)?;
+        let now = found::<DB>(connection, &plain(texts.appended_now(&book))).await?;
+        let known = Difference {
+            count: rows.saturating_sub(now.count).saturating_sub(kept_out.count),
+            first: Vec::new(),
+        };
+        Ok(Swapped { written, known, kept_out })
+    }
+
+    /// Whether the rows that are there under the keys of staged units say the same: where no ledger remembers what was added.
+    pub(super) async fn is_not_there_otherwise(
+        &self,
+        connection: &mut DB::Connection,
+        fitting: &Fitting,
+    ) -> Result<(), WriteError> {
+        let Some(text) = fitting.texts.there_otherwise(&fitting.incomparable) else { return Ok(()) };
+        let others = found::<DB>(connection, &plain(text)).await?;
+        if others.count == 0 {
+            return Ok(());
+        }
+        let (table, keys) = (&self.publish.table, self.publish.key.join(", "));
+        let told = format!("`{table}` has a row of this key ({keys}) that says something else");
+        let advice = "`append-once` never changes a row: mode = \"merge\" brings it up to date";
+        Err(unfit(format!("{}\n  {advice}", with_example(told, others.first.first().cloned())), None))
     }
 
     pub(super) async fn apply_delta(

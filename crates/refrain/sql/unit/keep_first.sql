@@ -1,0 +1,10 @@
+-- Units whose row is there and stays, whatever came after it: the later content, which failed, is forgotten, and the ledger tells
+-- of the first one again. Where it was not recorded which content that was, none is known.
+-- $1… rows; by the primary key
+update refrain_units as units
+set status = 'applied', fingerprint = units.applied_fingerprint, version = coalesce(units.applied_version, units.version),
+    at = coalesce(units.applied_at, units.at), fence = coalesce(units.applied_fence, units.fence),
+    attempt = coalesce(units.applied_attempt, units.attempt), failures = 0, input = null, message = null,
+    applied_version = null, applied_fingerprint = null, applied_at = null, applied_fence = null, applied_attempt = null
+from rows(1: ledger integer, key text) as r
+where units.ledger = r.ledger and units.key = r.key and units.written and units.status <> 'applied' and units.sent is null

@@ -1,0 +1,159 @@
+//! `append-once` of a query: a key has one row, ever, and other content under it is noticed.
+
+use refrain::{Ask, UnitDedupes};
+use rustix::process::Signal;
+
+use crate::both_databases;
+use crate::shop::Shop;
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::warehouse::{daily, fails, warehouse, well, window, written};
+
+const QUERY: &str = "select day, region, sum(amount) as amount from orders where day = :ds group by day, region";
+
+/// The job that appends what each region has sold, once for each day.
+fn appends(shop: &Shop, query: &str, more: &str) {
+    daily(
+        shop,
+        "append",
+        &format!(
+            "query = \"{query}\"\n[publish]\ntable = \"sales\"\nmode = \"append-once\"\nkey = [\"day\", \"region\"]\n{more}"
+        ),
+    );
+}
+
+/// Processed, skipped, deduplicated and failed of the last attempt, and what was deduplicated.
+async fn told(shop: &Shop) -> ([u64; 4], Vec<UnitDedupes>) {
+    let refrain = shop.open().await;
+    let run = refrain.show(&window("append")).await.unwrap().unwrap();
+    let last = refrain.units(&run).await.unwrap().pop().unwrap();
+    refrain.close().await;
+    let counts = last.counts;
+    ([counts.processed, counts.skipped, counts.deduplicated, counts.failed], last.dedupes)
+}
+
+/// Rows as `region amount`.
+async fn sales(shop: &Shop) -> Vec<String> {
+    shop.rows("select region || ' ' || cast(amount as text) from sales order by 1").await
+}
+
+const CHANGE: &str =
+    "update orders set amount = 11 where id = 2; insert into orders values (6, '2026-06-09', 'asia', 3)";
+
+both_databases! {
+    async fn other_content_under_a_known_key_is_an_error_and_nothing_is_appended(database) {
+        let shop = warehouse(database).await;
+        for more in ["", "on-change = \"reject\""] {
+            appends(&shop, QUERY, more);
+            well(&shop, &window("append"), Ask::Again).await;
+        }
+        assert_eq!(told(&shop).await.0, [0, 0, 2, 0], "what is known is deduplicated, and not processed");
+        shop.execute(CHANGE).await;
+        for more in ["", "on-change = \"reject\""] {
+            appends(&shop, QUERY, more);
+            let said = fails(&shop, &window("append")).await;
+            assert!(said.contains("1 keys (day, region) were appended to `sales` before, with other content"), "{said}");
+            assert!(said.contains("eu") && said.contains("on-change = \"first\"") && said.contains("nothing was published"), "{said}");
+            assert_eq!(sales(&shop).await, ["eu 30", "us 14"]);
+        }
+    }
+
+    async fn the_first_content_stays_where_the_job_says_so_and_a_suspect_is_shown(database) {
+        let shop = warehouse(database).await;
+        appends(&shop, QUERY, "on-change = \"first\"");
+        well(&shop, &window("append"), Ask::Once).await;
+        assert_eq!(told(&shop).await, ([2, 0, 0, 0], Vec::new()));
+        shop.execute(CHANGE).await;
+        for (processed, known) in [(1, 1), (0, 2)] {
+            well(&shop, &window("append"), Ask::Again).await;
+            assert_eq!(sales(&shop).await, ["asia 3", "eu 30", "us 14"]);
+            let (counts, dedupes) = told(&shop).await;
+            assert_eq!(counts, [processed, 0, known + 1, 0]);
+            let suspect = dedupes.iter().find(|dedupe| dedupe.is_suspect()).unwrap();
+            assert_eq!((suspect.reason.as_str(), suspect.count), ("first-wins", 1));
+            assert!(suspect.keys[0].contains("eu"), "{suspect:?}");
+        }
+        let refrain = shop.open().await;
+        let why = refrain.why(&window("append")).await.unwrap();
+        refrain.close().await;
+        assert!(why.names("wide-key"), "{why:?}");
+    }
+
+    async fn the_same_content_is_the_same_in_any_order_of_columns_and_whatever_the_version(database) {
+        let shop = warehouse(database).await;
+        appends(&shop, QUERY, "surrogate = { sales_sk = [\"day\", \"region\"] }");
+        well(&shop, &window("append"), Ask::Once).await;
+        let turned = "select sum(amount) as amount, region, day from orders where day = :ds group by day, region";
+        appends(&shop, turned, "");
+        let text = std::fs::read_to_string(shop.root().join("jobs/append.toml")).unwrap();
+        shop.job("append", &format!("version = 2\n{text}"));
+        well(&shop, &window("append"), Ask::Again).await;
+        assert_eq!(told(&shop).await.0, [0, 0, 2, 0]);
+        assert_eq!(sales(&shop).await, ["eu 30", "us 14"]);
+    }
+
+    async fn what_was_appended_when_no_content_was_kept_is_known_from_the_next_time_on(database) {
+        let shop = warehouse(database).await;
+        appends(&shop, QUERY, "");
+        well(&shop, &window("append"), Ask::Once).await;
+        shop.execute(shop.either("update refrain_units set fingerprint = null", "update refrain.units set fingerprint = null")).await;
+        well(&shop, &window("append"), Ask::Again).await;
+        shop.execute("update orders set amount = 11 where id = 2").await;
+        let said = fails(&shop, &window("append")).await;
+        assert!(said.contains("before, with other content"), "{said}");
+    }
+
+    async fn f4_when_the_answer_is_lost_what_was_appended_is_counted_as_processed(database) {
+        let shop = warehouse(database).await;
+        appends(&shop, QUERY, "");
+        shop.open().await.close().await;
+        shop.done_with(&["run", &window("append")], &[("FAILPOINTS", "publish.reply=1*return(lost)")]).await;
+        assert_eq!(shop.lines("struck"), ["publish.reply"]);
+        assert_eq!(told(&shop).await.0, [2, 0, 0, 0]);
+    }
+
+    async fn without_the_comparison_other_content_is_swallowed(database) {
+        for guard in ["nothing", "publish.swallowed"] {
+            let shop = warehouse(TestDatabase::like(&database).await).await;
+            appends(&shop, QUERY, "on-change = \"first\"");
+            well(&shop, &window("append"), Ask::Once).await;
+            shop.execute("update orders set amount = 11 where id = 2").await;
+            let weak = format!("{guard}=return(weak)");
+            shop.done_with(&["run", &window("append"), "--again"], &[("FAILPOINTS", &weak)]).await;
+            let (counts, dedupes) = told(&shop).await;
+            assert_eq!(counts, [0, 0, 2, 0], "{guard}");
+            assert_eq!(dedupes.iter().any(UnitDedupes::is_suspect), guard == "nothing", "{guard}");
+        }
+    }
+}
+
+/// One attempt has published. The source changes, and the commit of the next attempt never reaches the server: the connection is
+/// gone. Gives how many rows there are then; of the newer content there are two.
+async fn cut_off(weakened: &[(&str, &str)]) -> usize {
+    let shop = warehouse(TestDatabase::postgres().await).await;
+    well(&shop, &window("overwrite"), Ask::Once).await;
+    shop.execute("insert into orders values (6, '2026-06-09', 'asia', 3)").await;
+    let mut variables =
+        vec![("FAILPOINTS", "publish.before-commit=1*return(stop)"), ("PROJECT_LEASE", "60000")];
+    variables.extend(weakened);
+    let mut process = shop.process(&["run", &window("overwrite"), "--again"], &variables);
+    eventually("it is about to commit", DEADLINE, async || shop.lines("struck") == ["publish.before-commit"]).await;
+    let ended = "select cast(pg_terminate_backend(pid) as text) from pg_stat_activity
+         where datname = current_database() and state = 'idle in transaction' and pid <> pg_backend_pid()";
+    assert_eq!(shop.rows(ended).await, ["true"]);
+    process.signal(Signal::CONT);
+    let said = String::from_utf8(process.finish().await.stdout).unwrap();
+    assert!(said.starts_with("did Ran done 2"), "{said}");
+    written(&shop, "overwrite").await.len()
+}
+
+#[tokio::test]
+async fn f4_a_commit_that_never_arrived_is_not_taken_for_that_of_the_attempt_before() {
+    assert_eq!(cut_off(&[]).await, 3);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("find.sql");
+    let weak = "-- Of whichever attempt.\nselect target, rows from refrain_publishes where ledger = $1 and fence = $2 and $3 > 0\n";
+    std::fs::write(&path, weak).unwrap();
+    let weakened = format!("sql/publish/find.sql={}", path.display());
+    assert_eq!(cut_off(&[("REFRAIN_WEAKENED", &weakened)]).await, 2, "the rows of the first attempt");
+}

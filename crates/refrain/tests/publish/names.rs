@@ -1,0 +1,244 @@
+//! Tables and columns may be called anything: what our own statements are made of, words of SQL, and all that can be quoted.
+
+use refrain::{Ask, Differences, Project, Refrain};
+
+use crate::both_databases;
+use crate::shop::Shop;
+use crate::support::TestDatabase;
+use crate::warehouse::daily;
+
+/// Names of ours without their form, names that look like ours, words of SQL, and letters that have to be quoted.
+const NAMES: [&str; 86] = [
+    "rowid", "s", "t", "d", "d0", "c", "g", "u", "l", "f", "i", "row", "target", "later", "entry", "change", "amount:0",
+    "gone", "found", "inner", "key", "content", "hash", "shown", "holds", "number", "told", "there", "unit",
+    "spoken", "stage", "staged", "made", "place", "value", "id", "twins", "checked", "landed", "hashed", "scope",
+    "ledger", "name", "fence", "attempt", "fingerprint", "at", "version", "failures", "written", "status", "now",
+    "refrain_key", "refrain_unit", "refrain_order", "refrain_number", "refrain_spoken", "refrain_rows",
+    "refrain_stage_1", "refrain_stage_1_keyed", "refrain_units", "c0", "excluded", "count", "min",
+    "order", "select", "table", "user", "default", "group", "where", "null", "MixedCase", "with space",
+    "double\"quote", "it's", "a.b", "100%", "$1", ":ds", "größe 漢字", "back\\slash", "_rowid_", "oid",
+    "n23456789012345678901234567890123456789012345678901234567890123",
+];
+/// How many names one table has.
+const GROUP: usize = 43;
+
+/// Which name does what in one round.
+struct Round {
+    day: String,
+    keys: Vec<String>,
+    id: String,
+    stamp: String,
+    numbers: Vec<String>,
+    /// Names that may be written as those of a table.
+    tables: Vec<String>,
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn listed(names: &[String]) -> String {
+    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+}
+
+/// As it stands in a job file.
+fn written(name: &str) -> String {
+    serde_json::Value::from(name).to_string()
+}
+
+fn array(names: &[String]) -> String {
+    format!("[{}]", names.iter().map(|name| written(name)).collect::<Vec<_>>().join(", "))
+}
+
+impl Round {
+    /// Each name of a group in each of two places: what was a number is a key the second time.
+    fn of(names: &[&str], is_turned: bool) -> Round {
+        let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        if is_turned {
+            names.reverse();
+        }
+        let tables = names.iter().filter(|name| !name.contains(['"', '.'])).cloned().collect();
+        let mut names = names.into_iter();
+        let [day, id, stamp] = [(); 3].map(|()| names.next().unwrap());
+        let keys = names.by_ref().take(10).collect();
+        Round { day, keys, id, stamp, numbers: names.collect(), tables }
+    }
+
+    fn key(&self) -> Vec<String> {
+        [&[self.day.clone()], self.keys.as_slice()].concat()
+    }
+
+    fn columns(&self) -> Vec<String> {
+        [self.key(), self.numbers.clone()].concat()
+    }
+
+    /// A table with all columns, and these besides.
+    fn table(&self, name: &str, more: &str) -> String {
+        let keys: Vec<String> = self.keys.iter().map(|name| format!("{} text not null", quoted(name))).collect();
+        let numbers: Vec<String> = self.numbers.iter().map(|name| format!("{} bigint", quoted(name))).collect();
+        let (day, id, stamp) = (quoted(&self.day), quoted(&self.id), quoted(&self.stamp));
+        let (keys, numbers) = (keys.join(", "), numbers.join(", "));
+        format!("create table {} ({day} date, {keys}, {id} text, {stamp} integer, {numbers}{more})", quoted(name))
+    }
+
+    /// Rows of the source: two of a day.
+    fn rows(&self, table: &str) -> String {
+        let row = |which: &str, number: u32| {
+            let keys = self.keys.iter().map(|_| format!("'{which}'"));
+            let numbers = self.numbers.iter().map(|_| number.to_string());
+            let all: Vec<String> =
+                std::iter::once("'2026-06-09'".to_owned()).chain(keys).chain(numbers).collect();
+            format!("({})", all.join(", "))
+        };
+        let rows = [row("a", 1), row("b", 2)].join(", ");
+        format!("insert into {} ({}) values {rows}", quoted(table), listed(&self.columns()))
+    }
+
+    /// How many rows a table has, and what comes of adding up each column of numbers.
+    async fn sums(&self, shop: &Shop, table: &str) -> Vec<String> {
+        let sums: Vec<String> =
+            self.numbers.iter().map(|name| format!("cast(sum({}) as text)", quoted(name))).collect();
+        let query = format!("select cast(count(*) as text) || ' ' || {} from {}", sums.join(" || ' ' || "), quoted(table));
+        shop.rows(&query).await
+    }
+
+    /// What two rows of 1 and 2 come to.
+    fn expected(&self) -> Vec<String> {
+        vec![format!("2 {}", vec!["3"; self.numbers.len()].join(" "))]
+    }
+}
+
+/// What a job publishes besides its table, and what the table needs.
+fn modes(round: &Round) -> Vec<(&'static str, String, String)> {
+    let (key, unique) = (array(&round.key()), format!(", unique ({})", listed(&round.key())));
+    let day = quoted(&round.day);
+    let owns = format!("owns = '''{day} = :ds'''");
+    let made = format!("surrogate = {{ {} = {key} }}\nstamp = {}", written(&round.id), written(&round.stamp));
+    let check = format!("check = ['''count(*) = 2''', '''{} >= 1''']", quoted(&round.numbers[0]));
+    let landed = ", \"source\" text not null, \"content_hash\" text not null, \"occurrence\" integer not null, \
+                  unique (\"source\", \"content_hash\", \"occurrence\")";
+    let unit = "[unit]\nkey = \"unit:{$content}\"";
+    let nothing = String::new;
+    vec![
+        ("", format!("mode = \"overwrite\"\n{owns}\n{made}\n{check}"), nothing()),
+        ("", format!("mode = \"merge\"\nkey = {key}\n{owns}\ndelete-missing = true\n{made}\n{check}"), unique.clone()),
+        ("", format!("mode = \"append-once\"\nkey = {key}\n{made}"), nothing()),
+        ("", format!("mode = \"apply-delta\"\nkey = {key}\ncolumns = {}\ninsert-missing = true", array(&round.numbers)), unique.clone()),
+        ("", "mode = \"land\"\nview = \"VIEW\"".to_owned(), landed.to_owned()),
+        (unit, format!("mode = \"merge\"\nkey = {key}\n{owns}\n{made}"), unique.clone()),
+        (unit, format!("mode = \"append-once\"\nkey = {key}\n{made}"), nothing()),
+        (unit, "mode = \"land\"".to_owned(), landed.to_owned()),
+        (unit, format!("mode = \"merge\"\nkey = {key}\n{owns}\nledger = false"), unique.clone()),
+        (unit, format!("mode = \"append-once\"\nkey = {key}\nledger = false\n{made}"), unique),
+    ]
+}
+
+async fn done(refrain: &Refrain, run: &str, what: &str) {
+    let report = refrain.run(run, Ask::Again).await.unwrap();
+    assert!(report.is_done(), "{what}: {:?}", report.run.message);
+}
+
+/// Every mode, from the same database and from another one, twice; and where there are units, held beside their source.
+async fn round(database: &TestDatabase, round: &Round) {
+    let shop = Shop::of(TestDatabase::like(database).await);
+    let other = Shop::of(TestDatabase::like(database).await);
+    let (url, elsewhere) = (shop.database.url(), other.database.url());
+    shop.settings("sqlite:refrain.db", &format!("shop = \"{url}\"\nother = \"{elsewhere}\""));
+    let (source, tables) = round.tables.split_first().unwrap();
+    for place in [&shop, &other] {
+        place.execute(&format!("{}; {}", round.table(source, ""), round.rows(source))).await;
+    }
+    let query = format!(
+        "query = '''select {} from {} where {} = :ds'''",
+        listed(&round.columns()),
+        quoted(source),
+        quoted(&round.day)
+    );
+    let mut jobs = Vec::new();
+    for from in ["shop", "other"] {
+        for (number, (unit, mode, more)) in modes(round).into_iter().enumerate() {
+            // Of names there are enough for the tables of one database; those of the other have a number.
+            let table = if from == "shop" { tables[number].clone() } else { format!("{} {number}", tables[number]) };
+            shop.execute(&round.table(&table, &more)).await;
+            let view = format!("{table} as view");
+            let mode = mode.replace("\"VIEW\"", &written(&view));
+            let job = format!("{from}-{number}");
+            let publish = format!("[publish]\ndatabase = \"shop\"\ntable = {}\n{mode}", written(&table));
+            daily(&shop, &job, &format!("database = \"{from}\"\n{query}\n{unit}\n{publish}"));
+            jobs.push((job, table, mode, unit));
+        }
+    }
+    let (refrain, project) = (shop.open().await, Project::load(shop.root()).unwrap());
+    for (job, table, mode, unit) in &jobs {
+        let (run, what) = (format!("{job}@2026-06-09"), format!("{table:?}, {mode}\n{unit}"));
+        if mode.contains("view = ") && !shop.database.is_sqlite() {
+            let report = refrain.run(&run, Ask::Again).await.unwrap();
+            let said = report.run.message.clone().unwrap_or_default();
+            let (_, make) = said.split_once("make it: ").unwrap_or_else(|| panic!("{what}: {said}"));
+            shop.execute(make).await;
+        }
+        done(&refrain, &run, &what).await;
+        done(&refrain, &run, &what).await;
+        assert_eq!(round.sums(&shop, table).await, round.expected(), "{what}");
+        if mode.contains("view = ") {
+            assert_eq!(round.sums(&shop, &format!("{table} as view")).await, round.expected(), "{what}");
+        }
+        if !unit.is_empty() {
+            let reconciled = refrain.reconcile(&project, &run).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!((reconciled.units, reconciled.differences), (2, Differences::default()), "{what}");
+        }
+    }
+    refrain.close().await;
+    project.close().await;
+}
+
+/// One half of the names, each in both of its places.
+async fn names(database: TestDatabase, part: usize) {
+    for group in NAMES.chunks(GROUP).skip(part).step_by(2) {
+        for is_turned in [false, true] {
+            round(&database, &Round::of(group, is_turned)).await;
+        }
+    }
+}
+
+both_databases! {
+    async fn every_mode_takes_tables_and_columns_of_any_name_one(database) {
+        names(database, 0).await;
+    }
+
+    async fn every_mode_takes_tables_and_columns_of_any_name_two(database) {
+        names(database, 1).await;
+    }
+
+    async fn a_name_of_our_own_form_is_refused_with_what_to_do(database) {
+        let shop = Shop::of(database);
+        shop.execute("create table plain (\"refrain:key\" text, amount integer)").await;
+        daily(&shop, "plain", "query = \"select 1 as amount\"\n[publish]\ntable = \"plain\"\nmode = \"append-once\"\nkey = [\"amount\"]");
+        let report = shop.run("plain@2026-06-09", Ask::Once).await;
+        let said = report.run.message.clone().unwrap_or_default();
+        assert!(said.contains("`plain` has a column `refrain:key`, and names that begin with `refrain:` are kept"), "{said}");
+        assert!(said.contains("alter table \"plain\" rename column \"refrain:key\" to another_name"), "{said}");
+    }
+}
+
+/// Functions that fit our arguments better than the server's own, in a schema that is searched before the server's.
+#[tokio::test]
+async fn functions_that_a_user_made_are_not_taken_for_those_of_the_server() {
+    let shop = crate::warehouse::warehouse(TestDatabase::postgres().await).await;
+    shop.execute(
+        "create function public.json_build_array(text, text) returns json language sql as $$ select cast('[\"same\"]' as json) $$;
+         create function public.json_build_array(text) returns json language sql as $$ select cast('[\"same\"]' as json) $$;
+         create function public.sha256(bytea) returns bytea language sql as $$ select cast('' as bytea) $$;
+         create function public.to_json(text[]) returns json language sql as $$ select cast('[]' as json) $$;
+         create function public.strpos(text, text) returns integer language sql as $$ select 0 $$;
+         do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$",
+    )
+    .await;
+    for mode in crate::warehouse::MODES {
+        for ask in [Ask::Once, Ask::Again] {
+            crate::warehouse::well(&shop, &crate::warehouse::window(mode), ask).await;
+        }
+    }
+    assert_eq!(crate::warehouse::written(&shop, "append").await.len(), 2);
+    assert_eq!(crate::warehouse::written(&shop, "delta").await, ["asia 1000 c", "eu 970 a", "us 986 b"]);
+}
