@@ -165,8 +165,7 @@ pub(crate) async fn insert(
 }
 
 fn entrant(opening: &Opening, run: i64) -> Entrant {
-    let key = opening.key.to_string();
-    Entrant { scope: super::claim::scope_of(&key).to_owned(), key, run, attempt: 1 }
+    Entrant::fresh(opening.key.to_string(), run, 1)
 }
 
 /// Puts new runs into the queue, or behind the run that holds their lane. Gives how many were skipped for it. The
@@ -191,7 +190,7 @@ async fn line_up(
         let of_priority = |one: &&Entrant| priorities.get(&one.run) == Some(&priority);
         let free: Vec<&Entrant> = free.iter().filter(of_priority).collect();
         if !free.is_empty() {
-            let rows = lanes::queued(free.iter().map(|entrant| (entrant.run, entrant.attempt, has_lane)));
+            let rows = lanes::queued(&free, has_lane);
             transaction.execute(catalog::QUEUE_INSERT.bind(line).bind(rows)).await?;
         }
         if while_running == WhileRunning::Queue {
