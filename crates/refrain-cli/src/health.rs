@@ -10,6 +10,7 @@ use refrain::Refrain;
 use tokio::net::TcpListener;
 
 use crate::exit::Fault;
+use crate::left_out::LeftOut;
 
 /// Where it listens. Only this machine may ask: what is reachable from elsewhere needs more than this.
 pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Fault> {
@@ -26,20 +27,21 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Fault> {
 }
 
 /// Answers until it is dropped.
-pub(crate) async fn answer(listener: TcpListener, refrain: Refrain) {
+pub(crate) async fn answer(listener: TcpListener, refrain: Refrain, left_out: LeftOut) {
     let routes = Router::new()
         .route("/healthz", get(async || "alive\n"))
         .route("/readyz", get(ready))
-        .with_state(refrain);
+        .with_state((refrain, left_out));
     if let Err(error) = axum::serve(listener, routes).await {
         tracing::warn!(%error, "health is not answered any more");
     }
 }
 
-/// Whether the store answers.
-async fn ready(State(refrain): State<Refrain>) -> (StatusCode, &'static str) {
-    match refrain.open_runs().await {
+/// Whether the store answers. A job that is left out does not make the others unready; it is named.
+async fn ready(State((refrain, left_out)): State<(Refrain, LeftOut)>) -> (StatusCode, String) {
+    let (status, said) = match refrain.open_runs().await {
         Ok(_) => (StatusCode::OK, "ready\n"),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n"),
-    }
+    };
+    (status, format!("{said}{left_out}"))
 }

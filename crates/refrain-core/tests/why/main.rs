@@ -208,13 +208,17 @@ fn an_open_run_is_told_by_what_it_waits_for() {
         "sync#42 is queued: its job has concurrency = 2, and under way are sync#1, sync#2.\n  \
          it begins when one of them ends",
     );
-    let holder =
-        Holder { run: "sync@2026-06-08".to_owned(), standing: RunNode::Running, since: at("09T02:00") };
+    let holder = Holder {
+        run: "sync@2026-06-08".to_owned(),
+        standing: RunNode::Running,
+        since: at("09T02:00"),
+        worker: Some("worker 7 (4711 on mail-1)".to_owned()),
+    };
     recorded(
         open(Whereabouts::BehindItsLane { holder: Some(holder) }),
         &["lane-held"],
-        "sync#42 waits for sync@2026-06-08, which holds their lane (while-running = \"queue\") and is running since \
-         2026-06-09T02:00:00Z.\n  refrain why sync@2026-06-08",
+        "sync#42 waits for sync@2026-06-08, which holds their lane (while-running = \"queue\") and is running by \
+         worker 7 (4711 on mail-1) since 2026-06-09T02:00:00Z.\n  refrain why sync@2026-06-08",
     );
     recorded(
         open(Whereabouts::Delayed { until: at("09T13:00") }),

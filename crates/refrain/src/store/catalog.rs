@@ -61,6 +61,7 @@ catalog! {
     FSCK_SLOTS = "sql/fsck/slots.sql",
     FSCK_TWINS = "sql/fsck/twins.sql",
     FSCK_WAITS = "sql/fsck/waits.sql",
+    JOB_FROM_FILE = "sql/job/from_file.sql",
     JOB_FIND = "sql/job/find.sql",
     JOB_LIST = "sql/job/list.sql",
     JOB_LOCK = "sql/job/lock.sql",

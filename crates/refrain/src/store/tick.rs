@@ -62,7 +62,8 @@ async fn ticked(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<O
     let mut transaction = store.database.write().await?;
     let lock = catalog::SCHEDULE_LOCK.bind(scheduled.job);
     let Some(schedule) = transaction.fetch_optional::<Schedule>(lock).await? else { return Ok(None) };
-    let Some(revisions) = revisions::read(&mut transaction, scheduled.job).await? else { return Ok(None) };
+    let revisions = revisions::read(&mut transaction, scheduled.job).await?;
+    let Some(revisions) = revisions.filter(|revisions| !revisions.is_retired()) else { return Ok(None) };
     let covered = schedule.covered.map(instant).transpose()?;
     let pass = revisions.current().pass(covered, scheduled.catch_up, now, WINDOWS_MAX);
     if failpoint::is_weakened("tick.advance-first") {
