@@ -14,3 +14,5 @@ mod secrets;
 mod serving;
 mod support;
 mod transcripts;
+mod waiting;
+mod wrong_files;

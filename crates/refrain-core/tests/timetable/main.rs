@@ -4,6 +4,7 @@
 mod any_schedule;
 mod catch_up;
 mod preview;
+mod retiring;
 mod revisions;
 mod tick_rule;
 mod zones;

@@ -129,7 +129,7 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
         Lack::Window { end: at("01T00:00"), expectation },
         "left-out",
         "sync@2026-05-30 is not expected: the windows of revision 3 of the timetable begin at 2026-06-01T00:00:00Z.\n  \
-         do it all the same: refrain run sync@2026-05-30",
+         do it all the same: refrain run sync@2026-05-30; before the job's `start`, write an earlier one first",
     );
 }
 

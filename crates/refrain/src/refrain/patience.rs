@@ -1,7 +1,7 @@
 //! How long a caller waits for a run that it cannot begin, and how it hears what it waits for.
 //!
-//! Only time counts in which this process does nothing for the run. While it does what is queued before the run, the wait
-//! stands still: giving up then would throw that work away. What is waited for is told when two looks have found the same,
+//! Only time counts in which this process does nothing for the run, at one look and at the next. While it does what is queued
+//! before the run, the wait stands still: giving up then would throw that work away. What is waited for is told when two looks have found the same,
 //! so a state that passes within one look is not talked about; and again when it changes.
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Patience {
     }
 
     pub(super) fn waited(&self) -> Waited {
-        Waited { left: self.limit, seen: None, told: None }
+        Waited { left: self.limit, was_working: true, seen: None, told: None }
     }
 }
 
@@ -70,6 +70,8 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Waited {
     left: Option<Duration>,
+    /// Whether this process did something for the run at the look before; the first look has none before it.
+    was_working: bool,
     seen: Option<Obstacle>,
     told: Option<Obstacle>,
 }
@@ -77,7 +79,8 @@ pub(super) struct Waited {
 impl Waited {
     /// Decides after a look that found this obstacle, `elapsed` after the look before.
     pub(super) fn look(&mut self, obstacle: Obstacle, elapsed: Duration, is_working: bool) -> Step {
-        if !is_working {
+        // What has just ended here may let the run begin, which only the next look sees.
+        if !std::mem::replace(&mut self.was_working, is_working) && !is_working {
             self.left = self.left.map(|left| left.saturating_sub(elapsed));
             if self.left == Some(Duration::ZERO) {
                 return Step::GiveUp;
@@ -127,10 +130,12 @@ mod tests {
         for _ in 0..1_000 {
             assert_ne!(waited.look(obstacle, second, true), Step::GiveUp, "this process works");
         }
-        for _ in 0..59 {
+        for _ in 0..60 {
             assert_ne!(waited.look(obstacle, second, false), Step::GiveUp);
         }
         assert_eq!(waited.look(obstacle, second, false), Step::GiveUp);
-        assert_eq!(Patience::of(Duration::ZERO).waited().look(obstacle, Duration::ZERO, false), Step::GiveUp);
+        let mut none = Patience::of(Duration::ZERO).waited();
+        let looks = [(); 2].map(|()| none.look(obstacle, Duration::ZERO, false));
+        assert_eq!(looks, [Step::LookAgain, Step::GiveUp]);
     }
 }

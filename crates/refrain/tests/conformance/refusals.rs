@@ -47,7 +47,8 @@ every_store! {
         }
         let mut steps = taken.concat();
         steps.sort_unstable();
-        assert_eq!(steps, ["0001_initial", "0001_ledger"], "each step was taken once");
+        assert!(["0001_initial", "0001_ledger"].iter().all(|first| steps.contains(first)), "{steps:?}");
+        assert!(steps.is_sorted_by(|one, next| one < next), "each step was taken once: {steps:?}");
         assert_eq!(Refrain::migrate(&url).await.unwrap(), [""; 0]);
     }
 }
@@ -73,7 +74,10 @@ async fn on_a_server_tables_are_made_when_a_person_says_so() {
     open(&database, []).await.close().await;
     database.store("update refrain_migrations set number = number - 1").await;
     let error = refused(&database.url(), "shop").await;
-    assert!(matches!(of_store(&error), StoreError::TooOld { found: 0, needed: 1 }), "{error}");
+    assert!(
+        matches!(of_store(&error), StoreError::TooOld { found, needed } if found + 1 == *needed),
+        "{error}"
+    );
     assert!(error.to_string().contains("refrain migrate") && error.is_usage());
 }
 
