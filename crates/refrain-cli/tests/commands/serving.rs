@@ -13,12 +13,18 @@ use crate::support::{Desk, project};
 
 const SERVE: &str = "serve --listen none";
 
-/// A desk that is served, and a second project on the same store that stays sound.
-async fn served(line: &str) -> (Desk, ChildProcess) {
+/// A desk, and a second project on the same store that stays sound.
+fn desk_beside_another() -> Desk {
     let desk = Desk::sqlite();
     for (name, text) in project::noop("refrain") {
         desk.write(&format!("other/{name}"), &text);
     }
+    desk
+}
+
+/// The same, served.
+async fn served(line: &str) -> (Desk, ChildProcess) {
+    let desk = desk_beside_another();
     let mut serve = ChildProcess::spawn(&mut desk.command(line));
     serve.wait_for_line("serving").await;
     (desk, serve)
@@ -59,8 +65,10 @@ async fn a_changed_file_and_a_hangup_have_the_files_read_again() {
 
 #[tokio::test]
 async fn a_broken_file_stops_no_other_job_and_its_own_goes_on_as_it_was() {
-    let (desk, mut serve) = served("serve --listen 127.0.0.1:0").await;
+    let desk = desk_beside_another();
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
     let address = address_of(&mut serve).await;
+    serve.wait_for_line("serving").await;
     let sound = std::fs::read_to_string(desk.file("jobs/noop.toml")).unwrap();
     desk.write("jobs/noop.toml", "queue = true\ntimout = \"5m\"\ncommand = [\"./noop.sh\"]\n");
     let named = serve.wait_for_line("a file is wrong").await;

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 10;
 
 /// Daily windows whose command goes on when another process opens the pipe.
 const GATED: &str = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2001-06-01\ncatch-up = \"none\"\n\
-    command = [\"sh\", \"-c\", \"read line < gate\"]\n";
+    command = [\"cat\", \"gate\"]\n";
 
 /// A desk with such a job, and no run of it yet.
 fn gated(desk: Desk) -> Desk {
@@ -107,9 +107,10 @@ async fn of_ten_processes_at_one_window_one_has_processed_it() {
 #[test]
 fn an_attempt_that_failed_says_so_in_its_counts_wherever_they_stand() {
     let desk = Desk::sqlite();
-    let job = "queue = true\noutput = \"units\"\nretry = { attempts = 1 }\n\
-        command = [\"sh\", \"-c\", \"echo '{\\\"id\\\":1}'; exit 7\"]\n[unit]\nkey = \"u:{id}\"\ncommand = [\"true\"]\n";
+    let job = "queue = true\noutput = \"units\"\nretry = { attempts = 1 }\ncommand = [\"./dies.sh\"]\n\
+        [unit]\nkey = \"u:{id}\"\ncommand = [\"true\"]\n";
     desk.write("jobs/dies.toml", job);
+    desk.write("dies.sh", "#!/bin/sh\necho '{\"id\":1}'\nexit 7\n");
     let ran = said(desk.command("--json run dies#1").env("RUST_LOG", "info"));
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let counts = &objects(&ran.stdout)[0]["counts"];
