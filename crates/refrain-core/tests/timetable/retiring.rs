@@ -60,7 +60,8 @@ fn back(cron: &str, start: Option<&str>, now: Timestamp, then: Timestamp) -> Vec
 
 #[test]
 fn the_time_without_a_timetable_opens_no_window() {
-    let table: [(&str, Option<&str>, &str, &str, &[&str]); 5] = [
+    type Back<'b> = (&'b str, Option<&'b str>, &'b str, &'b str, &'b [&'b str]);
+    let table: [Back<'_>; 5] = [
         ("0 * * * *", Some("2026-06-09T00:00"), "09T03:40", "09T05:00", &["09 03", "09 04"]),
         ("0 * * * *", Some("2026-06-09T00:00"), "09T16:30", "09T18:00", &["09 16", "09 17"]),
         ("5 * * * *", None, "09T16:30", "09T18:30", &["09 16", "09 17"]),

@@ -15,8 +15,11 @@ use crate::store::show::Place;
 #[derive(Clone, Default)]
 pub struct Patience {
     limit: Option<Duration>,
-    listener: Option<Arc<dyn Fn(&Cause) + Send + Sync>>,
+    listener: Option<Listener>,
 }
+
+/// Who hears what is waited for.
+type Listener = Arc<dyn Fn(&Cause) + Send + Sync>;
 
 impl Patience {
     /// As long as it takes.

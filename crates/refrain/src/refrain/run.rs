@@ -205,7 +205,7 @@ impl Refrain {
     ) -> Result<(Did, u64), Error> {
         let mut worker: Option<Worker> = None;
         let mut rescuer = self.engine.rescuer();
-        let (mut waited, mut last) = (patience.waited(), Instant::now());
+        let (mut left, mut last) = (patience.waited(), Instant::now());
         let mut did = Did::Followed;
         while did == Did::Followed && self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
@@ -233,7 +233,7 @@ impl Refrain {
             rescuer.tick().await?;
             let obstacle = Obstacle { own: (open.place, attempt), holder };
             let elapsed = std::mem::replace(&mut last, Instant::now()).elapsed();
-            match waited.look(obstacle, elapsed, worker.as_ref().is_some_and(Worker::is_busy)) {
+            match left.look(obstacle, elapsed, worker.as_ref().is_some_and(Worker::is_busy)) {
                 Step::LookAgain => {}
                 Step::Tell => self.waits_for(run).await.iter().for_each(|cause| patience.tell(cause)),
                 Step::GiveUp => did = Did::GaveUp,

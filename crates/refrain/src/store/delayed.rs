@@ -102,12 +102,16 @@ async fn leave(transaction: &mut Transaction, due: &[Delayed]) -> Result<u64> {
 }
 
 /// Puts attempts into their lines of the queue.
-async fn queue(transaction: &mut Transaction, mut entrants: Vec<(i64, Entrant)>, lane: bool) -> Result<()> {
+async fn queue(
+    transaction: &mut Transaction,
+    mut entrants: Vec<(i64, Entrant)>,
+    has_lane: bool,
+) -> Result<()> {
     entrants.sort_by_key(|(line, one)| (*line, one.run));
     for of_line in entrants.chunk_by(|(one, _), (next, _)| one == next) {
         let Some((line, _)) = of_line.first() else { continue };
         let attempts: Vec<&Entrant> = of_line.iter().map(|(_, one)| one).collect();
-        let rows = lanes::queued(&attempts, lane);
+        let rows = lanes::queued(&attempts, has_lane);
         transaction.execute(catalog::QUEUE_INSERT.bind(*line).bind(rows)).await?;
     }
     Ok(())
