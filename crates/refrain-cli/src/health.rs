@@ -25,6 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
 use crate::exit::Fault;
+use crate::left_out::LeftOut;
 
 /// How many may ask at a time.
 const ROOM: usize = 32;
@@ -48,21 +49,24 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Fault> {
 }
 
 /// Answers until it is dropped.
-pub(crate) async fn answer(listener: TcpListener, refrain: Refrain) {
-    let routes =
-        Router::new().route("/healthz", get(alive)).route("/readyz", get(ready_to_work)).with_state(refrain);
+pub(crate) async fn answer(listener: TcpListener, refrain: Refrain, left_out: LeftOut) {
+    let routes = Router::new()
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready_to_work))
+        .with_state((refrain, left_out));
     let door = Door { listener, room: Arc::new(Semaphore::new(ROOM)) };
     if let Err(error) = axum::serve(door, routes).await {
         tracing::warn!(%error, "health is not answered any more");
     }
 }
 
-async fn alive(State(refrain): State<Refrain>) -> impl IntoResponse {
+async fn alive(State((refrain, _)): State<(Refrain, LeftOut)>) -> impl IntoResponse {
     told(refrain.is_alive(), "alive\n")
 }
 
-async fn ready_to_work(State(refrain): State<Refrain>) -> impl IntoResponse {
-    told(refrain.is_ready(), "ready\n")
+/// A job that is left out does not make the others unready; it is named.
+async fn ready_to_work(State((refrain, left_out)): State<(Refrain, LeftOut)>) -> impl IntoResponse {
+    told(refrain.is_ready(), &format!("ready\n{left_out}"))
 }
 
 fn told(answer: Result<(), Unwell>, well: &str) -> impl IntoResponse + use<> {

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod exit;
 mod health;
+mod left_out;
 mod log;
 mod output;
 mod place;

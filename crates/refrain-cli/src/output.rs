@@ -198,8 +198,9 @@ pub(crate) struct Four {
 
 impl From<Counts> for Four {
     fn from(counts: Counts) -> Four {
-        let Counts { ended, failed, skipped, deduplicated, .. } = counts;
-        Four { processed: ended.saturating_sub(failed), skipped, deduplicated, failed }
+        let Counts { ended, failed, cancelled, errored, skipped, deduplicated, .. } = counts;
+        let processed = ended.saturating_sub(failed + cancelled);
+        Four { processed, skipped, deduplicated, failed: failed + errored }
     }
 }
 

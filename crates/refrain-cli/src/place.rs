@@ -50,8 +50,23 @@ impl Place {
         Ok(Project::find(&resolved)?)
     }
 
-    /// The project; what it hides is hidden in all that is printed from now on.
+    /// The project, as far as its files are sound; jobs that are left out are named. What it hides is hidden in all that is
+    /// printed from now on.
     pub(crate) fn project(&self) -> Result<Project, Fault> {
+        let project = Project::load_sound(&self.root()?)?;
+        self.output.hide(project.redactor());
+        if let Some(problems) = project.left_out() {
+            self.output.hide(problems.redactor.clone());
+            let files = project.left_out_files().join(", ");
+            self.output.say(format_args!(
+                "left out, for their files are wrong: {files}; what is wrong: refrain check"
+            ));
+        }
+        Ok(project)
+    }
+
+    /// The project, all of whose files must be sound.
+    pub(crate) fn whole_project(&self) -> Result<Project, Fault> {
         let project = Project::load(&self.root()?)?;
         self.output.hide(project.redactor());
         Ok(project)
@@ -141,6 +156,9 @@ impl Place {
 pub(crate) fn job<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, Fault> {
     let name = JobName::parse(name)?;
     let found = project.jobs().iter().find(|job| job.name == name);
+    if let Some(error) = project.why_left_out(name.as_str()) {
+        return Err(error.into());
+    }
     let known = || project.jobs().iter().map(|job| job.name.clone()).collect();
     found.ok_or_else(|| refrain::Error::UnknownJob { name, known: known() }.into())
 }

@@ -1,7 +1,8 @@
 //! Other files, while a process serves: read again on SIGHUP and when one of them has changed.
 //!
-//! A project that cannot be read changes nothing: the jobs go on as they were, and what is wrong is said. Files are looked at
-//! and not watched: what tells of changes differs between systems and is silent on network disks.
+//! A job whose file is wrong goes on as it was, and the other files are taken; a project whose `refrain.toml` is wrong changes
+//! nothing. What is wrong is said. Files are looked at and not watched: what tells of changes differs between systems and is
+//! silent on network disks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use refrain::{FILE, JOBS, Project, Refrain};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Fault;
-use crate::output::{Output, ProblemLine};
+use crate::left_out::{LeftOut, log};
+use crate::output::Output;
 
 /// How often to look at the files.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,7 +36,13 @@ impl Watch {
     }
 
     /// Reads the project anew whenever there is reason to, until it is dropped.
-    pub(crate) async fn go_on(mut self, refrain: Refrain, output: Output) {
+    pub(crate) async fn go_on(
+        mut self,
+        refrain: Refrain,
+        mut project: Project,
+        left_out: LeftOut,
+        output: Output,
+    ) {
         loop {
             let is_asked = tokio::select! {
                 asked = self.hangup.recv() => asked.is_some(),
@@ -44,39 +52,54 @@ impl Watch {
             if is_asked || now != self.seen {
                 // Before it is read: what is written meanwhile is seen the next time.
                 self.seen = now;
-                reload(&self.root, &refrain, output).await;
+                if let Some(next) = reload(&self.root, &refrain, &project, &left_out, output).await {
+                    project = next;
+                }
             }
         }
     }
 }
 
-async fn reload(root: &Path, refrain: &Refrain, output: Output) {
-    let project = match Project::load(root) {
-        Ok(project) => project,
+/// Takes the files as they are now, as far as they are sound. Gives the project that is in force then; none if it is the one
+/// before.
+async fn reload(
+    root: &Path,
+    refrain: &Refrain,
+    before: &Project,
+    left_out: &LeftOut,
+    output: Output,
+) -> Option<Project> {
+    let project = match Project::load_sound(root) {
+        Ok(project) => project.with_former_jobs(before),
         Err(error) => {
             let fault = Fault::from(error);
-            for problem in fault.problems() {
-                let ProblemLine { path, line, column, message, label, help } = problem;
-                tracing::error!(file = path, line, column, problem = message, label, help, "a file is wrong");
-            }
+            log(&fault);
             tracing::error!(
                 error = fault.to_string(),
                 "the files cannot be read; the jobs stay as they were"
             );
-            return;
+            return None;
         }
     };
     output.hide(project.redactor());
-    let replaced = match project.definitions() {
-        Ok(definitions) => refrain.replace_jobs(definitions).await,
-        Err(error) => Err(error),
-    };
-    match replaced {
-        Ok(()) => tracing::info!(jobs = refrain.jobs().len(), "the files were read again"),
-        Err(error) => {
-            tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were");
-        }
+    project.left_out().iter().for_each(|problems| output.hide(problems.redactor.clone()));
+    if let Err(error) = refrain.replace_project(&project).await {
+        tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were");
+        return None;
     }
+    left_out.say(&project);
+    let files = project.left_out_files().join(", ");
+    if files.is_empty() {
+        tracing::info!(jobs = refrain.jobs().len(), "the files were read again");
+    } else {
+        let jobs = refrain.jobs().len();
+        tracing::error!(
+            jobs,
+            files,
+            "the files were read again, but for some that are wrong: their jobs stay as they were"
+        );
+    }
+    Some(project)
 }
 
 fn look(root: &Path) -> Seen {

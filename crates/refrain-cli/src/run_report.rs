@@ -29,7 +29,16 @@ struct Report {
     ended_at: Option<Timestamp>,
     again_at: Option<Timestamp>,
     message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<WaitsFor>,
     counts: Four,
+}
+
+/// What a run waits for that was given up, as `refrain why` says it.
+#[derive(Serialize)]
+struct WaitsFor {
+    rule: &'static str,
+    said: String,
 }
 
 impl Report {
@@ -42,6 +51,7 @@ impl Report {
                 Did::Followed => "followed",
                 Did::Deduplicated => "deduplicated",
                 Did::Held => "held",
+                Did::GaveUp => "gave-up",
             },
             state: run.standing.node().to_string(),
             attempt: run.attempt,
@@ -52,6 +62,10 @@ impl Report {
                 _ => None,
             },
             message: said_last(refrain, run).await?,
+            waits_for: report.waits_for.as_ref().map(|cause| {
+                let told = cause.told();
+                WaitsFor { rule: told.rule, said: told.said }
+            }),
             counts: counted(refrain, report).await?,
         })
     }
@@ -61,6 +75,13 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { run, state, attempt, .. } = self;
         match (self.did, self.ended_at, self.again_at) {
+            ("gave-up", ..) => {
+                write!(f, "{run}: {state} (attempt {attempt}); not waited for any longer")?;
+                return match &self.waits_for {
+                    Some(WaitsFor { said, .. }) => write!(f, "\n  {}", harmless_lines(said, "  ")),
+                    None => Ok(()),
+                };
+            }
             ("deduplicated", Some(at), _) => {
                 write!(f, "{run}: {state} already, at {at:.0} (attempt {attempt})")?;
             }
@@ -79,12 +100,13 @@ impl fmt::Display for Report {
     }
 }
 
-/// The units of the attempt if it had any, else the run itself.
+/// The units of the attempt if it was made here and had any, else the run itself: what another process did is counted
+/// there.
 async fn counted(refrain: &Refrain, report: &RunReport) -> Result<Four, Fault> {
-    let RunReport { did, attempt, run } = report;
+    let RunReport { did, attempt, run, .. } = report;
     let units = refrain.units(run).await?.into_iter().find(|units| units.attempt == *attempt);
     Ok(match units {
-        Some(units) if *did != Did::Deduplicated => units.counts.into(),
+        Some(units) if *did == Did::Ran => units.counts.into(),
         _ => counts(*did, run),
     })
 }
@@ -92,9 +114,11 @@ async fn counted(refrain: &Refrain, report: &RunReport) -> Result<Four, Fault> {
 fn counts(did: Did, run: &RunRecord) -> Four {
     let none = Four::default();
     match (did, run.standing.outcome) {
+        (Did::GaveUp, _) => none,
         (Did::Deduplicated, _) => Four { deduplicated: 1, ..none },
         _ if matches!(run.place, Some(Standing::Delayed(_))) => Four { failed: 1, ..none },
         _ if run.standing.is_open() => none,
+        (Did::Followed, Some(RunOutcome::Done | RunOutcome::Waiting)) => Four { deduplicated: 1, ..none },
         (_, Some(RunOutcome::Done | RunOutcome::Waiting)) => Four { processed: 1, ..none },
         (_, Some(RunOutcome::Skipped)) => Four { skipped: 1, ..none },
         (_, Some(RunOutcome::Failed | RunOutcome::Partial)) => Four { failed: 1, ..none },
@@ -142,6 +166,7 @@ pub(crate) async fn told(
 
 fn exit(report: &RunReport, message: Option<&str>, is_interrupted: bool) -> Exit {
     match () {
+        () if report.did == Did::GaveUp => Exit::Unavailable,
         () if report.did == Did::Deduplicated || report.is_done() => Exit::Done,
         () if report.did == Did::Held => Exit::Waits,
         () if is_interrupted => Exit::Interrupted,
@@ -167,6 +192,9 @@ fn next(exit: Exit, Ran { name, report }: &Ran, project: &Project) -> String {
         Exit::Done => {
             format!("recorded; the same command finds it done from now on. Look: refrain {look} {name}")
         }
+        Exit::Unavailable => format!(
+            "it stays queued; wait longer: refrain run {name} --wait 10m; look: refrain why {name}; call it off: refrain cancel {name}"
+        ),
         Exit::Interrupted => "it was given back; the same command goes on".to_owned(),
         Exit::Waits => format!("what it printed: refrain logs {name}; after a look: refrain retry {name}"),
         _ if report.run.standing.is_open() => {

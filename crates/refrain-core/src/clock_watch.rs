@@ -134,6 +134,23 @@ impl ClockWatch {
     }
 }
 
+/// How far two clocks stand apart that should agree, if it is too far for schedules to believe either: a process that has
+/// just begun has no earlier reading to compare with, but the clock of its database and that of its machine.
+///
+/// ```
+/// use refrain_core::clock_watch::apart;
+///
+/// let machine = "2026-06-09T12:00:00Z".parse()?;
+/// assert_eq!(apart("2026-06-09T12:59:59Z".parse()?, machine), None);
+/// assert!(apart("2027-06-09T12:00:00Z".parse()?, machine).is_some());
+/// assert!(apart("2026-06-09T10:30:00Z".parse()?, machine).is_some());
+/// # Ok::<(), jiff::Error>(())
+/// ```
+pub fn apart(one: Timestamp, other: Timestamp) -> Option<Duration> {
+    let apart = one.duration_since(other).unsigned_abs();
+    (apart > LONGEST_STEP).then_some(apart)
+}
+
 fn near(one: SignedDuration, other: SignedDuration) -> bool {
     one.saturating_sub(other).unsigned_abs() < DRIFT
 }

@@ -25,7 +25,7 @@ pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -243,31 +243,76 @@ impl fmt::Debug for Url {
 /// assert!(matches!(&project.jobs[0].action, Action::Command(arguments) if arguments.len() == 2));
 /// ```
 pub fn read(files: &Files<'_>) -> Result<Project, Vec<Problem>> {
+    let Reading { project, problems, .. } = read_sound(files)?;
+    if problems.is_empty() { Ok(project) } else { Err(problems) }
+}
+
+/// A project as far as its files are sound.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// The project, with the jobs that nothing is wrong with.
+    pub project: Project,
+    /// The names of the files of all other jobs, without their endings.
+    pub left_out: BTreeSet<String>,
+    /// What is wrong with those.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads what is sound of a project. A job is left out if its own file is wrong, or a file that it names; and where two jobs
+/// do not go together, both are: nobody knows which one is meant. What is wrong with `refrain.toml` is wrong with all.
+///
+/// ```
+/// use refrain_core::project::{Files, Source, read_sound};
+///
+/// let project = Source::new("refrain.toml", "[project]\nname = \"shop\"\n");
+/// let jobs = [
+///     Source::new("jobs/export.toml", "schedule = \"@daily\"\ncommand = [\"./export.sh\"]\n"),
+///     Source::new("jobs/import.toml", "shedule = \"@daily\"\ncommand = [\"./import.sh\"]\n"),
+/// ];
+/// let files = Files { project: &project, jobs: &jobs, environment: &|_| None, sibling: &|_| None };
+/// let reading = read_sound(&files).unwrap();
+/// assert_eq!(reading.project.jobs.len(), 1);
+/// assert!(reading.left_out.contains("import"));
+/// ```
+pub fn read_sound(files: &Files<'_>) -> Result<Reading, Vec<Problem>> {
     let mut problems = Vec::new();
     let document = sound(files.project, &keys::PROJECT, files, &mut problems);
     let settings = settings::read(&document, files, &mut problems);
-    let documents: Vec<Document<'_>> =
-        files.jobs.iter().map(|source| sound(source, &keys::JOB, files, &mut problems)).collect();
-    let names = across::names(files.jobs, &mut problems);
+    let is_project_sound = problems.is_empty();
+    let mut left_out = BTreeSet::new();
+    let names = across::names(files.jobs, &mut problems, &mut left_out);
+    let mut documents: Vec<Document<'_>> = Vec::new();
+    for (source, name) in files.jobs.iter().zip(&names) {
+        let before = problems.len();
+        documents.push(sound(source, &keys::JOB, files, &mut problems));
+        if problems.len() > before {
+            left_out.insert(name.clone());
+        }
+    }
     let mut jobs = Vec::new();
     for (document, name) in documents.iter().zip(&names) {
         if document.faults.is_empty() {
-            jobs.push((
-                name,
-                job::Reader::new(name, document.root(), &settings, files, &mut problems).read(),
-            ));
+            let before = problems.len();
+            let read = job::Reader::new(name, document.root(), &settings, files, &mut problems).read();
+            if problems.len() > before || read.job.is_none() {
+                left_out.insert(name.clone());
+            }
+            jobs.push((name, read));
         }
     }
-    across::check(&jobs, &names, &mut problems);
-    let mut jobs: Vec<JobFile> = jobs.into_iter().filter_map(|(_, read)| read.job).collect();
+    across::check(&jobs, &names, &mut problems, &mut left_out);
+    let jobs = jobs.into_iter().filter(|(name, _)| !left_out.contains(*name));
+    let mut jobs: Vec<JobFile> = jobs.filter_map(|(_, read)| read.job).collect();
     jobs.sort_by(|one, other| one.name.cmp(&other.name));
+    let problems = in_order(problems, files);
     match settings.name {
-        Some(name) if problems.is_empty() => {
+        Some(name) if is_project_sound => {
             let (store, databases, private_hosts) =
                 (settings.store, settings.databases, settings.private_hosts);
-            Ok(Project { name, store, databases, jobs, private_hosts, secrets: secrets(files) })
+            let project = Project { name, store, databases, jobs, private_hosts, secrets: secrets(files) };
+            Ok(Reading { project, left_out, problems })
         }
-        _ => Err(in_order(problems, files)),
+        _ => Err(problems),
     }
 }
 

@@ -90,6 +90,28 @@ impl Revision {
         }
     }
 
+    /// A revision that begins after a time without a timetable; windows were opened up to `until`. A start after that is
+    /// where it begins; else it begins as a first one does.
+    pub(crate) fn anew(
+        number: u32,
+        timetable: Timetable,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Option<Revision> {
+        let start = timetable.start.map(LogicalTime::timestamp).filter(|start| *start > until);
+        let (from, ticks_after) = match start {
+            Some(start) => (start, start),
+            None => first_window(&timetable, now)?,
+        };
+        Some(Revision { number, timetable, from: from.max(until), until: None, joins: false, ticks_after })
+    }
+
+    /// Another timetable from the same instant on, for a revision that has opened nothing.
+    pub(crate) fn replaced_by(&self, number: u32, timetable: Timetable, now: Timestamp) -> Revision {
+        let start = timetable.start.map(LogicalTime::timestamp).filter(|start| *start > self.from);
+        Revision { number, timetable, from: start.unwrap_or(self.from), ticks_after: now, ..self.clone() }
+    }
+
     /// The windows that must exist by this revision and end after `after` and not after `until`, in order.
     pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
         let until = self.until.map_or(until, |end| end.min(until));

@@ -8,7 +8,8 @@ use crate::timetable::Timetable;
 use crate::window::{LogicalTime, Window};
 use crate::{ParseError, window_name};
 
-/// The revisions of a timetable, in order. Those before the current one have all opened windows.
+/// The revisions of a timetable, in order. Those before the current one have all opened windows. The current one has ended
+/// if the job has no timetable any more: it is *retired*, and opens nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revisions {
     past: Vec<Revision>,
@@ -21,18 +22,18 @@ pub enum RevisionsError {
     /// There are none.
     #[error("a job with a timetable has at least one revision")]
     None,
+    /// The last one ended before it began.
+    #[error("revision {number} ends before it begins")]
+    EndsBeforeItBegins {
+        /// The last one.
+        number: u32,
+    },
     /// A later one does not take over where the one before ended.
     #[error("revision {number} does not take over where revision {before} ended")]
     DoNotJoin {
         /// The earlier one.
         before: u32,
         /// The later one.
-        number: u32,
-    },
-    /// The last one has ended.
-    #[error("revision {number} is the last one and has ended, so none is in force")]
-    NoneInForce {
-        /// The last one.
         number: u32,
     },
 }
@@ -56,15 +57,43 @@ impl Revisions {
             }
         }
         let current = revisions.pop().ok_or(RevisionsError::None)?;
-        if current.until.is_some() {
-            return Err(RevisionsError::NoneInForce { number: current.number });
+        if current.until.is_some_and(|until| until <= current.from) {
+            return Err(RevisionsError::EndsBeforeItBegins { number: current.number });
         }
         Ok(Revisions { past: revisions, current })
     }
 
-    /// The one in force.
+    /// The one in force, or the last one that was.
     pub fn current(&self) -> &Revision {
         &self.current
+    }
+
+    /// Whether none is in force: the job has no timetable any more.
+    pub fn is_retired(&self) -> bool {
+        self.current.until.is_some()
+    }
+
+    /// Takes the timetable out of force. What was due by then must have been opened; `covered` is as in
+    /// [`edit`](Self::edit). Gives what is to be stored in place of what was: nothing if no window was ever opened.
+    pub fn retire(
+        mut self,
+        covered: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Option<Revisions>, EditError> {
+        if self.is_retired() {
+            return Ok(Some(self));
+        }
+        let covered = covered.max(self.past.last().and_then(|revision| revision.until));
+        if let Some(due) = self.current.openings(covered).next().filter(|opening| opening.tick <= now) {
+            return Err(EditError::StillDue(due));
+        }
+        if let Some(covered) = covered.filter(|covered| *covered > self.current.from) {
+            self.current.until = Some(covered);
+            return Ok(Some(self));
+        }
+        // It opened nothing and leaves no trace.
+        let last = self.past.pop();
+        Ok(last.map(|current| Revisions { current, ..self }))
     }
 
     /// All of them, the oldest first.
@@ -77,12 +106,30 @@ impl Revisions {
     /// place of what was, for a revision that opened nothing is gone.
     ///
     /// What is due under the timetable before is its own: it is opened by it first, or the edit is refused.
+    ///
+    /// A job that had no timetable for a time begins anew: at a `start` that lies after all that was opened, else as a new
+    /// job does, and the time between is left out. If nothing would have been due in that time it was never away: a file
+    /// that is written anew may be missing for a moment.
     pub fn edit(
         &mut self,
         mut timetable: Timetable,
         covered: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<bool, EditError> {
+        if let Some(until) = self.current.until {
+            let mut as_if = self.current.clone();
+            as_if.until = None;
+            let missed = as_if.openings(covered.max(Some(until))).next().is_some_and(|next| next.tick <= now);
+            if missed {
+                let number = self.current.number.saturating_add(1);
+                let next = Revision::anew(number, timetable, until, now).ok_or(EditError::NeverTicks)?;
+                self.past.push(std::mem::replace(&mut self.current, next));
+                return Ok(true);
+            }
+            self.current = as_if;
+            self.edit(timetable, covered, now)?;
+            return Ok(true);
+        }
         let in_force = &self.current.timetable;
         // While releases are mixed, the one with older zone rules leaves the newer ones in force.
         if timetable.zone.is_older_than(&in_force.zone) {
@@ -96,6 +143,10 @@ impl Revisions {
             return Err(EditError::StillDue(due));
         }
         let number = self.current.number.saturating_add(1);
+        if self.follows_a_gap(covered) {
+            self.current = self.current.replaced_by(number, timetable, now);
+            return Ok(true);
+        }
         // The one that opened the last window; a slip in between does not count.
         let opened = self.past.last().filter(|_| covered <= Some(self.current.from)).unwrap_or(&self.current);
         let next = match covered {
@@ -108,6 +159,14 @@ impl Revisions {
             self.past.push(before);
         }
         Ok(true)
+    }
+
+    /// Whether the current one began anew after a time without a timetable, and has opened nothing yet. (One that was given a
+    /// later start begins at that start.)
+    fn follows_a_gap(&self, covered: Option<Timestamp>) -> bool {
+        let Revision { from, joins, timetable, .. } = &self.current;
+        let begins_at_start = timetable.start.map(LogicalTime::timestamp) == Some(*from);
+        !self.past.is_empty() && !joins && !begins_at_start && covered <= Some(*from)
     }
 
     /// The windows that must exist and end after `after` and not after `until`, each by the timetable in force

@@ -136,6 +136,7 @@ impl Engine {
             tokio::spawn(run(self.lateness(), stop.clone(), quiet.clone(), poll)),
             tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ];
+        let in_place = tokio::spawn(stays_in_place(self.store.clone(), stop.clone(), poll));
         let worker = self.claim_until(worker, &stop).await;
         let counts = worker.finish(&stop).await;
         drop(rescuer.await);
@@ -146,6 +147,7 @@ impl Engine {
         relays.iter().for_each(tokio::task::JoinHandle::abort);
         self.relay_last(&stop).await;
         let opened = scheduler.await.unwrap_or_default();
+        in_place.await.unwrap_or(Ok(()))?;
         counts.map(|counts| counts.with(opened))
     }
 
@@ -211,6 +213,22 @@ impl Engine {
         let counts = failed.map_or(counts, Err)?;
         relayed.failed.map_or(Ok(counts), Err)
     }
+}
+
+/// Ends an engine whose store is a file that was moved or replaced: what it writes from then on is nobody's.
+async fn stays_in_place(store: Store, stop: Stop, poll: Duration) -> Result<()> {
+    while stop.phase() < Phase::Draining {
+        if let Err(error) = store.is_in_place() {
+            tracing::error!(error = error.to_string(), "the store is not where it was");
+            stop.now();
+            return Err(error);
+        }
+        tokio::select! {
+            () = stop.draining() => {}
+            () = tokio::time::sleep(poll) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whoever drops the future of an engine wants none of its loops to go on.

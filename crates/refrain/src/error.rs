@@ -44,6 +44,16 @@ pub enum Error {
         /// When it ends.
         end: jiff::Timestamp,
     },
+    /// The window lies before the first one that the job is to have.
+    #[error(
+        "{run} lies before the `start` of its job, {start}, and has no row\n  to have it all the same, write an earlier `start` in the job's file; the same command runs it then"
+    )]
+    BeforeStart {
+        /// The run.
+        run: String,
+        /// Where the job's windows begin.
+        start: jiff::Timestamp,
+    },
     /// No window of the job is over.
     #[error("no window of `{0}` is over yet\n  see when the first one is: refrain next {0}")]
     NoWindowYet(JobName),
@@ -131,6 +141,7 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Store(StoreError::Database(error)) => error.is_transient(),
+            Self::Store(StoreError::ClocksApart { .. }) => true,
             Self::Ledger(error) => error.is_transient(),
             Self::Destination { source, .. } => source.is_transient(),
             Self::Unopened(error) => error.is_transient(),
@@ -154,7 +165,7 @@ impl Error {
             Self::Refused(_)
             | Self::Checkpoint(_)
             | Self::Unreconciled(_)
-            | Self::Store(StoreError::Broken(_)) => false,
+            | Self::Store(StoreError::Broken(_) | StoreError::Moved(_)) => false,
             _ => true,
         }
     }

@@ -1,7 +1,7 @@
 //! A project on disk: finds it, reads its files, and makes jobs of what they say.
 //!
-//! What the files mean is decided in the core; here are only the folder, the environment and the databases. A project is
-//! read whole or not at all: a process that serves keeps the one it has when another cannot be read.
+//! What the files mean is decided in the core; here are only the folder, the environment and the databases. One job file
+//! that is wrong stops its own job and no other; a `refrain.toml` that is wrong stops all.
 
 pub(crate) mod databases;
 mod definition;
@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use refrain_core::ProjectName;
 use refrain_core::feed::Apply;
 use refrain_core::project::{self as core, Action, JobFile, Problem, Source};
-use refrain_core::publish::{Publish, Step};
+use refrain_core::publish::{Mode, Publish, Step};
 use refrain_core::redact::Redactor;
+use refrain_core::{JobName, ProjectName};
 
 use crate::database::Address;
 use crate::error::Error;
@@ -32,6 +32,15 @@ pub struct Project {
     root: PathBuf,
     files: Arc<core::Project>,
     databases: BTreeMap<String, Arc<Database>>,
+    left_out: Arc<LeftOut>,
+}
+
+/// Jobs that are left out, and why.
+#[derive(Debug, Clone, Default)]
+struct LeftOut {
+    /// The names of their files, without their endings.
+    names: BTreeSet<String>,
+    problems: Option<Problems>,
 }
 
 /// Why a project cannot be read.
@@ -98,16 +107,77 @@ impl Project {
 
     /// Reads a project, or says everything that is wrong with it. Nothing is opened.
     pub fn load(root: &Path) -> Result<Project, ProjectError> {
+        let project = Project::read(root, Err)?;
+        match &project.left_out.problems {
+            None => Ok(project),
+            Some(problems) => Err(ProjectError::Problems(problems.clone())),
+        }
+    }
+
+    /// Reads what is sound of a project: a job whose file is wrong is left out, and so are two jobs that do not go
+    /// together. Only a wrong `refrain.toml` is an error. Nothing is opened.
+    pub fn load_sound(root: &Path) -> Result<Project, ProjectError> {
+        Project::read(root, |_| Ok(()))
+    }
+
+    fn read(
+        root: &Path,
+        on_unreadable: impl Fn(ProjectError) -> Result<(), ProjectError>,
+    ) -> Result<Project, ProjectError> {
         let root = std::path::absolute(root)
             .map_err(|source| ProjectError::Unreadable { path: root.to_owned(), source })?;
-        let files = files::read(&root)?;
+        let (reading, problems) = files::read(&root, on_unreadable)?;
+        let (files, left_out) = (reading.project, LeftOut { names: reading.left_out, problems });
         let mut databases = BTreeMap::new();
         for (name, file) in &files.databases {
             let address = Address::parse(file.url.expose()).map_err(Error::from)?;
             let address = inside(&root, address);
             databases.insert(name.clone(), Database::new(name, address, file));
         }
-        Ok(Project { root, files: Arc::new(files), databases })
+        Ok(Project { root, files: Arc::new(files), databases, left_out: Arc::new(left_out) })
+    }
+
+    /// What is wrong with the jobs that were left out, if any were.
+    pub fn left_out(&self) -> Option<&Problems> {
+        self.left_out.problems.as_ref()
+    }
+
+    /// The files of the jobs that were left out, as people call them.
+    pub fn left_out_files(&self) -> Vec<String> {
+        self.left_out.names.iter().map(|name| format!("{JOBS}/{name}.toml")).collect()
+    }
+
+    /// Why the job of this name was left out, if it was.
+    pub fn why_left_out(&self, job: &str) -> Option<ProjectError> {
+        let problems = self.left_out.problems.as_ref().filter(|_| self.left_out.names.contains(job))?;
+        Some(ProjectError::Problems(problems.clone()))
+    }
+
+    /// A job that is left out here goes on as it was in the project before, if nothing else has taken its place since: its
+    /// name, or a table that it overwrites.
+    #[must_use]
+    pub fn with_former_jobs(mut self, before: &Project) -> Project {
+        let taken = |job: &JobFile| {
+            let tables = overwritten_by(job);
+            self.files.jobs.iter().any(|one| {
+                one.formerly.contains(&job.name)
+                    || overwritten_by(one).iter().any(|table| tables.contains(table))
+            })
+        };
+        let is_left_out = |job: &&JobFile| self.left_out.names.contains(job.name.as_str());
+        let former = before.files.jobs.iter().filter(is_left_out).filter(|job| !taken(job));
+        let former: Vec<JobFile> = former.cloned().collect();
+        let mut files = core::Project::clone(&self.files);
+        files.jobs.extend(former);
+        files.jobs.sort_by(|one, other| one.name.cmp(&other.name));
+        self.files = Arc::new(files);
+        self
+    }
+
+    /// The names of its jobs, of those too that are left out; whether all of them could be told.
+    pub(crate) fn job_files(&self) -> JobFiles {
+        let names = self.files.jobs.iter().map(|job| job.name.clone()).collect();
+        JobFiles { names, is_whole: self.left_out.names.is_empty() }
     }
 
     /// Its folder.
@@ -134,7 +204,7 @@ impl Project {
     pub fn opening_alone(&self, store: Option<&str>) -> Result<Opening, Error> {
         let address = Address::parse(store.unwrap_or(self.files.store.expose()))?;
         let address = if store.is_some() { address } else { inside(&self.root, address) };
-        let opening = Refrain::at_address(address, self.files.name.clone());
+        let opening = Refrain::at_address(address, self.files.name.clone()).files(self.job_files());
         Ok(self.definitions()?.into_iter().fold(opening, Opening::job))
     }
 
@@ -212,6 +282,27 @@ fn written_by(job: &JobFile) -> impl Iterator<Item = &str> {
         Action::Command(_) => Vec::new(),
     };
     names.into_iter()
+}
+
+/// The tables that a job replaces rows of, each with its database.
+fn overwritten_by(job: &JobFile) -> Vec<(&str, String)> {
+    let Action::Publish(steps) = &job.action else { return Vec::new() };
+    let tables = steps.iter().filter_map(|step| match &step.publish {
+        Publish::Table(publish) if publish.mode == Mode::Overwrite => {
+            Some((publish.database.as_str(), publish.table.to_string().to_lowercase()))
+        }
+        _ => None,
+    });
+    tables.collect()
+}
+
+/// The jobs of a project that have files.
+#[derive(Debug, Clone)]
+pub(crate) struct JobFiles {
+    pub(crate) names: BTreeSet<JobName>,
+    /// Whether these are all. If not, nobody knows whether a job that is missing is gone, or was renamed in a file that
+    /// cannot be read.
+    pub(crate) is_whole: bool,
 }
 
 fn database_of(step: &Step) -> Option<&str> {

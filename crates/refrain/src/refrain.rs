@@ -9,6 +9,7 @@ mod enqueue;
 mod jobs;
 mod name;
 mod output;
+mod patience;
 mod prune;
 mod reconcile;
 mod record;
@@ -35,6 +36,7 @@ pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
 pub use name::JobView;
 pub use output::{OutputPlace, OutputRecord};
+pub use patience::Patience;
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use recover::Adopted;
 pub use run::{Ask, Did, RunReport};
@@ -55,6 +57,7 @@ use crate::error::Error;
 use crate::job::{Definition, Jobs};
 use crate::ledger::destination::{Destination, Destinations, attach};
 use crate::ledger::{Backend, LedgerError};
+use crate::project::JobFiles;
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
 use crate::store::{Reality, Store, migrate};
@@ -104,6 +107,8 @@ pub struct Opening {
     settings: Settings,
     connections: u32,
     jobs: Vec<Definition>,
+    /// The jobs of the project that have files, if it has files.
+    files: Option<JobFiles>,
     destinations: Vec<Named>,
     /// Whether jobs write to a SQLite file.
     has_file: bool,
@@ -135,6 +140,7 @@ impl Refrain {
             settings: Settings::default(),
             connections: CONNECTIONS,
             jobs: Vec::new(),
+            files: None,
             destinations: Vec::new(),
             has_file: false,
             simulated: None,
@@ -207,6 +213,11 @@ impl Opening {
     pub fn job(mut self, definition: Definition) -> Opening {
         self.jobs.push(definition);
         self
+    }
+
+    /// Says which jobs have a file: one that had one and is not among them opens nothing any more.
+    pub(crate) fn files(self, files: JobFiles) -> Opening {
+        Opening { files: Some(files), ..self }
     }
 
     /// Names a database beside the store that jobs write to: what is intended there is relayed to the store. It is looked
@@ -299,7 +310,7 @@ impl Opening {
         let registry = if self.only_looks {
             jobs::recognise(&store, self.jobs).await?
         } else {
-            Box::pin(jobs::register(&store, self.jobs, now)).await?
+            Box::pin(jobs::register(&store, self.jobs, self.files.as_ref(), now)).await?
         };
         // Whoever only looks may look into what belongs to another store: a backup, say.
         let owner = if self.only_looks { None } else { Some(&*store.id) };

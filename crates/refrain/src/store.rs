@@ -41,11 +41,14 @@ pub(crate) mod tick;
 pub(crate) mod why;
 pub(crate) mod workers;
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use refrain_core::ProjectName;
+use refrain_core::clock_watch;
 use refrain_core::random::{Random, SystemRandom};
 
 use crate::database::{Address, Database, DatabaseError, Transaction, place, retried};
@@ -101,6 +104,21 @@ pub enum StoreError {
     /// A row is not what was written; something else writes here.
     #[error("{0}\n  `refrain fsck` lists what is wrong")]
     Broken(String),
+    /// The clock of the database and that of this machine do not agree, and schedules can believe neither.
+    #[error(
+        "the clock of the store says {store:.0} and that of this machine {machine:.0}, more than an hour apart: no window is opened\n  set the one that is wrong; what is due then is caught up"
+    )]
+    ClocksApart {
+        /// The time by the database.
+        store: Timestamp,
+        /// The time by the machine.
+        machine: Timestamp,
+    },
+    /// The file of the store is not where it was.
+    #[error(
+        "the file of the store, {}, was moved, removed or replaced while it was in use: this process ends, for what it wrote would be lost\n  put the file back, and start again", .0.display()
+    )]
+    Moved(PathBuf),
     /// The timetable cannot be taken.
     #[error(transparent)]
     Edit(#[from] refrain_core::EditError),
@@ -132,6 +150,8 @@ pub(crate) struct Store {
     pub(crate) reality: Reality,
     /// What it is called: no other store has this name.
     pub(crate) id: Arc<str>,
+    /// The file that was opened: its device and its number there.
+    file: Option<(u64, u64)>,
 }
 
 impl Store {
@@ -161,7 +181,11 @@ impl Store {
             (false, Reality::Simulated) => settled(|| simulate(&database)).await?,
         };
         let id = owner.id.into();
-        Ok(Store { database, address: Arc::new(address.clone()), idle, reality, id })
+        let file = match address {
+            Address::Sqlite { path } => file_of(path),
+            Address::Postgres { .. } => None,
+        };
+        Ok(Store { database, address: Arc::new(address.clone()), idle, reality, id, file })
     }
 
     /// The same store over a connection of its own, for a thread that must not wait for anybody.
@@ -178,6 +202,28 @@ impl Store {
     /// Where it is, for people.
     pub(crate) fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    /// Whether schedules may believe this time of the database; a simulated store has a clock of its own.
+    pub(crate) fn believes(&self, now: Timestamp) -> Result<()> {
+        let machine = Timestamp::now();
+        if self.reality == Reality::Simulated || failpoint::is_clock_set() {
+            return Ok(());
+        }
+        match clock_watch::apart(now, machine) {
+            Some(_) => Err(StoreError::ClocksApart { store: now, machine }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the file of the store is still the one that was opened. A server has none.
+    pub(crate) fn is_in_place(&self) -> Result<()> {
+        match (&*self.address, self.file) {
+            (Address::Sqlite { path }, Some(file)) if file_of(path) != Some(file) => {
+                Err(StoreError::Moved(path.clone()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The time by the clock of the database, which all machines share.
@@ -253,6 +299,11 @@ async fn simulate(database: &Database) -> Result<Reality> {
     transaction.execute(catalog::REVISION_FORGET.bound()).await?;
     transaction.commit(place!("simulate")).await?;
     Ok(Reality::Simulated)
+}
+
+/// Which file a path leads to: its device and its number there.
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// An instant as it is stored: microseconds since 1970.

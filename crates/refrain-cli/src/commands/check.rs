@@ -107,7 +107,7 @@ fn quoted(word: &str) -> String {
 }
 
 pub(crate) fn check(place: &Place, _: &Arguments) -> Result<Exit, Fault> {
-    let project = place.project()?;
+    let project = place.whole_project()?;
     let jobs: Vec<Job> = project.jobs().iter().map(Job::of).collect();
     let is_scheduled = |job: &&JobFile| job.timetable.is_some();
     let first = project.jobs().iter().find(is_scheduled).or(project.jobs().first());

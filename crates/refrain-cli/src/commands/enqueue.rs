@@ -3,7 +3,8 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::core::Key;
+use refrain::RunRecord;
+use refrain::core::{Fingerprint, Key};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
@@ -30,6 +31,8 @@ pub(crate) struct Arguments {
 struct Offered {
     run: String,
     did: &'static str,
+    /// Whether another payload came with a key that is known; the first one counts.
+    payload_differs: bool,
     counts: Four,
 }
 
@@ -50,17 +53,19 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
     let opened = place.open_for(project).await?;
     let enqueued = opened.refrain.enqueue(job, key, payload.as_deref()).await?;
     let run = format!("{job}#{key}");
-    let kept = opened.refrain.show(&run).await?.and_then(|run| run.payload);
+    let kept = opened.refrain.show(&run).await?.filter(|run| !run.is_forgotten);
     opened.close().await;
     let did = if enqueued.is_new() { "enqueued" } else { "deduplicated" };
     let counts = Four { deduplicated: u64::from(!enqueued.is_new()), ..Four::default() };
-    place.output.result(&Offered { run: run.clone(), did, counts })?;
+    let differs = |kept: &RunRecord| !is_same(payload.as_deref(), kept.payload.as_deref());
+    let payload_differs = !enqueued.is_new() && payload.is_some() && kept.as_ref().is_some_and(differs);
+    place.output.result(&Offered { run: run.clone(), did, payload_differs, counts })?;
     if enqueued.is_new() {
         place
             .output
             .say(format_args!("`refrain serve` or `refrain tick` does it, or at once: refrain run {run}"));
     } else {
-        if payload.is_some() && *payload != kept {
+        if payload_differs {
             place
                 .output
                 .say("its payload is another one than the first, which counts; a new fact has a new key");
@@ -68,4 +73,10 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
         place.output.say(format_args!("what became of it: refrain show {run}"));
     }
     Ok(Exit::Done)
+}
+
+/// Whether two payloads are the same JSON, however it is written.
+fn is_same(one: Option<&str>, other: Option<&str>) -> bool {
+    let content = |text: Option<&str>| text.and_then(|text| Fingerprint::of_json(text).ok());
+    one == other || content(one).is_some_and(|one| content(other) == Some(one))
 }

@@ -1,8 +1,10 @@
 //! `refrain retry`: another attempt of a run that is not done, or of one unit in it.
 
 use clap::Args;
+use refrain::Ask;
 use refrain::core::RunName;
 
+use super::run::Wait;
 use crate::exit::{Exit, Fault};
 use crate::place::Place;
 use crate::run_report::{Ran, told};
@@ -25,10 +27,12 @@ pub(crate) struct Arguments {
     /// It is in doubt, and it was done: that is recorded, and it is not sent again.
     #[arg(long, requires = "unit")]
     pub(crate) done: bool,
+    #[command(flatten)]
+    pub(crate) patience: Wait,
 }
 
 pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let Arguments { run, unit, done } = arguments;
+    let Arguments { run, unit, done, patience } = arguments;
     let _: RunName = run.parse()?;
     let signals = Signals::listen()?;
     let opened = place.open().await?;
@@ -47,7 +51,8 @@ pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, 
         place.output.say(format_args!("`{unit}` {is}"));
     }
     let stop = refrain.stop_handle();
-    let work = Box::pin(refrain.retry(run));
+    let patience = patience.patience(place.output);
+    let work = Box::pin(refrain.run_within(run, Ask::Retry, &patience));
     let Ended { result, is_interrupted } =
         signals.see_through(work, &stop, &[Step::StopNow], place.output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };

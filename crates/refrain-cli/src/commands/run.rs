@@ -1,11 +1,14 @@
 //! `refrain run`: one run, now and here.
 
+use std::time::Duration;
+
 use clap::Args;
 use refrain::core::RunName;
 use refrain::core::project::JobFile;
-use refrain::{Ask, Place as Standing, Project, Refrain, RunReport};
+use refrain::{Ask, Patience, Place as Standing, Project, Refrain, RunReport};
 
 use crate::exit::{Exit, Fault};
+use crate::output::Output;
 use crate::place::{Opened, Place, job};
 use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
@@ -32,6 +35,28 @@ pub(crate) struct Arguments {
     /// Make another attempt, even if it is done.
     #[arg(long)]
     pub(crate) again: bool,
+    #[command(flatten)]
+    pub(crate) patience: Wait,
+}
+
+/// How long to wait for a run that another process has.
+#[derive(Args)]
+pub(crate) struct Wait {
+    /// How long to wait while another process has the run, or a run that goes before it; then exit 75. The run stays queued.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length)]
+    pub(crate) wait: Duration,
+}
+
+fn length(text: &str) -> Result<Duration, String> {
+    refrain::core::duration::parse(text).map_err(|error| error.to_string())
+}
+
+impl Wait {
+    /// Says on stderr what is waited for, and again when that changes.
+    pub(super) fn patience(&self, output: Output) -> Patience {
+        Patience::of(self.wait)
+            .telling(move |cause| output.say(format_args!("waiting: {}", cause.told().said)))
+    }
 }
 
 /// The run as it was typed, in one piece.
@@ -72,7 +97,8 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     needs_no_payload(&opened, &name).await?;
     let ask = if arguments.again { Ask::Again } else { Ask::Once };
     let stop = refrain.stop_handle();
-    let work = Box::pin(all(refrain, &name, ask));
+    let patience = arguments.patience.patience(output);
+    let work = Box::pin(all(refrain, &name, ask, &patience));
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(ran) = result.transpose()? else { return Ok(Exit::Interrupted) };
     told(place, opened, ran, is_interrupted).await
@@ -104,8 +130,13 @@ async fn needs_no_payload(opened: &Opened, name: &str) -> Result<(), Fault> {
 }
 
 /// The run and, if it is that of a window with scopes, theirs: until they are done the window is not.
-async fn all(refrain: &Refrain, name: &str, ask: Ask) -> Result<Vec<Ran>, refrain::Error> {
-    let report = refrain.run(name, ask).await?;
+async fn all(
+    refrain: &Refrain,
+    name: &str,
+    ask: Ask,
+    patience: &Patience,
+) -> Result<Vec<Ran>, refrain::Error> {
+    let report = refrain.run_within(name, ask, patience).await?;
     let (job, key) = (report.run.job.clone(), report.run.key.clone());
     let is_whole = report.run.window.is_some() && report.run.scope().is_empty() && report.is_done();
     let mut ran = vec![Ran { name: name.to_owned(), report }];
@@ -121,7 +152,7 @@ async fn all(refrain: &Refrain, name: &str, ask: Ask) -> Result<Vec<Ran>, refrai
                 return Ok(ran);
             }
             let name = view.name_of(run);
-            let report = refrain.run(&name, ask).await?;
+            let report = refrain.run_within(&name, ask, patience).await?;
             let is_left = is_left(&report);
             ran.push(Ran { name, report });
             if is_left {

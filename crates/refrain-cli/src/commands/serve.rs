@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::tick::Report;
 use crate::exit::{Exit, Fault};
 use crate::health;
+use crate::left_out::LeftOut;
 use crate::place::Place;
 use crate::reload::Watch;
 use crate::signals::{Ended, Signals, Step};
@@ -53,6 +54,8 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let watch = Watch::begin(place.root()?)?;
     let opened = place.open().await?;
     let refrain = opened.refrain.clone();
+    let left_out = LeftOut::default();
+    left_out.say(&opened.project);
     match listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
         Some(address) => {
             output.say(format_args!("health is answered at http://{address}/healthz and /readyz"));
@@ -67,15 +70,16 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let steps = [Step::Drain, Step::StopNow];
-    let beside = tokio::spawn(watch.go_on(refrain.clone(), output));
-    let health = listener.map(|listener| tokio::spawn(health::answer(listener, refrain.clone())));
+    let beside = tokio::spawn(watch.go_on(refrain.clone(), opened.project.clone(), left_out.clone(), output));
+    let health =
+        listener.map(|listener| tokio::spawn(health::answer(listener, refrain.clone(), left_out.clone())));
     let Ended { result, is_interrupted } =
         signals.see_through(serving.into_future(), &stop, &steps, output).await;
     beside.abort();
     health.iter().for_each(tokio::task::JoinHandle::abort);
     let Some(counts) = result.transpose()? else { return Ok(Exit::Interrupted) };
     opened.close().await;
-    output.result(&Report::of(None, counts))?;
+    output.result(&Report::of(None, counts, left_out.files()))?;
     output.say("stopped; what is open goes on with the next `refrain serve` or `refrain tick`");
     Ok(if is_interrupted { Exit::Interrupted } else { Exit::Done })
 }

@@ -38,12 +38,15 @@ pub(super) struct Report {
     again: u64,
     lost: u64,
     counts: Four,
+    /// Files of jobs that were left out, for they are wrong.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: Vec<String>,
 }
 
 impl Report {
-    pub(super) fn of(now: Option<Timestamp>, counts: Counts) -> Report {
+    pub(super) fn of(now: Option<Timestamp>, counts: Counts, left_out: Vec<String>) -> Report {
         let Counts { opened, again, lost, .. } = counts;
-        Report { now, opened, again, lost, counts: counts.into() }
+        Report { now, opened, again, lost, counts: counts.into(), left_out }
     }
 }
 
@@ -58,7 +61,11 @@ impl fmt::Display for Report {
                 writeln!(f, "{count} {what}")?;
             }
         }
-        write!(f, "{}", self.counts)
+        write!(f, "{}", self.counts)?;
+        if self.left_out.is_empty() {
+            return Ok(());
+        }
+        write!(f, "\nleft out, for their files are wrong: {}", self.left_out.join(", "))
     }
 }
 
@@ -76,8 +83,10 @@ pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, F
     let Ended { result, is_interrupted } =
         signals.see_through(Box::pin(refrain.tick()), &stop, &[Step::StopNow], output).await;
     let Some(counts) = result.transpose()? else { return Ok(Exit::Interrupted) };
+    let left_out = project.left_out_files();
+    let is_whole = left_out.is_empty();
     Opened { refrain, project }.close().await;
-    output.result(&Report::of(arguments.now, counts))?;
+    output.result(&Report::of(arguments.now, counts, left_out))?;
     Ok(match counts {
         _ if is_interrupted => {
             output.say("what was under way was given back; the same command goes on");
@@ -86,6 +95,10 @@ pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, F
         Counts { failed: 1.., timed_out, .. } => {
             output.say("which, and why: refrain runs --state failed; one again: refrain retry RUN");
             if timed_out > 0 { Exit::TimedOut } else { Exit::Failed }
+        }
+        _ if !is_whole => {
+            output.say("all other jobs were looked after; what is wrong: refrain check");
+            Exit::Failed
         }
         _ => {
             output.say("next: the same again when more is due, or `refrain serve`, which waits for it");

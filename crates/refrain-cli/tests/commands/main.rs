@@ -17,3 +17,5 @@ mod secrets;
 mod serving;
 mod support;
 mod transcripts;
+mod waiting;
+mod wrong_files;

@@ -13,12 +13,18 @@ use crate::support::{Desk, project};
 
 const SERVE: &str = "serve --listen none";
 
-/// A desk that is served, and a second project on the same store that stays sound.
-async fn served(line: &str) -> (Desk, ChildProcess) {
+/// A desk, and a second project on the same store that stays sound.
+fn desk_beside_another() -> Desk {
     let desk = Desk::sqlite();
     for (name, text) in project::noop("refrain") {
         desk.write(&format!("other/{name}"), &text);
     }
+    desk
+}
+
+/// The same, served.
+async fn served(line: &str) -> (Desk, ChildProcess) {
+    let desk = desk_beside_another();
     let mut serve = ChildProcess::spawn(&mut desk.command(line));
     serve.wait_for_line("serving").await;
     (desk, serve)
@@ -58,22 +64,32 @@ async fn a_changed_file_and_a_hangup_have_the_files_read_again() {
 }
 
 #[tokio::test]
-async fn a_broken_file_changes_nothing_and_is_named() {
-    let (desk, mut serve) = served(SERVE).await;
+async fn a_broken_file_stops_no_other_job_and_its_own_goes_on_as_it_was() {
+    let desk = desk_beside_another();
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
+    let address = address_of(&mut serve).await;
+    serve.wait_for_line("serving").await;
     let sound = std::fs::read_to_string(desk.file("jobs/noop.toml")).unwrap();
     desk.write("jobs/noop.toml", "queue = true\ntimout = \"5m\"\ncommand = [\"./noop.sh\"]\n");
     let named = serve.wait_for_line("a file is wrong").await;
     assert!(named.contains("jobs/noop.toml") && named.contains("`timout`"), "{named}");
     assert!(named.contains("did you mean `timeout`?"), "{named}");
-    serve.wait_for_line("the jobs stay as they were").await;
+    serve.wait_for_line("their jobs stay as they were").await;
     desk.refrain("run noop#1").refuses(2, &["1 problem", "timout"]);
+    let ready = (200, "ready\nleft out, for it is wrong: jobs/noop.toml\n".to_owned());
+    assert_eq!(asked(&address, "/readyz"), ready);
+    desk.write("jobs/late.toml", "queue = true\ncommand = [\"echo\", \"late\"]\n");
+    serve.wait_for_line("their jobs stay as they were").await;
+    desk.refrain("enqueue late --key 1").succeeds(&["queued"]);
+    becomes_done(&desk, "late#1").await;
 
     desk.refrain("-C other enqueue noop --key 1").succeeds(&["queued"]);
     let is_done = async || desk.refrain("-C other --json show noop#1").stdout.contains(r#""state":"done""#);
     eventually("the job goes on as it was", DEADLINE, is_done).await;
 
     desk.write("jobs/noop.toml", &sound);
-    serve.wait_for_line("the files were read again").await;
+    let is_whole = async || asked(&address, "/readyz").1 == "ready\n";
+    eventually("nothing is left out any more", DEADLINE, is_whole).await;
     stops(&mut serve).await;
 }
 
@@ -152,7 +168,7 @@ async fn every_line_of_a_json_log_is_an_object_and_names_its_run() {
     becomes_done(&desk, "noop#good").await;
     serve.wait_for_line("an attempt failed").await;
     desk.write("jobs/broken.toml", "queue = 7\n");
-    serve.wait_for_line("the jobs stay as they were").await;
+    serve.wait_for_line("their jobs stay as they were").await;
     std::fs::remove_file(desk.file("jobs/broken.toml")).unwrap();
     serve.wait_for_line("the files were read again").await;
     let log = stops(&mut serve).await;
@@ -174,7 +190,7 @@ async fn every_line_of_a_json_log_is_an_object_and_names_its_run() {
 #[tokio::test]
 async fn what_keeps_it_from_serving_is_an_object_too() {
     let desk = Desk::sqlite();
-    desk.write("jobs/broken.toml", "queue = 7\n");
+    desk.write("refrain.toml", "[project]\nname = 7\n");
     let said = desk.refrain("serve --listen none --log json");
     assert_eq!(said.code, Some(2), "{said:?}");
     let lines: Vec<serde_json::Value> =
@@ -202,4 +218,22 @@ async fn who_asks_for_health_and_says_nothing_takes_nothing_from_the_jobs() {
     assert_eq!(asked(&address, "/healthz").0, 200);
     drop(silent);
     stops(&mut serve).await;
+}
+
+/// The file is moved, or another one is put in its place: what the process would write from then on is lost.
+#[tokio::test]
+async fn a_store_that_is_moved_under_a_process_ends_it_with_an_error() {
+    for is_replaced in [false, true] {
+        let (desk, mut serve) = served(SERVE).await;
+        let other = Desk::sqlite();
+        other.refrain("migrate").succeeds(&[]);
+        std::fs::rename(desk.file("store.db"), desk.file("moved.db")).unwrap();
+        if is_replaced {
+            std::fs::copy(other.file("store.db"), desk.file("store.db")).unwrap();
+        }
+        let ended = serve.finish().await;
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains("was moved, removed or replaced while it was in use"), "{said}");
+    }
 }

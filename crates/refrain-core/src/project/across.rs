@@ -1,6 +1,8 @@
 //! What only the whole project shows: names that clash, tables that two jobs replace.
+//!
+//! Where two jobs do not go together, both are left out: nobody knows which one is meant.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::document::Text;
 use super::job::ReadJob;
@@ -9,8 +11,12 @@ use super::suggest;
 use crate::JobName;
 
 /// The name of each job, which is that of its file.
-pub(crate) fn names(jobs: &[Source], problems: &mut Vec<Problem>) -> Vec<String> {
-    let mut first: HashMap<String, &str> = HashMap::new();
+pub(crate) fn names(
+    jobs: &[Source],
+    problems: &mut Vec<Problem>,
+    left_out: &mut BTreeSet<String>,
+) -> Vec<String> {
+    let mut first: HashMap<String, (&str, &str)> = HashMap::new();
     let mut names = Vec::new();
     for Source { path, .. } in jobs {
         let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -24,13 +30,15 @@ pub(crate) fn names(jobs: &[Source], problems: &mut Vec<Problem>) -> Vec<String>
                 .map(|name| format!("rename it to {name}.toml"));
             let help = help.or(error.advice().map(str::to_owned));
             problems.push(Problem { help, ..problem });
+            left_out.insert(name.to_owned());
         }
-        if let Some(other) = first.get(&name.to_lowercase()) {
+        if let Some((other, other_name)) = first.get(&name.to_lowercase()) {
             let message = format!("`{other}` and `{path}` would be one job: names differ by more than case");
             let problem = Problem::new(path, 0..0, message, "the second of this name");
             problems.push(problem.help("rename one of them"));
+            left_out.extend([name.to_owned(), (*other_name).to_owned()]);
         } else {
-            first.insert(name.to_lowercase(), path);
+            first.insert(name.to_lowercase(), (path, name));
         }
         names.push(name.to_owned());
     }
@@ -38,13 +46,20 @@ pub(crate) fn names(jobs: &[Source], problems: &mut Vec<Problem>) -> Vec<String>
 }
 
 /// Checks what jobs say of one another.
-pub(crate) fn check(jobs: &[(&String, ReadJob)], names: &[String], problems: &mut Vec<Problem>) {
+pub(crate) fn check(
+    jobs: &[(&String, ReadJob)],
+    names: &[String],
+    problems: &mut Vec<Problem>,
+    left_out: &mut BTreeSet<String>,
+) {
     let mut formerly: HashMap<&JobName, &str> = HashMap::new();
     let mut overwritten: HashMap<(&str, &str), &str> = HashMap::new();
     for (job, read) in jobs {
+        let before = problems.len();
         for (old, text) in &read.formerly {
             problems.extend(former(job, old, text, names));
             if let Some(other) = formerly.insert(old, job).filter(|other| other != job) {
+                left_out.insert(other.to_owned());
                 let message = format!("`{other}` was formerly `{old}` too");
                 problems
                     .push(text.wrong(message, "two jobs cannot follow one").help("leave it in one of them"));
@@ -55,10 +70,14 @@ pub(crate) fn check(jobs: &[(&String, ReadJob)], names: &[String], problems: &mu
         }
         for (database, table, text) in &read.overwrites {
             if let Some(other) = overwritten.insert((database, table), job).filter(|other| other != job) {
+                left_out.insert(other.to_owned());
                 let message = format!("`{other}` overwrites `{}` of `{database}` too", text.value);
                 let help = "let one job write the table, or give each a table of its own";
                 problems.push(text.wrong(message, "two jobs would undo one another").help(help));
             }
+        }
+        if problems.len() > before {
+            left_out.insert((*job).clone());
         }
     }
 }

@@ -211,7 +211,10 @@ impl Absent {
                     "{run} is not expected: the windows of revision {revision} of the timetable begin at {}",
                     at(*from)
                 );
-                Told::new("left-out", said).next(format!("do it all the same: refrain run {}", typed(run)))
+                Told::new("left-out", said).next(format!(
+                    "do it all the same: refrain run {}; before the job's `start`, write an earlier one first",
+                    typed(run)
+                ))
             }
             Absent::NoSuchWindow { job, window, reason, beside } => {
                 no_such_window(job, window, reason, beside)

@@ -153,11 +153,12 @@ fn no_worker(run: &str, last_seen: Option<Timestamp>) -> Told {
 }
 
 fn lane_held(run: &str, holder: Option<&Holder>) -> Told {
-    let Some(Holder { run: other, standing, since }) = holder else {
+    let Some(Holder { run: other, standing, since, worker }) = holder else {
         return Told::new("lane-held", format!("{run} waits for its lane, which was left this moment"));
     };
+    let by = worker.as_ref().map_or_else(String::new, |worker| format!(" by {worker}"));
     let said = format!(
-        "{run} waits for {other}, which holds their lane (while-running = \"queue\") and is {standing} since {}",
+        "{run} waits for {other}, which holds their lane (while-running = \"queue\") and is {standing}{by} since {}",
         at(*since)
     );
     Told::new("lane-held", said).next(format!("refrain why {}", typed(other)))

@@ -89,8 +89,10 @@ pub struct Holder {
     pub run: String,
     /// Where it stands.
     pub standing: RunNode,
-    /// Since when it is open.
+    /// Since when it is open, or since when a worker has it.
     pub since: Timestamp,
+    /// The worker that has it, as people call it, if one has.
+    pub worker: Option<String>,
 }
 
 /// Somebody asked for a run that was there.

@@ -6,6 +6,7 @@ mod catch_up;
 mod page;
 mod peers;
 mod preview;
+mod retiring;
 mod revisions;
 mod tick_rule;
 mod words;

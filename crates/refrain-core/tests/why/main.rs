@@ -129,7 +129,7 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
         Lack::Window { end: at("01T00:00"), expectation },
         "left-out",
         "sync@2026-05-30 is not expected: the windows of revision 3 of the timetable begin at 2026-06-01T00:00:00Z.\n  \
-         do it all the same: refrain run sync@2026-05-30",
+         do it all the same: refrain run sync@2026-05-30; before the job's `start`, write an earlier one first",
     );
 }
 
@@ -208,13 +208,17 @@ fn an_open_run_is_told_by_what_it_waits_for() {
         "sync#42 is queued: its job has concurrency = 2, and under way are sync#1, sync#2.\n  \
          it begins when one of them ends",
     );
-    let holder =
-        Holder { run: "sync@2026-06-08".to_owned(), standing: RunNode::Running, since: at("09T02:00") };
+    let holder = Holder {
+        run: "sync@2026-06-08".to_owned(),
+        standing: RunNode::Running,
+        since: at("09T02:00"),
+        worker: Some("worker 7 (4711 on mail-1)".to_owned()),
+    };
     recorded(
         open(Whereabouts::BehindItsLane { holder: Some(holder) }),
         &["lane-held"],
-        "sync#42 waits for sync@2026-06-08, which holds their lane (while-running = \"queue\") and is running since \
-         2026-06-09T02:00:00Z.\n  refrain why sync@2026-06-08",
+        "sync#42 waits for sync@2026-06-08, which holds their lane (while-running = \"queue\") and is running by \
+         worker 7 (4711 on mail-1) since 2026-06-09T02:00:00Z.\n  refrain why sync@2026-06-08",
     );
     recorded(
         open(Whereabouts::Delayed { until: at("09T13:00") }),

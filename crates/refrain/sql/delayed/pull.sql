@@ -1,3 +1,3 @@
 -- An attempt waits no longer.
 -- $1 run
-delete from refrain_delayed where run = $1 returning run, line, attempt, spent, suspicion, lane
+delete from refrain_delayed where run = $1 returning run, line, attempt, spent, suspicion

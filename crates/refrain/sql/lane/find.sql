@@ -1,3 +1,4 @@
 -- A run that waits for a lane.
 -- $1 job, $2 scope, $3 key
-select run, key, line, attempt from refrain_lane_waits where job = $1 and scope = $2 and key = $3
+select run, key, line, attempt, spent, suspicion from refrain_lane_waits
+where job = $1 and scope = $2 and key = $3

@@ -1,6 +1,6 @@
 -- Who waits first for a lane.
 -- $1 job, $2 scope; by the primary key
-select run, key, line, attempt from refrain_lane_waits
+select run, key, line, attempt, spent, suspicion from refrain_lane_waits
 where job = $1 and scope = $2
 order by key
 limit 1

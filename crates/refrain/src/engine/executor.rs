@@ -124,11 +124,13 @@ impl Task {
         };
         let told = tally.told();
         let result = judged(result, &told);
+        let told = if matches!(result, Verdict::Failed(_)) { told.of_failed_attempt() } else { told };
         let UnitCounts { processed, skipped, deduplicated, failed } = told.counts;
         match &result {
             // As a text it is quoted: what a job says must not move the cursor of a terminal.
             Verdict::Failed(error) => {
-                tracing::warn!(%job, key, attempt, error = error.to_string(), "an attempt failed");
+                let error = error.to_string();
+                tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, error, "an attempt failed");
             }
             Verdict::Partial { message, .. } => {
                 tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, message, "a run is partial");

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use refrain_core::state::RunOutcome;
+use refrain_core::state::{RunEvent, RunOutcome};
 use tokio::sync::mpsc;
 
 use super::executor::TIMED_OUT;
@@ -112,8 +112,12 @@ pub struct Counts {
     pub failed: u64,
     /// Of those that failed, the ones that took too long.
     pub timed_out: u64,
+    /// Of those that are over, the ones that a person called off.
+    pub cancelled: u64,
     /// Attempts that are followed by another one.
     pub again: u64,
+    /// Of those, the ones that failed; the others were stopped or given back.
+    pub errored: u64,
     /// Attempts whose word did not count, because their run had been taken over.
     pub lost: u64,
 }
@@ -162,10 +166,15 @@ impl Counts {
                 self.ended += 1;
                 let has_failed = matches!(outcome, RunOutcome::Failed | RunOutcome::Partial);
                 self.failed += u64::from(has_failed);
+                self.cancelled += u64::from(*outcome == RunOutcome::Cancelled);
                 let is_late = message.as_ref().is_some_and(|message| message.starts_with(TIMED_OUT));
                 self.timed_out += u64::from(has_failed && is_late);
             }
-            (Landed::Yes, _) => self.again += 1,
+            (Landed::Yes, end) => {
+                self.again += 1;
+                let has_failed = matches!(end, End::Again { event: RunEvent::Errored, .. });
+                self.errored += u64::from(has_failed);
+            }
         }
     }
 

@@ -68,6 +68,11 @@ impl Scheduler {
         }
         let reading = Reading { wall: now, monotonic: self.since.elapsed() };
         let Some(watch) = self.watch else {
+            // There is nothing earlier to hold it against, but the clock of this machine.
+            if let Err(error) = self.store.believes(now) {
+                tracing::warn!(error = error.to_string(), "schedules are held until the clocks agree");
+                return Ok(None);
+            }
             self.watch = Some(ClockWatch::from(reading));
             return Ok(Some(now));
         };

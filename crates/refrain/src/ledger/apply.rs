@@ -297,8 +297,8 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let tally = &self.units.fence.raised.tally;
         for (member, verdict) in chunk.members.iter().zip(verdicts) {
             match verdict {
-                Verdict::Landed => tally.processed(1),
-                Verdict::Parked => tally.skipped(1),
+                Verdict::Landed => tally.applied([key_of(&self.arrivals, *member)]),
+                Verdict::Parked => tally.skipped(key_of(&self.arrivals, *member)),
                 Verdict::Deduplicated(reason) => {
                     tally.deduplicated(*reason, [key_of(&self.arrivals, *member)]);
                 }
@@ -315,8 +315,9 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         suspects: &[usize],
     ) -> Result<()> {
         self.suspect(chunk, suspects);
-        let applied = verdicts.iter().filter(|verdict| verdict.is_applied()).count();
-        self.units.fence.raised.tally.processed(applied);
+        let applied = chunk.members.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_applied());
+        let applied = applied.map(|(member, _)| key_of(&self.arrivals, *member));
+        self.units.fence.raised.tally.applied(applied);
         self.tally(chunk, verdicts);
         self.record_failing().await
     }

@@ -106,11 +106,11 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
                     raised.tally.failed(arrival.key.as_str(), "it failed in this attempt already");
                 }
                 Verdict::Fresh | Verdict::Changed => self.due.push(*member),
-                Verdict::Landed => raised.tally.processed(1),
+                Verdict::Landed => raised.tally.applied([arrival.key.as_str()]),
                 Verdict::Parked if self.again.is_some() && self.is_doubtful(arrival, &entries) => {
                     self.due.push(*member);
                 }
-                Verdict::Parked => raised.tally.skipped(1),
+                Verdict::Parked => raised.tally.skipped(arrival.key.as_str()),
                 Verdict::Deduplicated(reason) => raised.tally.deduplicated(*reason, [arrival.key.as_str()]),
             }
         }
@@ -152,7 +152,8 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
             });
             match recorded.await? {
                 Ok(true) => {
-                    self.units.fence.raised.tally.processed(arrivals.len());
+                    let keys = arrivals.iter().map(|arrival| arrival.key.as_str());
+                    self.units.fence.raised.tally.applied(keys);
                     return Ok(());
                 }
                 Ok(false) => {}

@@ -1,15 +1,22 @@
 //! What an attempt has seen of its units: four counts that add up to what was discovered, and the dedupes by reason.
 //!
+//! A unit that is not applied may be shown again in the same attempt: first from what was kept of it, then by its source.
+//! It is one unit, and its last verdict counts. So keys of units that failed or were skipped are remembered while the
+//! attempt lasts, and those of kept ones, up to a limit each.
+//!
 //! A dedupe is neither success nor failure. Most are expected (a page is read again); those that swallow *other* content
 //! are suspects, for a key that is too wide looks just like that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_core::state::DedupeReason;
 
 /// How many keys are kept for each reason.
 const KEYS_MAX: usize = 100;
+
+/// How many keys of units that are not applied are remembered within an attempt, and how many of kept ones.
+const REMEMBERED_MAX: usize = 100_000;
 
 /// What became of the units of an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -81,7 +88,18 @@ pub(crate) struct Told {
     /// Whether it is told even if there were none.
     pub(crate) is_about_units: bool,
     /// Keys of units that were tried again from what was kept of them: the source may bring other content since.
-    tried_again: BTreeSet<String>,
+    tried_again: HashSet<String>,
+    /// Units that are not applied, and how each is counted.
+    unapplied: HashMap<String, Unapplied>,
+    /// Units that were shown from what was kept of them, and not by the source since.
+    kept: HashSet<String>,
+}
+
+/// How a unit that is not applied is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unapplied {
+    Failed,
+    Skipped,
 }
 
 impl Told {
@@ -119,23 +137,47 @@ impl Tally {
         self.state().discovered += units as u64;
     }
 
+    /// These are shown from what was kept of them; that the source shows them too makes them no more units.
+    pub(crate) fn kept<'k>(&self, keys: impl IntoIterator<Item = &'k str>) {
+        let mut state = self.state();
+        for key in keys {
+            if state.kept.len() < REMEMBERED_MAX {
+                state.kept.insert(key.to_owned());
+            }
+        }
+    }
+
     pub(crate) fn processed(&self, units: usize) {
         self.state().counts.processed += units as u64;
     }
 
-    pub(crate) fn skipped(&self, units: usize) {
-        self.state().counts.skipped += units as u64;
+    /// The same for units that have keys.
+    pub(crate) fn applied<'k>(&self, keys: impl IntoIterator<Item = &'k str>) {
+        let mut state = self.state();
+        for key in keys {
+            state.take_back(key);
+            state.counts.processed += 1;
+        }
+    }
+
+    pub(crate) fn skipped(&self, key: &str) {
+        self.state().unapplied(key, Unapplied::Skipped);
     }
 
     pub(crate) fn failed(&self, key: &str, message: &str) {
         let mut state = self.state();
-        state.counts.failed += 1;
+        state.unapplied(key, Unapplied::Failed);
         state.failure.get_or_insert_with(|| format!("{key}: {message}"));
     }
 
     pub(crate) fn deduplicated<'k>(&self, reason: Reason, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
         for key in keys {
+            if state.kept.remove(key) && reason == Reason::AlreadyApplied {
+                state.discovered = state.discovered.saturating_sub(1);
+                continue;
+            }
+            state.take_back(key);
             state.counts.deduplicated += 1;
             state.note(reason, key);
         }
@@ -156,7 +198,10 @@ impl Tally {
 
     /// A unit is tried again from what was kept of it.
     pub(crate) fn tried_again(&self, key: &str) {
-        self.state().tried_again.insert(key.to_owned());
+        let mut state = self.state();
+        if state.tried_again.len() < REMEMBERED_MAX {
+            state.tried_again.insert(key.to_owned());
+        }
     }
 
     /// One key, several contents.
@@ -178,11 +223,103 @@ impl Tally {
 }
 
 impl Told {
+    /// What an attempt that failed says of itself: at least one thing failed, if not a unit then what lists them.
+    pub(crate) fn of_failed_attempt(mut self) -> Told {
+        self.counts.failed = self.counts.failed.max(1);
+        self
+    }
+
+    fn unapplied(&mut self, key: &str, how: Unapplied) {
+        self.take_back(key);
+        match how {
+            Unapplied::Failed => self.counts.failed += 1,
+            Unapplied::Skipped => self.counts.skipped += 1,
+        }
+        if self.unapplied.len() < REMEMBERED_MAX {
+            self.unapplied.insert(key.to_owned(), how);
+        }
+    }
+
+    /// Uncounts a unit that was not applied and has another verdict now.
+    fn take_back(&mut self, key: &str) {
+        let count = match self.unapplied.remove(key) {
+            Some(Unapplied::Failed) => &mut self.counts.failed,
+            Some(Unapplied::Skipped) => &mut self.counts.skipped,
+            None => return,
+        };
+        *count = count.saturating_sub(1);
+        self.discovered = self.discovered.saturating_sub(1);
+    }
+
     fn note(&mut self, reason: Reason, key: &str) {
         let dedupes = self.dedupes.entry(reason).or_default();
         dedupes.count += 1;
         if dedupes.keys.len() < KEYS_MAX {
             dedupes.keys.push(key.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The four counts and what was discovered.
+    fn counted(tally: &Tally) -> ([u64; 4], u64) {
+        let Told { counts, discovered, .. } = tally.told();
+        let UnitCounts { processed, skipped, deduplicated, failed } = counts;
+        ([processed, skipped, deduplicated, failed], discovered)
+    }
+
+    #[test]
+    fn a_kept_unit_that_its_source_shows_again_is_one_unit() {
+        let verdicts: [(&str, fn(&Tally), [u64; 4]); 4] = [
+            ("it fails again", |tally| tally.failed("a", "no"), [0, 0, 0, 1]),
+            ("it is applied then", |tally| tally.applied(["a"]), [1, 0, 0, 0]),
+            ("it is parked", |tally| tally.skipped("a"), [0, 1, 0, 0]),
+            ("another run did it", |tally| tally.deduplicated(Reason::Stale, ["a"]), [0, 0, 1, 0]),
+        ];
+        for (what, verdict, expected) in verdicts {
+            let tally = Tally::default();
+            tally.kept(["a"]);
+            tally.discovered(1);
+            tally.failed("a", "no");
+            tally.discovered(1);
+            verdict(&tally);
+            assert_eq!(counted(&tally), (expected, 1), "{what}");
+        }
+        let tally = Tally::default();
+        tally.kept(["a"]);
+        tally.discovered(1);
+        tally.applied(["a"]);
+        tally.discovered(2);
+        tally.deduplicated(Reason::AlreadyApplied, ["a", "b"]);
+        assert_eq!(counted(&tally), ([1, 0, 1, 0], 2), "what was mended is not a duplicate; `b` is");
+    }
+
+    proptest! {
+        #[test]
+        fn counts_add_up_whatever_is_shown_how_often(
+            shown in prop::collection::vec(("[a-e]", 0..4u8), 0..60),
+            kept in prop::collection::hash_set("[a-e]", 0..5),
+        ) {
+            let tally = Tally::default();
+            tally.kept(kept.iter().map(String::as_str));
+            for (key, verdict) in &shown {
+                tally.discovered(1);
+                match verdict {
+                    0 => tally.applied([key.as_str()]),
+                    1 => tally.skipped(key),
+                    2 => tally.failed(key, "no"),
+                    _ => tally.deduplicated(Reason::AlreadyApplied, [key.as_str()]),
+                }
+            }
+            let ([processed, skipped, deduplicated, failed], discovered) = counted(&tally);
+            prop_assert_eq!(processed + skipped + deduplicated + failed, discovered);
+            let distinct: HashSet<&str> = shown.iter().map(|(key, _)| key.as_str()).collect();
+            prop_assert!(skipped + failed <= distinct.len() as u64, "a unit is left unapplied once");
         }
     }
 }

@@ -204,7 +204,11 @@ impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
                 }
             };
             // A job may have units of several kinds; those of another one have another key.
-            (self.key)(&unit).is_ok_and(|own| own.as_str() == key).then_some(unit)
+            let is_own = (self.key)(&unit).is_ok_and(|own| own.as_str() == key);
+            if is_own {
+                self.fence.raised.tally.kept([key.as_str()]);
+            }
+            is_own.then_some(unit)
         });
         Ok((units.collect(), last))
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use refrain_core::project::{Files, Project, Source, read as read_project, secrets};
+use refrain_core::project::{Files, Problem, Reading, Source, read_sound, secrets};
 use refrain_core::redact::Redactor;
 
 use super::{Problems, ProjectError};
@@ -19,19 +19,32 @@ const BYTES_MAX: u64 = 1024 * 1024;
 /// The most jobs of a project.
 const JOBS_MAX: usize = 10_000;
 
-/// Reads all of them.
-pub(super) fn read(root: &Path) -> Result<Project, ProjectError> {
+/// Reads what is sound of them, and says what is wrong with the rest. `on_unreadable` decides about a job file that the
+/// system does not give us: an error ends the reading, else its job is left out.
+pub(super) fn read(
+    root: &Path,
+    on_unreadable: impl Fn(ProjectError) -> Result<(), ProjectError>,
+) -> Result<(Reading, Option<Problems>), ProjectError> {
     let project = Source::new(FILE, text(&root.join(FILE))?);
     let folder = root.join(JOBS);
-    let mut jobs = Vec::new();
+    let (mut jobs, mut unreadable) = (Vec::new(), Vec::new());
     for path in listed(&folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        jobs.push(Source::new(format!("{JOBS}/{name}"), text(&path)?));
+        let shown = format!("{JOBS}/{name}");
+        match text(&path) {
+            Ok(text) => jobs.push(Source::new(shown, text)),
+            Err(error) => {
+                let message = error.to_string();
+                on_unreadable(error)?;
+                let label = "the job is left out".to_owned();
+                unreadable.push(Problem { path: shown, span: 0..0, message, label, help: None });
+            }
+        }
     }
     let environment = |name: &str| std::env::var(name).ok();
     let sibling = |name: &str| sibling(&folder, name);
     let files = Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling };
-    read_project(&files).map_err(|problems| {
+    let in_files = |problems: Vec<Problem>| {
         let redactor = Redactor::new(&secrets(&files));
         let mut sources: Vec<Source> = std::iter::once(project.clone()).chain(jobs.iter().cloned()).collect();
         for problem in &problems {
@@ -39,8 +52,18 @@ pub(super) fn read(root: &Path) -> Result<Project, ProjectError> {
                 sources.extend(beside(&problem.path, &sibling));
             }
         }
-        ProjectError::Problems(Problems { problems, sources, redactor })
-    })
+        Problems { problems, sources, redactor }
+    };
+    let mut reading = read_sound(&files).map_err(|problems| ProjectError::Problems(in_files(problems)))?;
+    let name_of = |problem: &Problem| {
+        let name = problem.path.strip_prefix(JOBS)?.strip_prefix('/')?.strip_suffix(".toml")?;
+        Some(name.to_owned())
+    };
+    reading.left_out.extend(unreadable.iter().filter_map(name_of));
+    reading.problems.extend(unreadable);
+    let problems = Some(std::mem::take(&mut reading.problems)).filter(|problems| !problems.is_empty());
+    let problems = problems.map(in_files);
+    Ok((reading, problems))
 }
 
 /// A file that a job names, by the path that people call it by.

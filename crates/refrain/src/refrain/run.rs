@@ -1,15 +1,18 @@
 //! Run: do it now, here. Done already means: say by whom, and do nothing.
 //!
-//! Whoever comes second follows the attempt that is there, in whatever process it runs.
+//! Whoever comes second follows the attempt that is there, in whatever process it runs. Who waits says what for, does
+//! itself what is queued before the run, and gives up when its patience ends: the run stays queued.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use refrain_core::state::RunOutcome;
+use refrain_core::why::Cause;
 use refrain_core::{RunKey, RunName, Scope, Window, Zone, window_name};
 
 use super::Refrain;
+use super::patience::{Obstacle, Patience, Step};
 use super::record::{RunRecord, parsed};
 use crate::engine::service::{Phase, Service as _};
 use crate::engine::worker::Worker;
@@ -50,6 +53,8 @@ pub enum Did {
     Deduplicated,
     /// A command was cut off before, and must not be executed again before a person has looked; nothing was done now.
     Held,
+    /// It was waited for as long as the caller wanted, in vain. It stays open, and is done by the next process that can.
+    GaveUp,
 }
 
 /// What became of a run that was asked for.
@@ -61,9 +66,16 @@ pub struct RunReport {
     pub attempt: u64,
     /// The run as it is now; somebody may have asked for another attempt meanwhile.
     pub run: RunRecord,
+    /// What it waited for, if the caller gave up.
+    pub waits_for: Option<Cause>,
 }
 
 impl RunReport {
+    /// A run of which no attempt was seen through.
+    fn of(did: Did, run: RunRecord) -> RunReport {
+        RunReport { did, attempt: run.attempt, run, waits_for: None }
+    }
+
     /// Whether the attempt, or a later one, left the run done.
     pub fn is_done(&self) -> bool {
         self.run.standing.is_done() && self.run.ended_attempt >= self.attempt
@@ -82,6 +94,33 @@ impl Refrain {
     /// Does a run now, here, and waits for it: `job@window`, `job@window/scope` or `job#key`. Told to stop, it returns
     /// with the run as it is then.
     pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
+        self.run_within(run, ask, &Patience::endless()).await
+    }
+
+    /// The same for a caller who does not wait for ever while another process has the run, or holds its lane.
+    ///
+    /// ```
+    /// # use refrain::{Ask, Definition, Job, JobError, Patience, Refrain, Run};
+    /// # use std::time::Duration;
+    /// # struct Welcome;
+    /// # impl Job for Welcome {
+    /// #     const NAME: &'static str = "welcome";
+    /// #     async fn run(&self, _: &mut Run) -> Result<(), JobError> {
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
+    /// # let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
+    /// let patience = Patience::of(Duration::from_secs(60)).telling(|cause| eprintln!("{cause}"));
+    /// let report = refrain.run_within("welcome#42", Ask::Once, &patience).await?;
+    /// assert!(report.is_done());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run_within(&self, run: &str, ask: Ask, patience: &Patience) -> Result<RunReport, Error> {
         let wanted = self.wanted(run).await?;
         let mut relay = self.engine.relay();
         relay.all_or_later().await;
@@ -105,10 +144,10 @@ impl Refrain {
         }
         if !is_new && !record.standing.is_open() {
             if ask == Ask::Once && is_there {
-                return Ok(RunReport { did: Did::Deduplicated, attempt: record.attempt, run: record });
+                return Ok(RunReport::of(Did::Deduplicated, record));
             }
             if ask == Ask::Once && self.is_held(id).await? {
-                return Ok(RunReport { did: Did::Held, attempt: record.attempt, run: record });
+                return Ok(RunReport::of(Did::Held, record));
             }
             if ask == Ask::Retry && is_there {
                 return Err(Error::Done { run: run.to_owned(), attempt: record.attempt });
@@ -123,10 +162,14 @@ impl Refrain {
             }
             record = self.record(id).await?.ok_or_else(missing)?;
         }
-        let (did, attempt) = self.see_through(id, record.attempt, &wanted).await?;
+        let (did, attempt) = self.see_through(run, id, record.attempt, &wanted, patience).await?;
         relay.all_or_later().await;
+        let waits_for = match did {
+            Did::GaveUp => self.waits_for(run).await,
+            _ => None,
+        };
         let run = self.record(id).await?.ok_or_else(missing)?;
-        Ok(RunReport { did, attempt, run })
+        Ok(RunReport { did, attempt, run, waits_for })
     }
 
     /// Whether it is not known how a command of it ended that must not be executed twice.
@@ -153,11 +196,18 @@ impl Refrain {
 
     /// Does the attempt here if it may begin, else follows it until it has ended. One whose worker died or left is followed
     /// by another at once, and that is the one that was asked for; one that failed has had its say.
-    async fn see_through(&self, id: i64, mut attempt: u64, wanted: &Wanted) -> Result<(Did, u64), Error> {
+    async fn see_through(
+        &self,
+        run: &str,
+        id: i64,
+        mut attempt: u64,
+        wanted: &Wanted,
+        patience: &Patience,
+    ) -> Result<(Did, u64), Error> {
         let mut worker: Option<Worker> = None;
         let mut rescuer = self.engine.rescuer();
+        let (mut left, mut last) = (patience.waited(), Instant::now());
         let mut did = Did::Followed;
-        let mut followed = None;
         while did == Did::Followed && self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
             let Some((_, Some(open))) = show::show(self.store(), id).await? else { break };
@@ -166,34 +216,34 @@ impl Refrain {
                 break;
             }
             attempt = attempt.max(number);
+            let mut holder = None;
             match open.place {
-                Place::Queued => {
-                    if self.worker_in(&mut worker).await?.one(open.line, id).await? {
-                        did = Did::Ran;
-                    }
+                Place::Queued if self.worker_in(&mut worker).await?.one(open.line, id).await? => {
+                    did = Did::Ran;
+                    break;
                 }
                 Place::Delayed(_) => {
                     pull(self.store(), id).await?;
                     continue;
                 }
-                // Whoever has it may be dead, and nobody else may be there to notice.
-                Place::Running => {
-                    rescuer.tick().await?;
-                    self.say_who_has(id, wanted, &mut followed).await?;
-                }
                 // The one before it may be waiting for somebody to do it.
-                Place::BehindItsLane => {
-                    if let Some((holder, line)) = self.queued_holder(wanted).await? {
-                        self.worker_in(&mut worker).await?.one(line, holder).await?;
-                    }
-                    rescuer.tick().await?;
-                }
+                Place::BehindItsLane => holder = self.help_holder(wanted, &mut worker).await?,
+                Place::Queued | Place::Running => {}
+            }
+            // Whoever has it, its lane or its slot may be dead, and nobody else may be there to notice.
+            rescuer.tick().await?;
+            let obstacle = Obstacle { own: (open.place, attempt), holder };
+            let elapsed = std::mem::replace(&mut last, Instant::now()).elapsed();
+            match left.look(obstacle, elapsed, worker.as_ref().is_some_and(Worker::is_busy)) {
+                Step::LookAgain => {}
+                Step::Tell => self.waits_for(run).await.iter().for_each(|cause| patience.tell(cause)),
+                Step::GiveUp => did = Did::GaveUp,
             }
             tokio::select! {
                 () = woken => {}
                 () = self.stop.draining() => {}
                 () = tokio::time::sleep(LOOK), if did == Did::Followed => {}
-                () = std::future::ready(()), if did == Did::Ran => {}
+                () = std::future::ready(()), if did == Did::GaveUp => {}
             }
         }
         if let Some(worker) = worker {
@@ -202,15 +252,10 @@ impl Refrain {
         Ok((did, attempt))
     }
 
-    /// A person who waits hears for whom, once for each worker.
-    async fn say_who_has(&self, id: i64, wanted: &Wanted, told: &mut Option<i64>) -> Result<(), Error> {
-        let Some(hold) = why::hold(self.store(), wanted.number, id).await? else { return Ok(()) };
-        if told.replace(hold.worker) != Some(hold.worker) {
-            let (job, key, worker) = (&wanted.definition.name, wanted.key.to_string(), hold.worker);
-            let process = hold.process.unwrap_or_default();
-            tracing::info!(%job, key, worker, process, "waiting for the worker that has this run");
-        }
-        Ok(())
+    /// What an open run waits for; none if it has ended, or if that cannot be read: the wait itself goes on.
+    async fn waits_for(&self, run: &str) -> Option<Cause> {
+        let causes = Box::pin(self.why(run)).await.ok()?.causes;
+        causes.into_iter().next().filter(|cause| matches!(cause, Cause::Open(_)))
     }
 
     async fn worker_in<'w>(&self, worker: &'w mut Option<Worker>) -> Result<&'w mut Worker, Error> {
@@ -220,13 +265,20 @@ impl Refrain {
         })
     }
 
-    /// The run that holds the lane of another, if nobody has begun it.
-    async fn queued_holder(&self, wanted: &Wanted) -> Result<Option<(i64, Line)>, Error> {
+    /// Does the run that holds the lane of another, if it is queued. Gives that run, and where it stands.
+    async fn help_holder(
+        &self,
+        wanted: &Wanted,
+        worker: &mut Option<Worker>,
+    ) -> Result<Option<(i64, Option<Place>)>, Error> {
         let holder = show::lane_holder(self.store(), wanted.number, &wanted.key.to_string()).await?;
         let Some(holder) = holder else { return Ok(None) };
         let shown = show::show(self.store(), holder).await?;
-        let queued = shown.and_then(|(_, open)| open).filter(|open| open.place == Place::Queued);
-        Ok(queued.map(|open| (holder, open.line)))
+        let open = shown.and_then(|(_, open)| open);
+        if let Some(open) = open.filter(|open| open.place == Place::Queued) {
+            self.worker_in(worker).await?.one(open.line, holder).await?;
+        }
+        Ok(Some((holder, open.map(|open| open.place))))
     }
 
     /// Opens the run, or records that it was there. Gives whether it is new.
@@ -265,6 +317,10 @@ impl Refrain {
             }
             if !is_known && end > self.store().schedule_time().await? {
                 return Err(Error::NotOver { window: window.to_string(), end });
+            }
+            let start = definition.timetable.as_ref().and_then(|timetable| timetable.start);
+            if let Some(start) = start.filter(|start| !is_known && window.start() < *start) {
+                return Err(Error::BeforeStart { run: run.to_owned(), start: start.timestamp() });
             }
         }
         Ok(Wanted { number, definition, key, window })

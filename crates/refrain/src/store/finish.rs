@@ -46,6 +46,17 @@ pub(crate) enum End {
     GivenBack,
 }
 
+impl End {
+    /// Whether the run gives its lane up: one that goes straight back to the queue keeps it.
+    fn leaves_lane(&self) -> bool {
+        match self {
+            End::Closed { .. } => true,
+            End::Again { wait, .. } => wait.is_some(),
+            End::GivenBack => false,
+        }
+    }
+}
+
 /// An attempt that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Ending {
@@ -183,7 +194,7 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
     endings.sort_by_key(|ending| ending.held.run);
     let leavers: Vec<(JobNumber, String, i64)> = endings
         .iter()
-        .filter(|ending| matches!(ending.end, End::Closed { .. }))
+        .filter(|ending| ending.end.leaves_lane())
         .filter_map(|ending| Some((ending.held.job, ending.held.lane.clone()?, ending.held.run)))
         .collect();
     lanes::leave(transaction, &leavers).await?;

@@ -31,13 +31,14 @@ pub struct Finding {
     pub detail: Option<String>,
 }
 
-static CHECKS: [(&Statement, &str); 10] = [
+static CHECKS: [(&Statement, &str); 11] = [
     (&catalog::FSCK_TWINS, "a run exists twice"),
     (&catalog::FSCK_LOST, "a run is open and stands nowhere: it would never run"),
     (&catalog::FSCK_PLACES, "a run stands in two places, or in one although it is not open"),
     (&catalog::FSCK_LEASES, "a run is under a lease that does not exist"),
     (&catalog::FSCK_OWNERS, "a lease belongs to a worker that does not exist"),
-    (&catalog::FSCK_LANES, "a lane is held by a run that is not open"),
+    (&catalog::FSCK_LANES, "a lane is held by a run that is not open, or not queued"),
+    (&catalog::FSCK_BESIDE, "a run is queued in a lane that another run holds"),
     (&catalog::FSCK_WAITS, "a run waits for a lane that is free"),
     (&catalog::FSCK_SLOTS, "a slot is taken by a run that is not under way"),
     (&catalog::FSCK_JOBS, "a run belongs to a job that does not exist"),

@@ -6,6 +6,7 @@ use refrain_core::JobName;
 
 use super::line::JobNumber;
 use super::{Result, Store, StoreError, catalog, settled};
+use crate::database::statement::Rows;
 use crate::database::{Transaction, place, retried};
 
 /// A job as it is stored.
@@ -14,6 +15,8 @@ pub(crate) struct JobRow {
     pub(crate) id: JobNumber,
     pub(crate) name: String,
     pub(crate) identity: String,
+    /// Whether a file of the project describes it.
+    pub(crate) from_file: bool,
 }
 
 /// What became of the wish to register a job.
@@ -107,6 +110,20 @@ async fn registered(
 
 async fn named(transaction: &mut Transaction, name: &JobName) -> Result<Option<JobRow>> {
     Ok(transaction.fetch_optional(catalog::JOB_NAMED.bind(name.as_str())).await?)
+}
+
+/// Notes that files of the project describe these jobs.
+pub(crate) async fn are_from_files(store: &Store, jobs: &[JobNumber]) -> Result<()> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    Ok(retried(|| async {
+        let mut transaction = store.database.write().await?;
+        let rows = Rows::default().integers(jobs.iter().map(|job| i64::from(*job)));
+        transaction.execute(catalog::JOB_FROM_FILE.bind(rows)).await?;
+        transaction.commit(place!("register")).await
+    })
+    .await?)
 }
 
 /// All jobs, by name.

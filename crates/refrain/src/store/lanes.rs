@@ -1,21 +1,35 @@
 //! Lanes: `while-running` as a constraint. The one run of (job, scope) that is queued or running holds the
 //! lane's primary key; others wait, the oldest window first.
 //!
+//! A run that is tried again later gives its lane up and enters it anew when its time comes: a window that backs off
+//! for an hour must not hold up every window after it. It brings along what it has spent, so waiting costs it no try
+//! and gives it none.
+//!
 //! Entering locks the lane even when somebody holds it, so whoever leaves it meanwhile waits, and then sees who
 //! came. Without that lock, a run could begin to wait just after the last look at the waiters, and wait for ever.
 
+use super::claim::scope_of;
 use super::line::JobNumber;
 use super::{Result, catalog};
 use crate::database::Transaction;
 use crate::database::statement::Rows;
 
-/// A run that wants a lane.
+/// A run that wants a lane, and the attempt that it wants it for.
 #[derive(Debug, Clone)]
 pub(crate) struct Entrant {
     pub(crate) scope: String,
     pub(crate) key: String,
     pub(crate) run: i64,
     pub(crate) attempt: i32,
+    pub(crate) spent: i32,
+    pub(crate) suspicion: i32,
+}
+
+impl Entrant {
+    /// The run of a window with this key, for an attempt that follows no failure.
+    pub(crate) fn fresh(key: String, run: i64, attempt: i32) -> Entrant {
+        Entrant { scope: scope_of(&key).to_owned(), key, run, attempt, spent: 0, suspicion: 0 }
+    }
 }
 
 /// Takes the lanes that are free. Gives the entrants that hold theirs now, and those that do not.
@@ -48,7 +62,9 @@ pub(crate) async fn wait(
         .texts(waiting.iter().map(|entrant| entrant.scope.clone()))
         .texts(waiting.iter().map(|entrant| entrant.key.clone()))
         .integers(waiting.iter().map(|entrant| entrant.run))
-        .integers(waiting.iter().map(|entrant| i64::from(entrant.attempt)));
+        .integers(waiting.iter().map(|entrant| i64::from(entrant.attempt)))
+        .integers(waiting.iter().map(|entrant| i64::from(entrant.spent)))
+        .integers(waiting.iter().map(|entrant| i64::from(entrant.suspicion)));
     transaction.execute(catalog::LANE_WAIT.bind(job).bind(line).bind(rows)).await?;
     Ok(())
 }
@@ -59,6 +75,8 @@ pub(crate) struct Waiting {
     pub(crate) key: String,
     pub(crate) line: i64,
     pub(crate) attempt: i32,
+    pub(crate) spent: i32,
+    pub(crate) suspicion: i32,
 }
 
 #[derive(sqlx::FromRow)]
@@ -88,20 +106,22 @@ pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, 
             continue;
         };
         transaction.execute(catalog::LANE_PASS.bind(job).bind(scope.as_str()).bind(next.run)).await?;
-        transaction.execute(catalog::LANE_STOP_WAITING.bind(job).bind(scope).bind(next.key)).await?;
-        let rows = queued([(next.run, next.attempt, true)]);
-        transaction.execute(catalog::QUEUE_INSERT.bind(next.line).bind(rows)).await?;
+        transaction
+            .execute(catalog::LANE_STOP_WAITING.bind(job).bind(scope.as_str()).bind(next.key.as_str()))
+            .await?;
+        let Waiting { run, key, line, attempt, spent, suspicion } = next;
+        let next = Entrant { scope, key, run, attempt, spent, suspicion };
+        transaction.execute(catalog::QUEUE_INSERT.bind(line).bind(queued(&[&next], true))).await?;
     }
     Ok(())
 }
 
-/// First tries for the queue: run, attempt, and whether it holds a lane.
-pub(crate) fn queued(runs: impl IntoIterator<Item = (i64, i32, bool)>) -> Rows<'static> {
-    let runs: Vec<(i64, i32, bool)> = runs.into_iter().collect();
+/// Attempts for the queue, that hold their lanes or have none.
+pub(crate) fn queued(entrants: &[&Entrant], lane: bool) -> Rows<'static> {
     Rows::default()
-        .integers(runs.iter().map(|(run, ..)| *run))
-        .integers(runs.iter().map(|(_, attempt, _)| i64::from(*attempt)))
-        .integers(runs.iter().map(|_| 0))
-        .integers(runs.iter().map(|_| 0))
-        .booleans(runs.iter().map(|(.., lane)| *lane))
+        .integers(entrants.iter().map(|one| one.run))
+        .integers(entrants.iter().map(|one| i64::from(one.attempt)))
+        .integers(entrants.iter().map(|one| i64::from(one.spent)))
+        .integers(entrants.iter().map(|one| i64::from(one.suspicion)))
+        .booleans(entrants.iter().map(|_| lane))
 }

@@ -5,7 +5,6 @@
 //!
 //! Whoever asks has looked what became of the last one: a command that was held because it was interrupted may begin.
 
-use super::claim::scope_of;
 use super::finish::RunLook;
 use super::lanes::{self, Entrant};
 use super::line::{Line, Priority};
@@ -47,11 +46,10 @@ async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
     let Some(row) = row.filter(is_last) else { return Ok(Reopened::AlreadyOpen) };
     let attempt = row.attempt + 1;
     let line = Line::of(wish.priority, row.job);
+    let entrant = Entrant::fresh(row.key.clone(), row.id, attempt);
     let mut may_begin = true;
     if wish.in_lane {
-        let scope = scope_of(&row.key).to_owned();
-        let entrant = Entrant { scope, key: row.key.clone(), run: row.id, attempt };
-        let (_, waiting) = lanes::take(&mut transaction, row.job, vec![entrant]).await?;
+        let (_, waiting) = lanes::take(&mut transaction, row.job, vec![entrant.clone()]).await?;
         lanes::wait(&mut transaction, row.job, line.0, &waiting).await?;
         may_begin = waiting.is_empty();
     }
@@ -63,7 +61,7 @@ async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
     transaction.execute(catalog::CANCELLATION_DONE.bind(Rows::default().integers([wish.run]))).await?;
     transaction.execute(catalog::BEGUN_CLEAR.bind(wish.run)).await?;
     if may_begin {
-        let rows = lanes::queued([(row.id, attempt, wish.in_lane)]);
+        let rows = lanes::queued(&[&entrant], wish.in_lane);
         transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;
     }
     transaction.commit(place!("reopen")).await?;

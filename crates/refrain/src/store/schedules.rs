@@ -9,7 +9,7 @@ use refrain_core::{Revisions, Timetable};
 use super::line::JobNumber;
 use super::tick::{Schedule, Scheduled, tick};
 use super::{Result, Store, StoreError, catalog, instant, revisions, settled};
-use crate::database::{Transaction, place, retried};
+use crate::database::{Transaction, place};
 
 /// The most schedules that are looked at in one go.
 pub(crate) const PAGE: usize = 500;
@@ -97,14 +97,40 @@ async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timesta
     Ok(changed)
 }
 
-/// A job that has no timetable any more opens nothing.
-pub(crate) async fn retire(store: &Store, job: JobNumber) -> Result<()> {
-    Ok(retried(|| async {
-        let mut transaction = store.database.write().await?;
-        transaction.execute(catalog::SCHEDULE_RETIRE.bind(job)).await?;
-        transaction.commit(place!("schedule")).await
-    })
-    .await?)
+/// Takes the timetable of a job out of force: from now on it opens nothing. What was due until then is opened first, as the
+/// timetable says; then its last revision ends, so that the time from here on belongs to none.
+pub(crate) async fn retire(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<()> {
+    loop {
+        match settled(|| retired(store, scheduled.job, now)).await {
+            Err(StoreError::Edit(refrain_core::EditError::StillDue(_))) => {
+                tick(store, scheduled, now).await?;
+            }
+            retired => return retired,
+        }
+    }
+}
+
+async fn retired(store: &Store, job: JobNumber, now: Timestamp) -> Result<()> {
+    let mut transaction = store.database.write().await?;
+    let schedule: Option<Schedule> = transaction.fetch_optional(catalog::SCHEDULE_WAIT.bind(job)).await?;
+    let Some(schedule) = schedule else { return Ok(()) };
+    let covered = schedule.covered.map(instant).transpose()?;
+    if let Some(all) = revisions::read(&mut transaction, job).await? {
+        match all.retire(covered, now) {
+            Ok(Some(all)) => revisions::write(&mut transaction, job, &all).await?,
+            Ok(None) => {
+                transaction.execute(catalog::REVISION_CLEAR.bind(job)).await?;
+            }
+            Err(error) => {
+                // Let go at once: what is due is opened next, by whoever can hold the schedule.
+                transaction.rollback().await?;
+                return Err(error.into());
+            }
+        }
+    }
+    transaction.execute(catalog::SCHEDULE_RETIRE.bind(job)).await?;
+    transaction.commit(place!("schedule")).await?;
+    Ok(())
 }
 
 /// Takes back the timetables of a job that is removed.

@@ -62,7 +62,8 @@ async fn ticked(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<O
     let mut transaction = store.database.write().await?;
     let lock = catalog::SCHEDULE_LOCK.bind(scheduled.job);
     let Some(schedule) = transaction.fetch_optional::<Schedule>(lock).await? else { return Ok(None) };
-    let Some(revisions) = revisions::read(&mut transaction, scheduled.job).await? else { return Ok(None) };
+    let revisions = revisions::read(&mut transaction, scheduled.job).await?;
+    let Some(revisions) = revisions.filter(|revisions| !revisions.is_retired()) else { return Ok(None) };
     let covered = schedule.covered.map(instant).transpose()?;
     let pass = revisions.current().pass(covered, scheduled.catch_up, now, WINDOWS_MAX);
     if failpoint::is_weakened("tick.advance-first") {
@@ -165,8 +166,7 @@ pub(crate) async fn insert(
 }
 
 fn entrant(opening: &Opening, run: i64) -> Entrant {
-    let key = opening.key.to_string();
-    Entrant { scope: super::claim::scope_of(&key).to_owned(), key, run, attempt: 1 }
+    Entrant::fresh(opening.key.to_string(), run, 1)
 }
 
 /// Puts new runs into the queue, or behind the run that holds their lane. Gives how many were skipped for it. The
@@ -191,7 +191,7 @@ async fn line_up(
         let of_priority = |one: &&Entrant| priorities.get(&one.run) == Some(&priority);
         let free: Vec<&Entrant> = free.iter().filter(of_priority).collect();
         if !free.is_empty() {
-            let rows = lanes::queued(free.iter().map(|entrant| (entrant.run, entrant.attempt, has_lane)));
+            let rows = lanes::queued(&free, has_lane);
             transaction.execute(catalog::QUEUE_INSERT.bind(line).bind(rows)).await?;
         }
         if while_running == WhileRunning::Queue {

@@ -26,7 +26,7 @@ async fn populated(database: &TestDatabase) -> Refrain {
 }
 
 /// How a rule is broken, how that is mended, and what is said in between.
-const FAULTS: [(&str, &str, &str); 13] = [
+const FAULTS: [(&str, &str, &str); 14] = [
     (
         "update refrain_runs set open = true where key = 'done'",
         "update refrain_runs set open = false where key = 'done'",
@@ -57,7 +57,12 @@ const FAULTS: [(&str, &str, &str); 13] = [
     (
         "insert into refrain_lanes (job, scope, run) select job, 'x', id from refrain_runs where key = 'done'",
         "delete from refrain_lanes where scope = 'x'",
-        "a lane is held by a run that is not open",
+        "a lane is held by a run that is not open, or not queued",
+    ),
+    (
+        "update refrain_queue set lane = true where run = (select id from refrain_runs where key = 'queued')",
+        "update refrain_queue set lane = false where run = (select id from refrain_runs where key = 'queued')",
+        "a run is queued in a lane that another run holds",
     ),
     (
         "update refrain_lane_waits set scope = 'x'",

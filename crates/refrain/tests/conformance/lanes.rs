@@ -1,12 +1,39 @@
 //! `while-running`: the windows of one lane run one after another, and the lane is passed on however a run ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use refrain::{Ask, Cancelling, CatchUp, Did, JobError, WhileRunning};
+use refrain::core::retry::{Backoff, Retry};
+use refrain::{Ask, Cancelling, CatchUp, Definition, Did, Error, JobError, Patience, Place, WhileRunning};
 
 use crate::support::TestDatabase;
-use crate::support::work::{Gate, Seen, daily, is_sound, job, june, open, shown, told};
-use refrain::Place;
+use crate::support::work::{Gate, Seen, daily, is_sound, job, june, open, short, shown, timetable, told};
+
+/// Backs off for hours, so that only a test lets an attempt begin again; two tries.
+const RETRY: Retry =
+    Retry { attempts: 2, backoff: Backoff { min: Duration::from_hours(1), max: Duration::from_hours(3) } };
+
+/// Daily windows: the first of June always fails, the others wait at the gate.
+fn uneven(gate: &Gate, seen: &Seen) -> Definition {
+    let (gate, seen) = (gate.clone(), seen.clone());
+    let work = job("report", move |run| {
+        let (gate, day) = (gate.clone(), short(run.key()));
+        seen.push(format!("{day} {}", run.attempt()));
+        async move {
+            if day == "06-01" {
+                return Err(JobError::new("not yet"));
+            }
+            gate.pass().await;
+            Ok(())
+        }
+    });
+    work.timetable(daily()).catch_up(CatchUp::All).retry(RETRY)
+}
+
+/// Lets every waiting attempt begin.
+async fn time_passes(database: &TestDatabase) {
+    database.store("update refrain_delayed set wake_at = 0").await;
+}
 
 every_store! {
     async fn windows_of_a_lane_run_one_after_another_the_oldest_first(database) {
@@ -63,19 +90,143 @@ every_store! {
         is_sound(&refrain).await;
     }
 
-    async fn a_lane_is_kept_while_a_failed_attempt_waits_for_its_time(database) {
-        let work = job("report", move |run| async move {
-            let is_first = run.attempt() == 1 && run.key().contains("06-01");
-            if is_first { Err(JobError::new("not yet")) } else { Ok(()) }
+    async fn a_run_in_back_off_gives_its_lane_up_and_lines_up_again_oldest_first(database) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let refrain = open(&database, [uneven(&gate, &seen)]).await;
+        refrain.open_due(june("04T06:00")).await.unwrap();
+        let ticking = tokio::spawn({
+            let refrain = refrain.clone();
+            async move { refrain.tick_at(june("04T06:00")).await.unwrap() }
         });
-        let refrain = open(&database, [work.timetable(daily()).catch_up(CatchUp::All)]).await;
-        refrain.tick_at(june("03T06:00")).await.unwrap();
+        gate.have_begun(1).await;
+        assert_eq!(seen.all(), ["06-01 1", "06-02 1"], "the window after the one that backs off runs meanwhile");
         assert!(matches!(shown(&refrain, "report@2020-06-01").await.place, Some(Place::Delayed(_))));
-        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::BehindItsLane));
-        assert_eq!(refrain.run("report@2020-06-01", Ask::Once).await.unwrap().did, Did::Ran, "before its time");
-        refrain.tick_at(june("03T06:00")).await.unwrap();
-        assert_eq!(told(&refrain, "report").await, ["06-01 done 2", "06-02 done 1"]);
+        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::Running));
         is_sound(&refrain).await;
+
+        time_passes(&database).await;
+        refrain.open_due(june("04T06:00")).await.unwrap();
+        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(Place::BehindItsLane));
+        let why = refrain.why("report@2020-06-01").await.unwrap();
+        assert!(why.causes[0].to_string().contains("waits for report@2020-06-02"), "{}", why.causes[0]);
+        is_sound(&refrain).await;
+        gate.let_through(2);
+        ticking.await.unwrap();
+        assert_eq!(seen.all()[2..], ["06-01 2", "06-03 1"], "the oldest window goes first");
+        assert_eq!(
+            told(&refrain, "report").await,
+            ["06-01 failed 2", "06-02 done 1", "06-03 done 1"],
+            "waiting for the lane gave it no further try"
+        );
+        is_sound(&refrain).await;
+    }
+
+    async fn a_delayed_run_that_still_holds_its_lane_in_an_older_store_lines_up_when_it_is_due(database) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let refrain = open(&database, [uneven(&gate, &seen)]).await;
+        refrain.open_due(june("03T06:00")).await.unwrap();
+        // An older release left the lane with the run that backs off, and the next window behind it.
+        for statement in [
+            "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+             select run, 0, line, attempt, spent, suspicion, lane from refrain_queue",
+            "delete from refrain_queue",
+        ] {
+            assert_eq!(database.store(statement).await, 1, "{statement}");
+        }
+        is_sound(&refrain).await;
+        refrain.open_due(june("03T06:00")).await.unwrap();
+        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(Place::Queued));
+        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::BehindItsLane));
+        is_sound(&refrain).await;
+        gate.let_through(1);
+        refrain.tick_at(june("03T06:00")).await.unwrap();
+        assert_eq!(seen.all(), ["06-01 1", "06-02 1"]);
+        is_sound(&refrain).await;
+    }
+
+    async fn a_run_that_is_called_off_in_its_back_off_takes_the_lane_from_nobody(database) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let refrain = open(&database, [uneven(&gate, &seen)]).await;
+        let ticking = tokio::spawn({
+            let refrain = refrain.clone();
+            async move { refrain.tick_at(june("04T06:00")).await.unwrap() }
+        });
+        gate.have_begun(1).await;
+        assert_eq!(refrain.cancel("report@2020-06-01").await.unwrap(), Cancelling::Cancelled);
+        assert_eq!(shown(&refrain, "report@2020-06-03").await.place, Some(Place::BehindItsLane), "of 06-02");
+        is_sound(&refrain).await;
+        gate.let_through(2);
+        ticking.await.unwrap();
+        assert_eq!(told(&refrain, "report").await, ["06-01 cancelled 2", "06-02 done 1", "06-03 done 1"]);
+        is_sound(&refrain).await;
+    }
+
+    async fn who_waits_for_a_lane_hears_what_for_and_gives_up_in_time(database) {
+        let (gate, heard) = (Gate::closed(), Seen::default());
+        let refrain = open(&database, [gate.job("report").timetable(daily()).catch_up(CatchUp::All)]).await;
+        let elsewhere = open(&database, [gate.job("report").timetable(daily()).catch_up(CatchUp::All)]).await;
+        let holder = tokio::spawn(async move { elsewhere.run("report@2020-06-01", Ask::Once).await.unwrap() });
+        gate.have_begun(1).await;
+        let listener = heard.clone();
+        let patience = Patience::of(Duration::from_millis(400)).telling(move |cause| listener.push(cause.to_string()));
+        for (run, rule) in [("report@2020-06-02", "lane-held"), ("report@2020-06-01", "running")] {
+            let report = refrain.run_within(run, Ask::Once, &patience).await.unwrap();
+            assert_eq!((report.did, report.is_done()), (Did::GaveUp, false), "{run}");
+            assert_eq!(report.waits_for.unwrap().rule(), rule);
+        }
+        let heard = heard.all();
+        assert_eq!(heard.len(), 2, "each is told once: {heard:?}");
+        assert!(heard[0].contains("waits for report@2020-06-01") && heard[0].contains("is running by worker"), "{heard:?}");
+        assert!(heard[1].starts_with("report@2020-06-01 is running: worker"), "{heard:?}");
+        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::BehindItsLane), "it stays queued");
+        gate.let_through(2);
+        assert!(holder.await.unwrap().is_done());
+        assert!(refrain.run("report@2020-06-02", Ask::Once).await.unwrap().is_done());
+        is_sound(&refrain).await;
+    }
+
+    async fn who_waits_does_itself_what_is_queued_before_and_that_time_does_not_count(database) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        let (passing, said) = (gate.clone(), seen.clone());
+        let slow = job("report", move |run| {
+            let (gate, seen) = (passing.clone(), said.clone());
+            async move {
+                seen.push(crate::support::work::short(run.key()));
+                gate.pass().await;
+                Ok(())
+            }
+        });
+        let refrain = open(&database, [slow.timetable(daily()).catch_up(CatchUp::All)]).await;
+        refrain.open_due(june("03T06:00")).await.unwrap();
+        let asked = tokio::spawn({
+            let refrain = refrain.clone();
+            // No time at all for others: what is done here is waited for as long as it takes.
+            async move { refrain.run_within("report@2020-06-02", Ask::Once, &Patience::of(Duration::from_nanos(1))).await }
+        });
+        gate.have_begun(1).await;
+        gate.let_through(1);
+        gate.have_begun(1).await;
+        gate.let_through(1);
+        assert_eq!(asked.await.unwrap().unwrap().did, Did::Ran);
+        assert_eq!(seen.all(), ["06-01", "06-02"]);
+        is_sound(&refrain).await;
+    }
+
+    async fn a_window_before_the_start_of_its_job_is_run_only_if_it_has_a_row(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [seen.job("report").timetable(daily())]).await;
+        let refused = refrain.run("report@2020-05-31", Ask::Once).await.unwrap_err();
+        assert!(matches!(refused, Error::BeforeStart { .. }) && refused.is_usage(), "{refused}");
+        assert!(refused.to_string().contains("lies before the `start` of its job, 2020-06-01"), "{refused}");
+        refrain.close().await;
+        let earlier = timetable("0 0 * * *", "day", "2020-05-30");
+        let refrain = open(&database, [seen.job("report").timetable(earlier)]).await;
+        assert!(refrain.run("report@2020-05-31", Ask::Once).await.unwrap().is_done(), "what the error says helps");
+        refrain.close().await;
+        let refrain = open(&database, [seen.job("report").timetable(daily())]).await;
+        let again = refrain.run("report@2020-05-31", Ask::Again).await.unwrap();
+        assert_eq!((again.did, again.attempt), (Did::Ran, 2), "it has a row");
+        assert_eq!(seen.all().iter().filter(|day| *day == "05-31").count(), 2);
     }
 
     async fn while_running_skip_leaves_a_row_that_says_so(database) {

@@ -41,6 +41,7 @@ mod again;
 mod alarms;
 mod cancelling;
 mod catch_up;
+mod clocks;
 mod concurrency;
 mod edits;
 mod fsck;

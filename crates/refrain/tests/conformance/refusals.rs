@@ -73,7 +73,10 @@ async fn on_a_server_tables_are_made_when_a_person_says_so() {
     open(&database, []).await.close().await;
     database.store("update refrain_migrations set number = number - 1").await;
     let error = refused(&database.url(), "shop").await;
-    assert!(matches!(of_store(&error), StoreError::TooOld { found: 0, needed: 1 }), "{error}");
+    assert!(
+        matches!(of_store(&error), StoreError::TooOld { found, needed } if found + 1 == *needed),
+        "{error}"
+    );
     assert!(error.to_string().contains("refrain migrate") && error.is_usage());
 }
 

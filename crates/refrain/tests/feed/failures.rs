@@ -24,7 +24,7 @@ both_databases! {
         assert_eq!(sync.invoices().await.len(), 99);
         sync.shop.execute("insert into customers values (9)").await;
         assert_eq!(sync.run().await.0, "Ran done 2");
-        assert_eq!(sync.counts().await, [[99, 0, 0, 1], [1, 0, 100, 0]]);
+        assert_eq!(sync.counts().await, [[99, 0, 0, 1], [1, 0, 99, 0]], "a hundred units, each counted once");
         assert_eq!((sync.invoices().await, sync.writes().await), (rows(1..=100), texts(1..=100)));
     }
 
@@ -51,6 +51,19 @@ both_databases! {
         let left = sync.left().await;
         assert!(left.len() == 1 && left[0].starts_with("invoice:37 parked "), "{left:?}");
         assert_eq!(sync.invoices().await, rows([1]));
+        assert_eq!(sync.counts().await, [[1, 0, 0, 1], [0, 1, 1, 0]], "what was kept and is shown again is one unit");
+    }
+
+    async fn m24_an_attempt_whose_source_dies_says_that_something_failed(database) {
+        let sync = Sync::into_table(database, Says { top: "retry = { attempts = 2 }", ..Says::default() }).await;
+        sync.source(lines([1]));
+        sync.shop.program("list", "#!/bin/sh\ncat source\nexit 7\n");
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        sync.shop.program("list", "#!/bin/sh\nexit 7\n");
+        assert_eq!(sync.run().await.0, "Ran failed 2");
+        let counts = sync.counts().await;
+        assert_eq!(counts.len(), 2);
+        assert!(counts.iter().all(|[.., failed]| *failed == 1), "{counts:?}");
     }
 
     async fn many_units_that_have_failed_do_not_keep_the_source_from_being_read(database) {

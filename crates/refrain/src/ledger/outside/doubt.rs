@@ -104,7 +104,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
                 Verdict::Deduplicated(reason) => {
                     tally.deduplicated(reason, [key_of(&self.arrivals, member)]);
                 }
-                Verdict::Landed | Verdict::Parked => tally.skipped(1),
+                Verdict::Landed | Verdict::Parked => tally.skipped(key_of(&self.arrivals, member)),
             }
         }
         Ok(reserved)

@@ -112,11 +112,15 @@ impl Refrain {
         let Some(id) = holder.filter(|holder| *holder != record.id) else { return Ok(None) };
         let Some(holder) = self.record(id).await? else { return Ok(None) };
         let hold = why::hold(self.store(), asked.number, id).await?;
+        let worker = hold
+            .as_ref()
+            .map(|hold| format!("worker {} ({})", hold.worker, hold.process.as_deref().unwrap_or("gone")));
         let claimed_at: Option<Timestamp> = hold.map(|hold| instant(hold.claimed_at)).transpose()?;
         Ok(Some(Holder {
             run: asked.view.name_of(&holder),
             standing: holder.standing.node(),
             since: claimed_at.unwrap_or(holder.opened_at),
+            worker,
         }))
     }
 
