@@ -117,8 +117,26 @@ impl Month {
         (self.begins + day - 1).rem_euclid(7)
     }
 
-    fn days(self) -> impl Iterator<Item = i8> {
-        1..=self.length
+    fn days(self) -> Set {
+        Set(bit(self.length + 1).saturating_sub(bit(1)))
+    }
+
+    /// The day on which a weekday comes for the first time.
+    fn first(self, weekday: i8) -> i8 {
+        1 + (weekday - self.begins).rem_euclid(7)
+    }
+
+    /// All days that are one of these weekdays.
+    fn on(self, weekdays: Set) -> Set {
+        // Every seventh bit, five times.
+        const WEEKLY: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
+        let mut days = 0;
+        for weekday in 0..7 {
+            if weekdays.has(weekday) {
+                days |= WEEKLY << self.first(weekday);
+            }
+        }
+        Set(days).and(self.days())
     }
 
     /// The working day nearest to a day of this month: never in another month.
@@ -136,12 +154,11 @@ impl Month {
     }
 
     fn floating(self, floating: Floating) -> Option<i8> {
-        let first = |weekday: i8| 1 + (weekday - self.begins).rem_euclid(7);
         let day = match floating {
             Floating::BeforeLast(before) => self.length - before,
             Floating::Nearest(day) => self.nearest(day)?,
             Floating::NearestBeforeLast(before) => self.nearest(self.length - before)?,
-            Floating::Nth(weekday, nth) => first(weekday) + 7 * (nth - 1),
+            Floating::Nth(weekday, nth) => self.first(weekday) + 7 * (nth - 1),
             Floating::LastOf(weekday) => self.length - (self.weekday(self.length) - weekday).rem_euclid(7),
         };
         (1..=self.length).contains(&day).then_some(day)
@@ -171,9 +188,8 @@ impl Days {
             return Set::default();
         }
         let month = Month::of(first);
-        let by_day = self.days.set.and(Set::of(month.days())).or(month.floating_days(&self.days));
-        let named = month.days().filter(|day| self.weekdays.set.has(month.weekday(*day)));
-        let by_weekday = Set::of(named).or(month.floating_days(&self.weekdays));
+        let by_day = self.days.set.and(month.days()).or(month.floating_days(&self.days));
+        let by_weekday = month.on(self.weekdays.set).or(month.floating_days(&self.weekdays));
         if self.either() { by_day.or(by_weekday) } else { by_day.and(by_weekday) }
     }
 

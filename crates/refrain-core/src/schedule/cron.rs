@@ -235,6 +235,10 @@ mod tests {
             "*/90 9-17 * * *",
             "0 0 10-17 * */7",
             "0 0 */31 * MON",
+            "0 0 25-5/3 * *",
+            "0 0 1-7 * */7,3",
+            "0 0 1-7 * 1/7",
+            "0 0 1,? * MON",
         ] {
             assert_eq!(CronPattern::parse(text).unwrap_err().advice(), None, "{text}");
         }

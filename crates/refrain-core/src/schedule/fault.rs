@@ -140,11 +140,11 @@ impl Fault {
 fn nth_sunday(words: &[&str]) -> Option<String> {
     let mut words = words.to_vec();
     let [.., day, _, weekday] = words.as_mut_slice() else { return None };
-    (*weekday, *day) = match *day {
-        "1-7" => ("SUN#1", "*"),
-        "8-14" => ("SUN#2", "*"),
-        "15-21" => ("SUN#3", "*"),
-        "22-28" => ("SUN#4", "*"),
+    (*weekday, *day) = match (*day, *weekday) {
+        ("1-7", "*/7") => ("SUN#1", "*"),
+        ("8-14", "*/7") => ("SUN#2", "*"),
+        ("15-21", "*/7") => ("SUN#3", "*"),
+        ("22-28", "*/7") => ("SUN#4", "*"),
         _ => return None,
     };
     let text = words.join(" ");

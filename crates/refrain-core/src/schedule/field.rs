@@ -122,7 +122,7 @@ impl Reader<'_> {
             let step = item.strip_prefix("?/").filter(|step| is_digits(step));
             let remedy = match step {
                 Some(step) => Remedy::Instead(format!("*/{step}")),
-                None if item == "?" => Remedy::Instead("*".to_owned()),
+                None if item == "?" && !self.field.is_of_days() => Remedy::Instead("*".to_owned()),
                 None => Remedy::None,
             };
             return Err(self.fault(item, reason, remedy));
