@@ -137,7 +137,7 @@ both_databases! {
 
 #[tokio::test]
 async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one() {
-    let sync = Sync::of().await;
+    let sync = Sync::of(TestDatabase::postgres().await).await;
     sync.job(
         "command = [\"./list\"]\noutput = \"units\"",
         "database = \"shop\"",

@@ -36,7 +36,7 @@ impl Slow {
     async fn hold(&mut self, table: &str, which: &str) {
         let hold = format!(
             "create function hold() returns trigger language plpgsql as
-                 $$ begin perform pg_advisory_xact_lock(77); return null; end $$;
+                 $$ begin perform set_config('lock_timeout', '0', true); perform pg_advisory_xact_lock(77); return null; end $$;
              create constraint trigger hold after insert or update on refrain.{table}
                  deferrable initially deferred for each row when ({which}) execute function hold();
              select pg_advisory_lock(77)"
