@@ -12,7 +12,7 @@ use crate::failpoint;
 /// How many keys are looked up at once.
 const LOOK: usize = 1_000;
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Standing {
     position: String,
     fence: Option<i64>,

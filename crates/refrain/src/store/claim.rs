@@ -30,7 +30,7 @@ pub(crate) struct Wish {
 }
 
 /// A run in the hands of a worker.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct Claimed {
     pub(crate) run: i64,
     pub(crate) attempt: i32,
@@ -107,7 +107,7 @@ async fn claimed(store: &Store, wish: Wish, again: bool) -> Result<Vec<Claimed>>
     Ok(runs)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(crate) struct Lease {
     pub(crate) id: i64,
     pub(crate) line: i64,

@@ -7,7 +7,7 @@ use super::{Result, Store, catalog, settled};
 use crate::database::place;
 use crate::database::statement::Rows;
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Delayed {
     run: i64,
     line: i64,

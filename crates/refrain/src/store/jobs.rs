@@ -9,7 +9,7 @@ use super::{Result, Store, StoreError, catalog, settled};
 use crate::database::{Transaction, place, retried};
 
 /// A job as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct JobRow {
     pub(crate) id: JobNumber,
     pub(crate) name: String,
@@ -123,7 +123,7 @@ pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobRow>
 }
 
 /// A job, when it has something to open, and how many timetables it has had.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct JobStanding {
     pub(crate) id: JobNumber,
     pub(crate) name: String,

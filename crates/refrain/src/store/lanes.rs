@@ -53,7 +53,7 @@ pub(crate) async fn wait(
     Ok(())
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(crate) struct Waiting {
     pub(crate) run: i64,
     pub(crate) key: String,
@@ -61,7 +61,7 @@ pub(crate) struct Waiting {
     pub(crate) attempt: i32,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Lane {
     job: JobNumber,
     scope: String,

@@ -15,7 +15,7 @@ use super::address::Address;
 
 const LONGEST_PATTERN: usize = 256;
 
-pub(crate) struct Proxy {
+pub struct Proxy {
     address: Address,
     cuts: Arc<Cuts>,
     connections: Arc<Mutex<JoinSet<()>>>,
@@ -31,7 +31,7 @@ struct Cuts {
 
 impl Proxy {
     /// In front of the server of this URL, for each of its databases.
-    pub(crate) async fn in_front_of(url: &str) -> Proxy {
+    pub async fn in_front_of(url: &str) -> Proxy {
         let server = Address::of(url);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.behind(listener.local_addr().unwrap().port());
@@ -42,7 +42,7 @@ impl Proxy {
         Proxy { address, cuts, connections, _accepting: accepting }
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
+    pub fn url(&self, database: &str) -> String {
         self.address.url(database)
     }
 
@@ -50,18 +50,18 @@ impl Proxy {
     ///
     /// A statement with parameters is sent before it is executed; the text to wait for is that of one without, such
     /// as `COMMIT`.
-    pub(crate) fn cut_after_forwarding(&self, pattern: &[u8]) {
+    pub fn cut_after_forwarding(&self, pattern: &[u8]) {
         assert!((1..=LONGEST_PATTERN).contains(&pattern.len()), "{pattern:?} is no pattern");
         *self.cuts.pattern.lock().unwrap() = Some(pattern.to_owned());
     }
 
     /// Takes back a cut that has not struck yet.
-    pub(crate) fn cut_no_more(&self) {
+    pub fn cut_no_more(&self) {
         *self.cuts.pattern.lock().unwrap() = None;
     }
 
     /// Cuts every connection that is open; later ones pass.
-    pub(crate) async fn cut_all(&self) {
+    pub async fn cut_all(&self) {
         let mut open = std::mem::take(&mut *self.connections.lock().unwrap());
         open.abort_all();
         while let Some(ended) = open.join_next().await {
@@ -72,7 +72,7 @@ impl Proxy {
     }
 
     /// How many connections were cut.
-    pub(crate) fn cuts(&self) -> usize {
+    pub fn cuts(&self) -> usize {
         self.cuts.struck.load(Ordering::SeqCst)
     }
 }
@@ -152,12 +152,3 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io:
 fn is_whole(answer: &[u8]) -> bool {
     matches!(answer, [.., b'Z', 0, 0, 0, 5, b'I' | b'T' | b'E'])
 }
-
-super::used_or_not!(
-    Proxy::in_front_of,
-    Proxy::url,
-    Proxy::cut_after_forwarding,
-    Proxy::cut_no_more,
-    Proxy::cut_all,
-    Proxy::cuts,
-);
