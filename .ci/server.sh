@@ -101,7 +101,7 @@ find_pgbouncer() {
 
 # PostgreSQL refuses to run as root, and complains of a directory that its user may not enter. In a session of its
 # own, a program that makes or starts the server hears no Ctrl-C half way; bash hears it right afterwards.
-scratch="" programs="" pooler="" server_user="" server_url=""
+scratch="" scratch_root=/tmp programs="" pooler="" server_user="" server_url=""
 as_server() (
   cd "$scratch"
   if [ "$(id -u)" = 0 ]; then exec setsid -w runuser -u "$server_user" -- "$programs/$1" "${@:2}"
@@ -109,11 +109,43 @@ as_server() (
   fi
 )
 
+# A directory in memory, if there is room and programs may be executed there; else /tmp. What a process wrote before it
+# was killed is there as it would be on a disk, so every story means the same, and no test waits for a disk.
+memory_root() {
+  local megabytes available program
+  megabytes="$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')"
+  available="$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo 2>/dev/null)"
+  if [ "${megabytes:-0}" -ge 4096 ] && [ "${available:-0}" -ge 6144 ] &&
+    program="$(mktemp /dev/shm/refrain.XXXXXX 2>/dev/null)"; then
+    printf '#!/bin/sh\n' >"$program"
+    chmod 755 "$program"
+    if "$program" 2>/dev/null; then rm -f "$program"; echo /dev/shm; return; fi
+    rm -f "$program"
+  fi
+  echo /tmp
+}
+
+# One process for each core that only counts, and one that writes and syncs. They also end when this command has been
+# killed and could not end them.
+burners=()
+start_burners() {
+  set -m
+  for _ in $(seq "$(nproc)"); do
+    while kill -0 $$ 2>/dev/null; do for ((count = 0; count < 100000; count++)); do :; done; done &
+    burners+=($!)
+  done
+  while kill -0 $$ 2>/dev/null && [ -d "$scratch" ]; do
+    dd if=/dev/zero of="$scratch/synced" bs=1M count=16 conv=fsync status=none
+  done &
+  burners+=($!)
+  set +m
+}
+
 # Takes settings of the server, as in "-c max_connections=400"; leaves its address in server_url.
 start_postgresql() {
   server_user="$(id -un postgres 2>/dev/null || echo nobody)"
   # Not in TMPDIR: the path of a socket must be short, and the server's user must get there.
-  scratch="$(mktemp -d "/tmp/refrain-${0##*/}.XXXXXX")"
+  scratch="$(mktemp -d "$scratch_root/refrain-${0##*/}.XXXXXX")"
   local password port collation=(--locale=C.UTF-8)
   password="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
   echo "$password" >"$scratch/password"
@@ -142,6 +174,7 @@ clean_up() {
   local code=$?
   trap '' INT TERM HUP PIPE
   [ -z "$group" ] || { kill -TERM -- "-$group"; wait "$group"; } 2>/dev/null || true
+  for burner in "${burners[@]}"; do { kill -KILL -- "-$burner"; wait "$burner"; } 2>/dev/null || true; done
   if [ -n "$scratch" ]; then
     as_server pg_ctl -D "$scratch/data" -m immediate -w -s stop 2>/dev/null || true
     # Servers that a killed test had for itself may write there until they have noticed.

@@ -290,13 +290,17 @@ fn the_test_command_refuses_what_it_does_not_know() {
 #[test]
 fn the_plan_of_the_whole_suite_names_every_step() {
     let plan = String::from_utf8(run("./test", &root()).stderr).unwrap();
-    for step in ["== format", "== lints", "== docs", "== a scratch PostgreSQL", "== tests"] {
+    for step in ["== format", "== lints", "== docs", "== build", "== a scratch PostgreSQL", "== tests"] {
         assert!(plan.contains(step), "{step} is missing in:\n{plan}");
+    }
+    let repeated = String::from_utf8(run("./test --repeat 2 --busy every_zone", &root()).stderr).unwrap();
+    for step in ["burn every core and sync the disk", "in their name, 1 of 2\n", "in their name, 2 of 2\n"] {
+        assert!(repeated.contains(step), "{step} is missing in:\n{repeated}");
     }
     let filtered = String::from_utf8(run("./test --full every_zone", &root()).stderr).unwrap();
     assert_eq!(
         filtered,
-        "== PostgreSQL's and PgBouncer's programs\n== a scratch PostgreSQL\n\
+        "== build\n== PostgreSQL's and PgBouncer's programs\n== a scratch PostgreSQL\n\
          == tests with \"every_zone\" in their name, long forms too\n"
     );
 }

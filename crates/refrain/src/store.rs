@@ -127,7 +127,7 @@ pub enum StoreError {
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
 /// Whose store it is.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Owner {
     id: String,
     project: String,

@@ -2,11 +2,10 @@
 //! server that has become a replica is neither written to nor read.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-#[macro_use]
-mod support;
+use refrain_harness as support;
 
 use refrain::Refrain;
-use support::TestDatabase;
+use support::{TestDatabase, both_databases};
 use support::server::PrivateServer;
 use support::work::nothing;
 

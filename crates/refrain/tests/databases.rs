@@ -2,8 +2,7 @@
 //! they were given, and exist once.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-#[macro_use]
-mod support;
+use refrain_harness as support;
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use refrain::core::{Key, SurrogateKey};
 use sqlx::error::ErrorKind;
-use support::TestDatabase;
+use support::{TestDatabase, both_databases};
 
 /// Keys that a careless collation, trim, escape or fold would confuse.
 fn odd_keys() -> Vec<String> {

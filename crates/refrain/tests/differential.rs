@@ -5,7 +5,7 @@
 //! boolean) shows as a difference, and the seed says which history to look at.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-mod support;
+use refrain_harness as support;
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The programs under `examples/` that people are meant to copy: each run, run again, run twice at once, and killed.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-mod support;
+use refrain_harness as support;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

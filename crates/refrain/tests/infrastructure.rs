@@ -2,7 +2,7 @@
 //! that stop, go on, and end with their test.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-mod support;
+use refrain_harness as support;
 
 use std::path::Path;
 use std::process::Command;

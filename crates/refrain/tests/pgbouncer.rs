@@ -2,7 +2,7 @@
 //! outlives its transaction. What the store promises is tried there by `crates/refrain/tests/conformance/main.rs` too.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-mod support;
+use refrain_harness as support;
 
 use std::collections::BTreeSet;
 

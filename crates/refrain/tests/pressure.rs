@@ -1,7 +1,7 @@
 //! What others do to a database while we work: old snapshots, long readers, and many who ring at once.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-mod support;
+use refrain_harness as support;
 
 use std::time::Duration;
 

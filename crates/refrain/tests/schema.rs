@@ -5,7 +5,7 @@
 //! names.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-mod support;
+use refrain_harness as support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

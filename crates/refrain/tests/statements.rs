@@ -5,7 +5,7 @@
 //! fills and empties all day is never as the statistics say.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-mod support;
+use refrain_harness as support;
 
 use refrain::{Refrain, testing};
 use serde_json::Value;

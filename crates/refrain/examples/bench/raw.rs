@@ -20,7 +20,7 @@ pub(crate) struct Raw {
 }
 
 /// A run in hand.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(crate) struct Taken {
     run: i64,
     #[expect(dead_code, reason = "read, because a job would need it")]

@@ -259,7 +259,11 @@ async fn serve(refrain: &Refrain, until: impl AsyncFn(&StopHandle)) -> Result<()
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     println!("serving");
-    let (counts, ()) = tokio::join!(serving.into_future(), until(&stop));
+    let told = async {
+        until(&stop).await;
+        println!("told to end");
+    };
+    let (counts, ()) = tokio::join!(serving.into_future(), told);
     let counts = counts?;
     println!("ended={} again={} lost={}", counts.ended, counts.again, counts.lost);
     Ok(())

@@ -14,8 +14,7 @@
     reason = "a harness: a panic is its report of a failure, the table its result"
 )]
 
-#[path = "../../tests/support/mod.rs"]
-mod support;
+use refrain_harness as support;
 
 mod arena;
 mod destination;

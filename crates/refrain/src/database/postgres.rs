@@ -11,6 +11,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::{Database, DatabaseError};
+use crate::failpoint;
 
 /// Every statement of the store finds its rows by an index, in the order of that index. The planner does not know: it
 /// goes by statistics, which are missing for a new table and wrong for a queue that fills and empties all day, and then
@@ -114,6 +115,8 @@ impl Beginnings {
     }
 
     fn within(deadline: Duration, idle: Duration) -> Beginnings {
+        // Zero is for ever.
+        let idle = if failpoint::is_weakened("transaction.patient") { Duration::ZERO } else { idle };
         // Whatever the server's default is: whoever has waited for a lock must see what the one before has written.
         let committed = " isolation level read committed";
         let write = format!("{}; {DURABLE}", begin(committed, idle, deadline));

@@ -105,7 +105,7 @@ impl<DB: Backend> std::fmt::Debug for Ledger<DB> {
 }
 
 /// What is recorded of a key that was claimed before.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct PastRow {
     pub(super) at: i64,
     pub(super) fingerprint: Option<i64>,

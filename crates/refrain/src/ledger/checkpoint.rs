@@ -14,7 +14,7 @@ const LOOK: usize = 1_000;
 /// The most units that may be unsettled while a watermark moves; behind more of them it stays.
 const UNSETTLED_MAX: usize = 10_000;
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Standing {
     position: String,
     fence: Option<i64>,

@@ -11,7 +11,7 @@ use crate::database::{Database, DatabaseError, place, retried};
 const LISTED_MAX: i64 = 10_000;
 
 /// A checkpoint as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct CheckpointRow {
     pub(crate) ledger: i64,
     pub(crate) scope: String,

@@ -171,7 +171,7 @@ async fn parted(
     blocked
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Known {
     ledger: i64,
     key: String,

@@ -83,7 +83,7 @@ impl Destinations {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Owner {
     store: Option<String>,
     destination: String,

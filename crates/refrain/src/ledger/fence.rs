@@ -78,7 +78,7 @@ pub(crate) struct Raised {
     pub(crate) relayed: bool,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Standing {
     id: i64,
     attempt: i32,

@@ -24,7 +24,7 @@ const PINNED: Duration = Duration::from_mins(5);
 
 const READ: &str = include_str!("../../sql/horizon/read.postgres.sql");
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     below: i64,
     pinned_since: Option<i64>,

@@ -23,7 +23,7 @@ pub(crate) struct Arrival {
 }
 
 /// The ledger's row of a unit.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) fingerprint: Option<i64>,

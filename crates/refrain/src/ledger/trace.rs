@@ -40,7 +40,7 @@ pub struct UnitRecord {
     pub in_doubt_since: Option<Timestamp>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     scope: String,
     window_start: String,

@@ -18,7 +18,7 @@ pub(crate) const PAGE: usize = 1_000;
 const PROJECTS_MAX: usize = 100;
 
 /// An intent as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct Waiting {
     pub(crate) id: i64,
     pub(crate) kind: String,

@@ -21,7 +21,7 @@ pub(crate) struct Alarm {
 }
 
 /// An alarm as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct AlarmRow {
     pub(crate) kind: String,
     pub(crate) job: Option<String>,

@@ -37,7 +37,7 @@ pub(crate) struct Wish {
 }
 
 /// A run in the hands of a worker.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Claimed {
     pub(crate) run: i64,
     pub(crate) attempt: i32,
@@ -134,7 +134,7 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
 }
 
 /// A run that the store says a worker holds.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct HeldRun {
     pub(crate) lease: i64,
     pub(crate) line: i64,
@@ -148,7 +148,7 @@ pub(crate) async fn held(store: &Store, worker: i64) -> Result<Vec<HeldRun>> {
     Ok(transaction.fetch_all(catalog::QUEUE_HELD.bind(worker)).await?)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(crate) struct Lease {
     pub(crate) id: i64,
     pub(crate) line: i64,

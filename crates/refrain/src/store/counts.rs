@@ -41,7 +41,7 @@ pub(crate) async fn record(transaction: &mut Transaction, endings: &[&Ending]) -
 }
 
 /// The counts of one attempt.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, sqlx_macros::FromRow)]
 pub(crate) struct CountRow {
     pub(crate) attempt: i32,
     pub(crate) processed: i64,
@@ -51,7 +51,7 @@ pub(crate) struct CountRow {
 }
 
 /// Dedupes of one reason in one attempt.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, sqlx_macros::FromRow)]
 pub(crate) struct UnitDedupeRow {
     pub(crate) attempt: i32,
     pub(crate) reason: String,

@@ -10,7 +10,7 @@ use super::{Result, Store, catalog};
 pub(crate) const STRETCH: i64 = 10_000;
 
 /// The dedupes of one job in one minute, as far as they are in a stretch.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Counted {
     pub(crate) job: JobNumber,
     pub(crate) name: String,

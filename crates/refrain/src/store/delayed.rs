@@ -16,7 +16,7 @@ use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Delayed {
     run: i64,
     line: i64,
@@ -25,7 +25,7 @@ struct Delayed {
     suspicion: i32,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Laned {
     #[sqlx(flatten)]
     delayed: Delayed,

@@ -68,7 +68,7 @@ pub(crate) async fn record_dedupes(
 }
 
 /// An effect as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct EffectRow {
     pub(crate) key: String,
     pub(crate) version: i32,

@@ -42,7 +42,7 @@ pub(crate) async fn enqueue(
     Ok(news)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct New {
     id: i64,
     key: String,

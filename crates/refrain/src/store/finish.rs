@@ -158,7 +158,7 @@ async fn remove_leases(
 }
 
 /// What a run looks like to whoever is about to change it.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(crate) struct RunLook {
     pub(crate) id: i64,
     pub(crate) job: JobNumber,

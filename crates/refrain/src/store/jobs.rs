@@ -10,7 +10,7 @@ use crate::database::statement::Rows;
 use crate::database::{Transaction, place, retried};
 
 /// A job as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct JobRow {
     pub(crate) id: JobNumber,
     pub(crate) name: String,
@@ -140,7 +140,7 @@ pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobRow>
 }
 
 /// A job, when it has something to open, and how many timetables it has had.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct JobStanding {
     pub(crate) id: JobNumber,
     pub(crate) name: String,

@@ -69,7 +69,7 @@ pub(crate) async fn wait(
     Ok(())
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(crate) struct Waiting {
     pub(crate) run: i64,
     pub(crate) key: String,
@@ -79,7 +79,7 @@ pub(crate) struct Waiting {
     pub(crate) suspicion: i32,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Lane {
     job: JobNumber,
     scope: String,

@@ -47,7 +47,7 @@ pub(crate) struct Piece {
 }
 
 /// A piece as it is stored.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug, sqlx_macros::FromRow)]
 pub(crate) struct OutputRow {
     pub(crate) attempt: i32,
     pub(crate) number: i32,

@@ -8,14 +8,14 @@ use super::line::JobNumber;
 use super::{Result, StoreError, catalog, instant};
 use crate::database::Transaction;
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct OfJob {
     job: JobNumber,
     #[sqlx(flatten)]
     row: Row,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     number: i32,
     schedule: String,

@@ -15,7 +15,7 @@ use crate::database::{Transaction, place};
 pub(crate) const PAGE: usize = 500;
 
 /// A place in the list of schedules.
-#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+#[derive(Debug, Clone, Copy, sqlx_macros::FromRow)]
 pub(crate) struct Due {
     pub(crate) job: JobNumber,
     pub(crate) next_at: i64,

@@ -10,7 +10,7 @@ use crate::database::Transaction;
 use crate::database::statement::Rows;
 
 /// A run as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct RunRow {
     pub(crate) id: i64,
     pub(crate) job: String,
@@ -51,7 +51,7 @@ pub(crate) struct OpenAttempt {
 }
 
 /// An attempt that was not the last one.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct PastAttempt {
     pub(crate) number: i32,
     pub(crate) ended: String,
@@ -189,7 +189,7 @@ pub(crate) async fn dedupes(store: &Store, run: i64, limit: i64) -> Result<Vec<(
     Ok(transaction.fetch_all(catalog::DEDUPE_LIST.bind(run).bind(limit)).await?)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Queued {
     line: i64,
     lease: Option<i64>,

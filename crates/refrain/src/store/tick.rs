@@ -47,7 +47,7 @@ impl Ticked {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct Schedule {
     pub(super) covered: Option<i64>,
     pub(super) paused_at: Option<i64>,

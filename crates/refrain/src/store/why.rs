@@ -5,7 +5,7 @@ use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 
 /// The worker that holds a run.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct Hold {
     pub(crate) worker: i64,
     pub(crate) claimed_at: i64,

@@ -9,14 +9,14 @@ use super::{Result, Store, StoreError, catalog, microseconds};
 use crate::database::{DatabaseError, place, retried};
 
 /// A worker that has not been heard of, or will not be.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct Silent {
     pub(crate) id: i64,
     pub(crate) process: String,
 }
 
 /// A worker as it is stored, and how many runs it holds.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct WorkerRow {
     pub(crate) id: i64,
     pub(crate) process: String,

@@ -108,7 +108,7 @@ async fn f43_a_supervisor_is_killed_and_the_worker_ends_whom_it_stood_over_and_n
 #[tokio::test]
 async fn f39_a_command_outlives_many_leases_because_they_are_renewed_whatever_keeps_the_worker_busy() {
     let desk = Desk::sqlite().await;
-    let variables = [("PROBE_LEASE", "1500"), ("PROBE_BUSY", "4500")];
+    let variables = [("PROBE_LEASE", "4000"), ("PROBE_BUSY", "9000")];
     desk.ask("script", "k", TICKING).await;
     let mut worker = desk.worker(&["work"], &variables);
     desk.ticks(1).await;

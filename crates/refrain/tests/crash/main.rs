@@ -9,8 +9,8 @@
     reason = "in a test a panic is the failure report"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
+use refrain_harness as support;
+use refrain_harness::both_databases;
 
 mod contention;
 mod everywhere;

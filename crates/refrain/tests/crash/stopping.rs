@@ -9,16 +9,19 @@ use crate::world::{World, numbered};
 
 const RUNS: usize = 200;
 const ROUNDS: usize = 6;
+/// A worker that does not get its turn for a while is not taken for dead.
+const LONG_LEASE: (&str, &str) = ("PROBE_LEASE", "60000");
 
 both_databases! {
     async fn f50_a_drain_lets_runs_end_and_begins_nothing_new(database) {
         let world = World::of(database);
         world.done(&["enqueue", "slow", "s", "2"], &[]).await;
-        let mut worker = world.probe(&["serve"], &[]);
+        let mut worker = world.probe(&["serve"], &[LONG_LEASE]);
         worker.wait_for_line("begun slow#s").await;
         worker.wait_for_line("begun slow#s").await;
         world.touch("drain");
-        // It is heard within a moment; a run that comes later is left to others, however long the drain takes.
+        worker.wait_for_line("told to end").await;
+        // A run that comes later is left to others, however long the drain takes.
         world.touch("gate-s0");
         worker.wait_for_line("ended slow#s0").await;
         world.done(&["enqueue", "slow", "late", "1"], &[]).await;
@@ -36,7 +39,7 @@ both_databases! {
     async fn f50_a_stop_gives_runs_back_with_no_try_spent(database) {
         let world = World::of(database);
         world.done(&["enqueue", "slow", "s", "2"], &[]).await;
-        let mut worker = world.probe(&["serve"], &[]);
+        let mut worker = world.probe(&["serve"], &[LONG_LEASE]);
         worker.wait_for_line("begun slow#s").await;
         worker.wait_for_line("begun slow#s").await;
         world.touch("stop");
@@ -74,7 +77,7 @@ both_databases! {
     async fn f39_a_run_that_keeps_every_thread_busy_outlives_its_lease_and_keeps_it(database) {
         let world = World::of(database);
         world.done(&["enqueue", "hog", "h", "1"], &[]).await;
-        let variables = [("PROBE_LEASE", "1500"), ("PROBE_BUSY", "4500")];
+        let variables = [("PROBE_LEASE", "4000"), ("PROBE_BUSY", "9000")];
         let mut hog = world.probe(&["work"], &variables);
         hog.wait_for_line("begun hog#h0").await;
         let mut rescuer = world.probe(&["work"], &variables);

@@ -211,14 +211,11 @@ both_databases! {
 
     async fn without_the_fence_the_word_of_a_stopped_worker_lands(database) {
         let weak = weak(&[("sql/queue/leave.sql", "leave.sql")]);
-        let variables = [("FAILPOINTS", "finish.no-fence=return(weak)"), ("REFRAIN_WEAKENED", &weak)];
-        let mut faults = Vec::new();
-        // It is chance whether the one that comes back says its word or hears first that it is lost.
-        for _ in 0..8 {
-            if faults.is_empty() {
-                faults = stopped_past_its_lease(&World::like(&database).await, &variables).await;
-            }
-        }
+        let failpoints = ("FAILPOINTS", "finish.no-fence=return(weak)");
+        // So long that the one that comes back has said its word before its heartbeat hears that it is lost.
+        let lease = ("PROBE_LEASE", "600000");
+        let variables = [failpoints, ("REFRAIN_WEAKENED", &weak), lease];
+        let faults = stopped_past_its_lease(&World::of(database), &variables).await;
         assert_ne!(faults, Vec::<String>::new());
     }
 

@@ -50,8 +50,9 @@ pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &s
     let mut older = world.probe(&["serve"], variables);
     older.wait_for_line("begun slow#s0 1").await;
     stop_outside_of_a_transaction(world, &older).await;
-    // As if it were on another machine: nobody can end it, and only the fence is left.
-    world.execute("update refrain_workers set process = 'elsewhere/1/1/1'").await.unwrap();
+    // As if it were on another machine: nobody can end it, and only the fence is left. Its lease is long, so that it does
+    // not run out before the worker is stopped; it does so here.
+    world.execute("update refrain_workers set process = 'elsewhere/1/1/1', expires_at = 1").await.unwrap();
     let mut newer = world.probe(&["serve"], &[]);
     newer.wait_for_line("begun slow#s0 2").await;
 
@@ -69,8 +70,7 @@ pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &s
 both_databases! {
     async fn h3_a_worker_stopped_past_its_lease_goes_on_and_nothing_of_it_lands(database) {
         let world = World::of(database);
-        // Long enough that it does not run out by itself on a busy machine, before the worker is stopped.
-        let faults = stopped_past_its_lease(&world, &[("PROBE_LEASE", "4000")]).await;
+        let faults = stopped_past_its_lease(&world, &[("PROBE_LEASE", "60000")]).await;
         assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
     }
 

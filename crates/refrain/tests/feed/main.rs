@@ -6,11 +6,10 @@
     reason = "in a test a panic is the failure report"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
+use refrain_harness as support;
+use refrain_harness::both_databases;
 
-#[path = "../project/shop.rs"]
-mod shop;
+use refrain_harness::shop;
 
 mod appended;
 mod bulk;

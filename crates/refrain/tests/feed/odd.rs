@@ -51,6 +51,7 @@ both_databases! {
             let is_killed = output.status.signal() == Some(Signal::KILL.as_raw());
             assert_eq!(is_killed, ending.contains("kill"), "{ending}: {}", String::from_utf8_lossy(&output.stderr));
             assert_eq!(sync.shop.lines("struck").len(), 1, "{ending}");
+            sync.shop.expire().await;
             let became = sync.run().await.0;
             assert!(became.contains(" done "), "{ending}: {became}");
             assert_eq!((sync.left().await, sync.writes().await), (Vec::new(), texts(1..=3)), "{ending}");

@@ -6,8 +6,8 @@ use crate::shop::{Shop, standing_at};
 use crate::support::TestDatabase;
 
 pub(crate) const RUN: &str = "sync@2020-06-09";
-/// Short, so that the next one need not wait long for the dead.
-pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "600");
+/// Long, so that a victim gets to its place; it is made to run out afterwards.
+pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 
 const WHEN: &str = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\ncatch-up = \"all\"\n";
 const INTO: &str = "[publish]\ndatabase = \"shop\"\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\n";
@@ -153,6 +153,7 @@ impl Sync {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let killed = Some(rustix::process::Signal::KILL.as_raw());
         assert_eq!(output.status.signal(), killed, "{failpoints} was not reached: {said}");
+        self.shop.expire().await;
     }
 }
 

@@ -18,6 +18,8 @@ use crate::support::eventually::{DEADLINE, eventually};
 
 /// Short, so that the next one need not wait long for the dead.
 pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "600");
+/// Long, so that a victim gets to its place; it is made to run out afterwards.
+pub(crate) const LONG_LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 const ROUNDS: u32 = 20;
 /// Longer than a dead one is waited for and the work takes.
 const MOMENTS: u64 = 1_500;
@@ -104,6 +106,7 @@ both_databases! {
 
 async fn killed(shop: &Shop, place: &str) {
     let failpoints = format!("{place}=return(kill)");
-    let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LEASE]);
+    let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LONG_LEASE]);
     assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached");
+    shop.expire().await;
 }

@@ -1,11 +1,10 @@
 //! Files that jobs publish: what people read is one whole set of them, whatever became of those who wrote it.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
-#[path = "../support/mod.rs"]
-mod support;
+use refrain_harness as support;
+use refrain_harness::both_databases;
 
-#[path = "../project/shop.rs"]
-mod shop;
+use refrain_harness::shop;
 
 mod commands;
 mod export;

@@ -8,8 +8,7 @@
     reason = "in a test a panic is the failure report"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
+use refrain_harness as support;
 
 mod shop;
 

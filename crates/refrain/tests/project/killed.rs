@@ -9,8 +9,8 @@ use crate::shop::Shop;
 use crate::support::TestDatabase;
 
 const WINDOW: &str = "total@2020-06-09";
-/// Short, so that the next one need not wait long for the dead.
-const LEASE: (&str, &str) = ("PROJECT_LEASE", "600");
+/// Long, so that a victim gets to its place; it is made to run out afterwards.
+const LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 
 async fn shop(database: TestDatabase) -> Shop {
     let shop = Shop::of(database);
@@ -26,6 +26,7 @@ async fn killed(shop: &Shop, place: &str) {
     let failpoints = format!("{place}=return(kill)");
     let mut process = shop.process(&["run", WINDOW], &[("FAILPOINTS", &failpoints), LEASE]);
     assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached");
+    shop.expire().await;
 }
 
 async fn written(shop: &Shop) -> Vec<String> {

@@ -7,8 +7,9 @@
     reason = "in a test a panic is the failure report"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
+use refrain_harness as support;
+use refrain_harness::both_databases;
+use refrain_harness::shop;
 
 mod accounting;
 mod commands;
@@ -18,5 +19,4 @@ mod queued;
 mod refusals;
 mod renaming;
 mod scopes;
-mod shop;
 mod typed;

@@ -11,8 +11,8 @@ use crate::support::TestDatabase;
 use crate::warehouse::{MODES, warehouse, well, window, written};
 use refrain::Ask;
 
-/// Short, so that the next one need not wait long for the dead.
-const LEASE: (&str, &str) = ("PROJECT_LEASE", "600");
+/// Long, so that a victim gets to its place; it is made to run out afterwards.
+const LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 
 fn places(mode: &str) -> Vec<&'static str> {
     let own: &[&str] = match mode {
@@ -45,6 +45,7 @@ async fn killed(shop: &Shop, mode: &str, place: &str) {
     let failpoints = format!("{place}=return(kill)");
     let mut process = shop.process(&["run", &window(mode)], &[("FAILPOINTS", &failpoints), LEASE]);
     assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{mode}: {place} was not reached");
+    shop.expire().await;
 }
 
 both_databases! {

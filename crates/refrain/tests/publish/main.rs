@@ -6,10 +6,9 @@
     reason = "in a test a panic is the failure report"
 )]
 
-#[path = "../project/shop.rs"]
-mod shop;
-#[path = "../support/mod.rs"]
-mod support;
+use refrain_harness as support;
+use refrain_harness::both_databases;
+use refrain_harness::shop;
 
 mod appended;
 mod between;

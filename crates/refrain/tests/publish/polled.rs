@@ -63,12 +63,13 @@ async fn done_again(shop: &Shop, mode: &str, mut looks: watch::Receiver<u64>) ->
     }
     refrain.close().await;
     refill(shop, 4).await;
-    let variables = [("FAILPOINTS", "publish.before-commit=1*return(stop)"), ("PROJECT_LEASE", "600")];
+    let variables = [("FAILPOINTS", "publish.before-commit=1*return(stop)"), ("PROJECT_LEASE", "60000")];
     let struck = shop.lines("struck").len();
     let process = shop.process(&["run", &window(mode), "--again"], &variables);
     eventually("it hangs", DEADLINE, async || shop.lines("struck").len() > struck).await;
     was_looked_at(&mut looks).await;
     process.end(Signal::KILL);
+    shop.expire().await;
     assert!(whole.contains(&written(shop, mode).await), "{mode}: what was not committed is not there");
     let said = shop.done(&["run", &window(mode)]).await;
     assert!(said.starts_with("did Ran done"), "{mode}: {said}");

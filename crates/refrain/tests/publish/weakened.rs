@@ -51,7 +51,7 @@ both_databases! {
 }
 
 /// Two projects over one server. One is stopped between deleting and inserting while the other publishes the same rows.
-async fn raced(guards: &str) -> usize {
+async fn raced(guards: &str, lease: &str) -> usize {
     let one = warehouse(TestDatabase::postgres().await).await;
     let other = Shop::of(TestDatabase::postgres().await);
     other.settings_of("other", &other.database.url(), &format!("shop = \"{}\"", one.database.url()));
@@ -61,7 +61,7 @@ async fn raced(guards: &str) -> usize {
     }
     let stop = format!("publish.deleted=1*return(stop);{guards}");
     let mut stopped =
-        one.process(&["run", &window("overwrite")], &[("FAILPOINTS", &stop), ("PROJECT_LEASE", "3000")]);
+        one.process(&["run", &window("overwrite")], &[("FAILPOINTS", &stop), ("PROJECT_LEASE", lease)]);
     eventually("it has deleted", DEADLINE, async || one.lines("struck") == ["publish.deleted"]).await;
     other.done_with(&["run", &window("overwrite")], &[("FAILPOINTS", guards)]).await;
     stopped.signal(Signal::CONT);
@@ -72,9 +72,11 @@ async fn raced(guards: &str) -> usize {
 #[tokio::test]
 async fn without_the_lock_on_the_table_two_that_overwrite_the_same_rows_double_them() {
     // The one that is stopped keeps the other waiting, until the server ends its transaction.
-    assert_eq!(raced("").await, 4);
-    // Without a lock nobody waits; it is told to go on before the server has lost patience with it.
-    assert_eq!(raced("publish.unlocked=return(weak)").await, 8);
+    assert_eq!(raced("", "3000").await, 4);
+    // Without a lock nobody waits. However long that takes, the server does not end the transaction of the one that is
+    // stopped: whoever comes back in time would find it open.
+    let weak = "publish.unlocked=return(weak);transaction.patient=return(weak)";
+    assert_eq!(raced(weak, "60000").await, 8);
 }
 
 /// An attempt is stopped when its rows are staged, and taken over. The source changes, and the newer attempt publishes; then

@@ -25,8 +25,15 @@ const CLOCKS: [&str; 4] = ["Timestamp::now", "Zoned::now", "SystemTime::now", "I
 const CLOCK_DOOR: &str = "clock.rs";
 
 /// Which of our crates may depend on which.
-const ALLOWED: [(&str, &[&str]); 3] =
-    [("refrain-core", &[]), ("refrain", &["refrain-core"]), ("refrain-cli", &["refrain"])];
+const ALLOWED: [(&str, &[&str]); 4] = [
+    ("refrain-core", &[]),
+    ("refrain", &["refrain-core"]),
+    ("refrain-cli", &["refrain"]),
+    ("refrain-harness", &["refrain"]),
+];
+
+/// What only tests may depend on.
+const HARNESS: &str = "refrain-harness";
 
 pub(crate) fn point_one_way(files: &[File]) -> Vec<Finding> {
     let paths = files.iter().flat_map(forbidden_paths);
@@ -89,7 +96,7 @@ fn forbidden_dependencies(file: &File) -> Vec<Finding> {
             section = if text.starts_with('[') { text } else { section };
             Some((line, section, ours(text)?))
         })
-        .filter(|(_, section, name)| *section != "[dev-dependencies]" || name != own)
+        .filter(|(_, section, name)| *section != "[dev-dependencies]" || (name != own && *name != HARNESS))
         .map(|(line, _, name)| (line, name))
         .filter(|(_, name)| !allowed.contains(name))
         .map(|(line, name)| Finding {
@@ -172,6 +179,10 @@ fn a_dependency_against_the_direction_is_found() {
     let tested =
         "[dependencies]\nrefrain-core.workspace = true\n\n[dev-dependencies]\nrefrain = { path = \".\" }\n";
     assert!(super::planted(point_one_way, &[("crates/refrain/Cargo.toml", tested)]).is_empty());
+    let support = "[dev-dependencies]\nrefrain-harness.workspace = true\n";
+    assert!(super::planted(point_one_way, &[("crates/refrain/Cargo.toml", support)]).is_empty());
+    let shipped = [("crates/refrain-cli/Cargo.toml", "[dependencies]\nrefrain-harness.workspace = true\n")];
+    assert_eq!(super::planted(point_one_way, &shipped).len(), 1, "what tests stand on is not shipped");
     let itself = [("crates/refrain/Cargo.toml", "[dependencies]\nrefrain.workspace = true\n")];
     assert_eq!(super::planted(point_one_way, &itself).len(), 1, "not among what it is made of");
     let other = [(core, "[dev-dependencies]\nrefrain.workspace = true\n")];

@@ -9,24 +9,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use tempfile::TempDir;
 
-/// Names what a module offers, although not every test program uses all of it.
-macro_rules! used_or_not {
-    ($($item:expr),+ $(,)?) => {
-        const _: () = {
-            $(let _ = $item;)+
-        };
-    };
-}
-use used_or_not;
+pub(crate) use refrain_harness::{address, black_hole, children, eventually};
 
-#[path = "../../../../refrain/tests/support/address.rs"]
-pub(crate) mod address;
-#[path = "../../../../refrain/tests/support/black_hole.rs"]
-pub(crate) mod black_hole;
-#[path = "../../../../refrain/tests/support/children.rs"]
-pub(crate) mod children;
-#[path = "../../../../refrain/tests/support/eventually.rs"]
-pub(crate) mod eventually;
 pub(crate) mod postgres;
 pub(crate) mod project;
 pub(crate) mod transcript;

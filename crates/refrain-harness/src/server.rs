@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::address::Address;
 use super::children::{ChildProcess, unprivileged};
 
-pub(crate) struct PrivateServer {
+pub struct PrivateServer {
     address: Address,
     process: Option<ChildProcess>,
     databases: AtomicU32,
@@ -23,7 +23,7 @@ pub(crate) struct PrivateServer {
 
 impl PrivateServer {
     /// A new server, running.
-    pub(crate) async fn create() -> PrivateServer {
+    pub async fn create() -> PrivateServer {
         let directory = tempfile::Builder::new().prefix("refrain-server-").tempdir().unwrap();
         let address = Address::unused();
         let password = directory.path().join("password");
@@ -39,12 +39,12 @@ impl PrivateServer {
     }
 
     /// Starts it again, and returns when it lets clients in.
-    pub(crate) async fn start(&mut self) {
+    pub async fn start(&mut self) {
         self.start_until("database system is ready to accept connections").await;
     }
 
     /// Starts it again as one that only repeats another server.
-    pub(crate) async fn restart_as_replica(&mut self) {
+    pub async fn restart_as_replica(&mut self) {
         self.stop_immediately();
         std::fs::write(self.directory.path().join("data/standby.signal"), "").unwrap();
         self.start_until("database system is ready to accept read-only connections").await;
@@ -68,23 +68,23 @@ impl PrivateServer {
     }
 
     /// As in a crash: nothing is finished, nothing is written down, every connection is cut.
-    pub(crate) fn stop_immediately(&mut self) {
+    pub fn stop_immediately(&mut self) {
         if let Some(process) = self.process.take() {
             process.end(Signal::QUIT);
         }
     }
 
-    pub(crate) async fn restart(&mut self) {
+    pub async fn restart(&mut self) {
         self.stop_immediately();
         self.start().await;
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
+    pub fn url(&self, database: &str) -> String {
         self.address.url(database)
     }
 
     /// A new, empty database; its name.
-    pub(crate) async fn create_database(&self) -> String {
+    pub async fn create_database(&self) -> String {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let statement = AssertSqlSafe(format!("create database {name}"));
         self.connect().await.execute(statement).await.unwrap();
@@ -92,14 +92,14 @@ impl PrivateServer {
     }
 
     /// Ends every connection to a database, from the server's side; how many that were. One may have gone by itself.
-    pub(crate) async fn terminate_backends(&self, database: &str) -> usize {
+    pub async fn terminate_backends(&self, database: &str) -> usize {
         let statement = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = $1";
         let ended: Vec<bool> =
             sqlx::query_scalar(statement).bind(database).fetch_all(&mut self.connect().await).await.unwrap();
         ended.into_iter().filter(|has_ended| *has_ended).count()
     }
 
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
@@ -120,13 +120,3 @@ fn programs() -> PathBuf {
         .expect("this test needs PostgreSQL's programs: run ./test, which finds or installs them")
         .into()
 }
-
-super::used_or_not!(
-    PrivateServer::create,
-    PrivateServer::restart,
-    PrivateServer::restart_as_replica,
-    PrivateServer::url,
-    PrivateServer::create_database,
-    PrivateServer::terminate_backends,
-    PrivateServer::directory,
-);

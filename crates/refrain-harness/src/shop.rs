@@ -6,21 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use refrain::{Ask, Error, Project, Refrain, RunReport};
-use sqlx::{AssertSqlSafe, Executor};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, Connection, Executor, SqliteConnection};
 use tempfile::TempDir;
 
-use crate::support::TestDatabase;
-use crate::support::children::ChildProcess;
-use crate::support::work::SETTINGS;
+use crate::TestDatabase;
+use crate::children::ChildProcess;
+use crate::work::SETTINGS;
 
-pub(crate) struct Shop {
-    pub(crate) database: TestDatabase,
+pub struct Shop {
+    pub database: TestDatabase,
     folder: TempDir,
 }
 
 impl Shop {
     /// A project with one database, which is called `shop`. A store on a server stands in it; one in a file does not.
-    pub(crate) fn of(database: TestDatabase) -> Shop {
+    pub fn of(database: TestDatabase) -> Shop {
         let shop = Shop { database, folder: tempfile::tempdir().unwrap() };
         let url = shop.database.url();
         let store = if shop.database.is_sqlite() { "sqlite:refrain.db" } else { &url };
@@ -28,65 +29,65 @@ impl Shop {
         shop
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         self.folder.path()
     }
 
-    pub(crate) fn settings(&self, store: &str, databases: &str) {
+    pub fn settings(&self, store: &str, databases: &str) {
         self.settings_of("shop", store, databases);
     }
 
     /// The same of a project of another name.
-    pub(crate) fn settings_of(&self, name: &str, store: &str, databases: &str) {
+    pub fn settings_of(&self, name: &str, store: &str, databases: &str) {
         let text =
             format!("[project]\nname = \"{name}\"\n[store]\nurl = \"{store}\"\n[databases]\n{databases}\n");
         self.write("refrain.toml", &text);
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         let path = self.root().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     /// A program in the project.
-    pub(crate) fn program(&self, name: &str, text: &str) {
+    pub fn program(&self, name: &str, text: &str) {
         self.write(name, text);
         fs::set_permissions(self.root().join(name), PermissionsExt::from_mode(0o755)).unwrap();
     }
 
-    pub(crate) fn job(&self, name: &str, text: &str) {
+    pub fn job(&self, name: &str, text: &str) {
         self.write(&format!("jobs/{name}.toml"), text);
     }
 
     /// A job with a window for each day from the first of June 2020 on, which executes these statements.
-    pub(crate) fn daily(&self, name: &str, sql: &str, more: &str) {
+    pub fn daily(&self, name: &str, sql: &str, more: &str) {
         let when = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\ncatch-up = \"all\"";
         self.job(name, &format!("{when}\n{more}\nsql = \"\"\"{sql}\"\"\"\n"));
     }
 
-    pub(crate) fn remove(&self, job: &str) {
+    pub fn remove(&self, job: &str) {
         fs::remove_file(self.root().join(format!("jobs/{job}.toml"))).unwrap();
     }
 
-    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+    pub fn lines(&self, name: &str) -> Vec<String> {
         fs::read_to_string(self.root().join(name)).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
     /// The project as it is now, its tables made and its store open.
-    pub(crate) async fn open(&self) -> Refrain {
+    pub async fn open(&self) -> Refrain {
         self.opened().await.unwrap()
     }
 
     /// Makes all tables, and puts no timetable in force.
-    pub(crate) async fn prepare(&self) {
+    pub async fn prepare(&self) {
         let project = Project::load(self.root()).unwrap();
         project.opening(None).await.unwrap().migrate().await.unwrap();
         project.migrate().await.unwrap();
         project.close().await;
     }
 
-    pub(crate) async fn opened(&self) -> Result<Refrain, Error> {
+    pub async fn opened(&self) -> Result<Refrain, Error> {
         let project = Project::load(self.root()).unwrap();
         project.opening(None).await?.migrate().await?;
         project.migrate().await?;
@@ -94,7 +95,7 @@ impl Shop {
     }
 
     /// Asks for one run of the project as it is now.
-    pub(crate) async fn run(&self, name: &str, ask: Ask) -> RunReport {
+    pub async fn run(&self, name: &str, ask: Ask) -> RunReport {
         let refrain = self.open().await;
         let report = refrain.run(name, ask).await.unwrap();
         refrain.close().await;
@@ -102,7 +103,7 @@ impl Shop {
     }
 
     /// Statements of the shop itself.
-    pub(crate) async fn execute(&self, text: &str) {
+    pub async fn execute(&self, text: &str) {
         match &self.database {
             TestDatabase::Sqlite { pool, .. } => drop(pool.execute(AssertSqlSafe(text)).await.unwrap()),
             TestDatabase::Postgres { pool, .. } => drop(pool.execute(AssertSqlSafe(text)).await.unwrap()),
@@ -110,7 +111,7 @@ impl Shop {
     }
 
     /// The only column of a query of the shop, as text.
-    pub(crate) async fn rows(&self, query: &str) -> Vec<String> {
+    pub async fn rows(&self, query: &str) -> Vec<String> {
         let query = AssertSqlSafe(query);
         match &self.database {
             TestDatabase::Sqlite { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
@@ -119,24 +120,38 @@ impl Shop {
     }
 
     /// One of two texts, by the database.
-    pub(crate) fn either<'t>(&self, sqlite: &'t str, postgres: &'t str) -> &'t str {
+    pub fn either<'t>(&self, sqlite: &'t str, postgres: &'t str) -> &'t str {
         if self.database.is_sqlite() { sqlite } else { postgres }
     }
 
     /// A process of its own that works on the project; its variables may arm failpoints.
-    pub(crate) fn process(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
+    pub fn process(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
         let mut command = Command::new(program());
         command.arg(self.root()).args(arguments).envs(variables.iter().copied());
         command.env("REFRAIN_FAILPOINT_LOG", self.root().join("struck"));
         ChildProcess::spawn(&mut command)
     }
 
+    /// Lets the leases of all workers run out. The lease of a process that is to die at a place is long, so that it gets
+    /// there on a slow machine too.
+    pub async fn expire(&self) {
+        let expired = "update refrain_workers set expires_at = 1";
+        if self.database.is_sqlite() {
+            let store = SqliteConnectOptions::new().filename(self.root().join("refrain.db"));
+            let mut store = SqliteConnection::connect_with(&store).await.unwrap();
+            store.execute(expired).await.unwrap();
+            store.close().await.unwrap();
+        } else {
+            self.database.store(expired).await;
+        }
+    }
+
     /// Runs such a process, which must end well. Gives what it printed.
-    pub(crate) async fn done(&self, arguments: &[&str]) -> String {
+    pub async fn done(&self, arguments: &[&str]) -> String {
         self.done_with(arguments, &[]).await
     }
 
-    pub(crate) async fn done_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    pub async fn done_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
         let output = self.process(arguments, variables).finish().await;
         let [said, failed] =
             [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
@@ -146,7 +161,7 @@ impl Shop {
 }
 
 /// A clock for schedules that shows one time.
-pub(crate) fn standing_at(time: &str) -> String {
+pub fn standing_at(time: &str) -> String {
     format!("{time} {time} 0 {time}")
 }
 
@@ -156,15 +171,3 @@ fn program() -> PathBuf {
     assert!(program.exists(), "there is no {}: build the examples", program.display());
     program
 }
-
-crate::support::used_or_not!(
-    Shop::daily,
-    Shop::remove,
-    Shop::prepare,
-    Shop::rows,
-    Shop::done,
-    Shop::program,
-    Shop::either,
-    Shop::process,
-    standing_at,
-);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{interval, timeout};
 
 /// How long a test waits for what takes a moment: so long that a slow machine does not fail it.
-pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Returns when the condition holds; fails with these words when it does not within the deadline.
-pub(crate) async fn eventually<C: AsyncFnMut() -> bool>(what: &str, deadline: Duration, mut condition: C) {
+pub async fn eventually<C: AsyncFnMut() -> bool>(what: &str, deadline: Duration, mut condition: C) {
     let mut beat = interval(Duration::from_millis(20));
     let holds = async {
         while {
@@ -19,5 +19,3 @@ pub(crate) async fn eventually<C: AsyncFnMut() -> bool>(what: &str, deadline: Du
     };
     assert!(timeout(deadline, holds).await.is_ok(), "within {deadline:?} it did not come true that {what}");
 }
-
-super::used_or_not!(eventually::<fn() -> std::future::Ready<bool>>);

@@ -4,22 +4,22 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Address {
-    pub(crate) user: String,
-    pub(crate) password: String,
-    pub(crate) host: String,
-    pub(crate) port: u16,
+pub struct Address {
+    pub user: String,
+    pub password: String,
+    pub host: String,
+    pub port: u16,
 }
 
 impl Address {
     /// Of a server on this machine that is still to be started.
-    pub(crate) fn unused() -> Address {
+    pub fn unused() -> Address {
         let password = format!("{:016x}{:016x}", random(), random());
         Address { user: "refrain".into(), password, host: "127.0.0.1".into(), port: unused_port() }
     }
 
     /// Of `postgres://user:password@host:port/database`, whatever the database.
-    pub(crate) fn of(url: &str) -> Address {
+    pub fn of(url: &str) -> Address {
         let parts = || {
             let (who, place) = url.strip_prefix("postgres://")?.split_once('@')?;
             let (user, password) = who.split_once(':')?;
@@ -31,18 +31,18 @@ impl Address {
     }
 
     /// The same server, reached through another port of this machine.
-    pub(crate) fn behind(&self, port: u16) -> Address {
+    pub fn behind(&self, port: u16) -> Address {
         Address { host: "127.0.0.1".into(), port, ..self.clone() }
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
+    pub fn url(&self, database: &str) -> String {
         let Address { user, password, host, port } = self;
         format!("postgres://{user}:{password}@{host}:{port}/{database}")
     }
 }
 
 /// Below the ports that the system gives to outgoing connections: it stays unused while its server is down.
-pub(crate) fn unused_port() -> u16 {
+pub fn unused_port() -> u16 {
     let mut ports = std::iter::repeat_with(|| 10_000 + u16::try_from(random() % 20_000).unwrap());
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
@@ -50,5 +50,3 @@ pub(crate) fn unused_port() -> u16 {
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
-
-super::used_or_not!(Address::unused, Address::of, Address::behind, Address::url, unused_port);

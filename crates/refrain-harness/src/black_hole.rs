@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::address::Address;
 
-pub(crate) struct BlackHole {
+pub struct BlackHole {
     address: Address,
     state: Arc<State>,
     /// The relay goes on until this is dropped.
@@ -34,7 +34,7 @@ struct State {
 
 impl BlackHole {
     /// In front of the server of this URL, for each of its databases.
-    pub(crate) fn in_front_of(url: &str) -> BlackHole {
+    pub fn in_front_of(url: &str) -> BlackHole {
         let server = Address::of(url);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -55,24 +55,24 @@ impl BlackHole {
         BlackHole { address, state, _goes_on: goes_on }
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
+    pub fn url(&self, database: &str) -> String {
         self.address.url(database)
     }
 
     /// From here on nothing is heard on the connections that are open. Gives how many there are.
-    pub(crate) fn swallow_open(&self) -> usize {
+    pub fn swallow_open(&self) -> usize {
         self.state.swallowed.send_replace(self.state.accepted.load(Ordering::SeqCst));
         self.state.open.load(Ordering::SeqCst)
     }
 
     /// The same, and those that are opened from here on are swallowed as well.
-    pub(crate) fn swallow_all(&self) -> usize {
+    pub fn swallow_all(&self) -> usize {
         self.state.swallows_new.store(true, Ordering::SeqCst);
         self.swallow_open()
     }
 
     /// New connections work again; those that were swallowed stay so.
-    pub(crate) fn let_new_ones_pass(&self) {
+    pub fn let_new_ones_pass(&self) {
         self.swallow_open();
         self.state.swallows_new.store(false, Ordering::SeqCst);
     }
@@ -121,10 +121,3 @@ async fn swallow(client: &mut tokio::net::tcp::OwnedReadHalf) {
     while client.read(&mut taken).await.is_ok_and(|length| length > 0) {}
 }
 
-super::used_or_not!(
-    BlackHole::in_front_of,
-    BlackHole::url,
-    BlackHole::swallow_open,
-    BlackHole::swallow_all,
-    BlackHole::let_new_ones_pass,
-);

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::address::{Address, unused_port};
 use super::children::{ChildProcess, unprivileged};
 
-pub(crate) struct PgBouncer {
+pub struct PgBouncer {
     address: Address,
     process: ChildProcess,
     _directory: TempDir,
@@ -20,7 +20,7 @@ pub(crate) struct PgBouncer {
 
 impl PgBouncer {
     /// In front of the server of this URL, for each of its databases.
-    pub(crate) async fn in_front_of(url: &str) -> PgBouncer {
+    pub async fn in_front_of(url: &str) -> PgBouncer {
         let server = Address::of(url);
         let address = server.behind(unused_port());
         let directory = tempfile::Builder::new().prefix("refrain-pgbouncer-").tempdir().unwrap();
@@ -36,7 +36,7 @@ impl PgBouncer {
         PgBouncer { address, process, _directory: directory }
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
+    pub fn url(&self, database: &str) -> String {
         self.address.url(database)
     }
 }
@@ -63,5 +63,3 @@ fn settings(server: &Address, port: u16) -> String {
         server.host, server.port
     )
 }
-
-super::used_or_not!(PgBouncer::in_front_of, PgBouncer::url);

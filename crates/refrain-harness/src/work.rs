@@ -28,7 +28,7 @@ impl Job for Work {
 }
 
 /// A job that does this.
-pub(crate) fn job<F>(name: &str, work: impl Fn(Run) -> F + Send + Sync + 'static) -> Definition
+pub fn job<F>(name: &str, work: impl Fn(Run) -> F + Send + Sync + 'static) -> Definition
 where
     F: Future<Output = Result<(), JobError>> + Send + 'static,
 {
@@ -36,25 +36,25 @@ where
 }
 
 /// A job that does nothing, at once.
-pub(crate) fn nothing(name: &str) -> Definition {
+pub fn nothing(name: &str) -> Definition {
     job(name, |_| async { Ok(()) })
 }
 
 /// A list of what was seen, in its order.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
+pub struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
-    pub(crate) fn push(&self, what: impl Into<String>) {
+    pub fn push(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
     }
 
-    pub(crate) fn all(&self) -> Vec<String> {
+    pub fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 
     /// A job that only says which key it had, and does no more.
-    pub(crate) fn job(&self, name: &str) -> Definition {
+    pub fn job(&self, name: &str) -> Definition {
         let seen = self.clone();
         job(name, move |run| {
             seen.push(short(run.key()));
@@ -65,18 +65,18 @@ impl Seen {
 
 /// Runs that have begun and wait to be let through.
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub struct Gate {
     began: Arc<Semaphore>,
     open: Arc<Semaphore>,
 }
 
 impl Gate {
-    pub(crate) fn closed() -> Gate {
+    pub fn closed() -> Gate {
         Gate { began: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
     }
 
     /// A job whose runs wait here.
-    pub(crate) fn job(&self, name: &str) -> Definition {
+    pub fn job(&self, name: &str) -> Definition {
         let gate = self.clone();
         job(name, move |_| {
             let gate = gate.clone();
@@ -88,30 +88,30 @@ impl Gate {
     }
 
     /// A run has begun, and goes on when it is let through.
-    pub(crate) async fn pass(&self) {
+    pub async fn pass(&self) {
         self.began.add_permits(1);
         self.open.acquire().await.unwrap().forget();
     }
 
     /// Waits until as many more have begun.
-    pub(crate) async fn have_begun(&self, runs: u32) {
+    pub async fn have_begun(&self, runs: u32) {
         let began = timeout(DEADLINE, self.began.acquire_many(runs)).await;
         assert!(began.is_ok(), "{runs} runs did not begin");
         began.unwrap().unwrap().forget();
     }
 
     /// How many have begun that nobody waited for.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.began.available_permits()
     }
 
-    pub(crate) fn let_through(&self, runs: usize) {
+    pub fn let_through(&self, runs: usize) {
         self.open.add_permits(runs);
     }
 }
 
 /// Looks for work often, and hears soon of a wish to cancel; a machine would have to stand still to lose its lease.
-pub(crate) const SETTINGS: Settings = Settings {
+pub const SETTINGS: Settings = Settings {
     slots: 16,
     lease: Duration::from_secs(6),
     poll: Duration::from_millis(20),
@@ -120,11 +120,11 @@ pub(crate) const SETTINGS: Settings = Settings {
 };
 
 /// A store in this database, made if need be, with these jobs.
-pub(crate) async fn open<J: IntoIterator<Item = Definition>>(database: &TestDatabase, jobs: J) -> Refrain {
+pub async fn open<J: IntoIterator<Item = Definition>>(database: &TestDatabase, jobs: J) -> Refrain {
     open_with(database, SETTINGS, jobs).await
 }
 
-pub(crate) async fn open_with(
+pub async fn open_with(
     database: &TestDatabase,
     settings: Settings,
     jobs: impl IntoIterator<Item = Definition>,
@@ -135,11 +135,11 @@ pub(crate) async fn open_with(
 }
 
 /// Windows of a day that open at midnight, from the first of June on.
-pub(crate) fn daily() -> Timetable {
+pub fn daily() -> Timetable {
     timetable("0 0 * * *", "day", "2020-06-01")
 }
 
-pub(crate) fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
+pub fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
     Timetable {
         schedule: Schedule::parse(schedule).unwrap(),
         zone: Zone::utc(),
@@ -150,56 +150,39 @@ pub(crate) fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
 }
 
 /// An instant of June 2020: `june("02T00:01")`.
-pub(crate) fn june(time: &str) -> Timestamp {
+pub fn june(time: &str) -> Timestamp {
     format!("2020-06-{time}:00Z").parse().unwrap()
 }
 
 /// `06-01` of `2020-06-01T00:00:00Z`; other keys as they are.
-pub(crate) fn short(key: &str) -> String {
+pub fn short(key: &str) -> String {
     key.replace("2020-", "").replace("T00:00:00Z", "")
 }
 
 /// Every run of a job: its key, where it stands, and the number of its attempt.
-pub(crate) async fn told(refrain: &Refrain, job: &str) -> Vec<String> {
+pub async fn told(refrain: &Refrain, job: &str) -> Vec<String> {
     refrain.runs(job, "").await.unwrap().iter().map(line).collect()
 }
 
-pub(crate) fn line(run: &RunRecord) -> String {
+pub fn line(run: &RunRecord) -> String {
     format!("{} {} {}", short(&run.key), run.standing.node().name(), run.attempt)
 }
 
 /// A run that is there.
-pub(crate) async fn shown(refrain: &Refrain, run: &str) -> RunRecord {
+pub async fn shown(refrain: &Refrain, run: &str) -> RunRecord {
     let shown = refrain.show(run).await.unwrap();
     assert!(shown.is_some(), "there is no {run}");
     shown.unwrap()
 }
 
 /// Its past attempts: their numbers and how they ended.
-pub(crate) async fn history(refrain: &Refrain, run: &str) -> Vec<String> {
+pub async fn history(refrain: &Refrain, run: &str) -> Vec<String> {
     let run = shown(refrain, run).await;
     let past = refrain.attempts(&run).await.unwrap();
     past.iter().map(|attempt| format!("{} {}", attempt.number, attempt.ended)).collect()
 }
 
 /// Nothing is in a place where it must not be.
-pub(crate) async fn is_sound(refrain: &Refrain) {
+pub async fn is_sound(refrain: &Refrain) {
     assert_eq!(refrain.fsck().await.unwrap(), []);
 }
-
-super::used_or_not!(
-    nothing,
-    Seen::all,
-    Seen::job,
-    Gate::closed,
-    Gate::job,
-    Gate::have_begun,
-    Gate::waiting,
-    Gate::let_through,
-    open::<[Definition; 0]>,
-    daily,
-    june,
-    told,
-    history,
-    is_sound,
-);

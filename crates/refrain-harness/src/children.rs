@@ -30,7 +30,7 @@ kill -s KILL -- "-$1"
 "#;
 
 /// A running program, with what it has printed.
-pub(crate) struct ChildProcess {
+pub struct ChildProcess {
     process: Child,
     leash: Child,
     lines: UnboundedReceiver<String>,
@@ -41,7 +41,7 @@ pub(crate) struct ChildProcess {
 
 impl ChildProcess {
     /// Starts a program in a process group of its own, without input.
-    pub(crate) fn spawn(command: &mut Command) -> ChildProcess {
+    pub fn spawn(command: &mut Command) -> ChildProcess {
         let mut process = command
             .process_group(0)
             .stdin(Stdio::null())
@@ -59,12 +59,12 @@ impl ChildProcess {
     }
 
     /// Its number, which is also that of its group.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.process.id()
     }
 
     /// To the program alone, not to what it has started. After `STOP` it executes nothing more.
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
         if signal == Signal::STOP {
             let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -73,19 +73,19 @@ impl ChildProcess {
     }
 
     /// To the program and to all that it has started in its group.
-    pub(crate) fn signal_group(&self, signal: Signal) {
+    pub fn signal_group(&self, signal: Signal) {
         kill_process_group(self.pid(), signal).unwrap();
     }
 
     /// The next line of its output, of either stream, that contains the text.
-    pub(crate) async fn wait_for_line(&mut self, text: &str) -> String {
+    pub async fn wait_for_line(&mut self, text: &str) -> String {
         let line = timeout(DEADLINE, self.line_with(text)).await.unwrap_or(None);
         assert!(line.is_some(), "no line with {text:?} came from {}", self.told());
         line.unwrap()
     }
 
     /// The same for one that may end before; none if it does.
-    pub(crate) async fn line_with(&mut self, text: &str) -> Option<String> {
+    pub async fn line_with(&mut self, text: &str) -> Option<String> {
         loop {
             match self.lines.recv().await {
                 Some(line) if !line.contains(text) => {}
@@ -95,7 +95,7 @@ impl ChildProcess {
     }
 
     /// How it ended.
-    pub(crate) async fn wait(&mut self) -> ExitStatus {
+    pub async fn wait(&mut self) -> ExitStatus {
         let pid = self.pid();
         let ended = timeout(DEADLINE, tokio::task::spawn_blocking(move || exit_status(pid))).await;
         assert!(ended.is_ok(), "within {DEADLINE:?} there was no end of {}", self.told());
@@ -103,13 +103,13 @@ impl ChildProcess {
     }
 
     /// Whether it has ended.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         waitid(WaitId::Pid(self.pid()), options).unwrap().is_some()
     }
 
     /// Whether each of its threads waits for something: none has work that it could go on with.
-    pub(crate) fn is_asleep(&self) -> bool {
+    pub fn is_asleep(&self) -> bool {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
         let mut states = threads.map(|thread| {
             // A thread that has ended meanwhile has no work either.
@@ -120,7 +120,7 @@ impl ChildProcess {
     }
 
     /// How it ended, and all that was printed, also by what it has started.
-    pub(crate) async fn finish(&mut self) -> Output {
+    pub async fn finish(&mut self) -> Output {
         let status = self.wait().await;
         let last = async { while self.lines.recv().await.is_some() {} };
         let ended = timeout(DEADLINE, last).await;
@@ -130,7 +130,7 @@ impl ChildProcess {
     }
 
     /// Sends it a signal and waits, without a deadline, until it has ended.
-    pub(crate) fn end(&self, signal: Signal) -> ExitStatus {
+    pub fn end(&self, signal: Signal) -> ExitStatus {
         self.signal(signal);
         exit_status(self.pid())
     }
@@ -180,7 +180,7 @@ fn kept(stream: impl Read + Send + 'static, lines: UnboundedSender<String>) -> A
 }
 
 /// Lets a program that refuses to run as root run as another user, who owns the directory and what is in it.
-pub(crate) fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
+pub fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
     command.current_dir(directory);
     if !rustix::process::geteuid().is_root() {
         return command;
@@ -197,18 +197,3 @@ pub(crate) fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'
     }
     command.uid(user).gid(group)
 }
-
-super::used_or_not!(
-    ChildProcess::spawn,
-    ChildProcess::id,
-    ChildProcess::signal,
-    ChildProcess::signal_group,
-    ChildProcess::wait_for_line,
-    ChildProcess::line_with,
-    ChildProcess::wait,
-    ChildProcess::has_ended,
-    ChildProcess::is_asleep,
-    ChildProcess::finish,
-    ChildProcess::end,
-    unprivileged,
-);

@@ -19,7 +19,7 @@ use super::address::Address;
 
 const LONGEST_PATTERN: usize = 256;
 
-pub(crate) struct Proxy {
+pub struct Proxy {
     address: Address,
     cuts: Arc<Cuts>,
     connections: Arc<Mutex<JoinSet<()>>>,
@@ -48,7 +48,7 @@ struct Cuts {
 
 impl Proxy {
     /// In front of the server of this URL, for each of its databases.
-    pub(crate) async fn in_front_of(url: &str) -> Proxy {
+    pub async fn in_front_of(url: &str) -> Proxy {
         let server = Address::of(url);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.behind(listener.local_addr().unwrap().port());
@@ -59,7 +59,7 @@ impl Proxy {
         Proxy { address, cuts, connections, _accepting: accepting }
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
+    pub fn url(&self, database: &str) -> String {
         self.address.url(database)
     }
 
@@ -67,22 +67,22 @@ impl Proxy {
     ///
     /// A statement with parameters is sent before it is executed; the text to wait for is that of one without, such
     /// as `COMMIT`.
-    pub(crate) fn cut_after_forwarding(&self, pattern: &[u8]) {
+    pub fn cut_after_forwarding(&self, pattern: &[u8]) {
         assert!((1..=LONGEST_PATTERN).contains(&pattern.len()), "{pattern:?} is no pattern");
         *self.cuts.pattern.lock().unwrap() = Some((pattern.to_owned(), When::Answered));
     }
 
     /// The same, and the client is cut off before the server has answered; the server goes on.
-    pub(crate) fn cut_at_once(&self, pattern: &[u8]) {
+    pub fn cut_at_once(&self, pattern: &[u8]) {
         self.cut_after_forwarding(pattern);
         *self.cuts.pattern.lock().unwrap() = Some((pattern.to_owned(), When::AtOnce));
     }
 
     /// Cuts off the client of the connection that comes to the server from this port, and waits for it. The server goes on.
-    pub(crate) async fn cut_in_the_middle(&self, port: u16) {
+    pub async fn cut_in_the_middle(&self, port: u16) {
         let before = self.cuts();
         self.cuts.in_the_middle.send_replace(Some(port));
-        super::eventually::eventually("the client is cut off", super::eventually::DEADLINE, async || {
+        crate::eventually::eventually("the client is cut off", crate::eventually::DEADLINE, async || {
             self.cuts() > before
         })
         .await;
@@ -90,22 +90,22 @@ impl Proxy {
     }
 
     /// From here on everything takes so long on its way to the server.
-    pub(crate) fn delay(&self, length: Duration) {
+    pub fn delay(&self, length: Duration) {
         *self.cuts.delay.lock().unwrap() = length;
     }
 
     /// From here on nothing gets through, in either direction, and nobody is told; or everything does again.
-    pub(crate) fn swallow(&self, swallows: bool) {
+    pub fn swallow(&self, swallows: bool) {
         self.cuts.swallows.send_replace(swallows);
     }
 
     /// Takes back a cut that has not struck yet.
-    pub(crate) fn cut_no_more(&self) {
+    pub fn cut_no_more(&self) {
         *self.cuts.pattern.lock().unwrap() = None;
     }
 
     /// Cuts every connection that is open; later ones pass.
-    pub(crate) async fn cut_all(&self) {
+    pub async fn cut_all(&self) {
         let mut open = std::mem::take(&mut *self.connections.lock().unwrap());
         open.abort_all();
         while let Some(ended) = open.join_next().await {
@@ -116,7 +116,7 @@ impl Proxy {
     }
 
     /// How many connections were cut.
-    pub(crate) fn cuts(&self) -> usize {
+    pub fn cuts(&self) -> usize {
         self.cuts.struck.load(Ordering::SeqCst)
     }
 }
@@ -223,16 +223,3 @@ async fn go_on(client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io::Res
 fn is_whole(answer: &[u8]) -> bool {
     matches!(answer, [.., b'Z', 0, 0, 0, 5, b'I' | b'T' | b'E'])
 }
-
-super::used_or_not!(
-    Proxy::in_front_of,
-    Proxy::url,
-    Proxy::cut_after_forwarding,
-    Proxy::cut_at_once,
-    Proxy::cut_in_the_middle,
-    Proxy::delay,
-    Proxy::swallow,
-    Proxy::cut_no_more,
-    Proxy::cut_all,
-    Proxy::cuts,
-);

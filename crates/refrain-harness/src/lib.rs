@@ -4,33 +4,32 @@
 //! it is never skipped, for a skipped test looks like a passed one.
 //!
 //! Beside them, what hurts: a server that can be stopped, a pooler, a network that fails, processes to kill.
+#![expect(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "support of tests: a panic is the failure report"
+)]
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use tempfile::TempDir;
 
-/// Names what this module offers to every test program, although none of them uses all of it.
-macro_rules! used_or_not {
-    ($($item:expr),+ $(,)?) => {
-        const _: () = {
-            $(let _ = $item;)+
-        };
-    };
-}
-pub(crate) use used_or_not;
-
-pub(crate) mod address;
-pub(crate) mod black_hole;
-pub(crate) mod children;
-pub(crate) mod eventually;
-pub(crate) mod pgbouncer;
-pub(crate) mod proxy;
-pub(crate) mod server;
-pub(crate) mod work;
+pub mod address;
+pub mod black_hole;
+pub mod children;
+pub mod eventually;
+pub mod pgbouncer;
+pub mod proxy;
+pub mod server;
+pub mod shop;
+pub mod work;
 
 use address::Address;
 use pgbouncer::PgBouncer;
@@ -58,7 +57,7 @@ macro_rules! both_databases {
 }
 
 /// A database that nobody else uses, and that goes when it goes out of scope.
-pub(crate) enum TestDatabase {
+pub enum TestDatabase {
     Sqlite {
         pool: SqlitePool,
         directory: TempDir,
@@ -73,9 +72,9 @@ pub(crate) enum TestDatabase {
 
 /// A database in the PostgreSQL server. Not a schema: ours has a fixed name, which tests would share.
 ///
-/// Making and dropping one costs a second each, for the server writes everything down before and after. So one that a
-/// test has left is emptied and lent to the next; the last ones go with the server.
-pub(crate) struct Scratch {
+/// To make and to drop one costs more than to empty one, so those that a test has left are used by the next: in the same
+/// process, and, when `suite` runs the tests, in the same lane. The last ones go with the server.
+pub struct Scratch {
     server: PgConnectOptions,
     name: String,
 }
@@ -86,51 +85,52 @@ static LEFT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 const EMPTIED: &str = "
     select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid();
-    drop schema if exists refrain cascade;
-    drop schema public cascade;
+    do $$ declare found name; begin
+        execute format('alter database %I reset all', current_database());
+        for found in select nspname from pg_namespace where nspname !~ '^(pg_|information_schema$)' loop
+            execute format('drop schema %I cascade', found);
+        end loop;
+    end $$;
     create schema public;";
+
+/// PostgreSQL's word for a database that does not exist.
+const NO_DATABASE: &str = "3D000";
 
 impl Scratch {
     async fn create(server: PgConnectOptions) -> Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        if let Some(name) = LEFT.lock().unwrap().pop() {
-            return Scratch { server, name };
+        let left = LEFT.lock().unwrap().pop();
+        let new = || format!("test_{}_{}", lane(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = left.unwrap_or_else(new);
+        match server.clone().database(&name).connect().await {
+            Ok(mut connection) => {
+                connection.execute(EMPTIED).await.unwrap();
+                connection.close().await.unwrap();
+            }
+            Err(sqlx::Error::Database(fault)) if fault.code().as_deref() == Some(NO_DATABASE) => {
+                let mut connection = server.connect().await.unwrap();
+                connection.execute(AssertSqlSafe(format!("create database {name}"))).await.unwrap();
+            }
+            Err(error) => panic!("{name}: {error}"),
         }
-        let name = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let mut connection = server.connect().await.unwrap();
-        connection.execute(AssertSqlSafe(format!("create database {name}"))).await.unwrap();
-        connection.execute(AssertSqlSafe(settings(&name))).await.unwrap();
         Scratch { server, name }
     }
 }
 
-/// Nobody stops this server in the middle, so a commit need not be on its disk before it is reported.
-fn settings(database: &str) -> String {
-    format!("alter database {database} reset all; alter database {database} set synchronous_commit = off")
+/// What no other test process has meanwhile.
+fn lane() -> String {
+    std::env::var("REFRAIN_TEST_LANE")
+        .map_or_else(|_| format!("process_{}", std::process::id()), |lane| format!("lane_{lane}"))
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let (server, name) = (self.server.clone(), self.name.clone());
-        // The test's own runtime is on this thread and cannot be waited for here.
-        let thread = std::thread::spawn(move || {
-            tokio::runtime::Runtime::new().unwrap().block_on(async {
-                let reset = AssertSqlSafe(settings(&name));
-                let mut connection: PgConnection = server.database(&name).connect().await?;
-                connection.execute(EMPTIED).await?;
-                connection.execute(reset).await?;
-                connection.close().await
-            })
-        });
-        match thread.join() {
-            Ok(Ok(())) => LEFT.lock().unwrap().push(std::mem::take(&mut self.name)),
-            _ => eprintln!("the database {} could not be emptied", self.name),
-        }
+        LEFT.lock().unwrap().push(std::mem::take(&mut self.name));
     }
 }
 
 impl TestDatabase {
-    pub(crate) async fn sqlite() -> TestDatabase {
+    pub async fn sqlite() -> TestDatabase {
         let directory = tempfile::tempdir().unwrap();
         let options =
             SqliteConnectOptions::new().filename(directory.path().join("test.db")).create_if_missing(true);
@@ -138,7 +138,7 @@ impl TestDatabase {
         TestDatabase::Sqlite { pool, directory }
     }
 
-    pub(crate) async fn postgres() -> TestDatabase {
+    pub async fn postgres() -> TestDatabase {
         let url = std::env::var("REFRAIN_TEST_POSTGRES")
             .expect("this test needs a PostgreSQL server: run ./test, which starts one");
         let server: PgConnectOptions = url.parse().unwrap();
@@ -149,12 +149,12 @@ impl TestDatabase {
     }
 
     /// The same kind of database, empty.
-    pub(crate) async fn like(other: &TestDatabase) -> TestDatabase {
+    pub async fn like(other: &TestDatabase) -> TestDatabase {
         if other.is_sqlite() { TestDatabase::sqlite().await } else { TestDatabase::postgres().await }
     }
 
     /// A PostgreSQL, and whoever takes its URL is behind a pooler in transaction mode.
-    pub(crate) async fn pgbouncer() -> TestDatabase {
+    pub async fn pgbouncer() -> TestDatabase {
         let mut database = TestDatabase::postgres().await;
         if let TestDatabase::Postgres { pooler, scratch, .. } = &mut database {
             *pooler = Some(Box::new(PgBouncer::in_front_of(scratch.server.to_url_lossy().as_str()).await));
@@ -163,7 +163,7 @@ impl TestDatabase {
     }
 
     /// Where a store in it is opened.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         match self {
             TestDatabase::Sqlite { directory, .. } => {
                 format!("sqlite:{}", directory.path().join("test.db").display())
@@ -178,7 +178,7 @@ impl TestDatabase {
     }
 
     /// Runs a statement with texts bound to its parameters.
-    pub(crate) async fn execute(&self, statement: &'static str, texts: &[&str]) -> Result<u64, sqlx::Error> {
+    pub async fn execute(&self, statement: &'static str, texts: &[&str]) -> Result<u64, sqlx::Error> {
         match self {
             TestDatabase::Sqlite { pool, .. } => {
                 let query = texts.iter().fold(sqlx::query(statement), |query, text| query.bind(*text));
@@ -192,7 +192,7 @@ impl TestDatabase {
     }
 
     /// The first column of every row.
-    pub(crate) async fn texts(&self, query: &'static str) -> Vec<String> {
+    pub async fn texts(&self, query: &'static str) -> Vec<String> {
         match self {
             TestDatabase::Sqlite { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
             TestDatabase::Postgres { pool, .. } => sqlx::query_scalar(query).fetch_all(pool).await.unwrap(),
@@ -200,7 +200,7 @@ impl TestDatabase {
     }
 
     /// Runs a text about the tables of a store, which is written as for SQLite. Gives how many rows it changed.
-    pub(crate) async fn store(&self, text: &str) -> u64 {
+    pub async fn store(&self, text: &str) -> u64 {
         match self {
             TestDatabase::Sqlite { pool, .. } => {
                 pool.execute(AssertSqlSafe(text)).await.unwrap().rows_affected()
@@ -212,7 +212,7 @@ impl TestDatabase {
     }
 
     /// The rows of a query about the tables of a store, which is written as for SQLite; one column.
-    pub(crate) async fn store_numbers(&self, query: &str) -> Vec<i64> {
+    pub async fn store_numbers(&self, query: &str) -> Vec<i64> {
         match self {
             TestDatabase::Sqlite { pool, .. } => {
                 sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(pool).await.unwrap()
@@ -224,7 +224,7 @@ impl TestDatabase {
     }
 
     /// The same for texts.
-    pub(crate) async fn store_texts(&self, query: &str) -> Vec<String> {
+    pub async fn store_texts(&self, query: &str) -> Vec<String> {
         match self {
             TestDatabase::Sqlite { pool, .. } => {
                 sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(pool).await.unwrap()
@@ -235,7 +235,7 @@ impl TestDatabase {
         }
     }
 
-    pub(crate) fn is_sqlite(&self) -> bool {
+    pub fn is_sqlite(&self) -> bool {
         matches!(self, TestDatabase::Sqlite { .. })
     }
 }
@@ -244,17 +244,3 @@ impl TestDatabase {
 fn in_schema(text: &str) -> String {
     text.replace("refrain_", "refrain.")
 }
-
-used_or_not!(
-    TestDatabase::sqlite,
-    TestDatabase::like,
-    TestDatabase::pgbouncer,
-    TestDatabase::url,
-    TestDatabase::store,
-    TestDatabase::store_numbers,
-    TestDatabase::store_texts,
-    TestDatabase::postgres,
-    TestDatabase::execute,
-    TestDatabase::texts,
-    TestDatabase::is_sqlite,
-);

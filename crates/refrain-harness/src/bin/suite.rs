@@ -1,0 +1,226 @@
+//! Runs tests: each in a process of its own, several at once, whichever program they are in.
+//!
+//! Most stories wait, for a lease to run out or for a child to end, and `cargo test` runs one program after another, so
+//! the machine would be idle for most of the time. Here the tests of all programs are one list, with those that took
+//! longest the last time in front (their times are kept beside MESSAGES). A process for each test keeps what it does to its process from its neighbours, and gives
+//! its time, which the test harness of stable Rust does not tell.
+//!
+//! `suite MESSAGES [NAME]`: the file holds what `cargo test --no-run --message-format=json` has printed; with a name, only
+//! tests run that contain it. `REFRAIN_TEST_JOBS` says how many run at once. Each has a lane, `REFRAIN_TEST_LANE`, which no
+//! other test has meanwhile: databases of a lane are used again.
+//!
+//! Exit code: 0 all passed, 101 some failed, 4 no test has the name, 2 wrong usage.
+#![expect(clippy::print_stdout, reason = "its output is what it is for")]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How many tests for each core: they wait most of the time.
+const JOBS_PER_CORE: usize = 4;
+const SLOWEST: usize = 10;
+
+/// What cargo has built.
+struct Program {
+    /// As in `refrain::crash`.
+    name: String,
+    executable: PathBuf,
+    /// Where cargo would run it.
+    directory: PathBuf,
+}
+
+struct Test<'p> {
+    program: &'p Program,
+    name: String,
+}
+
+struct Outcome {
+    name: String,
+    took: Duration,
+    /// What it printed.
+    failed: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (messages, name) = match arguments.as_slice() {
+        [messages] => (messages, None),
+        [messages, name] => (messages, Some(name.as_str())),
+        _ => return refused("usage: suite MESSAGES [NAME]"),
+    };
+    let read = fs::read_to_string(messages).map_err(|error| format!("{messages}: {error}"));
+    let memory = Path::new(messages).with_extension("times");
+    match read.and_then(|messages| run(&programs(&messages), name, &memory)) {
+        Ok(code) => code,
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(why: &str) -> ExitCode {
+    eprintln!("suite: {why}");
+    ExitCode::from(2)
+}
+
+/// The test programs among what cargo says it has built.
+fn programs(messages: &str) -> Vec<Program> {
+    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let tests = artifacts.filter(|artifact| artifact["profile"]["test"] == true);
+    let program = |artifact: Value| {
+        let directory = Path::new(artifact["manifest_path"].as_str()?).parent()?.to_owned();
+        let package = directory.file_name()?.to_string_lossy().into_owned();
+        let name = format!("{package}::{}", artifact["target"]["name"].as_str()?);
+        Some(Program { name, executable: artifact["executable"].as_str()?.into(), directory })
+    };
+    tests.filter_map(program).collect()
+}
+
+fn run(programs: &[Program], name: Option<&str>, memory: &Path) -> Result<ExitCode, String> {
+    let mut tests = Vec::new();
+    for program in programs {
+        let names = program.tests(name).map_err(|error| format!("{}: {error}", program.name))?;
+        tests.extend(names.into_iter().map(|name| Test { program, name }));
+    }
+    if tests.is_empty() {
+        return Ok(ExitCode::from(4));
+    }
+    let begun = Instant::now();
+    let outcomes = all(in_order(tests, &times(memory)))?;
+    told(&outcomes, begun.elapsed());
+    if name.is_none() {
+        remember(&outcomes, memory).map_err(|error| error.to_string())?;
+    }
+    let has_failed = outcomes.iter().any(|outcome| outcome.failed.is_some());
+    Ok(if has_failed { ExitCode::from(101) } else { ExitCode::SUCCESS })
+}
+
+impl Program {
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.executable);
+        command.current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory).stdin(Stdio::null());
+        command
+    }
+
+    /// The names of its tests that contain this.
+    fn tests(&self, name: Option<&str>) -> io::Result<Vec<String>> {
+        let listed = self.command().args(name).args(["--list", "--format", "terse"]).output()?;
+        if !listed.status.success() {
+            return Err(io::Error::other(String::from_utf8_lossy(&listed.stderr).into_owned()));
+        }
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        Ok(listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+    }
+}
+
+impl Test<'_> {
+    fn name(&self) -> String {
+        format!("{}::{}", self.program.name, self.name)
+    }
+
+    /// What it prints goes to a file: a process that it leaves behind would keep a pipe open.
+    fn run(&self, lane: usize) -> io::Result<Outcome> {
+        let printed = tempfile::NamedTempFile::new()?;
+        let begun = Instant::now();
+        let mut command = self.program.command();
+        command.args([self.name.as_str(), "--exact"]).env("REFRAIN_TEST_LANE", lane.to_string());
+        command.stdout(printed.reopen()?).stderr(append(printed.path())?);
+        let status = command.status()?;
+        let took = begun.elapsed();
+        let printed = String::from_utf8_lossy(&fs::read(printed.path())?).into_owned();
+        let has_passed = status.success() && printed.contains("test result: ok. 1 passed");
+        let failed = (!has_passed).then(|| format!("{status}\n{printed}"));
+        Ok(Outcome { name: self.name(), took, failed })
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    File::options().append(true).open(path)
+}
+
+/// Runs them, as many at once as there are lanes.
+fn all(tests: VecDeque<Test<'_>>) -> Result<Vec<Outcome>, String> {
+    let (count, lanes) = (tests.len(), lanes()?);
+    println!("running {count} tests, {lanes} at once");
+    let (waiting, ended) = (Mutex::new(tests), Mutex::new(Vec::with_capacity(count)));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let work = |lane| {
+        while let Some(test) = next() {
+            let outcome = test.run(lane).map_err(|error| format!("{}: {error}", test.name()))?;
+            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let word = if outcome.failed.is_some() { "FAILED" } else { "ok" };
+            println!("test {} ... {word} ({:.1} s)", outcome.name, outcome.took.as_secs_f64());
+            ended.push(outcome);
+        }
+        Ok(())
+    };
+    let worked: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..lanes).map(|lane| scope.spawn(move || work(lane))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap_or(Err("a thread panicked".into()))).collect()
+    });
+    worked.into_iter().collect::<Result<Vec<()>, String>>()?;
+    Ok(ended.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn lanes() -> Result<usize, String> {
+    match std::env::var("REFRAIN_TEST_JOBS") {
+        Ok(jobs) => match jobs.parse() {
+            Ok(jobs @ 1..) => Ok(jobs),
+            _ => Err(format!("REFRAIN_TEST_JOBS is {jobs:?}, not a number from 1 on")),
+        },
+        Err(_) => Ok(JOBS_PER_CORE * std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// What took longest the last time begins first, else it would be waited for alone at the end. A test that is new may
+/// be long too.
+fn in_order<'p>(tests: Vec<Test<'p>>, times: &BTreeMap<String, f64>) -> VecDeque<Test<'p>> {
+    let mut timed: Vec<(f64, Test<'p>)> = tests
+        .into_iter()
+        .map(|test| (times.get(&test.name()).copied().unwrap_or(f64::INFINITY), test))
+        .collect();
+    timed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    timed.into_iter().map(|(_, test)| test).collect()
+}
+
+/// How long tests took the last time, in seconds.
+fn times(memory: &Path) -> BTreeMap<String, f64> {
+    let text = fs::read_to_string(memory).unwrap_or_default();
+    let times = text.lines().filter_map(|line| line.split_once(' '));
+    times.filter_map(|(took, name)| Some((name.to_owned(), took.parse().ok()?))).collect()
+}
+
+fn remember(outcomes: &[Outcome], memory: &Path) -> io::Result<()> {
+    let mut file = io::BufWriter::new(File::create(memory)?);
+    for Outcome { name, took, .. } in outcomes {
+        writeln!(file, "{:.3} {name}", took.as_secs_f64())?;
+    }
+    file.flush()
+}
+
+fn told(outcomes: &[Outcome], took: Duration) {
+    let failures = || outcomes.iter().filter_map(|outcome| Some((&outcome.name, outcome.failed.as_ref()?)));
+    for (name, printed) in failures() {
+        println!("\n---- {name}: {printed}");
+    }
+    let mut slowest: Vec<&Outcome> = outcomes.iter().collect();
+    slowest.sort_by_key(|outcome| std::cmp::Reverse(outcome.took));
+    println!("\nthe slowest:");
+    for Outcome { name, took, .. } in slowest.into_iter().take(SLOWEST) {
+        println!("  {:6.1} s  {name}", took.as_secs_f64());
+    }
+    let failed = failures().count();
+    println!(
+        "\n{} passed, {failed} failed, in {:.0} s ({:.0} s one after another)",
+        outcomes.len() - failed,
+        took.as_secs_f64(),
+        outcomes.iter().map(|outcome| outcome.took).sum::<Duration>().as_secs_f64(),
+    );
+    for (name, _) in failures() {
+        println!("FAILED: {name}");
+    }
+}
