@@ -140,6 +140,11 @@ fn run(line: &str, desk: &Path) -> Output {
         .env("PATH", path)
         .env_remove("REFRAIN_STORE")
         .env_remove("REFRAIN_PROJECT");
+    // What cargo tells a test about its package. Build scripts look at that, and nearly all would be built anew for it.
+    let told = std::env::vars_os().map(|(name, _)| name.into_string().unwrap_or_default());
+    for name in told.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+        command.env_remove(name);
+    }
     command.output().unwrap()
 }
 

@@ -73,7 +73,7 @@ pub enum TestDatabase {
 /// A database in the PostgreSQL server. Not a schema: ours has a fixed name, which tests would share.
 ///
 /// To make and to drop one costs more than to empty one, so those that a test has left are used by the next: in the same
-/// process, and, when `suite` runs the tests, in the same lane. The last ones go with the server.
+/// process, and, when `suite` runs the tests, in the same seat. The last ones go with the server.
 pub struct Scratch {
     server: PgConnectOptions,
     name: String,
@@ -100,7 +100,7 @@ impl Scratch {
     async fn create(server: PgConnectOptions) -> Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let left = LEFT.lock().unwrap().pop();
-        let new = || format!("test_{}_{}", lane(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let new = || format!("test_{}_{}", seat(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let name = left.unwrap_or_else(new);
         match server.clone().database(&name).connect().await {
             Ok(mut connection) => {
@@ -118,9 +118,9 @@ impl Scratch {
 }
 
 /// What no other test process has meanwhile.
-fn lane() -> String {
-    std::env::var("REFRAIN_TEST_LANE")
-        .map_or_else(|_| format!("process_{}", std::process::id()), |lane| format!("lane_{lane}"))
+fn seat() -> String {
+    std::env::var("REFRAIN_TEST_SEAT")
+        .map_or_else(|_| format!("process_{}", std::process::id()), |seat| format!("seat_{seat}"))
 }
 
 impl Drop for Scratch {

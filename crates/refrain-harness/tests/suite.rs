@@ -14,7 +14,7 @@ tests() { printf '%s: test\n' well leaving badly absent; echo 'fast: benchmark';
 [ "$1" != --list ] || { tests; exit; }
 [ "$2" != --list ] || { tests | grep -e "$1"; exit 0; }
 [ "$2" = --exact ] || exit 2
-echo "$1 in lane $REFRAIN_TEST_LANE"
+echo "$1 in seat $REFRAIN_TEST_SEAT"
 case "$1" in
   leaving) sleep 1000 & echo $! > left ;;
   badly) exit 101 ;;
@@ -62,7 +62,7 @@ fn every_test_runs_and_what_failed_is_said_with_what_it_printed() {
     )
     .unwrap();
     assert_eq!(code, Some(101), "{printed}");
-    for words in ["running 4 tests, 2 at once", "badly in lane ", "2 passed, 2 failed", "the slowest:"] {
+    for words in ["running 4 tests, 2 at once", "badly in seat ", "2 passed, 2 failed", "the slowest:"] {
         assert!(printed.contains(words), "{words:?} is not in {printed}");
     }
     let failed: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("FAILED: ")).collect();

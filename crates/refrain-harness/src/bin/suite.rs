@@ -6,8 +6,8 @@
 //! its time, which the test harness of stable Rust does not tell.
 //!
 //! `suite MESSAGES [NAME]`: the file holds what `cargo test --no-run --message-format=json` has printed; with a name, only
-//! tests run that contain it. `REFRAIN_TEST_JOBS` says how many run at once. Each has a lane, `REFRAIN_TEST_LANE`, which no
-//! other test has meanwhile: databases of a lane are used again.
+//! tests run that contain it. `REFRAIN_TEST_JOBS` says how many run at once. Each has a seat, `REFRAIN_TEST_SEAT`, which no
+//! other test has meanwhile: databases of a seat are used again.
 //!
 //! Exit code: 0 all passed, 101 some failed, 4 no test has the name, 2 wrong usage.
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
@@ -100,9 +100,11 @@ fn run(programs: &[Program], name: Option<&str>, memory: &Path) -> Result<ExitCo
 }
 
 impl Program {
+    /// Without the variables that cargo sets for a test: some build scripts look at them, and what a test builds by cargo
+    /// would be built anew, here and by the next one who has other variables.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
-        command.current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory).stdin(Stdio::null());
+        command.current_dir(&self.directory).stdin(Stdio::null());
         command
     }
 
@@ -123,11 +125,11 @@ impl Test<'_> {
     }
 
     /// What it prints goes to a file: a process that it leaves behind would keep a pipe open.
-    fn run(&self, lane: usize) -> io::Result<Outcome> {
+    fn run(&self, seat: usize) -> io::Result<Outcome> {
         let printed = tempfile::NamedTempFile::new()?;
         let begun = Instant::now();
         let mut command = self.program.command();
-        command.args([self.name.as_str(), "--exact"]).env("REFRAIN_TEST_LANE", lane.to_string());
+        command.args([self.name.as_str(), "--exact"]).env("REFRAIN_TEST_SEAT", seat.to_string());
         command.stdout(printed.reopen()?).stderr(append(printed.path())?);
         let status = command.status()?;
         let took = begun.elapsed();
@@ -142,31 +144,34 @@ fn append(path: &Path) -> io::Result<File> {
     File::options().append(true).open(path)
 }
 
-/// Runs them, as many at once as there are lanes.
+/// Runs them, as many at once as there are seats.
 fn all(tests: VecDeque<Test<'_>>) -> Result<Vec<Outcome>, String> {
-    let (count, lanes) = (tests.len(), lanes()?);
-    println!("running {count} tests, {lanes} at once");
+    let (count, seats) = (tests.len(), seats()?);
+    println!("running {count} tests, {seats} at once");
     let (waiting, ended) = (Mutex::new(tests), Mutex::new(Vec::with_capacity(count)));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    let work = |lane| {
+    let work = |seat| {
         while let Some(test) = next() {
-            let outcome = test.run(lane).map_err(|error| format!("{}: {error}", test.name()))?;
+            let outcome = test.run(seat).map_err(|error| format!("{}: {error}", test.name()))?;
             let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
             let word = if outcome.failed.is_some() { "FAILED" } else { "ok" };
             println!("test {} ... {word} ({:.1} s)", outcome.name, outcome.took.as_secs_f64());
+            if let Some(printed) = &outcome.failed {
+                println!("{printed}");
+            }
             ended.push(outcome);
         }
         Ok(())
     };
     let worked: Vec<Result<(), String>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..lanes).map(|lane| scope.spawn(move || work(lane))).collect();
+        let workers: Vec<_> = (0..seats).map(|seat| scope.spawn(move || work(seat))).collect();
         workers.into_iter().map(|worker| worker.join().unwrap_or(Err("a thread panicked".into()))).collect()
     });
     worked.into_iter().collect::<Result<Vec<()>, String>>()?;
     Ok(ended.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn lanes() -> Result<usize, String> {
+fn seats() -> Result<usize, String> {
     match std::env::var("REFRAIN_TEST_JOBS") {
         Ok(jobs) => match jobs.parse() {
             Ok(jobs @ 1..) => Ok(jobs),
@@ -203,10 +208,7 @@ fn remember(outcomes: &[Outcome], memory: &Path) -> io::Result<()> {
 }
 
 fn told(outcomes: &[Outcome], took: Duration) {
-    let failures = || outcomes.iter().filter_map(|outcome| Some((&outcome.name, outcome.failed.as_ref()?)));
-    for (name, printed) in failures() {
-        println!("\n---- {name}: {printed}");
-    }
+    let failures = || outcomes.iter().filter(|outcome| outcome.failed.is_some());
     let mut slowest: Vec<&Outcome> = outcomes.iter().collect();
     slowest.sort_by_key(|outcome| std::cmp::Reverse(outcome.took));
     println!("\nthe slowest:");
@@ -220,7 +222,7 @@ fn told(outcomes: &[Outcome], took: Duration) {
         took.as_secs_f64(),
         outcomes.iter().map(|outcome| outcome.took).sum::<Duration>().as_secs_f64(),
     );
-    for (name, _) in failures() {
+    for Outcome { name, .. } in failures() {
         println!("FAILED: {name}");
     }
 }

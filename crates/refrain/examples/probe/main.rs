@@ -140,13 +140,13 @@ fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
 async fn opening() -> Opening {
     let settings = Settings {
         slots: usize::try_from(number("PROBE_SLOTS", 8)).unwrap(),
-        lease: Duration::from_millis(number("PROBE_LEASE", 1_000)),
+        lease: Duration::from_millis(number("PROBE_LEASE", 5_000)),
         poll: Duration::from_millis(100),
         ..Settings::default()
     };
     let queued = [
         job(Probe::Noop, "noop"),
-        // Long enough for its worker to have to say that it is alive.
+        // Long enough for a worker with a short lease to have to say that it is alive.
         job(Probe::Brief(Duration::from_millis(250)), "limited").concurrency(2),
         job(Probe::Brief(Duration::from_millis(20)), "brief").retry(Retry { attempts: 50, backoff: BACKOFF }),
         job(Probe::Flaky, "flaky"),
