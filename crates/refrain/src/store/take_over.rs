@@ -44,8 +44,8 @@ async fn taken_over(
     retry: &(dyn Fn(JobNumber) -> Retry + Sync),
 ) -> Result<Option<TakenOver>> {
     let mut transaction = store.database.write().await?;
-    let hold = catalog::WORKER_HOLD.bind(worker).bind(is_gone);
-    let held: Option<(i64,)> = transaction.fetch_optional(hold).await?;
+    let silent = catalog::WORKER_HOLD.bind(worker).bind(is_gone);
+    let held: Option<(i64,)> = transaction.fetch_optional(silent).await?;
     if held.is_none() && exists(&mut transaction, worker).await? {
         return Ok(None);
     }

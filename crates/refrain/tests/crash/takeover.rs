@@ -120,8 +120,8 @@ async fn f11_a_worker_stopped_inside_a_file_beside_the_store_is_ended() {
     world.touch("mended");
     let variables = [("PROBE_SHOP", shop.as_str()), ("PROBE_LEASE", "3000")];
     world.done(&["enqueue", "sync", "s", "1"], &variables).await;
-    let stop = [&variables[..], &[("FAILPOINTS", "unit-apply.before-commit=1*return(stop)")]].concat();
-    let mut older = world.probe(&["serve"], &stop);
+    let failpoints = ("FAILPOINTS", "unit-apply.before-commit=1*return(stop)");
+    let mut older = world.probe(&["serve"], &[&variables[..], &[failpoints]].concat());
     eventually("the older one has stopped", DEADLINE, async || world.struck().len() == 1).await;
     let mut newer = world.probe(&["serve"], &variables);
     assert_eq!(older.wait().await.signal(), Some(Signal::KILL.as_raw()));

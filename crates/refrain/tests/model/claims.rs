@@ -166,8 +166,9 @@ impl World {
     fn is_cared_for(&self, model: &Claims) -> bool {
         let Run::Leased(worker) = self.run else { return true };
         match (self.beliefs[worker], self.rows[worker]) {
-            (Belief::Holds | Belief::Sent | Belief::Lost, _) | (_, Row::Expired) => true,
-            (Belief::Gone, Row::Alive) => true,
+            (Belief::Holds | Belief::Sent | Belief::Lost, _)
+            | (_, Row::Expired)
+            | (Belief::Gone, Row::Alive) => true,
             (Belief::Nothing, Row::Alive) => model.has(Guard::Reconciled),
             (Belief::Nothing | Belief::Gone, Row::Absent) => model.has(Guard::OwnerlessTakenOver),
         }
