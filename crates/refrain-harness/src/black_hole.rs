@@ -86,9 +86,10 @@ async fn accept(listener: TcpListener, server: Address, state: Arc<State>) {
         let (place, state) = ((server.host.clone(), server.port), Arc::clone(&state));
         connections.spawn(async move {
             let (mut from_client, mut to_client) = client.into_split();
-            let server = match state.swallows_new.load(Ordering::SeqCst) {
-                true => None,
-                false => TcpStream::connect(place).await.ok().map(TcpStream::into_split),
+            let server = if state.swallows_new.load(Ordering::SeqCst) {
+                None
+            } else {
+                TcpStream::connect(place).await.ok().map(TcpStream::into_split)
             };
             if let Some((mut from_server, mut to_server)) = server {
                 let is_over = tokio::select! {

@@ -211,18 +211,6 @@ impl Database {
         }
     }
 
-    /// Says something to whoever listens at the server; it writes nothing.
-    pub(crate) async fn tell(&self, text: &'static str) -> Result<()> {
-        if let Database::Postgres { pool, begin, .. } = self {
-            let mut begun = begun(pool, &begin.write, begin.deadline).await?;
-            let deadline = begun.speak()?;
-            let answer = answered(deadline, begun.execute(sqlx::raw_sql(text))).await;
-            begun.heard(answer.map_err(DatabaseError::from))?;
-            begun.commit().await?;
-        }
-        Ok(())
-    }
-
     /// Copies a file as it is at one instant; false for a server.
     pub(crate) async fn copy_into(&self, path: &std::path::Path) -> Result<bool> {
         let Database::Sqlite { readers, .. } = self else { return Ok(false) };

@@ -48,7 +48,7 @@ pub enum DatabaseError {
     Replica,
     /// A server that took writes before and does not take them now.
     #[error(
-        "the server takes no writes: {0}\n  it is a replica, or read-only for now; the address must lead to the primary"
+        "the server takes no writes: {0}\n  it is a replica, or set to read-only; the address must lead to the primary"
     )]
     Demoted(String),
     /// Statements prepared on one connection were wanted on another.

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Executor as _};
 
-use super::{Database, DatabaseError};
+use super::held::answered;
+use super::{Database, DatabaseError, begun};
 use crate::failpoint;
 
 /// Every statement of the store finds its rows by an index, in the order of that index. The planner does not know: it
@@ -102,6 +103,20 @@ pub(super) async fn open(
         Err(error) => return Err(error),
     }
     Ok(database)
+}
+
+impl Database {
+    /// Says something to whoever listens at the server; it writes nothing.
+    pub(crate) async fn tell(&self, text: &'static str) -> Result<(), DatabaseError> {
+        if let Database::Postgres { pool, begin, .. } = self {
+            let mut begun = begun(pool, &begin.write, begin.deadline).await?;
+            let deadline = begun.speak()?;
+            let answer = answered(deadline, begun.execute(sqlx::raw_sql(text))).await;
+            begun.heard(answer.map_err(DatabaseError::from))?;
+            begun.commit().await?;
+        }
+        Ok(())
+    }
 }
 
 impl Beginnings {

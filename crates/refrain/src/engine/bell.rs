@@ -94,13 +94,12 @@ pub(crate) async fn listen(store: Store, here: Wake, stop: Stop) {
             listener.ignore_pool_close_event(true);
             listener.listen(CHANNEL).await?;
             loop {
-                match tokio::time::timeout(SILENCE, listener.recv()).await {
-                    Ok(heard) => drop(heard?),
-                    // Nothing says that a server is gone from which nothing is expected; it has to be asked.
-                    Err(_) => {
-                        let answer = tokio::time::timeout(SILENCE, listener.listen(CHANNEL)).await;
-                        answer.map_err(|_| sqlx::Error::PoolTimedOut)??;
-                    }
+                // Nothing says that a server is gone from which nothing is expected; it has to be asked.
+                if let Ok(heard) = tokio::time::timeout(SILENCE, listener.recv()).await {
+                    heard?;
+                } else {
+                    let answer = tokio::time::timeout(SILENCE, listener.listen(CHANNEL)).await;
+                    answer.map_err(|_| sqlx::Error::PoolTimedOut)??;
                 }
                 here.wake();
             }
