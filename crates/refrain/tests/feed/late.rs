@@ -147,8 +147,10 @@ async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one() {
     sync.source(lines(1..=1));
     sync.prepare().await;
     let stop = ("FAILPOINTS", "outside-done.away=1*return(stop)");
-    let mut first = sync.shop.process(&["run", RUN], &[stop, LEASE]);
+    let mut first = sync.shop.process(&["run", RUN], &[stop, ("PROJECT_LEASE", "60000")]);
     eventually("it has stopped", DEADLINE, async || !sync.shop.lines("struck").is_empty()).await;
+    // It goes on believing in its lease, so that the fence alone keeps it out.
+    sync.shop.execute("update refrain.workers set expires_at = 1").await;
     sync.source(["{\"id\":1,\"total\":11}"]);
     eventually("another one has done it", DEADLINE, async || sync.run().await.0.contains(" done ")).await;
     first.signal(Signal::CONT);
