@@ -128,7 +128,9 @@ impl Texts {
                 "create temporary table {name} on commit drop as select {columns} from {table} as {TARGET} with no data"
             ),
             Dialect::Sqlite => {
-                format!("create temporary table {name} as select {columns} from {table} as {TARGET} where false")
+                format!(
+                    "create temporary table {name} as select {columns} from {table} as {TARGET} where false"
+                )
             }
         }
     }

@@ -121,9 +121,7 @@ impl Publishing {
             let Some(fault) = error.transient().filter(|_| again < AGAIN_MAX) else {
                 return Err(told(error));
             };
-            if matches!(fault, DatabaseError::Unknown(_))
-                && has_published(raised, ledger, group).await?
-            {
+            if matches!(fault, DatabaseError::Unknown(_)) && has_published(raised, ledger, group).await? {
                 break;
             }
             again += 1;

@@ -253,12 +253,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     }
 
     /// Where the first content stays, what failed after it is settled.
-    async fn keep_first(
-        &self,
-        arrivals: &[&Arrival],
-        entries: &[Entry],
-        verdicts: &[Verdict],
-    ) -> Result<()> {
+    async fn keep_first(&self, arrivals: &[&Arrival], entries: &[Entry], verdicts: &[Verdict]) -> Result<()> {
         let kept = self.units.judge().kept_first(arrivals, entries, verdicts);
         if kept.is_empty() {
             return Ok(());

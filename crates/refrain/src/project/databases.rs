@@ -158,7 +158,8 @@ fn as_objects(dialect: Dialect, text: &str, columns: &[String]) -> String {
     let object = match dialect {
         Dialect::Postgres => format!("cast(pg_catalog.row_to_json({FOUND}) as pg_catalog.text)"),
         Dialect::Sqlite => {
-            let pair = |column: &String| format!("'{}', {FOUND}.{}", column.replace('\'', "''"), quoted(column));
+            let pair =
+                |column: &String| format!("'{}', {FOUND}.{}", column.replace('\'', "''"), quoted(column));
             format!("json_object({})", columns.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
     };

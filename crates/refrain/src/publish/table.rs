@@ -201,12 +201,7 @@ impl Publishes for Postgres {
         rows::copy(connection, stage, columns, rows).await
     }
 
-    async fn identify(
-        _: &mut Self::Connection,
-        _: &Texts,
-        _: &str,
-        _: &[String],
-    ) -> Result<(), sqlx::Error> {
+    async fn identify(_: &mut Self::Connection, _: &Texts, _: &str, _: &[String]) -> Result<(), sqlx::Error> {
         Ok(())
     }
 

@@ -20,7 +20,11 @@ async fn told(sync: &Sync) -> (String, String, Vec<String>) {
     let suspects = attempts.last().unwrap().dedupes.iter().filter(|one| one.reason == "many-contents");
     let keys: Vec<String> = suspects.flat_map(|one| one.keys.clone()).collect();
     assert_eq!(why.names("wide-key"), !keys.is_empty(), "{why:?}");
-    (run.standing.outcome.map(|one| one.to_string()).unwrap_or_default(), run.message.clone().unwrap_or_default(), keys)
+    (
+        run.standing.outcome.map(|one| one.to_string()).unwrap_or_default(),
+        run.message.clone().unwrap_or_default(),
+        keys,
+    )
 }
 
 both_databases! {

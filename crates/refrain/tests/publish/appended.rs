@@ -9,7 +9,8 @@ use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::warehouse::{daily, fails, warehouse, well, window, written};
 
-const QUERY: &str = "select day, region, sum(amount) as amount from orders where day = :ds group by day, region";
+const QUERY: &str =
+    "select day, region, sum(amount) as amount from orders where day = :ds group by day, region";
 
 /// The job that appends what each region has sold, once for each day.
 fn appends(shop: &Shop, query: &str, more: &str) {
@@ -137,7 +138,8 @@ async fn cut_off(weakened: &[(&str, &str)]) -> usize {
         vec![("FAILPOINTS", "publish.before-commit=1*return(stop)"), ("PROJECT_LEASE", "60000")];
     variables.extend(weakened);
     let mut process = shop.process(&["run", &window("overwrite"), "--again"], &variables);
-    eventually("it is about to commit", DEADLINE, async || shop.lines("struck") == ["publish.before-commit"]).await;
+    eventually("it is about to commit", DEADLINE, async || shop.lines("struck") == ["publish.before-commit"])
+        .await;
     let ended = "select cast(pg_terminate_backend(pid) as text) from pg_stat_activity
          where datname = current_database() and state = 'idle in transaction' and pid <> pg_backend_pid()";
     assert_eq!(shop.rows(ended).await, ["true"]);

@@ -9,14 +9,91 @@ use crate::warehouse::daily;
 
 /// Names of ours without their form, names that look like ours, words of SQL, and letters that have to be quoted.
 const NAMES: [&str; 86] = [
-    "rowid", "s", "t", "d", "d0", "c", "g", "u", "l", "f", "i", "row", "target", "later", "entry", "change", "amount:0",
-    "gone", "found", "inner", "key", "content", "hash", "shown", "holds", "number", "told", "there", "unit",
-    "spoken", "stage", "staged", "made", "place", "value", "id", "twins", "checked", "landed", "hashed", "scope",
-    "ledger", "name", "fence", "attempt", "fingerprint", "at", "version", "failures", "written", "status", "now",
-    "refrain_key", "refrain_unit", "refrain_order", "refrain_number", "refrain_spoken", "refrain_rows",
-    "refrain_stage_1", "refrain_stage_1_keyed", "refrain_units", "c0", "excluded", "count", "min",
-    "order", "select", "table", "user", "default", "group", "where", "null", "MixedCase", "with space",
-    "double\"quote", "it's", "a.b", "100%", "$1", ":ds", "größe 漢字", "back\\slash", "_rowid_", "oid",
+    "rowid",
+    "s",
+    "t",
+    "d",
+    "d0",
+    "c",
+    "g",
+    "u",
+    "l",
+    "f",
+    "i",
+    "row",
+    "target",
+    "later",
+    "entry",
+    "change",
+    "amount:0",
+    "gone",
+    "found",
+    "inner",
+    "key",
+    "content",
+    "hash",
+    "shown",
+    "holds",
+    "number",
+    "told",
+    "there",
+    "unit",
+    "spoken",
+    "stage",
+    "staged",
+    "made",
+    "place",
+    "value",
+    "id",
+    "twins",
+    "checked",
+    "landed",
+    "hashed",
+    "scope",
+    "ledger",
+    "name",
+    "fence",
+    "attempt",
+    "fingerprint",
+    "at",
+    "version",
+    "failures",
+    "written",
+    "status",
+    "now",
+    "refrain_key",
+    "refrain_unit",
+    "refrain_order",
+    "refrain_number",
+    "refrain_spoken",
+    "refrain_rows",
+    "refrain_stage_1",
+    "refrain_stage_1_keyed",
+    "refrain_units",
+    "c0",
+    "excluded",
+    "count",
+    "min",
+    "order",
+    "select",
+    "table",
+    "user",
+    "default",
+    "group",
+    "where",
+    "null",
+    "MixedCase",
+    "with space",
+    "double\"quote",
+    "it's",
+    "a.b",
+    "100%",
+    "$1",
+    ":ds",
+    "größe 漢字",
+    "back\\slash",
+    "_rowid_",
+    "oid",
     "n23456789012345678901234567890123456789012345678901234567890123",
 ];
 /// How many names one table has.
@@ -74,11 +151,16 @@ impl Round {
 
     /// A table with all columns, and these besides.
     fn table(&self, name: &str, more: &str) -> String {
-        let keys: Vec<String> = self.keys.iter().map(|name| format!("{} text not null", quoted(name))).collect();
-        let numbers: Vec<String> = self.numbers.iter().map(|name| format!("{} bigint", quoted(name))).collect();
+        let keys: Vec<String> =
+            self.keys.iter().map(|name| format!("{} text not null", quoted(name))).collect();
+        let numbers: Vec<String> =
+            self.numbers.iter().map(|name| format!("{} bigint", quoted(name))).collect();
         let (day, id, stamp) = (quoted(&self.day), quoted(&self.id), quoted(&self.stamp));
         let (keys, numbers) = (keys.join(", "), numbers.join(", "));
-        format!("create table {} ({day} date, {keys}, {id} text, {stamp} integer, {numbers}{more})", quoted(name))
+        format!(
+            "create table {} ({day} date, {keys}, {id} text, {stamp} integer, {numbers}{more})",
+            quoted(name)
+        )
     }
 
     /// Rows of the source: two of a day.
@@ -98,7 +180,11 @@ impl Round {
     async fn sums(&self, shop: &Shop, table: &str) -> Vec<String> {
         let sums: Vec<String> =
             self.numbers.iter().map(|name| format!("cast(sum({}) as text)", quoted(name))).collect();
-        let query = format!("select cast(count(*) as text) || ' ' || {} from {}", sums.join(" || ' ' || "), quoted(table));
+        let query = format!(
+            "select cast(count(*) as text) || ' ' || {} from {}",
+            sums.join(" || ' ' || "),
+            quoted(table)
+        );
         shop.rows(&query).await
     }
 
@@ -121,9 +207,20 @@ fn modes(round: &Round) -> Vec<(&'static str, String, String)> {
     let nothing = String::new;
     vec![
         ("", format!("mode = \"overwrite\"\n{owns}\n{made}\n{check}"), nothing()),
-        ("", format!("mode = \"merge\"\nkey = {key}\n{owns}\ndelete-missing = true\n{made}\n{check}"), unique.clone()),
+        (
+            "",
+            format!("mode = \"merge\"\nkey = {key}\n{owns}\ndelete-missing = true\n{made}\n{check}"),
+            unique.clone(),
+        ),
         ("", format!("mode = \"append-once\"\nkey = {key}\n{made}"), nothing()),
-        ("", format!("mode = \"apply-delta\"\nkey = {key}\ncolumns = {}\ninsert-missing = true", array(&round.numbers)), unique.clone()),
+        (
+            "",
+            format!(
+                "mode = \"apply-delta\"\nkey = {key}\ncolumns = {}\ninsert-missing = true",
+                array(&round.numbers)
+            ),
+            unique.clone(),
+        ),
         ("", "mode = \"land\"\nview = \"VIEW\"".to_owned(), landed.to_owned()),
         (unit, format!("mode = \"merge\"\nkey = {key}\n{owns}\n{made}"), unique.clone()),
         (unit, format!("mode = \"append-once\"\nkey = {key}\n{made}"), nothing()),
@@ -158,7 +255,8 @@ async fn round(database: &TestDatabase, round: &Round) {
     for from in ["shop", "other"] {
         for (number, (unit, mode, more)) in modes(round).into_iter().enumerate() {
             // Of names there are enough for the tables of one database; those of the other have a number.
-            let table = if from == "shop" { tables[number].clone() } else { format!("{} {number}", tables[number]) };
+            let table =
+                if from == "shop" { tables[number].clone() } else { format!("{} {number}", tables[number]) };
             shop.execute(&round.table(&table, &more)).await;
             let view = format!("{table} as view");
             let mode = mode.replace("\"VIEW\"", &written(&view));
@@ -184,7 +282,8 @@ async fn round(database: &TestDatabase, round: &Round) {
             assert_eq!(round.sums(&shop, &format!("{table} as view")).await, round.expected(), "{what}");
         }
         if !unit.is_empty() {
-            let reconciled = refrain.reconcile(&project, &run).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let reconciled =
+                refrain.reconcile(&project, &run).await.unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!((reconciled.units, reconciled.differences), (2, Differences::default()), "{what}");
         }
     }

@@ -208,17 +208,13 @@ impl Reader<'_> {
 
     /// What other content under a known key means, in this table of the file. A row that is only ever added cannot be
     /// brought up to date, and a second one would be a row twice.
-    pub(super) fn on_change_of(
-        &mut self,
-        entries: &Entries<'_>,
-        mode: Mode,
-        default: OnChange,
-    ) -> OnChange {
+    pub(super) fn on_change_of(&mut self, entries: &Entries<'_>, mode: Mode, default: OnChange) -> OnChange {
         let Some(word) = entries.text("on-change") else { return default };
         let on_change = word.value.parse().unwrap_or(default);
         if (mode, on_change) == (Mode::AppendOnce, OnChange::Update) {
             let problem = word.wrong("`append-once` never changes a row", "this would change it");
-            let help = "write \"reject\" (an error), \"first\" (the first content stays), or mode = \"merge\"";
+            let help =
+                "write \"reject\" (an error), \"first\" (the first content stays), or mode = \"merge\"";
             self.problems.push(problem.help(help));
         }
         on_change
@@ -307,7 +303,9 @@ impl Reader<'_> {
             );
             self.problems.push(problem.help("write \"merge\", \"append-once\" or \"land\""));
         }
-        for key in ["delete-missing", "per", "on-change"].into_iter().filter(|key| has_units && publish.has(key)) {
+        for key in
+            ["delete-missing", "per", "on-change"].into_iter().filter(|key| has_units && publish.has(key))
+        {
             let message = format!("`{key}` means nothing with units");
             let problem =
                 Problem::new(publish.path(), publish.key_span(key), message, "units come one by one");

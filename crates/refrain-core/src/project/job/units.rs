@@ -151,7 +151,9 @@ impl Reader<'_> {
         let per = unit.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(self.usual_per());
         let apply = self.apply(&unit, names, publish, per)?;
         let (mode, default) = match &apply {
-            Apply::Publish(publish) if publish.mode == Mode::AppendOnce => (Mode::AppendOnce, OnChange::Reject),
+            Apply::Publish(publish) if publish.mode == Mode::AppendOnce => {
+                (Mode::AppendOnce, OnChange::Reject)
+            }
             _ => (Mode::Merge, OnChange::Update),
         };
         let on_change = self.on_change_of(&unit, mode, default);

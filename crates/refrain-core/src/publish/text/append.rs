@@ -68,7 +68,9 @@ impl Texts {
         let text = |column: &str| crate::surrogate::text(self.dialect, &format!("{ROW}.{}", quoted(column)));
         let values = list(std::iter::once(format!("{ROW}.{KEY}")).chain(self.said().into_iter().map(text)));
         [
-            format!("select {values} from {keyed} as {ROW} where {ROW}.{KEY} > $1 order by {ROW}.{KEY} limit $2"),
+            format!(
+                "select {values} from {keyed} as {ROW} where {ROW}.{KEY} > $1 order by {ROW}.{KEY} limit $2"
+            ),
             format!(
                 "update {keyed} as {ROW} set {CONTENT} = {ENTRY}.{CONTENT} \
                  from (select value ->> 0 as {KEY}, value ->> 1 as {CONTENT} from jsonb_each($1)) as {ENTRY} \

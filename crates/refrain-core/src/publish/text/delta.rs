@@ -68,9 +68,7 @@ impl Texts {
         let sum = self.built_in("sum");
         let back = columns.iter().map(|column| {
             let (name, column) = (self.literal(column), quoted(column));
-            format!(
-                "-{sum}(case when {AMOUNT}.name = {name} then {AMOUNT}.amount else 0 end) as {column}"
-            )
+            format!("-{sum}(case when {AMOUNT}.name = {name} then {AMOUNT}.amount else 0 end) as {column}")
         });
         let (back, names) = (list(back), list(columns.iter().map(|column| self.literal(column))));
         format!(
@@ -116,7 +114,8 @@ impl Texts {
         let (table, change, keyed) = (self.table(), quoted(&self.change()), quoted(&self.keyed()));
         let same = self.same_key(TARGET, FOUND);
         let into = list(self.keys().chain(columns.iter().map(String::as_str)).map(quoted));
-        let keys = |row: &str| self.keys().map(|column| format!("{row}.{}", quoted(column))).collect::<Vec<_>>();
+        let keys =
+            |row: &str| self.keys().map(|column| format!("{row}.{}", quoted(column))).collect::<Vec<_>>();
         let values = list(keys(FOUND).into_iter().chain(columns.iter().map(|_| "0".to_owned())));
         format!(
             "insert into {table} ({into}) select {values} from (select {} from {keyed} as {ROW} union select {} from {change} \

@@ -83,9 +83,9 @@ impl Texts {
 
     /// Units that the table has not.
     pub fn lost(&self) -> String {
-        let (table, stage, same, unit) =
-            (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
-        let nothing = self.keys().next().map(|key| format!("{TARGET}.{} is null", quoted(key))).unwrap_or_default();
+        let (table, stage, same, unit) = (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
+        let nothing =
+            self.keys().next().map(|key| format!("{TARGET}.{} is null", quoted(key))).unwrap_or_default();
         // A join, for which SQLite makes an index if the table has none: for `not exists` it does not.
         self.listed(&format!(
             "select {ROW}.{unit} as {SHOWN} from {stage} as {ROW} left join {table} as {TARGET} on {same} where {nothing}"
@@ -94,8 +94,7 @@ impl Texts {
 
     /// Units that the table has more than once.
     pub fn duplicated(&self) -> String {
-        let (table, stage, same, unit) =
-            (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
+        let (table, stage, same, unit) = (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
         self.listed(&format!(
             "select {ROW}.{unit} as {SHOWN} from {stage} as {ROW} join {table} as {TARGET} on {same} group by {ROW}.{unit} \
              having {}(*) > 1",
@@ -106,8 +105,7 @@ impl Texts {
     /// Units of which the table says something else in one of these columns. Of what a unit does not speak, the table may say
     /// anything: that is left alone when it is written. `incomparable` are columns of a type that knows no equality.
     pub fn changed(&self, columns: &[String], incomparable: &[String]) -> Option<String> {
-        let (table, stage, same, unit) =
-            (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
+        let (table, stage, same, unit) = (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
         let differs = columns.iter().filter(|name| self.keys().all(|key| key != name.as_str())).map(|name| {
             let differs = self.differs(name, incomparable);
             match self.columns.iter().position(|column| column == name) {
@@ -224,7 +222,10 @@ mod tests {
                 assert!(text.starts_with(&format!("select {function}(*), cast(")), "{text}");
             }
             for text in [texts.told_again(), texts.replaced()] {
-                assert!(text.starts_with("delete from \"refrain:compared\" as \"refrain:row\" where exists"), "{text}");
+                assert!(
+                    text.starts_with("delete from \"refrain:compared\" as \"refrain:row\" where exists"),
+                    "{text}"
+                );
             }
         }
     }

@@ -26,7 +26,11 @@ fn rows_are_staged_with_the_types_of_their_table() {
         "insert into \"refrain:stage:1\" (\"order_date\", \"region\", \"revenue\")\nselect 1, 2, 3"
     );
     let here = texts(Dialect::Sqlite);
-    assert!(here.make().ends_with("from \"revenue_daily\" as \"refrain:target\" where false"), "{}", here.make());
+    assert!(
+        here.make().ends_with("from \"revenue_daily\" as \"refrain:target\" where false"),
+        "{}",
+        here.make()
+    );
     assert_eq!(here.clear().len(), 3);
 }
 
@@ -118,12 +122,15 @@ fn every_name_that_a_statement_gives_has_the_form_of_ours() {
             for (_, after) in text.match_indices(" as ").map(|(at, found)| text.split_at(at + found.len())) {
                 let name = after.split([' ', ',', '\n']).next().unwrap_or_default();
                 let name = name.trim_end_matches(')').trim_start_matches("pg_catalog.");
-                let is_kind = kinds.iter().any(|kind| name.trim_end_matches(')') == kind.trim_end_matches(')'));
+                let is_kind =
+                    kinds.iter().any(|kind| name.trim_end_matches(')') == kind.trim_end_matches(')'));
                 let is_theirs = texts.names().any(|column| name == quoted(column));
                 let is_ours = name.starts_with("\"refrain:");
                 assert!(is_ours || is_kind || is_theirs || name == "select", "{name}: {text}");
             }
-            for function in ["count(", "min(", "sum(", "row_number(", "json_agg(", "row_to_json(", "strpos(", "sha256("] {
+            for function in
+                ["count(", "min(", "sum(", "row_number(", "json_agg(", "row_to_json(", "strpos(", "sha256("]
+            {
                 let bare = text.match_indices(function).filter(|(at, _)| {
                     let before = text.get(..*at).unwrap_or_default();
                     !before.ends_with("pg_catalog.") && !before.ends_with(char::is_alphanumeric)
