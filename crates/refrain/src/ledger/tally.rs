@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn a_kept_unit_that_its_source_shows_again_is_one_unit() {
-        let verdicts: [(&str, fn(&Tally), [u64; 4]); 4] = [
+        type Case = (&'static str, fn(&Tally), [u64; 4]);
+        let verdicts: [Case; 4] = [
             ("it fails again", |tally| tally.failed("a", "no"), [0, 0, 0, 1]),
             ("it is applied then", |tally| tally.applied(["a"]), [1, 0, 0, 0]),
             ("it is parked", |tally| tally.skipped("a"), [0, 1, 0, 0]),

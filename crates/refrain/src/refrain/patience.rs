@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn only_idle_time_counts() {
-        let mut waited = Patience::of(Duration::from_secs(60)).waited();
+        let mut waited = Patience::of(Duration::from_mins(1)).waited();
         let obstacle = behind(1, Place::Running);
         let second = Duration::from_secs(1);
         for _ in 0..1_000 {
