@@ -80,18 +80,18 @@ fn has_number(list: &str, number: i8) -> bool {
 
 fn names_time(time: &str, wall: DateTime) -> bool {
     let clock = wall.strftime("%H:%M").to_string();
-    if let Some(times) = time.strip_prefix("At ").filter(|times| times.as_bytes()[2] == b':') {
+    if let Some(times) = time.strip_prefix("At ").filter(|times| times.get(2..3) == Some(":")) {
         let exact = wall.strftime("%H:%M:%S").to_string();
         return items(times).iter().any(|named| *named == exact || *named == clock && wall.second() == 0);
     }
-    let (mut second, mut rest) = (wall.second() == 0, time.to_owned());
+    let (mut second, mut rest) = (wall.second() == 0, time);
     if let Some(after) = time.strip_prefix("Every second") {
-        (second, rest) = (true, after.trim_start_matches(" of ").to_owned());
+        (second, rest) = (true, after.trim_start_matches(" of "));
     } else if let Some((count, after)) =
         time.strip_prefix("Every ").and_then(|after| after.split_once(" seconds from second 0"))
     {
         second = wall.second() % count.parse::<i8>().unwrap() == 0;
-        rest = after.trim_start_matches(" of ").to_owned();
+        rest = after.trim_start_matches(" of ");
     } else if let Some(after) = time.strip_prefix("At second") {
         let (list, after) = after
             .trim_start_matches('s')
@@ -99,9 +99,9 @@ fn names_time(time: &str, wall: DateTime) -> bool {
             .split_once(" of ")
             .unwrap_or((after.trim_start_matches('s').trim_start(), ""));
         second = has_number(list, wall.second());
-        rest = after.to_owned();
+        rest = after;
     }
-    second && names_minute(&rest, wall, &clock)
+    second && names_minute(rest, wall, &clock)
 }
 
 fn names_minute(rest: &str, wall: DateTime, clock: &str) -> bool {
@@ -109,7 +109,7 @@ fn names_minute(rest: &str, wall: DateTime, clock: &str) -> bool {
     if rest.is_empty() {
         return true;
     }
-    if rest.as_bytes()[2] == b':' {
+    if rest.get(2..3) == Some(":") {
         return items(&rest).contains(&clock);
     }
     let every =
