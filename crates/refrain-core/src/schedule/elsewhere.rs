@@ -325,7 +325,7 @@ mod tests {
             "0 18 ? * 2-6 *",
             "*",
             YEAR,
-            "leave out the YEAR, and name the weekdays: AWS counts them from 1 for Sunday, cron from 0",
+            "leave out the year, and name the weekdays: AWS counts them from 1 for Sunday, cron from 0",
         ),
         (
             "cron(0 12 * * ? *)",

@@ -90,7 +90,9 @@ fn names_time(time: &str, wall: DateTime) -> bool {
     } else if let Some((count, after)) =
         time.strip_prefix("Every ").and_then(|after| after.split_once(" seconds from second 0"))
     {
-        second = wall.second() % count.parse::<i8>().unwrap() == 0;
+        // Said of time that goes on: what begins anew each minute, hour or day is not every so often.
+        let since_the_hour = i32::from(wall.minute()) * 60 + i32::from(wall.second());
+        second = since_the_hour % count.parse::<i32>().unwrap() == 0;
         rest = after.trim_start_matches(" of ");
     } else if let Some(after) = time.strip_prefix("At second") {
         let (list, after) = after
@@ -113,7 +115,7 @@ fn names_minute(rest: &str, wall: DateTime, clock: &str) -> bool {
         return items(&rest).contains(&clock);
     }
     let every =
-        |text: &str| text.trim_end_matches(|letter: char| letter.is_alphabetic()).parse::<i8>().unwrap();
+        |text: &str| text.trim_end_matches(|letter: char| letter.is_alphabetic()).parse::<i32>().unwrap();
     let (minute, hours) = if let Some(list) = rest.strip_prefix("minute") {
         let (list, hours) = list.trim_start_matches('s').trim_start().split_once(" past ").unwrap();
         (has_number(list, wall.minute()), hours)
@@ -122,12 +124,18 @@ fn names_minute(rest: &str, wall: DateTime, clock: &str) -> bool {
     } else {
         let (count, after) = rest.strip_prefix("every ").unwrap().split_once(" minute").unwrap();
         let after = after.trim_start_matches('s').strip_prefix(" from minute 0").unwrap();
-        (wall.minute() % every(count) == 0, after.strip_prefix(" of ").unwrap_or("every hour"))
+        (
+            (i32::from(wall.hour()) * 60 + i32::from(wall.minute())) % every(count) == 0,
+            after.strip_prefix(" of ").unwrap_or("every hour"),
+        )
     };
     let hour = match hours {
         "every hour" => true,
         _ => match hours.strip_prefix("every ") {
-            Some(nth) => wall.hour() % every(nth.strip_suffix(" hour from midnight").unwrap()) == 0,
+            Some(nth) => {
+                let since_the_year = i32::from(wall.date().day_of_year()) * 24 + i32::from(wall.hour());
+                since_the_year % every(nth.strip_suffix(" hour from midnight").unwrap()) == 0
+            }
             None => {
                 has_number(hours.trim_start_matches("hour").trim_start_matches('s').trim_start(), wall.hour())
             }
