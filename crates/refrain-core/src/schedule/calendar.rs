@@ -169,15 +169,15 @@ impl Month {
     }
 }
 
-/// Which days: month, day and weekday together.
+/// Which dates: month, day and weekday together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Days {
+pub(super) struct Dates {
     pub(super) months: Values,
     pub(super) days: Values,
     pub(super) weekdays: Values,
 }
 
-impl Days {
+impl Dates {
     /// As crontab(5) has it: if both fields restrict, a day ticks by either of them, else by both.
     pub(super) fn either(&self) -> bool {
         !self.days.is_open && !self.weekdays.is_open
@@ -262,27 +262,27 @@ impl Times {
 }
 
 /// The first time at or after a whole second.
-pub(super) fn at_or_after(days: &Days, times: &Times, wall: DateTime) -> Option<DateTime> {
-    let date = days.at_or_after(wall.date())?;
+pub(super) fn at_or_after(dates: &Dates, times: &Times, wall: DateTime) -> Option<DateTime> {
+    let date = dates.at_or_after(wall.date())?;
     if date > wall.date() {
         return Some(date.to_datetime(times.at_or_after(Time::midnight())?));
     }
     match times.at_or_after(wall.time()) {
         Some(time) => Some(date.to_datetime(time)),
         None => {
-            Some(days.at_or_after(date.tomorrow().ok()?)?.to_datetime(times.at_or_after(Time::midnight())?))
+            Some(dates.at_or_after(date.tomorrow().ok()?)?.to_datetime(times.at_or_after(Time::midnight())?))
         }
     }
 }
 
 /// The last time at or before a whole second.
-pub(super) fn at_or_before(days: &Days, times: &Times, wall: DateTime) -> Option<DateTime> {
-    let date = days.at_or_before(wall.date())?;
+pub(super) fn at_or_before(dates: &Dates, times: &Times, wall: DateTime) -> Option<DateTime> {
+    let date = dates.at_or_before(wall.date())?;
     if date < wall.date() {
         return Some(date.to_datetime(times.at_or_before(Time::MAX)?));
     }
     match times.at_or_before(wall.time()) {
         Some(time) => Some(date.to_datetime(time)),
-        None => Some(days.at_or_before(date.yesterday().ok()?)?.to_datetime(times.at_or_before(Time::MAX)?)),
+        None => Some(dates.at_or_before(date.yesterday().ok()?)?.to_datetime(times.at_or_before(Time::MAX)?)),
     }
 }

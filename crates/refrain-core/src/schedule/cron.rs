@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-use super::calendar::{self, Days, Times, Values};
+use super::calendar::{self, Dates, Times, Values};
 use super::fault::{Fault, Remedy, place};
 use super::field::FIELDS;
 use super::in_words;
@@ -12,7 +12,7 @@ use crate::ParseError;
 /// A pattern that has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CronPattern {
-    pub(super) days: Days,
+    pub(super) dates: Dates,
     pub(super) times: Times,
     fixed: bool,
 }
@@ -65,7 +65,7 @@ impl CronPattern {
             minutes: of_minutes.read(text, minute)?,
             hours: of_hours.read(text, hour)?,
         };
-        let days = Days {
+        let dates = Dates {
             days: of_days.read(text, day)?,
             months: of_months.read(text, month)?,
             weekdays: of_weekdays.read(text, weekday)?,
@@ -75,7 +75,7 @@ impl CronPattern {
             return Err(Fault { span: place(text, year), reason, remedy: Remedy::NoYear });
         }
         let fixed = !seconds.into_iter().chain([minute, hour]).any(|word| word.contains('*'));
-        let pattern = CronPattern { days, times, fixed };
+        let pattern = CronPattern { dates, times, fixed };
         if pattern.at_or_after(jiff::civil::date(2000, 1, 1).at(0, 0, 0, 0)).is_none() {
             return Err(Fault::whole(text, "there is no such date, so it would never tick", Remedy::None));
         }
@@ -112,11 +112,11 @@ impl CronPattern {
     }
 
     fn search_on(&self, wall: DateTime) -> Option<DateTime> {
-        calendar::at_or_after(&self.days, &self.times, wall)
+        calendar::at_or_after(&self.dates, &self.times, wall)
     }
 
     fn search_back(&self, wall: DateTime) -> Option<DateTime> {
-        calendar::at_or_before(&self.days, &self.times, wall)
+        calendar::at_or_before(&self.dates, &self.times, wall)
     }
 }
 
@@ -306,8 +306,8 @@ mod tests {
         ] {
             let (one, other) = (CronPattern::parse(text).unwrap(), CronPattern::parse(same).unwrap());
             let sets = |pattern: &CronPattern| {
-                let CronPattern { days, times, .. } = pattern.clone();
-                [times.seconds, times.minutes, times.hours, days.days, days.months, days.weekdays]
+                let CronPattern { dates, times, .. } = pattern.clone();
+                [times.seconds, times.minutes, times.hours, dates.days, dates.months, dates.weekdays]
                     .map(|values| (values.set, values.floating))
             };
             assert_eq!(sets(&one), sets(&other), "{text}");

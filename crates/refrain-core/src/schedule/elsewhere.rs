@@ -66,10 +66,10 @@ fn comment(text: &str, words: &[&str]) -> Option<ParseError> {
     let begins = words.iter().find(|word| word.starts_with('#') && !word.starts_with("#!"))?;
     let before = until(text, begins);
     let error = fault(text, since(text, begins), "a comment is not part of a schedule");
-    match is_readable(before) {
-        true => Some(error.help(format!("write \"{}\", and the comment in a line of its own", line(before)))),
-        false => before.is_empty().then_some(error.help(ORDER)),
+    if is_readable(before) {
+        return Some(error.help(format!("write \"{}\", and the comment in a line of its own", line(before))));
     }
+    before.is_empty().then_some(error.help(ORDER))
 }
 
 fn line(text: &str) -> String {
@@ -251,115 +251,119 @@ mod tests {
         (&text[error.span()], error.reason().to_owned(), error.advice().unwrap_or_default().to_owned())
     }
 
+    const ZONE: &str = "the time zone is a key of its own in the job file";
+    const LINE: &str = "what a crontab has behind the pattern is not part of a schedule";
+    const JENKINS: &str = "there is no `H`, which lets Jenkins choose a time";
+    const YEAR: &str = "a sixth field at the end would be the year, as AWS writes it";
+
+    /// A text, the part of it that is underlined, the reason and the advice.
+    const FOREIGN: &[(&str, &str, &str, &str)] = &[
+        (
+            "CRON_TZ=America/New_York 0 5 * * *",
+            "CRON_TZ=America/New_York",
+            ZONE,
+            "write timezone = \"America/New_York\" and schedule = \"0 5 * * *\"",
+        ),
+        ("TZ=UTC 0 0 5 * * *", "TZ=UTC", ZONE, "write timezone = \"UTC\" and schedule = \"0 0 5 * * *\""),
+        ("tz=Mars 0 25 * * *", "tz=Mars", ZONE, "write it as timezone = \"Europe/Berlin\""),
+        (
+            "0 5 * * * # nightly",
+            "# nightly",
+            "a comment is not part of a schedule",
+            "write \"0 5 * * *\", and the comment in a line of its own",
+        ),
+        (
+            "@daily #x",
+            "#x",
+            "a comment is not part of a schedule",
+            "write \"@daily\", and the comment in a line of its own",
+        ),
+        ("# 0 5 * * *", "# 0 5 * * *", "a comment is not part of a schedule", ORDER),
+        (
+            "0 0 * * * root /usr/bin/backup",
+            "root /usr/bin/backup",
+            LINE,
+            "write \"0 0 * * *\", and the command as another key of the job file",
+        ),
+        (
+            "0 0 * * * /usr/bin/backup -v",
+            "/usr/bin/backup -v",
+            LINE,
+            "write \"0 0 * * *\", and the command as another key of the job file",
+        ),
+        (
+            "0 0 1 * * * ./x",
+            "./x",
+            LINE,
+            "write \"0 0 1 * * *\", and the command as another key of the job file",
+        ),
+        (
+            "0 0 * * * root",
+            "root",
+            "`root` is not a weekday",
+            "if this is a line of a crontab, write \"0 0 * * *\"",
+        ),
+        (
+            "@daily root x",
+            "root x",
+            "nothing follows a nickname",
+            "write \"@daily\"; what is to be done is another key of the job file",
+        ),
+        ("hourly", "hourly", "a nickname begins with `@`", "write \"@hourly\""),
+        (" Daily ", "Daily", "a nickname begins with `@`", "write \"@daily\""),
+        ("H/15 * * * *", "H/15", JENKINS, "choose it yourself, as in \"*/15 * * * *\""),
+        ("H H * * *", "H", JENKINS, "choose it yourself, as in \"17 3 * * *\""),
+        ("H(0-29)/10 * * * *", "H(0-29)/10", JENKINS, "choose it yourself, as in \"0-29/10 * * * *\""),
+        ("0 18 ? * MON-FRI *", "*", YEAR, "write \"0 18 ? * MON-FRI\""),
+        (
+            "0 18 ? * MON-FRI 2026",
+            "2026",
+            YEAR,
+            "without a year it ticks in every year: \"0 18 ? * MON-FRI\"",
+        ),
+        (
+            "0 18 ? * 2-6 *",
+            "*",
+            YEAR,
+            "leave out the year, and name the weekdays: AWS counts them from 1 for Sunday, cron from 0",
+        ),
+        (
+            "cron(0 12 * * ? *)",
+            "cron(0 12 * * ? *)",
+            "`cron(…)` is how AWS writes a schedule",
+            "write \"0 12 * * ?\"",
+        ),
+        (
+            "rate(5 minutes)",
+            "rate(5 minutes)",
+            "`rate(…)` is how AWS writes a schedule",
+            "write \"every 5m\"",
+        ),
+        ("rate(7 days)", "rate(7 days)", "`rate(…)` is how AWS writes a schedule", "write \"every 1w\""),
+        ("PT15M", "PT15M", "it is a length of time", "write \"every 15m\""),
+        ("15m", "15m", "it is a length of time", "write \"every 15m\""),
+        ("every 15 min", " min", "` min` is no unit of time", "write \"every 15m\""),
+        ("every hour", "hour", "a number is missing before `hour`", "write \"@hourly\""),
+        ("every5m", "every5m", "a space is missing after `every`", "write \"every 5m\""),
+        ("@Every5m", "@Every5m", "a space is missing after `every`", "write \"every 5m\""),
+        (
+            "every",
+            "every",
+            "a length is missing after it",
+            "write the time between two ticks, as in \"every 15m\"",
+        ),
+        (
+            "every 0s",
+            "0s",
+            "it would never stop ticking",
+            "write the time between two ticks, as in \"every 15m\"",
+        ),
+    ];
+
     #[test]
     fn what_others_write_is_named_as_what_it_is() {
-        let zone = "the time zone is a key of its own in the job file";
-        let line = "what a crontab has behind the pattern is not part of a schedule";
-        let jenkins = "there is no `H`, which lets Jenkins choose a time";
-        let year = "a sixth field at the end would be the year, as AWS writes it";
-        for (text, part, reason, help) in [
-            (
-                "CRON_TZ=America/New_York 0 5 * * *",
-                "CRON_TZ=America/New_York",
-                zone,
-                "write timezone = \"America/New_York\" and schedule = \"0 5 * * *\"",
-            ),
-            ("TZ=UTC 0 0 5 * * *", "TZ=UTC", zone, "write timezone = \"UTC\" and schedule = \"0 0 5 * * *\""),
-            ("tz=Mars 0 25 * * *", "tz=Mars", zone, "write it as timezone = \"Europe/Berlin\""),
-            (
-                "0 5 * * * # nightly",
-                "# nightly",
-                "a comment is not part of a schedule",
-                "write \"0 5 * * *\", and the comment in a line of its own",
-            ),
-            (
-                "@daily #x",
-                "#x",
-                "a comment is not part of a schedule",
-                "write \"@daily\", and the comment in a line of its own",
-            ),
-            ("# 0 5 * * *", "# 0 5 * * *", "a comment is not part of a schedule", ORDER),
-            (
-                "0 0 * * * root /usr/bin/backup",
-                "root /usr/bin/backup",
-                line,
-                "write \"0 0 * * *\", and the command as another key of the job file",
-            ),
-            (
-                "0 0 * * * /usr/bin/backup -v",
-                "/usr/bin/backup -v",
-                line,
-                "write \"0 0 * * *\", and the command as another key of the job file",
-            ),
-            (
-                "0 0 1 * * * ./x",
-                "./x",
-                line,
-                "write \"0 0 1 * * *\", and the command as another key of the job file",
-            ),
-            (
-                "0 0 * * * root",
-                "root",
-                "`root` is not a weekday",
-                "if this is a line of a crontab, write \"0 0 * * *\"",
-            ),
-            (
-                "@daily root x",
-                "root x",
-                "nothing follows a nickname",
-                "write \"@daily\"; what is to be done is another key of the job file",
-            ),
-            ("hourly", "hourly", "a nickname begins with `@`", "write \"@hourly\""),
-            (" Daily ", "Daily", "a nickname begins with `@`", "write \"@daily\""),
-            ("H/15 * * * *", "H/15", jenkins, "choose it yourself, as in \"*/15 * * * *\""),
-            ("H H * * *", "H", jenkins, "choose it yourself, as in \"17 3 * * *\""),
-            ("H(0-29)/10 * * * *", "H(0-29)/10", jenkins, "choose it yourself, as in \"0-29/10 * * * *\""),
-            ("0 18 ? * MON-FRI *", "*", year, "write \"0 18 ? * MON-FRI\""),
-            (
-                "0 18 ? * MON-FRI 2026",
-                "2026",
-                year,
-                "without a year it ticks in every year: \"0 18 ? * MON-FRI\"",
-            ),
-            (
-                "0 18 ? * 2-6 *",
-                "*",
-                year,
-                "leave out the year, and name the weekdays: AWS counts them from 1 for Sunday, cron from 0",
-            ),
-            (
-                "cron(0 12 * * ? *)",
-                "cron(0 12 * * ? *)",
-                "`cron(…)` is how AWS writes a schedule",
-                "write \"0 12 * * ?\"",
-            ),
-            (
-                "rate(5 minutes)",
-                "rate(5 minutes)",
-                "`rate(…)` is how AWS writes a schedule",
-                "write \"every 5m\"",
-            ),
-            ("rate(7 days)", "rate(7 days)", "`rate(…)` is how AWS writes a schedule", "write \"every 1w\""),
-            ("PT15M", "PT15M", "it is a length of time", "write \"every 15m\""),
-            ("15m", "15m", "it is a length of time", "write \"every 15m\""),
-            ("every 15 min", " min", "` min` is no unit of time", "write \"every 15m\""),
-            ("every hour", "hour", "a number is missing before `hour`", "write \"@hourly\""),
-            ("every5m", "every5m", "a space is missing after `every`", "write \"every 5m\""),
-            ("@Every5m", "@Every5m", "a space is missing after `every`", "write \"every 5m\""),
-            (
-                "every",
-                "every",
-                "a length is missing after it",
-                "write the time between two ticks, as in \"every 15m\"",
-            ),
-            (
-                "every 0s",
-                "0s",
-                "it would never stop ticking",
-                "write the time between two ticks, as in \"every 15m\"",
-            ),
-        ] {
-            assert_eq!(told(text), (part, reason.to_owned(), help.to_owned()), "{text}");
+        for (text, part, reason, help) in FOREIGN {
+            assert_eq!(told(text), (*part, (*reason).to_owned(), (*help).to_owned()), "{text}");
         }
         assert!(told("@reboot").2.contains("catches up"));
         assert!(told("@quarterly").2.ends_with("@yearly @annually"));

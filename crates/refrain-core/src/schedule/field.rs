@@ -243,9 +243,8 @@ impl Reader<'_> {
     fn around(&self, range: &str, first: i8, last: i8) -> String {
         let is_named = !range.starts_with(|first: char| first.is_ascii_digit());
         let write = |value: i8| if is_named { self.field.write(value) } else { value.to_string() };
-        let between = |from: i8, until: i8| match from == until {
-            true => write(from),
-            false => format!("{}-{}", write(from), write(until)),
+        let between = |from: i8, until: i8| {
+            if from == until { write(from) } else { format!("{}-{}", write(from), write(until)) }
         };
         match (self.field.floats == Floats::Weekdays, first, last) {
             (true, 7, _) => between(0, last),

@@ -15,13 +15,13 @@ impl Reader<'_> {
         if let Some(before) = body.strip_prefix('L') {
             let before = match before.strip_prefix('-') {
                 None if before.is_empty() => 0,
-                Some(days) if is_digits(days) => match days.parse::<i8>() {
-                    Ok(days @ 0..=30) => days,
-                    _ => {
+                Some(days) if is_digits(days) => {
+                    let Some(days) = days.parse::<i8>().ok().filter(|days| *days <= 30) else {
                         let reason = format!("days before the last one are `L-1` to `L-30`, not `L-{days}`");
                         return Err(self.fault(item, reason, Remedy::None));
-                    }
-                },
+                    };
+                    days
+                }
                 _ => {
                     let reason = "`L` is the last day of a month, and `L-3` the third before it";
                     return Err(self.fault(item, reason, Remedy::None));

@@ -106,9 +106,9 @@ fn clock_times(seconds: &Told, minutes: &Told, hours: &Told) -> Option<String> {
     let mut told = Vec::new();
     for hour in hours.iter() {
         for minute in minutes.iter() {
-            told.extend(seconds.iter().map(|second| match is_on_the_minute {
-                true => format!("{hour:02}:{minute:02}"),
-                false => format!("{hour:02}:{minute:02}:{second:02}"),
+            told.extend(seconds.iter().map(|second| {
+                let seconds = if is_on_the_minute { String::new() } else { format!(":{second:02}") };
+                format!("{hour:02}:{minute:02}{seconds}")
             }));
         }
     }
@@ -117,19 +117,21 @@ fn clock_times(seconds: &Told, minutes: &Told, hours: &Told) -> Option<String> {
 
 fn days(pattern: &CronPattern) -> Option<String> {
     let [_, _, _, of_days, _, of_weekdays] = &FIELDS;
-    let days = &pattern.days;
+    let dates = &pattern.dates;
     let is_any = |field: &Field, values: &Values| field.is_full(values);
-    let (any_day, any_weekday) = (is_any(of_days, &days.days), is_any(of_weekdays, &days.weekdays));
+    let (any_day, any_weekday) = (is_any(of_days, &dates.days), is_any(of_weekdays, &dates.weekdays));
     match (any_day, any_weekday) {
         (true, true) => None,
-        (true, _) | (_, true) if days.either() => None,
-        (false, true) => Some(format!("on {}", days_of_month(&days.days))),
-        (true, false) => Some(format!("on {}", weekdays(&days.weekdays, "and"))),
-        (false, false) if days.either() => {
-            Some(format!("on {}, and also on {}", days_of_month(&days.days), weekdays(&days.weekdays, "and")))
-        }
+        (true, _) | (_, true) if dates.either() => None,
+        (false, true) => Some(format!("on {}", days_of_month(&dates.days))),
+        (true, false) => Some(format!("on {}", weekdays(&dates.weekdays, "and"))),
+        (false, false) if dates.either() => Some(format!(
+            "on {}, and also on {}",
+            days_of_month(&dates.days),
+            weekdays(&dates.weekdays, "and")
+        )),
         (false, false) => {
-            Some(format!("on {}, if that is {}", days_of_month(&days.days), weekdays(&days.weekdays, "or")))
+            Some(format!("on {}, if that is {}", days_of_month(&dates.days), weekdays(&dates.weekdays, "or")))
         }
     }
 }
@@ -178,7 +180,7 @@ fn weekdays(values: &Values, joined: &str) -> String {
 
 fn months(pattern: &CronPattern) -> Option<String> {
     let [_, _, _, _, of_months, _] = &FIELDS;
-    let values = &pattern.days.months;
+    let values = &pattern.dates.months;
     let told: Vec<String> = values.set.iter().map(|month| name(&MONTHS, month, 1)).collect();
     (!of_months.is_full(values)).then(|| format!("in {}", list(&told, "and")))
 }

@@ -27,10 +27,8 @@ struct Case {
 
 impl Case {
     fn read(line: &str) -> Case {
-        let columns: Vec<&str> = line.split('\t').collect();
-        let [source, expression, zone, from, peer, here, why] = columns[..] else {
-            panic!("{} columns: {line}", columns.len())
-        };
+        let columns: [&str; 7] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
+        let [source, expression, zone, from, peer, here, why] = columns;
         let own = str::to_owned;
         Case {
             source: own(source),
@@ -62,9 +60,9 @@ impl Case {
         for tick in &found {
             assert_eq!(ticks.at_or_before(*tick), Some(*tick), "{} backwards", self.expression);
         }
-        for pair in found.windows(2) {
-            let just_before = pair[1] - SignedDuration::from_secs(1);
-            assert_eq!(ticks.at_or_before(just_before), Some(pair[0]), "{} backwards", self.expression);
+        for (earlier, later) in found.iter().zip(found.iter().skip(1)) {
+            let just_before = *later - SignedDuration::from_secs(1);
+            assert_eq!(ticks.at_or_before(just_before), Some(*earlier), "{} backwards", self.expression);
         }
         found.iter().map(Timestamp::to_string).collect::<Vec<_>>().join(" ")
     }

@@ -80,18 +80,20 @@ fn has_number(list: &str, number: i8) -> bool {
 
 fn names_time(time: &str, wall: DateTime) -> bool {
     let clock = wall.strftime("%H:%M").to_string();
-    if let Some(times) = time.strip_prefix("At ").filter(|times| times.as_bytes()[2] == b':') {
+    if let Some(times) = time.strip_prefix("At ").filter(|times| times.get(2..3) == Some(":")) {
         let exact = wall.strftime("%H:%M:%S").to_string();
         return items(times).iter().any(|named| *named == exact || *named == clock && wall.second() == 0);
     }
-    let (mut second, mut rest) = (wall.second() == 0, time.to_owned());
+    let (mut second, mut rest) = (wall.second() == 0, time);
     if let Some(after) = time.strip_prefix("Every second") {
-        (second, rest) = (true, after.trim_start_matches(" of ").to_owned());
+        (second, rest) = (true, after.trim_start_matches(" of "));
     } else if let Some((count, after)) =
         time.strip_prefix("Every ").and_then(|after| after.split_once(" seconds from second 0"))
     {
-        second = wall.second() % count.parse::<i8>().unwrap() == 0;
-        rest = after.trim_start_matches(" of ").to_owned();
+        // Said of time that goes on: what begins anew each minute, hour or day is not every so often.
+        let since_the_hour = i32::from(wall.minute()) * 60 + i32::from(wall.second());
+        second = since_the_hour % count.parse::<i32>().unwrap() == 0;
+        rest = after.trim_start_matches(" of ");
     } else if let Some(after) = time.strip_prefix("At second") {
         let (list, after) = after
             .trim_start_matches('s')
@@ -99,9 +101,9 @@ fn names_time(time: &str, wall: DateTime) -> bool {
             .split_once(" of ")
             .unwrap_or((after.trim_start_matches('s').trim_start(), ""));
         second = has_number(list, wall.second());
-        rest = after.to_owned();
+        rest = after;
     }
-    second && names_minute(&rest, wall, &clock)
+    second && names_minute(rest, wall, &clock)
 }
 
 fn names_minute(rest: &str, wall: DateTime, clock: &str) -> bool {
@@ -109,11 +111,11 @@ fn names_minute(rest: &str, wall: DateTime, clock: &str) -> bool {
     if rest.is_empty() {
         return true;
     }
-    if rest.as_bytes()[2] == b':' {
+    if rest.get(2..3) == Some(":") {
         return items(&rest).contains(&clock);
     }
     let every =
-        |text: &str| text.trim_end_matches(|letter: char| letter.is_alphabetic()).parse::<i8>().unwrap();
+        |text: &str| text.trim_end_matches(|letter: char| letter.is_alphabetic()).parse::<i32>().unwrap();
     let (minute, hours) = if let Some(list) = rest.strip_prefix("minute") {
         let (list, hours) = list.trim_start_matches('s').trim_start().split_once(" past ").unwrap();
         (has_number(list, wall.minute()), hours)
@@ -122,12 +124,18 @@ fn names_minute(rest: &str, wall: DateTime, clock: &str) -> bool {
     } else {
         let (count, after) = rest.strip_prefix("every ").unwrap().split_once(" minute").unwrap();
         let after = after.trim_start_matches('s').strip_prefix(" from minute 0").unwrap();
-        (wall.minute() % every(count) == 0, after.strip_prefix(" of ").unwrap_or("every hour"))
+        (
+            (i32::from(wall.hour()) * 60 + i32::from(wall.minute())) % every(count) == 0,
+            after.strip_prefix(" of ").unwrap_or("every hour"),
+        )
     };
     let hour = match hours {
         "every hour" => true,
         _ => match hours.strip_prefix("every ") {
-            Some(nth) => wall.hour() % every(nth.strip_suffix(" hour from midnight").unwrap()) == 0,
+            Some(nth) => {
+                let since_the_year = i32::from(wall.date().day_of_year()) * 24 + i32::from(wall.hour());
+                since_the_year % every(nth.strip_suffix(" hour from midnight").unwrap()) == 0
+            }
             None => {
                 has_number(hours.trim_start_matches("hour").trim_start_matches('s').trim_start(), wall.hour())
             }
