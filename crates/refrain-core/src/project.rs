@@ -26,6 +26,7 @@ pub(crate) mod suggest;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -54,10 +55,11 @@ pub struct Files<'a> {
     pub project: &'a Source,
     /// The files of its jobs, each called `…/NAME.toml`.
     pub jobs: &'a [Source],
-    /// The value of an environment variable.
-    pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of a `.sql` file beside the job files, by its name.
-    pub sibling: &'a dyn Fn(&str) -> Option<String>,
+    /// The value of an environment variable, which may be any bytes.
+    pub environment: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The text of a `.sql` file beside the job files, by its name, or why it cannot be read; none if there is no such
+    /// file.
+    pub sibling: &'a dyn Fn(&str) -> Option<Result<String, String>>,
 }
 
 /// A project.

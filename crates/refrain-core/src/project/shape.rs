@@ -4,8 +4,10 @@
 //! keys that are not built. What belongs together is the second pass's business; that pass may rely on this one
 //! having said everything about a value that cannot be read, and stays silent about it.
 
+use std::ffi::OsStr;
+
 use super::document::{Entries, Text, Value};
-use super::environment::{expand, passwords, references};
+use super::environment::{Reference, expand, passwords, references};
 use super::form::Form;
 use super::keys::{Key, Kind, Support, Table, Words};
 use super::problem::Problem;
@@ -138,12 +140,8 @@ impl<'f> Shape<'f> {
                 let problem =
                     text.problem(reference.span.clone(), "this names no environment variable", "not a name");
                 Some(problem.help("write ${NAME}, with letters, digits and `_`"))
-            } else if (self.files.environment)(&reference.name).is_none() {
-                let message = format!("the environment variable {} is not set", reference.name);
-                let help = format!("set it where Refrain runs, as in: export {}=…", reference.name);
-                Some(text.problem(reference.span.clone(), message, "not set").help(help))
             } else {
-                None
+                unusable((self.files.environment)(&reference.name).as_deref(), &reference, &text)
             };
             is_sound &= fault.is_none();
             self.problems.extend(fault);
@@ -155,6 +153,18 @@ impl<'f> Shape<'f> {
             self.problems.push(text.unreadable(message, &error));
         }
     }
+}
+
+/// What keeps the value of a variable from standing in a text.
+fn unusable(value: Option<&OsStr>, reference: &Reference, text: &Text) -> Option<Problem> {
+    let name = &reference.name;
+    let (state, help) = match value.map(OsStr::to_str) {
+        Some(Some(_)) => return None,
+        Some(None) => ("not UTF-8", "set it to a text in UTF-8 where Refrain runs".to_owned()),
+        None => ("not set", format!("set it where Refrain runs, as in: export {name}=…")),
+    };
+    let message = format!("the environment variable {name} is {state}");
+    Some(text.problem(reference.span.clone(), message, state).help(help))
 }
 
 /// Whether TOML's own type is right.
