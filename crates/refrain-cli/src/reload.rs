@@ -4,11 +4,13 @@
 //! and not watched: what tells of changes differs between systems and is silent on network disks.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use refrain::{FILE, JOBS, Project, Refrain};
+use refrain::{FILE, JOBS, Project, ProjectError, Refrain};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinError;
 
 use crate::exit::Fault;
 use crate::output::{Output, ProblemLine};
@@ -51,10 +53,14 @@ impl Watch {
 }
 
 async fn reload(root: &Path, refrain: &Refrain, output: Output) {
-    let project = match Project::load(root) {
+    let folder = root.to_owned();
+    // Not on a thread of the runtime: a large file, or a slow disk, must not keep a signal from being heard.
+    let loaded = tokio::task::spawn_blocking(move || Project::load(&folder)).await;
+    let project = match loaded.unwrap_or_else(|error| Err(failed(root, error))) {
         Ok(project) => project,
         Err(error) => {
             let fault = Fault::from(error);
+            fault.redactor().into_iter().for_each(|redactor| output.hide(redactor.clone()));
             for problem in fault.problems() {
                 let ProblemLine { path, line, column, message, label, help } = problem;
                 tracing::error!(file = path, line, column, problem = message, label, help, "a file is wrong");
@@ -77,6 +83,10 @@ async fn reload(root: &Path, refrain: &Refrain, output: Output) {
             tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were");
         }
     }
+}
+
+fn failed(root: &Path, error: JoinError) -> ProjectError {
+    ProjectError::Unreadable { path: root.to_owned(), source: io::Error::other(error) }
 }
 
 fn look(root: &Path) -> Seen {

@@ -25,7 +25,7 @@ pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
@@ -36,7 +36,8 @@ use crate::publish::{FilesPublish, Step};
 use crate::redact::Secret;
 use crate::{CatchUp, JobName, ProjectName, Retry, Template, Timetable, WhileRunning};
 
-pub use problem::{Problem, Source};
+pub use environment::passwords;
+pub use problem::{Positions, Problem, Source};
 pub use schema::schema;
 pub use sql::{Bind, Dialect, Sql};
 
@@ -45,6 +46,9 @@ use shape::Shape;
 
 /// Where a project's jobs stand unless it says otherwise.
 pub const STORE: &str = "sqlite:.refrain/refrain.db";
+
+/// The most problems of one file that are told.
+const PROBLEMS_MAX: usize = 100;
 
 /// How long an attempt may take unless its job says otherwise.
 pub const TIMEOUT: Duration = Duration::from_hours(1);
@@ -124,6 +128,7 @@ pub struct Url {
     value: String,
     shown: String,
     place: Option<(String, Range<usize>)>,
+    has_plain_password: bool,
 }
 
 /// One job.
@@ -201,12 +206,17 @@ impl JobFile {
 impl Url {
     /// An address that holds no secret.
     pub fn plain(value: &str) -> Url {
-        Url { value: value.to_owned(), shown: value.to_owned(), place: None }
+        Url { value: value.to_owned(), shown: value.to_owned(), place: None, has_plain_password: false }
     }
 
     /// The address, for whoever connects.
     pub fn expose(&self) -> &str {
         &self.value
+    }
+
+    /// Whether its password stands in the file, where everyone reads it who reads the file.
+    pub fn has_plain_password(&self) -> bool {
+        self.has_plain_password
     }
 
     /// The file and the bytes of it where it is written; none for a default.
@@ -253,7 +263,8 @@ pub fn read(files: &Files<'_>) -> Result<Project, Vec<Problem>> {
     let names = across::names(files.jobs, &mut problems);
     let mut jobs = Vec::new();
     for (document, name) in documents.iter().zip(&names) {
-        if document.faults.is_empty() {
+        let told = problems.iter().filter(|problem| problem.path == document.path()).count();
+        if document.faults.is_empty() && told < PROBLEMS_MAX {
             jobs.push((
                 name,
                 job::Reader::new(name, document.root(), &settings, files, &mut problems).read(),
@@ -297,8 +308,9 @@ fn sound<'s>(
 ) -> Document<'s> {
     let document = Document::read(source);
     let shape = Shape::of(table, &document.root(), files);
-    let line = |problem: &Problem| source.position(problem.span.start).0;
-    let faulty: Vec<usize> = document.faults.iter().map(line).collect();
+    let positions = source.positions();
+    let line = |problem: &Problem| positions.line(problem.span.start);
+    let faulty: BTreeSet<usize> = document.faults.iter().map(line).collect();
     let is_sure = |problem: &Problem| {
         faulty.is_empty() || (!problem.span.is_empty() && !faulty.contains(&line(problem)))
     };
@@ -322,5 +334,22 @@ fn in_order(mut problems: Vec<Problem>, files: &Files<'_>) -> Vec<Problem> {
         )
     });
     problems.dedup();
-    problems
+    shortened(problems)
+}
+
+/// The first problems of each file. A file that is something else altogether has one on every line, and nobody reads
+/// them all; but drawing them would take minutes.
+fn shortened(problems: Vec<Problem>) -> Vec<Problem> {
+    let mut kept: Vec<Problem> = Vec::new();
+    for of_file in problems.chunk_by(|one, other| one.path == other.path) {
+        kept.extend(of_file.iter().take(PROBLEMS_MAX).cloned());
+        if let Some(next) = of_file.get(PROBLEMS_MAX) {
+            let message = format!("{} problems of this file are told, and there are more", PROBLEMS_MAX);
+            kept.push(
+                Problem::new(&next.path, next.span.clone(), message, "the next one")
+                    .help("mend those above first"),
+            );
+        }
+    }
+    kept
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use clap::Args;
 use refrain::core::Key;
+use refrain::core::terminal::typed;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
@@ -56,16 +57,17 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
     let counts = Four { deduplicated: u64::from(!enqueued.is_new()), ..Four::default() };
     place.output.result(&Offered { run: run.clone(), did, counts })?;
     if enqueued.is_new() {
-        place
-            .output
-            .say(format_args!("`refrain serve` or `refrain tick` does it, or at once: refrain run {run}"));
+        place.output.say(format_args!(
+            "`refrain serve` or `refrain tick` does it, or at once: refrain run {}",
+            typed(&run)
+        ));
     } else {
         if payload.is_some() && *payload != kept {
             place
                 .output
                 .say("its payload is another one than the first, which counts; a new fact has a new key");
         }
-        place.output.say(format_args!("what became of it: refrain show {run}"));
+        place.output.say(format_args!("what became of it: refrain show {}", typed(&run)));
     }
     Ok(Exit::Done)
 }

@@ -8,6 +8,8 @@ mod every_command;
 mod files;
 mod full_disk;
 mod hostile;
+mod hostile_files;
+mod hostile_words;
 mod interruption;
 mod overlap;
 mod secrets;

@@ -107,9 +107,15 @@ fn password_of_user(url: &str) -> Option<Range<usize>> {
 }
 
 /// The passwords of an address as they may be printed: as it is written, and decoded.
-pub(crate) fn passwords(url: &str) -> Vec<Secret> {
+pub fn passwords(url: &str) -> Vec<Secret> {
     let written = password_spans(url).into_iter().filter_map(|span| url.get(span));
     written.flat_map(|password| [password.to_owned(), decoded(password)]).map(Secret::new).collect()
+}
+
+/// Whether a password is written in an address, and not taken from the environment.
+pub(crate) fn has_plain_password(written: &str) -> bool {
+    let passwords = password_spans(written).into_iter().filter_map(|span| written.get(span));
+    passwords.into_iter().any(|password| !password.starts_with("${"))
 }
 
 /// An address as a person may see it: as it is written, without its passwords.

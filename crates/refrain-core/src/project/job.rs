@@ -4,6 +4,7 @@
 //! once.
 
 mod action;
+mod argv;
 mod call;
 mod effect;
 mod publish;

@@ -27,7 +27,8 @@ pub(crate) struct Entry {
     pub(crate) fingerprint: Option<i64>,
     pub(crate) ordinal: Option<i64>,
     pub(crate) fence: Option<i64>,
-    pub(crate) version: i32,
+    /// SQLite keeps what does not fit into a version, and a ledger that holds it must stay readable.
+    pub(crate) version: i64,
     pub(crate) attempt: Option<i32>,
     pub(crate) failures: i32,
     /// Whether rows of some content are there.
@@ -99,7 +100,7 @@ impl Entry {
         let is_innocent = self.failures < 0 && !judge.is_guilty(self);
         let failures = u32::try_from(self.failures).unwrap_or_default();
         Recorded {
-            version: u32::try_from(self.version).unwrap_or_default(),
+            version: u32::try_from(self.version).unwrap_or(u32::MAX),
             fingerprint: self.fingerprint,
             order: self.ordinal,
             status: if is_innocent || (self.sent && self.is_by(judge)) {
@@ -178,7 +179,7 @@ impl Judge {
             && entry.status != "applied"
             && entry.failures >= 0
             && entry.fingerprint == arrival.fingerprint
-            && entry.version == i32::try_from(self.version).unwrap_or(i32::MAX)
+            && entry.version == i64::from(self.version)
     }
 
     /// Whether a unit was being applied by this run, alone, when a worker died. What it was parked with in advance says how
@@ -198,8 +199,7 @@ impl Judge {
 
     /// Whether this very attempt has reserved this content of a unit, and what became of it is not recorded.
     pub(crate) fn has_reserved(&self, entry: &Entry, arrival: &Arrival) -> bool {
-        let is_same =
-            entry.fingerprint == arrival.fingerprint && u32::try_from(entry.version) == Ok(self.version);
+        let is_same = entry.fingerprint == arrival.fingerprint && entry.version == i64::from(self.version);
         entry.sent && entry.is_by(self) && is_same
     }
 

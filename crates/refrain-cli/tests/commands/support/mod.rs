@@ -27,6 +27,7 @@ pub(crate) mod children;
 pub(crate) mod eventually;
 pub(crate) mod postgres;
 pub(crate) mod project;
+pub(crate) mod terminal;
 pub(crate) mod transcript;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_refrain");
