@@ -9,6 +9,7 @@ mod files;
 mod full_disk;
 mod hostile;
 mod hostile_files;
+mod hostile_rows;
 mod hostile_words;
 mod interruption;
 mod overlap;

@@ -4,6 +4,8 @@
 //! own it stays a word; pasted into a text that another program interprets, it is a program. Which programs do that cannot
 //! be listed, so what announces a script is looked at as well as who reads it. JOBS.md says what is not found.
 
+use std::collections::BTreeSet;
+
 use super::Reader;
 use crate::Template;
 use crate::project::document::Text;
@@ -53,15 +55,21 @@ impl Reader<'_> {
 
 /// The first word that holds a value and is a script.
 fn pasted(elements: &[Text]) -> Option<&Text> {
-    let announced = (0..elements.len()).find_map(|at| announced(elements, at));
-    announced.or_else(|| (0..elements.len()).find_map(|at| first_of(elements, at)))
+    let mut programs = BTreeSet::new();
+    for (at, word) in elements.iter().enumerate() {
+        let after = elements.get(at + 1..).unwrap_or_default();
+        let script = announced(word, &programs, after).or_else(|| first_of(word, after));
+        if script.is_some() {
+            return script;
+        }
+        programs.insert(program(word));
+    }
+    None
 }
 
-/// The script that the word at a place announces, if it holds a value.
-fn announced(elements: &[Text], at: usize) -> Option<&Text> {
-    let word = elements.get(at)?;
-    let before = elements.get(..at).unwrap_or_default();
-    let is_known = before.iter().any(|word| INTERPRETERS.contains(&program(word)));
+/// The script that a word announces to one of the programs before it, if it holds a value.
+fn announced<'t>(word: &'t Text, programs: &BTreeSet<&str>, after: &'t [Text]) -> Option<&'t Text> {
+    let is_known = INTERPRETERS.iter().any(|name| programs.contains(name));
     let (option, attached) = match word.value.split_once('=') {
         Some((option, _)) => (option, true),
         None => (word.value.as_str(), false),
@@ -70,25 +78,24 @@ fn announced(elements: &[Text], at: usize) -> Option<&Text> {
         return Some(word);
     }
     // A script may stand in the same word as a short option: `-eprint`.
-    if is_known && word.value.starts_with('-') && !word.value.starts_with("--") && has_value(word) {
+    let is_attached = word.value.strip_prefix('-').is_some_and(|rest| rest.starts_with(ANNOUNCED_BY));
+    if is_known && is_attached && has_value(word) {
         return Some(word);
     }
-    if !ANNOUNCEMENTS.contains(&option) && !is_short_announcement(option, before) {
+    if !ANNOUNCEMENTS.contains(&option) && !is_short_announcement(option, programs) {
         return None;
     }
-    let script = script_after(elements.get(at + 1..).unwrap_or_default())?;
+    let script = script_after(after)?;
     // To a program that is not known, a value that is the whole word may be a pattern or a name.
     let is_script = if is_known { has_value(script) } else { has_value(script) && !is_value(script) };
     is_script.then_some(script)
 }
 
 /// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces.
-fn is_short_announcement(option: &str, before: &[Text]) -> bool {
+fn is_short_announcement(option: &str, programs: &BTreeSet<&str>) -> bool {
     let Some(letters) = option.strip_prefix('-') else { return false };
     let is_cluster = letters.chars().all(|letter| letter.is_ascii_alphabetic());
-    let is_named = |(name, letter): (&str, char)| {
-        letters.ends_with(letter) && before.iter().any(|word| program(word) == name)
-    };
+    let is_named = |(name, letter): (&str, char)| letters.ends_with(letter) && programs.contains(name);
     is_cluster && (letters.ends_with(ANNOUNCED_BY) || ANNOUNCED_BY_IN.into_iter().any(is_named))
 }
 
@@ -107,10 +114,9 @@ fn script_after(words: &[Text]) -> Option<&Text> {
 }
 
 /// The script of a program that needs no announcement, if it holds a value.
-fn first_of(elements: &[Text], at: usize) -> Option<&Text> {
-    let arguments = elements.get(at + 1..).unwrap_or_default();
+fn first_of<'t>(word: &Text, arguments: &'t [Text]) -> Option<&'t Text> {
     let is_elsewhere = |word: &Text| SCRIPT_ELSEWHERE.contains(&word.value.as_str());
-    if !SCRIPT_FIRST.contains(&program(elements.get(at)?)) || arguments.iter().any(is_elsewhere) {
+    if !SCRIPT_FIRST.contains(&program(word)) || arguments.iter().any(is_elsewhere) {
         return None;
     }
     let mut words = arguments.iter();
