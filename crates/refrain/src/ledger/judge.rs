@@ -100,7 +100,8 @@ impl Entry {
         let is_innocent = self.failures < 0 && !judge.is_guilty(self);
         let failures = u32::try_from(self.failures).unwrap_or_default();
         Recorded {
-            version: u32::try_from(self.version).unwrap_or(u32::MAX),
+            // A job whose version is the highest that is allowed goes on from one that is not.
+            version: u32::try_from(self.version.min(i64::from(i32::MAX))).unwrap_or_default(),
             fingerprint: self.fingerprint,
             order: self.ordinal,
             status: if is_innocent || (self.sent && self.is_by(judge)) {
