@@ -1,10 +1,12 @@
 //! How a command can end, and the number that says so.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use refrain::ProjectError;
+use refrain::core::project::Positions;
 use refrain::core::redact::Redactor;
 
 use crate::output::ProblemLine;
@@ -117,9 +119,11 @@ impl Fault {
     /// The same for programs.
     pub(crate) fn problems(&self) -> Vec<ProblemLine<'_>> {
         let Self::Project(ProjectError::Problems(problems)) = self else { return Vec::new() };
+        let positions: BTreeMap<&str, Positions<'_>> =
+            problems.sources.iter().map(|source| (source.path.as_str(), source.positions())).collect();
         let lines = in_order(problems).into_iter().map(|problem| {
-            let source = problems.sources.iter().find(|source| source.path == problem.path);
-            let (line, column) = source.map_or((1, 1), |source| source.position(problem.span.start));
+            let positions = positions.get(problem.path.as_str());
+            let (line, column) = positions.map_or((1, 1), |positions| positions.of(problem.span.start));
             ProblemLine {
                 path: &problem.path,
                 line,

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use refrain::core::terminal;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -10,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::Command;
 use crate::commands::serve::Log;
-use crate::output::hidden;
+use crate::output::{hidden, shown_json};
 
 /// Whether lines are objects.
 pub(crate) fn is_json(command: &Command) -> bool {
@@ -30,9 +31,11 @@ pub(crate) fn begin(command: &Command, is_quiet: bool) {
         Command::Serve(_) => {}
         _ => targets = targets.with_target("refrain::engine::executor", level.min(LevelFilter::WARN)),
     }
-    let lines = tracing_subscriber::fmt::layer().with_writer(Hiding::default).with_target(false);
+    let is_json = is_json(command);
+    let writer = move || Hiding { is_json, line: Vec::new() };
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
     let lines = match command {
-        command if is_json(command) => lines.json().flatten_event(true).boxed(),
+        _ if is_json => lines.json().flatten_event(true).boxed(),
         Command::Serve(_) | Command::Tick(_) => lines.boxed(),
         // Somebody sits before it, and knows what time it is.
         _ => lines.without_time().boxed(),
@@ -41,18 +44,22 @@ pub(crate) fn begin(command: &Command, is_quiet: bool) {
 }
 
 /// Stderr, without the secrets of the project. A line is written whole when it is complete.
-#[derive(Default)]
-struct Hiding(Vec<u8>);
+struct Hiding {
+    is_json: bool,
+    line: Vec<u8>,
+}
 
 impl Write for Hiding {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.extend_from_slice(bytes);
+        self.line.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let text = hidden(&String::from_utf8_lossy(&self.0));
-        self.0.clear();
+        let line = String::from_utf8_lossy(&self.line);
+        // Control characters are escaped by whoever writes the line, but for its own colours.
+        let text = if self.is_json { shown_json(&line) } else { straight(&hidden(&line)) };
+        self.line.clear();
         io::stderr().lock().write_all(text.as_bytes())
     }
 }
@@ -61,4 +68,16 @@ impl Drop for Hiding {
     fn drop(&mut self) {
         drop(self.flush());
     }
+}
+
+/// A line in which nothing turns the direction of what follows.
+fn straight(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for part in line.split_inclusive(terminal::turns) {
+        let is_turned = |letter: &char| terminal::turns(*letter);
+        let turned = part.chars().next_back().filter(is_turned);
+        shown.push_str(part.strip_suffix(terminal::turns).unwrap_or(part));
+        shown.extend(turned.map(|letter| terminal::harmless(&letter.to_string())));
+    }
+    shown
 }

@@ -30,6 +30,8 @@ fn main() -> ExitCode {
     // commands of other jobs.
     refrain::keep_memory_private();
     refrain::supervise();
+    let environment = ["REFRAIN_STORE", "REFRAIN_PROJECT"].into_iter().filter_map(std::env::var_os);
+    output::hide_passwords_of(std::env::args_os().chain(environment));
     let Arguments { options, command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return output::misunderstood(&error).into(),
@@ -43,7 +45,12 @@ fn main() -> ExitCode {
     log::begin(&command, options.quiet);
     let place = Place { folder: options.folder, store: options.store, output };
     let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(act(&place, command)),
+        Ok(runtime) => {
+            let done = runtime.block_on(act(&place, command));
+            // Files that are still being read keep nobody from leaving.
+            runtime.shutdown_background();
+            done
+        }
         Err(error) => Err(Fault::Signals(error)),
     };
     let exit = done.unwrap_or_else(|fault| {

@@ -3,11 +3,14 @@
 //! An object is stable: names are added and never change their meaning, or `schema_version` grows. A list is one object a
 //! line, so that a long one is never held in memory. Secrets of the project are hidden in all of it.
 
+use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{OnceLock, RwLock};
 
-use refrain::core::redact::Redactor;
+use refrain::core::project::passwords;
+use refrain::core::redact::{Redactor, Secret};
+use refrain::core::terminal;
 use refrain::{Counts, UnitCounts};
 use serde::Serialize;
 
@@ -70,19 +73,19 @@ pub(crate) struct ProblemLine<'p> {
 impl Output {
     /// Prints the result.
     pub(crate) fn result(self, result: &(impl Serialize + Display)) -> Result<(), Fault> {
-        let text = if self.json { self.object(result) } else { result.to_string() };
+        let text = if self.json { self.object(result) } else { shown(&result.to_string()) };
         print(text.trim_end()).map(drop)
     }
 
     /// Prints one of many: an object, or a line. False: nobody reads any more.
     pub(crate) fn line(self, line: &(impl Serialize + Display)) -> Result<bool, Fault> {
-        if self.json { print(&self.object(line)) } else { print(&line.to_string()) }
+        if self.json { print(&self.object(line)) } else { print(&shown(&line.to_string())) }
     }
 
     /// Prints text as it is; for people only.
     #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
     pub(crate) fn text(self, text: impl Display) -> Result<bool, Fault> {
-        print(text.to_string().trim_end_matches('\n'))
+        print(shown(&text.to_string()).trim_end_matches('\n'))
     }
 
     /// Says something beside the result: what was written, what to type next.
@@ -107,7 +110,7 @@ impl Output {
         if !Output::can_ask() {
             return false;
         }
-        drop(write!(io::stderr().lock(), "{question} [y/N] "));
+        drop(write!(io::stderr().lock(), "{} [y/N] ", shown(&question.to_string())));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
     }
@@ -115,9 +118,7 @@ impl Output {
     /// From now on this is hidden in all that is printed.
     #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
     pub(crate) fn hide(self, redactor: Redactor) {
-        if let Ok(mut hidden) = HIDDEN.write() {
-            hidden.push(redactor);
-        }
+        hide(redactor);
     }
 
     /// Says what went wrong.
@@ -137,14 +138,16 @@ impl Output {
             return;
         }
         if let Some(drawn) = fault.drawn() {
-            tell(drawn);
+            // With colours of its own, and of lines that are harmless already.
+            drop(writeln!(anstream::stderr().lock(), "{}", hidden(&drawn)));
         }
         tell(format_args!("error: {fault}"));
     }
 
     fn object(self, result: &impl Serialize) -> String {
         let envelope = Envelope { schema_version: SCHEMA_VERSION, command: self.name, result };
-        serde_json::to_string(&envelope).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+        let text = serde_json::to_string(&envelope);
+        shown_json(&text.unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")))
     }
 }
 
@@ -158,12 +161,33 @@ pub(crate) fn misunderstood(error: &clap::Error) -> Exit {
         let failure = Failure { error: said, exit_code: Exit::Usage.code(), problems: &[] };
         drop(print(&output.object(&failure)));
     }
+    if is_fault {
+        tell(error.render().to_string().trim_end());
+        return Exit::Usage;
+    }
     drop(error.print());
-    if is_fault { Exit::Usage } else { Exit::Done }
+    Exit::Done
+}
+
+/// Hides the passwords of addresses that were typed, in whatever place: what cannot be understood is shown back.
+pub(crate) fn hide_passwords_of(words: impl Iterator<Item = OsString>) {
+    let texts = words.map(|word| word.to_string_lossy().into_owned());
+    let passwords: Vec<Secret> = texts.flat_map(|text| passwords(&text)).collect();
+    hide(Redactor::new(&passwords));
+}
+
+/// From now on this is hidden. Files that are read again have mostly the same secrets, and those are hidden already.
+fn hide(redactor: Redactor) {
+    if let Ok(mut hidden) = HIDDEN.write()
+        && !hidden.iter().any(|known| known.covers(&redactor))
+    {
+        hidden.retain(|known| !redactor.covers(known));
+        hidden.push(redactor);
+    }
 }
 
 fn print(text: &str) -> Result<bool, Fault> {
-    match writeln!(anstream::stdout().lock(), "{}", hidden(text)) {
+    match writeln!(anstream::stdout().lock(), "{text}") {
         // Whoever read it has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         written => written.map(|()| true).map_err(Fault::Output),
@@ -172,7 +196,71 @@ fn print(text: &str) -> Result<bool, Fault> {
 
 /// Nobody may be listening on stderr any more, and that changes nothing.
 fn tell(words: impl Display) {
-    drop(writeln!(anstream::stderr().lock(), "{}", hidden(&words.to_string())));
+    drop(writeln!(anstream::stderr().lock(), "{}", shown(&words.to_string())));
+}
+
+/// The colours that marks are written in, and their end. Nothing else that a terminal acts on gets there.
+const COLOURS: [&str; 6] =
+    ["\u{1b}[0m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m", "\u{1b}[90m"];
+
+/// A text as a terminal may get it: without secrets, and without anything that moves a cursor or turns a direction.
+pub(crate) fn shown(text: &str) -> String {
+    let text = hidden(text);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, from)) = rest.find('\u{1b}').and_then(|at| rest.split_at_checked(at)) {
+        shown.push_str(&terminal::harmless(before));
+        let colour = COLOURS.into_iter().find(|colour| from.starts_with(colour));
+        shown.push_str(colour.unwrap_or("\u{fffd}"));
+        rest = from.get(colour.map_or(1, str::len)..).unwrap_or_default();
+    }
+    shown.push_str(&terminal::harmless(rest));
+    shown
+}
+
+/// The same for JSON: secrets are hidden in its texts, so that it stays JSON whatever a secret is, and what a terminal would
+/// act on is escaped, so that it stays the same text. Keys and numbers are ours and stay.
+pub(crate) fn shown_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some((before, from)) = rest.find('"').and_then(|at| rest.split_at_checked(at)) {
+        shown.push_str(before);
+        let (literal, after) = from.split_at_checked(literal_end(from)).unwrap_or((from, ""));
+        let is_key = after.starts_with(':');
+        let text = serde_json::from_str::<String>(literal).ok().filter(|_| !is_key);
+        let text = text.and_then(|text| serde_json::to_string(&hidden(&text)).ok());
+        shown.push_str(text.as_deref().unwrap_or(literal));
+        rest = after;
+    }
+    shown.push_str(rest);
+    escaped(&shown)
+}
+
+/// Where the text ends that JSON begins with.
+fn literal_end(json: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, letter) in json.char_indices().skip(1) {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    json.len()
+}
+
+/// JSON in which every letter that a terminal would act on is written as its number. They stand in texts only.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter != '\n' && terminal::acts(letter) {
+            text.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            text.push(letter);
+        }
+    }
+    text
 }
 
 /// The text without the secrets of the project.
@@ -233,7 +321,9 @@ impl Display for Four {
 /// Text that somebody else wrote, on one line: it must not move the cursor of a terminal.
 pub(crate) fn harmless(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join("; ").chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    let line: String =
+        lines.join("; ").chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    terminal::harmless(&line)
 }
 
 /// The same on as many lines as it has, each after the first indented.

@@ -1,19 +1,46 @@
 //! What is wrong with the files of a project, drawn where it stands.
+//!
+//! A file may hold anything: sequences that a terminal acts on, lines of a megabyte. So what is drawn is an excerpt of it:
+//! the lines around the fault, cut to a length that can be read, without what a terminal would act on.
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use std::collections::BTreeMap;
+
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
+    SourceCode, SourceSpan, SpanContents,
+};
 use refrain::Problems;
-use refrain::core::project::Problem;
+use refrain::core::project::{Positions, Problem, Source};
+use refrain::core::terminal::{acts, harmless};
 
 use crate::output::is_colourful;
 
 /// How wide a drawing is.
 const WIDTH: usize = 110;
+/// So much of a line is drawn, in characters, and so much of it before the fault.
+const LINE_MAX: usize = 400;
+const BEFORE_MAX: usize = 100;
+/// The most lines of a fault that are drawn.
+const LINES_MAX: usize = 12;
 
-/// One problem with the file it lies in.
+/// One problem with the part of the file it lies in.
 #[derive(Debug)]
 struct Drawn<'p> {
     problem: &'p Problem,
-    source: NamedSource<String>,
+    excerpt: Excerpt,
+}
+
+/// A few lines of a file.
+#[derive(Debug)]
+struct Excerpt {
+    name: String,
+    text: String,
+    /// How many lines stand before it.
+    before: usize,
+    /// The bytes of the text that are wrong.
+    span: SourceSpan,
+    /// Where the fault is in the file, line and column, counted from 0.
+    place: (usize, usize),
 }
 
 impl std::fmt::Display for Drawn<'_> {
@@ -30,13 +57,75 @@ impl Diagnostic for Drawn<'_> {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
+        Some(&self.excerpt)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let span = self.problem.span.clone();
-        let label = LabeledSpan::new_with_span(Some(self.problem.label.clone()), span);
+        let label = LabeledSpan::new_with_span(Some(self.problem.label.clone()), self.excerpt.span);
         Some(Box::new(std::iter::once(label)))
+    }
+}
+
+impl SourceCode for Excerpt {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        lines_before: usize,
+        lines_after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let contents = self.text.read_span(span, lines_before, lines_after)?;
+        // Without lines around it, what is asked for is where the fault is.
+        let (line, column) = match (lines_before, lines_after) {
+            (0, 0) => self.place,
+            _ => (contents.line() + self.before, contents.column()),
+        };
+        let (data, span, count) = (contents.data(), *contents.span(), contents.line_count());
+        Ok(Box::new(MietteSpanContents::new_named(self.name.clone(), data, span, line, column, count)))
+    }
+}
+
+impl Excerpt {
+    fn of(problem: &Problem, source: &Source, positions: &Positions<'_>) -> Excerpt {
+        let (start, end) =
+            (problem.span.start.min(source.text.len()), problem.span.end.min(source.text.len()));
+        let (first, last) = (positions.line(start), positions.line(end.max(start)));
+        let (line, column) = positions.of(start);
+        let from = first.saturating_sub(1).max(1);
+        let until = (last + 1).min(first + LINES_MAX);
+        let mut text = String::new();
+        let (mut begin, mut finish) = (None, None);
+        for number in from..=until {
+            let Some(bytes) = positions.bytes_of(number) else { break };
+            // The line of the fault is cut around it, any other from its beginning.
+            let skipped = if number == first { (column - 1).saturating_sub(BEFORE_MAX) } else { 0 };
+            let whole = source.text.get(bytes.clone()).unwrap_or_default();
+            if skipped > 0 {
+                text.push('…');
+            }
+            for (at, letter) in whole.char_indices().skip(skipped).take(LINE_MAX) {
+                if bytes.start + at >= start {
+                    begin.get_or_insert(text.len());
+                }
+                if bytes.start + at >= end {
+                    finish.get_or_insert(text.len());
+                }
+                text.push(if letter != '\t' && acts(letter) { char::REPLACEMENT_CHARACTER } else { letter });
+            }
+            if bytes.end >= start && number >= first {
+                begin.get_or_insert(text.len());
+            }
+            if bytes.end >= end && number >= first {
+                finish.get_or_insert(text.len());
+            }
+            if whole.chars().nth(skipped + LINE_MAX).is_some() {
+                text.push('…');
+            }
+            text.push('\n');
+        }
+        let begin = begin.unwrap_or(text.len());
+        let length = finish.unwrap_or(text.len()).saturating_sub(begin);
+        let (name, span) = (harmless(&problem.path), SourceSpan::new(begin.into(), length));
+        Excerpt { name, text, before: from - 1, span, place: (line - 1, column - 1) }
     }
 }
 
@@ -44,13 +133,18 @@ impl Diagnostic for Drawn<'_> {
 pub(crate) fn draw(problems: &Problems) -> String {
     let theme = if is_colourful() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(WIDTH).with_links(false);
+    let sources: BTreeMap<&str, (&Source, Positions<'_>)> =
+        problems.sources.iter().map(|source| (source.path.as_str(), (source, source.positions()))).collect();
+    let unknown = Source::new("", "");
     let mut text = String::new();
     for problem in in_order(problems) {
-        let source = problems.sources.iter().find(|source| source.path == problem.path);
-        let written = source.map(|source| source.text.clone()).unwrap_or_default();
-        let drawn = Drawn { problem, source: NamedSource::new(&problem.path, written) };
+        let excerpt = match sources.get(problem.path.as_str()) {
+            Some((source, positions)) => Excerpt::of(problem, source, positions),
+            None => Excerpt::of(problem, &unknown, &unknown.positions()),
+        };
+        let drawn = Drawn { problem, excerpt };
         if handler.render_report(&mut text, &drawn).is_err() {
-            text.push_str(&problem.to_string());
+            text.push_str(&harmless(&problem.to_string()));
         }
         text.push('\n');
     }
@@ -59,8 +153,9 @@ pub(crate) fn draw(problems: &Problems) -> String {
 
 /// By file, in the order in which files were read, and from top to bottom.
 pub(crate) fn in_order(problems: &Problems) -> Vec<&Problem> {
-    let file = |problem: &Problem| problems.sources.iter().position(|source| source.path == problem.path);
+    let files: BTreeMap<&str, usize> =
+        (0..).zip(&problems.sources).map(|(number, source)| (source.path.as_str(), number)).collect();
     let mut sorted: Vec<&Problem> = problems.problems.iter().collect();
-    sorted.sort_by_key(|problem| (file(problem), problem.span.start));
+    sorted.sort_by_key(|problem| (files.get(problem.path.as_str()), problem.span.start));
     sorted
 }

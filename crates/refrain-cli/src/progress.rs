@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::output::{Output, Talk};
+use crate::output::{Output, Talk, shown};
 
 /// How often the line is written anew.
 const EVERY: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ impl Progress {
         let is_time = self.last.is_none_or(|last| last.elapsed() >= EVERY);
         if self.is_shown && is_time {
             self.last = Some(Instant::now());
-            drop(write!(io::stderr().lock(), "\r\x1b[K{words}"));
+            drop(write!(io::stderr().lock(), "\r\x1b[K{}", shown(&words.to_string())));
         }
     }
 }

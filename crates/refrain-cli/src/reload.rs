@@ -5,11 +5,13 @@
 //! silent on network disks.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use refrain::{FILE, JOBS, Project, Refrain};
+use refrain::{FILE, JOBS, Project, ProjectError, Refrain};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinError;
 
 use crate::exit::Fault;
 use crate::left_out::{LeftOut, log};
@@ -69,10 +71,14 @@ async fn reload(
     left_out: &LeftOut,
     output: Output,
 ) -> Option<Project> {
-    let project = match Project::load_sound(root) {
+    let folder = root.to_owned();
+    // Not on a thread of the runtime: a large file, or a slow disk, must not keep a signal from being heard.
+    let loaded = tokio::task::spawn_blocking(move || Project::load_sound(&folder)).await;
+    let project = match loaded.unwrap_or_else(|error| Err(failed(root, error))) {
         Ok(project) => project.with_former_jobs(before),
         Err(error) => {
             let fault = Fault::from(error);
+            fault.redactor().into_iter().for_each(|redactor| output.hide(redactor.clone()));
             log(&fault);
             tracing::error!(
                 error = fault.to_string(),
@@ -100,6 +106,10 @@ async fn reload(
         );
     }
     Some(project)
+}
+
+fn failed(root: &Path, error: JoinError) -> ProjectError {
+    ProjectError::Unreadable { path: root.to_owned(), source: io::Error::other(error) }
 }
 
 fn look(root: &Path) -> Seen {

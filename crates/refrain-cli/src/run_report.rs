@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use refrain::core::project::Action;
 use refrain::core::state::RunOutcome;
+use refrain::core::terminal::typed;
 use refrain::{Did, Place as Standing, Project, Refrain, RunRecord, RunReport};
 use serde::Serialize;
 
@@ -180,6 +181,7 @@ fn exit(report: &RunReport, message: Option<&str>, is_interrupted: bool) -> Exit
 
 /// What to type next.
 fn next(exit: Exit, Ran { name, report }: &Ran, project: &Project) -> String {
+    let name = typed(name);
     let is_command = project
         .jobs()
         .iter()

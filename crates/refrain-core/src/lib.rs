@@ -13,7 +13,7 @@
 //! - What may follow what: [`state`]
 //! - What a person should hear of: [`alarm`], [`spike`]; and asks: [`why`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
-//! - What a person wrote: [`project`] (job files), [`template`], [`call`], [`values`], [`parse_error`]
+//! - What a person wrote: [`project`] (job files), [`template`], [`call`], [`values`], [`parse_error`]; what is shown to one: [`terminal`]
 //! - What nobody may read: [`redact`]
 #![forbid(unsafe_code)]
 
@@ -48,6 +48,7 @@ pub mod spike;
 pub mod state;
 pub mod surrogate;
 pub mod template;
+pub mod terminal;
 pub mod tick;
 pub mod timetable;
 pub mod values;

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::terminal::acts;
+
 /// The longest text that is shown back; what is longer is cut, so that an error stays readable.
 const SHOWN_CHARACTERS: usize = 120;
 
@@ -111,8 +113,9 @@ pub(crate) fn harmless(words: &str) -> String {
     shown
 }
 
+/// One letter for one letter: a caret stands below it.
 fn printable(character: char) -> char {
-    if character.is_control() { '\u{fffd}' } else { character }
+    if acts(character) { char::REPLACEMENT_CHARACTER } else { character }
 }
 
 /// The part of the text that is shown, in characters: control characters are replaced, so that an error

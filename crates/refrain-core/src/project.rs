@@ -26,6 +26,7 @@ pub(crate) mod suggest;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -35,7 +36,8 @@ use crate::publish::{FilesPublish, Step};
 use crate::redact::Secret;
 use crate::{CatchUp, JobName, ProjectName, Retry, Template, Timetable, WhileRunning};
 
-pub use problem::{Problem, Source};
+pub use environment::passwords;
+pub use problem::{Positions, Problem, Source};
 pub use schema::schema;
 pub use sql::{Bind, Dialect, Sql};
 
@@ -44,6 +46,9 @@ use shape::Shape;
 
 /// Where a project's jobs stand unless it says otherwise.
 pub const STORE: &str = "sqlite:.refrain/refrain.db";
+
+/// The most problems of one file that are told.
+const PROBLEMS_MAX: usize = 100;
 
 /// How long an attempt may take unless its job says otherwise.
 pub const TIMEOUT: Duration = Duration::from_hours(1);
@@ -54,10 +59,11 @@ pub struct Files<'a> {
     pub project: &'a Source,
     /// The files of its jobs, each called `…/NAME.toml`.
     pub jobs: &'a [Source],
-    /// The value of an environment variable.
-    pub environment: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of a `.sql` file beside the job files, by its name.
-    pub sibling: &'a dyn Fn(&str) -> Option<String>,
+    /// The value of an environment variable, which may be any bytes.
+    pub environment: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The text of a `.sql` file beside the job files, by its name, or why it cannot be read; none if there is no such
+    /// file.
+    pub sibling: &'a dyn Fn(&str) -> Option<Result<String, String>>,
 }
 
 /// A project.
@@ -122,6 +128,7 @@ pub struct Url {
     value: String,
     shown: String,
     place: Option<(String, Range<usize>)>,
+    has_plain_password: bool,
 }
 
 /// One job.
@@ -199,12 +206,17 @@ impl JobFile {
 impl Url {
     /// An address that holds no secret.
     pub fn plain(value: &str) -> Url {
-        Url { value: value.to_owned(), shown: value.to_owned(), place: None }
+        Url { value: value.to_owned(), shown: value.to_owned(), place: None, has_plain_password: false }
     }
 
     /// The address, for whoever connects.
     pub fn expose(&self) -> &str {
         &self.value
+    }
+
+    /// Whether its password stands in the file, where everyone reads it who reads the file.
+    pub fn has_plain_password(&self) -> bool {
+        self.has_plain_password
     }
 
     /// The file and the bytes of it where it is written; none for a default.
@@ -291,7 +303,8 @@ pub fn read_sound(files: &Files<'_>) -> Result<Reading, Vec<Problem>> {
     }
     let mut jobs = Vec::new();
     for (document, name) in documents.iter().zip(&names) {
-        if document.faults.is_empty() {
+        let told = problems.iter().filter(|problem| problem.path == document.path()).count();
+        if document.faults.is_empty() && told < PROBLEMS_MAX {
             let before = problems.len();
             let read = job::Reader::new(name, document.root(), &settings, files, &mut problems).read();
             if problems.len() > before || read.job.is_none() {
@@ -340,8 +353,9 @@ fn sound<'s>(
 ) -> Document<'s> {
     let document = Document::read(source);
     let shape = Shape::of(table, &document.root(), files);
-    let line = |problem: &Problem| source.position(problem.span.start).0;
-    let faulty: Vec<usize> = document.faults.iter().map(line).collect();
+    let positions = source.positions();
+    let line = |problem: &Problem| positions.line(problem.span.start);
+    let faulty: BTreeSet<usize> = document.faults.iter().map(line).collect();
     let is_sure = |problem: &Problem| {
         faulty.is_empty() || (!problem.span.is_empty() && !faulty.contains(&line(problem)))
     };
@@ -365,5 +379,22 @@ fn in_order(mut problems: Vec<Problem>, files: &Files<'_>) -> Vec<Problem> {
         )
     });
     problems.dedup();
-    problems
+    shortened(problems)
+}
+
+/// The first problems of each file. A file that is something else altogether has one on every line, and nobody reads
+/// them all; but drawing them would take minutes.
+fn shortened(problems: Vec<Problem>) -> Vec<Problem> {
+    let mut kept: Vec<Problem> = Vec::new();
+    for of_file in problems.chunk_by(|one, other| one.path == other.path) {
+        kept.extend(of_file.iter().take(PROBLEMS_MAX).cloned());
+        if let Some(next) = of_file.get(PROBLEMS_MAX) {
+            let message = format!("{} problems of this file are told, and there are more", PROBLEMS_MAX);
+            kept.push(
+                Problem::new(&next.path, next.span.clone(), message, "the next one")
+                    .help("mend those above first"),
+            );
+        }
+    }
+    kept
 }

@@ -25,6 +25,7 @@ pub use open::Open;
 pub use recorded::{AskedAgain, Holder, RecordedFacts, Suspect, UnitLeft, Whereabouts};
 
 use crate::parse_error::harmless;
+use crate::terminal::typed;
 
 /// The longest part of a message that an answer quotes, in characters.
 const QUOTED_CHARACTERS: usize = 200;
@@ -197,15 +198,6 @@ fn quoted(message: &str) -> String {
         shown.push('…');
     }
     format!("\"{shown}\"")
-}
-
-/// A name as it is typed: in quotes where a shell would read it otherwise.
-pub(crate) fn typed(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_@#/:.+,=%".contains(c);
-    if !name.is_empty() && !name.starts_with(['-', '#']) && name.chars().all(is_plain) {
-        return name.to_owned();
-    }
-    format!("'{}'", name.replace('\'', r"'\''"))
 }
 
 /// When something ended, if that is known.

@@ -1,6 +1,7 @@
 //! What a project is after its files were read.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -54,20 +55,20 @@ env = ["API_TOKEN", "HOME"]
 interrupted = "hold"
 "#;
 
-fn environment(name: &str) -> Option<String> {
+fn environment(name: &str) -> Option<OsString> {
     let value = match name {
         "STORE_PASSWORD" => "hunter2",
         "API_TOKEN" => "tok-123456",
         "HOME" => "/home/me",
         _ => return None,
     };
-    Some(value.to_owned())
+    Some(value.into())
 }
 
 fn read_all(project: &str, jobs: &[(&str, &str)]) -> Result<Project, Vec<Problem>> {
     let project = Source::new("refrain.toml", project);
     let jobs: Vec<Source> = jobs.iter().map(|(path, text)| Source::new(*path, *text)).collect();
-    let sibling = |name: &str| (name == "totals.sql").then(|| TOTALS_SQL.to_owned());
+    let sibling = |name: &str| (name == "totals.sql").then(|| Ok(TOTALS_SQL.to_owned()));
     read(&Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling })
 }
 

@@ -4,20 +4,21 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use refrain_core::project::{Files, Problem, Project, Source, read};
 
 /// The environment of every project here but the one that lacks it.
-fn environment(name: &str) -> Option<String> {
+fn environment(name: &str) -> Option<OsString> {
     let value = match name {
         "DATABASE_URL" => "mongodb://admin:hunter2@db",
         "MAIL_URL" | "SLACK_URL" => "https://mail.internal/v1",
         "API_TOKEN" => "token-of-the-test",
         _ => return None,
     };
-    Some(value.to_owned())
+    Some(value.into())
 }
 
 fn folders() -> Vec<PathBuf> {
@@ -42,7 +43,7 @@ fn project(folder: &Path) -> (BTreeMap<String, Source>, Result<Project, Vec<Prob
     let sources: Vec<Source> = names.iter().map(|name| file(folder, name)).collect();
     let jobs: Vec<Source> = sources.iter().filter(is_job).cloned().collect();
     let settings = file(folder, "refrain.toml");
-    let sibling = |name: &str| fs::read_to_string(folder.join(format!("jobs/{name}.txt"))).ok();
+    let sibling = |name: &str| fs::read_to_string(folder.join(format!("jobs/{name}.txt"))).ok().map(Ok);
     let is_lacking = folder.ends_with("missing-environment");
     let environment = |name: &str| environment(name).filter(|_| !is_lacking);
     let files = Files { project: &settings, jobs: &jobs, environment: &environment, sibling: &sibling };

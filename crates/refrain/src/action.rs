@@ -23,13 +23,7 @@ pub(crate) mod sql;
 pub mod supervisor;
 pub(crate) mod values;
 
-/// A text as a terminal may get it: no control characters but line ends and tabs, and nothing that turns the direction
-/// of what follows.
-pub fn harmless(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_harmless = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || turns(c));
-    text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
-}
+pub use refrain_core::terminal::harmless;
 
 #[cfg(test)]
 mod tests {
@@ -37,6 +31,6 @@ mod tests {
 
     #[test]
     fn what_is_shown_moves_no_cursor() {
-        assert_eq!(harmless("a\tb\n\u{1b}[2Jc\rd\u{9b}e\u{202e}f\u{7}ü"), "a\tb\n�[2Jc�d�e�f�ü");
+        assert_eq!(harmless("a\tb\n\u{1b}[2Jc\rd\u{9b}e\u{202e}f\u{7}ü"), "a\tb\n�[2Jc�d�e<U+202E>f�ü");
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong when the library is used.
 
+use refrain_core::terminal::typed;
 use refrain_core::{JobName, ParseError};
 
 use crate::database::DatabaseError;
@@ -83,7 +84,7 @@ pub enum Error {
     #[error("{0}\n  nothing was compared")]
     Unreconciled(String),
     /// There is no such run.
-    #[error("there is no run `{0}` yet\n  do it: refrain run {0}; why it is not there: refrain why {0}")]
+    #[error("there is no run `{0}` yet\n  do it: refrain run {typed}; why it is not there: refrain why {typed}", typed = typed(.0))]
     NoRun(String),
     /// The window has no such scope.
     #[error(
@@ -110,7 +111,7 @@ pub enum Error {
     Checkpoint(#[from] CheckpointError),
     /// The run is done, so there is nothing to try again.
     #[error(
-        "`{run}` is done, by attempt {attempt}, so there is nothing to try again\n  another attempt all the same: refrain run {run} --again"
+        "`{run}` is done, by attempt {attempt}, so there is nothing to try again\n  another attempt all the same: refrain run {} --again", typed(.run)
     )]
     Done {
         /// The run.

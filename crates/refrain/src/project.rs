@@ -31,6 +31,8 @@ pub use unopened::Unopened;
 pub struct Project {
     root: PathBuf,
     files: Arc<core::Project>,
+    /// Made once: what is searched for is larger than the secrets, and every job has a use for it.
+    redactor: Redactor,
     databases: BTreeMap<String, Arc<Database>>,
     left_out: Arc<LeftOut>,
 }
@@ -134,7 +136,8 @@ impl Project {
             let address = inside(&root, address);
             databases.insert(name.clone(), Database::new(name, address, file));
         }
-        Ok(Project { root, files: Arc::new(files), databases, left_out: Arc::new(left_out) })
+        let redactor = Redactor::new(&files.secrets);
+        Ok(Project { root, files: Arc::new(files), redactor, databases, left_out: Arc::new(left_out) })
     }
 
     /// What is wrong with the jobs that were left out, if any were.
@@ -195,9 +198,16 @@ impl Project {
         &self.files.jobs
     }
 
-    /// Hides what came from the environment.
+    /// Where passwords stand in its files, each as a person would call the place: `[store] url`.
+    pub fn plain_passwords(&self) -> Vec<String> {
+        let store = self.files.store.has_plain_password().then(|| "[store] url".to_owned());
+        let databases = self.files.databases.iter().filter(|(_, database)| database.url.has_plain_password());
+        store.into_iter().chain(databases.map(|(name, _)| format!("[databases] {name}"))).collect()
+    }
+
+    /// Hides what came from the environment. All of them share their memory.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(&self.files.secrets)
+        self.redactor.clone()
     }
 
     /// Its store, not yet opened, with its jobs. Another store may be named.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use clap::Args;
 use refrain::core::state::RunOutcome;
+use refrain::core::terminal::typed;
 use refrain::{Cancelling, Refrain};
 use serde::Serialize;
 
@@ -41,7 +42,8 @@ pub(crate) async fn cancel(place: &Place, arguments: &Arguments) -> Result<Exit,
     opened.close().await;
     let did = cancelled?;
     place.output.result(&Called { run: run.clone(), did })?;
-    place.output.say(format_args!("see: refrain show {run}; after all: refrain retry {run}"));
+    let typed = typed(run);
+    place.output.say(format_args!("see: refrain show {typed}; after all: refrain retry {typed}"));
     Ok(Exit::Done)
 }
 
@@ -52,7 +54,8 @@ async fn cancelled(refrain: &Refrain, run: &str) -> Result<&'static str, Fault> 
         Some(RunOutcome::Cancelled) => return Ok("deduplicated"),
         Some(outcome) => {
             return Err(Fault::TooLate(format!(
-                "`{run}` is {outcome} already, so there is nothing to cancel\n  how it ended: refrain show {run}"
+                "`{run}` is {outcome} already, so there is nothing to cancel\n  how it ended: refrain show {}",
+                typed(run)
             )));
         }
         None => {}

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use clap::Args;
+use refrain::FILE;
 use refrain::core::Template;
 use refrain::core::feed::{Apply, FeedSource};
 use refrain::core::project::{Action, JobFile};
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {}
 struct Checked {
     project: String,
     jobs: Vec<Job>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -106,13 +109,28 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+fn plain_password(place: &str) -> String {
+    format!(
+        "{FILE} holds the password of {place}: who may read the file may read it\n  \
+         write ${{PASSWORD}} in its place, and set that variable where Refrain runs"
+    )
+}
+
 pub(crate) fn check(place: &Place, _: &Arguments) -> Result<Exit, Fault> {
     let project = place.whole_project()?;
     let jobs: Vec<Job> = project.jobs().iter().map(Job::of).collect();
     let is_scheduled = |job: &&JobFile| job.timetable.is_some();
     let first = project.jobs().iter().find(is_scheduled).or(project.jobs().first());
     let first = first.map(|job| (job.name.to_string(), job.timetable.is_some()));
-    place.output.result(&Checked { project: project.name().to_string(), jobs })?;
+    let warnings: Vec<String> = project.plain_passwords().iter().map(|place| plain_password(place)).collect();
+    place.output.result(&Checked {
+        project: project.name().to_string(),
+        jobs,
+        warnings: warnings.clone(),
+    })?;
+    for warning in warnings {
+        place.output.say(format_args!("warning: {warning}"));
+    }
     match first {
         Some((job, true)) => place.output.say(format_args!("next: refrain run {job}, or refrain next {job}")),
         Some((job, false)) => place.output.say(format_args!("next: refrain enqueue {job} --key KEY")),

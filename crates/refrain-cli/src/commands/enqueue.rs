@@ -4,6 +4,7 @@ use std::fmt;
 
 use clap::Args;
 use refrain::RunRecord;
+use refrain::core::terminal::typed;
 use refrain::core::{Fingerprint, Key};
 use serde::Serialize;
 
@@ -61,16 +62,17 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
     let payload_differs = !enqueued.is_new() && payload.is_some() && kept.as_ref().is_some_and(differs);
     place.output.result(&Offered { run: run.clone(), did, payload_differs, counts })?;
     if enqueued.is_new() {
-        place
-            .output
-            .say(format_args!("`refrain serve` or `refrain tick` does it, or at once: refrain run {run}"));
+        place.output.say(format_args!(
+            "`refrain serve` or `refrain tick` does it, or at once: refrain run {}",
+            typed(&run)
+        ));
     } else {
         if payload_differs {
             place
                 .output
                 .say("its payload is another one than the first, which counts; a new fact has a new key");
         }
-        place.output.say(format_args!("what became of it: refrain show {run}"));
+        place.output.say(format_args!("what became of it: refrain show {}", typed(&run)));
     }
     Ok(Exit::Done)
 }

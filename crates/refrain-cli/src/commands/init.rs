@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use refrain::core::ProjectName;
+use refrain::core::terminal::typed;
 use refrain::{FILE, JOBS};
 use serde::Serialize;
 
@@ -72,7 +73,9 @@ pub(crate) fn init(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
     }
     place.output.result(&Made { project: name, files })?;
     match &arguments.dir {
-        Some(dir) => place.output.say(format_args!("next: cd {} && refrain run hello", dir.display())),
+        Some(dir) => {
+            place.output.say(format_args!("next: cd {} && refrain run hello", typed(&dir.to_string_lossy())))
+        }
         None => place.output.say("next: refrain run hello"),
     }
     Ok(Exit::Done)

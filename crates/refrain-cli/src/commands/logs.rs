@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
+use refrain::core::terminal::typed;
 use refrain::{OutputPlace, OutputRecord};
 use serde::Serialize;
 
@@ -59,7 +60,8 @@ pub(crate) async fn logs(place: &Place, arguments: &Arguments) -> Result<Exit, F
     let opened = place.look().await?;
     let refrain = &opened.refrain;
     let name = &arguments.run;
-    let missing = || Fault::Refused(format!("there is no run `{name}`\n  why not: refrain why {name}"));
+    let missing =
+        || Fault::Refused(format!("there is no run `{name}`\n  why not: refrain why {}", typed(name)));
     let mut after = OutputPlace::default();
     let mut attempt = 0;
     let mut is_silent = true;
@@ -93,7 +95,8 @@ pub(crate) async fn logs(place: &Place, arguments: &Arguments) -> Result<Exit, F
     opened.close().await;
     if is_silent {
         output.say(format_args!(
-            "nothing was printed, or it is not kept any more; more of the run: refrain show {name}"
+            "nothing was printed, or it is not kept any more; more of the run: refrain show {}",
+            typed(name)
         ));
     }
     Ok(Exit::Done)

@@ -6,6 +6,7 @@ use clap::Args;
 use refrain::core::feed::{Apply, Feed};
 use refrain::core::project::Action;
 use refrain::core::publish::Mode;
+use refrain::core::terminal;
 use refrain::{Difference, Differences, Project, Reconciled};
 use serde::Serialize;
 
@@ -134,7 +135,7 @@ pub(crate) async fn reconcile(place: &Place, arguments: &Arguments) -> Result<Ex
     let advice = if is_done {
         advice(&opened.project, &name, &compared.differences)
     } else {
-        vec![format!("next: refrain run {name}")]
+        vec![format!("next: refrain run {}", terminal::typed(&name))]
     };
     opened.close().await;
     output.result(&Told { run: name, ..Told::from(compared) })?;
@@ -158,12 +159,15 @@ fn advice(project: &Project, run: &str, differences: &Differences) -> Vec<String
         advice.push("next: add what is lost yourself; the ledger says that it was added".to_owned());
     } else if is_incomplete {
         let before = match (cursor, watermark) {
-            (Some(name_of), _) => format!("refrain checkpoint set {name} {name_of} TOKEN, "),
+            (Some(name_of), _) => {
+                format!("refrain checkpoint set {name} {} TOKEN, ", terminal::typed(name_of))
+            }
             (None, Some(_)) => format!("refrain checkpoint rewind {name} watermark --by DURATION, "),
             (None, None) => String::new(),
         };
         advice.push(format!(
-            "next: raise `version` in jobs/{name}.toml, {before}then refrain run {run} --again"
+            "next: raise `version` in jobs/{name}.toml, {before}then refrain run {} --again",
+            terminal::typed(run)
         ));
     }
     if differences.duplicated.count > 0 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use refrain::core::RunName;
 use refrain::core::project::JobFile;
+use refrain::core::terminal;
 use refrain::{Ask, Patience, Place as Standing, Project, Refrain, RunReport};
 
 use crate::exit::{Exit, Fault};
@@ -123,7 +124,8 @@ async fn needs_no_payload(opened: &Opened, name: &str) -> Result<(), Fault> {
     let needs = file.is_some_and(JobFile::needs_payload);
     if needs && opened.refrain.show(name).await?.is_none() {
         return Err(Fault::Refused(format!(
-            "nobody has enqueued `{key}`, and `{job}` needs a payload\n  refrain enqueue {job} --key {key} --payload JSON"
+            "nobody has enqueued `{key}`, and `{job}` needs a payload\n  refrain enqueue {job} --key {} --payload JSON",
+            terminal::typed(key)
         )));
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::fmt;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use refrain::core::duration;
+use refrain::core::terminal::typed;
 use refrain::{AttemptRecord, AttemptUnits, DedupeRecord};
 use serde::Serialize;
 use serde_json::Value;
@@ -106,9 +107,9 @@ pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, F
     let opened = place.look().await?;
     let refrain = &opened.refrain;
     let Some(run) = refrain.show(&arguments.run).await? else {
-        let name = &arguments.run;
+        let (name, typed) = (&arguments.run, typed(&arguments.run));
         let said =
-            format!("there is no run `{name}`\n  why not: refrain why {name}; do it: refrain run {name}");
+            format!("there is no run `{name}`\n  why not: refrain why {typed}; do it: refrain run {typed}");
         return Err(Fault::Refused(said));
     };
     let (view, now) = (refrain.view(&run.job).await?, refrain.now().await?);
@@ -119,7 +120,7 @@ pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, F
     let payload = run.payload.as_deref().and_then(|payload| serde_json::from_str(payload).ok());
     let line = RunLine::of(&run, &view, now);
     opened.close().await;
-    let name = line.run.clone();
+    let name = typed(&line.run);
     place.output.result(&Shown { run: line, payload, attempts, units, dedupes })?;
     place
         .output

@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 
 use clap::Args;
 use jiff::Timestamp;
+use refrain::core::terminal::typed;
 use refrain::{JobRecord, JobView, Refrain, RunRecord};
 
 use crate::exit::{Exit, Fault};
@@ -151,7 +152,7 @@ async fn shown(
     }
     output.say(legend.trim_end());
     match needed.into_iter().next_back() {
-        Some((_, run)) => output.say(format_args!("next: refrain why {run}")),
+        Some((_, run)) => output.say(format_args!("next: refrain why {}", typed(&run))),
         None => output.say("nothing needs attention; one run: refrain show RUN"),
     }
     Ok(())

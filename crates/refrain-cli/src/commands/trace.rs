@@ -5,6 +5,7 @@ use std::fmt;
 use clap::Args;
 use jiff::Timestamp;
 use refrain::core::state::UnitStatus;
+use refrain::core::terminal::typed;
 use refrain::{Refrain, RunRecord};
 use serde::Serialize;
 
@@ -142,7 +143,7 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
     opened.close().await;
     place.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued })?;
     if let Some(run) = parked {
-        let unit = harmless(&arguments.key);
+        let (run, unit) = (typed(&run), typed(&arguments.key));
         if is_in_doubt {
             place.output.say(format_args!(
                 "ask the other side; if it was done: refrain retry {run} --unit {unit} --done"

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use clap::Args;
+use refrain::core::terminal::typed;
 use refrain::core::why::{Cause, Told};
 use serde::Serialize;
 
@@ -54,7 +55,8 @@ pub(crate) async fn why(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     let is_known = opened.refrain.jobs().iter().any(|one| one.as_str() == job);
     if has_file && !is_known {
         return Err(Fault::Refused(format!(
-            "`{job}` has a file, and this store has never seen it: nobody has served or run it yet\n  refrain run {subject}, or refrain serve"
+            "`{job}` has a file, and this store has never seen it: nobody has served or run it yet\n  refrain run {}, or refrain serve",
+            typed(subject)
         )));
     }
     let why = opened.refrain.why(subject).await?;

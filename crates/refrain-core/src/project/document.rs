@@ -9,6 +9,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::PROBLEMS_MAX;
 use super::problem::{Problem, Source};
 use crate::ParseError;
 
@@ -52,6 +53,10 @@ impl<'s> Document<'s> {
         Document { source, root, faults }
     }
 
+    pub(crate) fn path(&self) -> &str {
+        &self.source.path
+    }
+
     pub(crate) fn root(&self) -> Entries<'_> {
         Entries { source: self.source, table: self.root.get_ref(), span: 0..0 }
     }
@@ -60,10 +65,12 @@ impl<'s> Document<'s> {
 /// TOML's own words are a parser's; the commonest slips get ours. One slip may be the cause of many faults on its
 /// line, so each line has one.
 fn faults(source: &Source, errors: &[toml::de::Error]) -> Vec<Problem> {
-    let mut faults: Vec<Problem> = errors.iter().map(|error| fault(source, error)).collect();
-    faults.sort_by_key(|fault| fault.span.start);
-    faults.dedup_by_key(|fault| source.position(fault.span.start).0);
-    faults
+    let positions = source.positions();
+    let line = |error: &toml::de::Error| positions.line(error.span().map_or(0, |span| span.start));
+    let mut sorted: Vec<&toml::de::Error> = errors.iter().collect();
+    sorted.sort_by_key(|error| error.span().map_or(0, |span| span.start));
+    sorted.dedup_by_key(|error| line(error));
+    sorted.into_iter().take(PROBLEMS_MAX + 1).map(|error| fault(source, error)).collect()
 }
 
 fn fault(source: &Source, error: &toml::de::Error) -> Problem {

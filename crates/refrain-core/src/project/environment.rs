@@ -3,6 +3,7 @@
 //! Every value that is put into a text this way is a secret from then on, and so is the password of an address,
 //! also if somebody wrote it into the file.
 
+use std::ffi::OsString;
 use std::ops::Range;
 
 use super::document::{Entries, Value};
@@ -50,14 +51,14 @@ pub(crate) fn masked(text: &str) -> String {
     replaced(text, |reference| "_".repeat(reference.span.len()))
 }
 
-/// The text with the environment put into it, and what was put into it. A variable that is not set gives nothing:
-/// that it is missing has been said.
-pub(crate) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> (String, Vec<Secret>) {
+/// The text with the environment put into it, and what was put into it. A variable that is not set, or
+/// is no text, gives nothing: that has been said.
+pub(crate) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<OsString>) -> (String, Vec<Secret>) {
     let mut secrets = Vec::new();
     let expanded = replaced(text, |reference| {
         let value = environment(&reference.name).unwrap_or_default();
-        secrets.push(Secret::new(value.clone()));
-        value
+        secrets.push(secret(&value));
+        value.into_string().unwrap_or_default()
     });
     (expanded, secrets)
 }
@@ -75,11 +76,15 @@ fn replaced(text: &str, mut replace: impl FnMut(&Reference) -> String) -> String
 }
 
 /// The values that a job passes on to its command: most often they are passed on because they are secret.
-pub(crate) fn passed_on(job: &Entries<'_>, environment: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+pub(crate) fn passed_on(job: &Entries<'_>, environment: &dyn Fn(&str) -> Option<OsString>) -> Vec<Secret> {
     let names = job.get("env").and_then(Value::list).unwrap_or_default().into_iter().filter_map(Value::text);
     let hidden = names.filter(|name| !PLAIN_VARIABLES.contains(&name.value.as_str()));
     let values = hidden.filter_map(|name| environment(&name.value));
-    values.filter(|value| value != "true" && value != "false").map(Secret::new).collect()
+    values.filter(|value| value != "true" && value != "false").map(|value| secret(&value)).collect()
+}
+
+fn secret(value: &OsString) -> Secret {
+    Secret::new(value.as_encoded_bytes())
 }
 
 /// Where the passwords of an address stand: before the host, or among the parameters.
@@ -102,9 +107,15 @@ fn password_of_user(url: &str) -> Option<Range<usize>> {
 }
 
 /// The passwords of an address as they may be printed: as it is written, and decoded.
-pub(crate) fn passwords(url: &str) -> Vec<Secret> {
+pub fn passwords(url: &str) -> Vec<Secret> {
     let written = password_spans(url).into_iter().filter_map(|span| url.get(span));
     written.flat_map(|password| [password.to_owned(), decoded(password)]).map(Secret::new).collect()
+}
+
+/// Whether a password is written in an address, and not taken from the environment.
+pub(crate) fn has_plain_password(written: &str) -> bool {
+    let passwords = password_spans(written).into_iter().filter_map(|span| written.get(span));
+    passwords.into_iter().any(|password| !password.starts_with("${"))
 }
 
 /// An address as a person may see it: as it is written, without its passwords.
@@ -161,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_was_put_into_a_text_is_a_secret() {
-        let environment = |name: &str| (name == "HOST").then(|| "db.internal".to_owned());
+        let environment = |name: &str| (name == "HOST").then(|| "db.internal".into());
         let (text, secrets) = expand("postgres://${HOST}/shop?${GONE}", &environment);
         assert_eq!(text, "postgres://db.internal/shop?");
         assert!(secrets.contains(&Secret::new("db.internal")));

@@ -4,6 +4,7 @@
 //! once.
 
 mod action;
+mod argv;
 mod call;
 mod effect;
 mod publish;
@@ -228,10 +229,18 @@ impl<'r> Reader<'r> {
             self.problems.push(problem.help("put the file beside the job, and write its name alone"));
             return None;
         }
-        let Some(sql) = (self.files.sibling)(name) else {
-            let message = format!("there is no file `{name}` beside the job");
-            self.problems.push(text.wrong(message, "no such file").help("write it, or write the SQL here"));
-            return None;
+        let sql = match (self.files.sibling)(name) {
+            Some(Ok(sql)) => sql,
+            Some(Err(reason)) => {
+                let message = format!("`{name}` cannot be read: {reason}");
+                self.problems.push(text.wrong(message, "this file"));
+                return None;
+            }
+            None => {
+                let problem = text.wrong(format!("there is no file `{name}` beside the job"), "no such file");
+                self.problems.push(problem.help("write it, or write the SQL here"));
+                return None;
+            }
         };
         let folder = text.path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
         let sql = Text::of_file(Source::new(format!("{folder}{name}"), sql));

@@ -56,8 +56,8 @@ pub(crate) enum Kind {
     Text(Form),
     Word(Words),
     Flag,
-    /// A whole number, at least this.
-    Number(u32),
+    /// A whole number, at least this, and at most that.
+    Number(u32, u32),
     /// A date, a date and time, or a text that names one.
     Moment,
     List(&'static Kind),
@@ -85,7 +85,7 @@ impl Kind {
             Kind::Table(table) | Kind::Tables(table) => vec![table],
             Kind::List(inner) | Kind::Map(inner) => inner.tables(),
             Kind::OneOf(kinds) => kinds.iter().flat_map(|kind| kind.tables()).collect(),
-            Kind::Text(_) | Kind::Word(_) | Kind::Flag | Kind::Number(_) | Kind::Moment | Kind::Json => {
+            Kind::Text(_) | Kind::Word(_) | Kind::Flag | Kind::Number(..) | Kind::Moment | Kind::Json => {
                 vec![]
             }
         }
@@ -96,7 +96,7 @@ impl Kind {
         match self {
             Kind::Text(_) | Kind::Word(_) => "a text".to_owned(),
             Kind::Flag => "true or false".to_owned(),
-            Kind::Number(_) => "a whole number".to_owned(),
+            Kind::Number(..) => "a whole number".to_owned(),
             Kind::Moment => "a date".to_owned(),
             Kind::List(Kind::Text(_) | Kind::Word(_)) => "a list of texts".to_owned(),
             Kind::List(_) => "a list".to_owned(),
@@ -125,6 +125,11 @@ impl Key {
         Key { support: Support::NotYet(instead), ..self }
     }
 }
+
+/// The highest version: both databases keep it as a signed number of four bytes.
+const VERSION_MAX: u32 = i32::MAX as u32;
+/// The most programs or calls at once: each takes descriptors, of which a process usually has 1,024.
+const PARALLEL_MAX: u32 = 1_000;
 
 /// The words of an enum.
 fn of<W: Word>() -> Vec<(&'static str, &'static str)> {

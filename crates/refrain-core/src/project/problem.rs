@@ -48,11 +48,45 @@ impl Source {
     /// assert_eq!(source.position(20), (2, 1));
     /// ```
     pub fn position(&self, byte: usize) -> (usize, usize) {
-        let before: String =
-            self.text.char_indices().take_while(|(at, _)| *at < byte).map(|(_, c)| c).collect();
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        (line, column)
+        self.positions().of(byte)
+    }
+
+    /// Where its lines begin, for whoever asks for many positions: each costs no more than its own line.
+    pub fn positions(&self) -> Positions<'_> {
+        let after_breaks = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(after_breaks.map(|(at, _)| at + 1)).collect();
+        Positions { text: &self.text, starts }
+    }
+}
+
+/// Where the lines of a file begin.
+#[derive(Debug)]
+pub struct Positions<'s> {
+    text: &'s str,
+    starts: Vec<usize>,
+}
+
+impl Positions<'_> {
+    /// The line and the column, in characters, of a byte; both are counted from 1.
+    pub fn of(&self, byte: usize) -> (usize, usize) {
+        let line = self.line(byte);
+        let start = self.starts.get(line - 1).copied().unwrap_or_default();
+        let end = self.text.ceil_char_boundary(byte.min(self.text.len()));
+        (line, self.text.get(start..end).unwrap_or_default().chars().count() + 1)
+    }
+
+    /// The line of a byte, counted from 1.
+    pub fn line(&self, byte: usize) -> usize {
+        self.starts.partition_point(|start| *start <= byte).max(1)
+    }
+
+    /// The bytes of a line without its end; none if there is no such line.
+    pub fn bytes_of(&self, line: usize) -> Option<Range<usize>> {
+        let start = *self.starts.get(line.checked_sub(1)?)?;
+        let text = self.text.get(start..)?;
+        let length = text.find('\n').unwrap_or(text.len());
+        let is_windows = text.get(..length).is_some_and(|text| text.ends_with('\r'));
+        Some(start..start + length - usize::from(is_windows))
     }
 }
 

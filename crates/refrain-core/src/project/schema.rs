@@ -84,7 +84,7 @@ fn of_kind(kind: Kind) -> Value {
             json!({ "type": "string", "enum": words })
         }
         Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Number(least) => json!({ "type": "integer", "minimum": least, "maximum": u32::MAX }),
+        Kind::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Kind::List(inner) => json!({ "type": "array", "items": of_kind(*inner), "minItems": 1 }),
         Kind::Table(table) => reference(table),
         Kind::Tables(table) => json!({ "type": "array", "items": reference(table) }),

@@ -83,6 +83,7 @@ impl Reader<'_> {
             return None;
         };
         let place = Some((text.path.clone(), text.span.clone()));
-        Some((Url { value, shown: environment::shown(&text.value), place }, dialect))
+        let has_plain_password = environment::has_plain_password(&text.value);
+        Some((Url { value, shown: environment::shown(&text.value), place, has_plain_password }, dialect))
     }
 }

@@ -4,12 +4,14 @@
 //! keys that are not built. What belongs together is the second pass's business; that pass may rely on this one
 //! having said everything about a value that cannot be read, and stays silent about it.
 
+use std::ffi::OsStr;
+
 use super::document::{Entries, Text, Value};
-use super::environment::{expand, passwords, references};
+use super::environment::{Reference, expand, passwords, references};
 use super::form::Form;
 use super::keys::{Key, Kind, Support, Table, Words};
 use super::problem::Problem;
-use super::{Files, suggest};
+use super::{Files, PROBLEMS_MAX, suggest};
 use crate::redact::Secret;
 
 /// Holds one file against a table.
@@ -42,6 +44,8 @@ impl<'f> Shape<'f> {
     fn check(&mut self, table: &'static Table, entries: &Entries<'_>) {
         for (name, span, value) in entries.iter() {
             match table.key(name) {
+                // To find what was meant costs time; a file with more unknown keys than are told is something else.
+                None if self.problems.len() > PROBLEMS_MAX => {}
                 None => self.problems.push(unknown(self.root, table, entries, name).at(span)),
                 Some(key) => {
                     self.value(key.kind, value, Place { name, example: key.example, is_element: false });
@@ -59,7 +63,9 @@ impl<'f> Shape<'f> {
 
     fn value(&mut self, kind: Kind, value: Value<'_>, place: Place<'_>) {
         if !fits(kind, value) {
-            self.problems.push(wrong_type(kind, value, place));
+            if self.problems.len() <= PROBLEMS_MAX {
+                self.problems.push(wrong_type(kind, value, place));
+            }
             return;
         }
         match kind {
@@ -72,7 +78,7 @@ impl<'f> Shape<'f> {
             Kind::Word(words) => {
                 self.problems.extend(value.text().and_then(|text| unknown_word(words, &text, place)));
             }
-            Kind::Number(least) => self.problems.extend(out_of_range(least, value, place)),
+            Kind::Number(least, most) => self.problems.extend(out_of_range(least, most, value, place)),
             Kind::List(inner) => self.list(*inner, value, place),
             Kind::Table(table) => {
                 if let Some(entries) = value.table() {
@@ -138,17 +144,14 @@ impl<'f> Shape<'f> {
                 let problem =
                     text.problem(reference.span.clone(), "this names no environment variable", "not a name");
                 Some(problem.help("write ${NAME}, with letters, digits and `_`"))
-            } else if (self.files.environment)(&reference.name).is_none() {
-                let message = format!("the environment variable {} is not set", reference.name);
-                let help = format!("set it where Refrain runs, as in: export {}=…", reference.name);
-                Some(text.problem(reference.span.clone(), message, "not set").help(help))
             } else {
-                None
+                unusable((self.files.environment)(&reference.name).as_deref(), &reference, &text)
             };
             is_sound &= fault.is_none();
             self.problems.extend(fault);
         }
-        if let Err(error) = form.check(&text.value)
+        if self.problems.len() <= PROBLEMS_MAX
+            && let Err(error) = form.check(&text.value)
             && is_sound
         {
             let message = format!("`{}` cannot be read as {}", place.name, form.noun());
@@ -157,12 +160,24 @@ impl<'f> Shape<'f> {
     }
 }
 
+/// What keeps the value of a variable from standing in a text.
+fn unusable(value: Option<&OsStr>, reference: &Reference, text: &Text) -> Option<Problem> {
+    let name = &reference.name;
+    let (state, help) = match value.map(OsStr::to_str) {
+        Some(Some(_)) => return None,
+        Some(None) => ("not UTF-8", "set it to a text in UTF-8 where Refrain runs".to_owned()),
+        None => ("not set", format!("set it where Refrain runs, as in: export {name}=…")),
+    };
+    let message = format!("the environment variable {name} is {state}");
+    Some(text.problem(reference.span.clone(), message, state).help(help))
+}
+
 /// Whether TOML's own type is right.
 fn fits(kind: Kind, value: Value<'_>) -> bool {
     match kind {
         Kind::Text(_) | Kind::Word(_) => value.text().is_some(),
         Kind::Flag => value.flag().is_some(),
-        Kind::Number(_) => value.is_number(),
+        Kind::Number(..) => value.is_number(),
         Kind::Moment => value.moment().is_some(),
         Kind::List(_) => value.list().is_some(),
         Kind::Tables(_) => value.list().is_some_and(|list| list.iter().all(|value| value.table().is_some())),
@@ -181,7 +196,7 @@ fn wrong_type(kind: Kind, value: Value<'_>, Place { name, example, is_element }:
     };
     let label = format!("this is {}", value.noun());
     let help = match (kind, value.text()) {
-        (Kind::Number(_) | Kind::Flag, Some(text))
+        (Kind::Number(..) | Kind::Flag, Some(text))
             if text.value.parse::<u32>().is_ok() || is_flag(&text.value) =>
         {
             format!("write {name} = {}, without quotes", text.value)
@@ -215,14 +230,14 @@ fn unknown_word(words: Words, text: &Text, place: Place<'_>) -> Option<Problem> 
     Some(text.wrong(message, "none of the words that may stand here").help(help))
 }
 
-fn out_of_range(least: u32, value: Value<'_>, place: Place<'_>) -> Option<Problem> {
+fn out_of_range(least: u32, most: u32, value: Value<'_>, place: Place<'_>) -> Option<Problem> {
     let number = value.number();
-    let is_within = number.is_some_and(|number| (i64::from(least)..=i64::from(u32::MAX)).contains(&number));
+    let is_within = number.is_some_and(|number| (i64::from(least)..=i64::from(most)).contains(&number));
     let (bound, label, instead) = match number {
         Some(number) if number < i64::from(least) => {
             (format!("at least {least}"), "too small", least.to_string())
         }
-        _ => (format!("at most {}", u32::MAX), "too large", place.example.to_owned()),
+        _ => (format!("at most {most}"), "too large", place.example.to_owned()),
     };
     let message = format!("`{}` is {bound}", place.name);
     let help = format!("write {} = {instead}", place.name);

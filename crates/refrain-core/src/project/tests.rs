@@ -42,8 +42,12 @@ fn written(table: &'static Table, key: &Key, value: &str) -> Source {
 
 /// What the reader says about a table alone, besides what is not built.
 fn refused(table: &'static Table, source: &Source) -> Vec<Problem> {
-    let files =
-        Files { project: source, jobs: &[], environment: &|_| Some(String::new()), sibling: &|_| None };
+    let files = Files {
+        project: source,
+        jobs: &[],
+        environment: &|_| Some(std::ffi::OsString::new()),
+        sibling: &|_| None,
+    };
     let document = Document::read(source);
     assert_eq!(document.faults, [], "{}", source.text);
     let shape = Shape::of(table, &document.root(), &files);

@@ -1,6 +1,6 @@
 -- A key in all ledgers of a job: in every scope, for ever and by windows.
 -- $1 project, $2 job, $3 key, $4 limit; by ledgers_are_unique and the primary key
-select ledgers.scope, ledgers.window_start, units.key, units.status, units.version, units.failures, units.at,
+select ledgers.scope, ledgers.window_start, units.key, units.status, cast(units.version as bigint) as version, units.failures, units.at,
     units.attempt, units.input, units.message,
     case when units.status = 'parked' then units.sent end as sent,
     (select fences.run from refrain_fences as fences where fences.id = units.fence) as run

@@ -10,6 +10,7 @@ use std::time::Duration;
 use refrain_core::Word;
 use refrain_core::call::{Meaning, Request, meaning_of};
 use refrain_core::redact::Redactor;
+use refrain_core::terminal::acts;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Url, redirect, retry};
 use rustls::crypto::{CryptoProvider, ring};
@@ -107,11 +108,16 @@ impl Caller {
         };
         let status = response.status();
         let meaning = meaning_of(status.as_u16(), response.headers().contains_key(RETRY_AFTER));
-        let said = self.hidden(&read(response).await);
+        let said = read(response).await;
         if meaning == Meaning::Done {
             return Answer::Done;
         }
-        let message = format!("the answer was {status}{}", shown(&said));
+        // Hidden in what is left after control characters are taken out, and only then cut: a secret with such characters
+        // between its letters would come together again, and half of one is not recognised.
+        let message = match self.hidden(&plain(&self.hidden(&said))) {
+            said if said.is_empty() => format!("the answer was {status}"),
+            said => format!("the answer was {status}: {}", cut(&said)),
+        };
         match meaning {
             Meaning::InDoubt => Answer::InDoubt(message),
             Meaning::NotDone | Meaning::Done => Answer::NotDone(message),
@@ -184,12 +190,15 @@ async fn read(mut response: reqwest::Response) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The beginning of an answer, for people.
-fn shown(said: &str) -> String {
+/// An answer on one line, without what a terminal would act on.
+fn plain(said: &str) -> String {
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut text: String = words.chars().filter(|letter| !letter.is_control()).collect();
-    text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
-    if text.is_empty() { text } else { format!(": {text}") }
+    words.chars().filter(|letter| !acts(*letter)).collect()
+}
+
+/// The beginning of an answer, for people.
+fn cut(said: &str) -> &str {
+    said.get(..said.floor_char_boundary(SHOWN_BYTES_MAX)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The ends of a command, told apart, in words that say what to look at.
 
+use refrain_core::terminal::typed;
 use rustix::process::Signal;
 
 use super::protocol::{End, Fault};
@@ -87,7 +88,8 @@ pub(super) fn not_started(
 pub(super) fn held(run: &str, attempt: i64, how: &str) -> JobError {
     JobError::for_good(format!(
         "{how} at attempt {attempt}: it may or may not have done its work, so it is not executed again by itself\n  \
-         look what it has done; to execute it again: refrain retry {run}"
+         look what it has done; to execute it again: refrain retry {}",
+        typed(run)
     ))
 }
 

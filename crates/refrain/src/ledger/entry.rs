@@ -101,7 +101,7 @@ fn compared<'a>(ledger: i64, present: &[(&'a Arrival, &'a Entry)]) -> Rows<'a> {
         .texts(present.iter().map(|(arrival, _)| arrival.key.as_str()))
         .integers(present.iter().map(|(arrival, _)| arrival.fingerprint))
         .integers(present.iter().map(|(arrival, _)| arrival.ordinal))
-        .integers(present.iter().map(|(_, entry)| i64::from(entry.version)))
+        .integers(present.iter().map(|(_, entry)| entry.version))
         .integers(present.iter().map(|(_, entry)| entry.fingerprint))
         .integers(present.iter().map(|(_, entry)| entry.ordinal))
         .texts(present.iter().map(|(_, entry)| entry.status.as_str()))

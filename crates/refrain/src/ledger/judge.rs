@@ -29,7 +29,8 @@ pub(crate) struct Entry {
     pub(crate) fingerprint: Option<i64>,
     pub(crate) ordinal: Option<i64>,
     pub(crate) fence: Option<i64>,
-    pub(crate) version: i32,
+    /// SQLite keeps what does not fit into a version, and a ledger that holds it must stay readable.
+    pub(crate) version: i64,
     pub(crate) attempt: Option<i32>,
     pub(crate) failures: i32,
     /// Whether rows of some content are there.
@@ -117,7 +118,8 @@ impl Entry {
         let is_innocent = self.failures < 0 && !judge.is_guilty(self);
         let failures = u32::try_from(self.failures).unwrap_or_default();
         Recorded {
-            version: u32::try_from(self.version).unwrap_or_default(),
+            // A job whose version is the highest that is allowed goes on from one that is not.
+            version: u32::try_from(self.version.min(i64::from(i32::MAX))).unwrap_or_default(),
             fingerprint: self.fingerprint,
             order: self.ordinal,
             status: if is_innocent || (self.sent && self.is_by(judge)) {
@@ -251,7 +253,7 @@ impl Judge {
             && entry.status != APPLIED
             && entry.failures >= 0
             && entry.fingerprint == arrival.fingerprint
-            && entry.version == i32::try_from(self.version).unwrap_or(i32::MAX)
+            && entry.version == i64::from(self.version)
     }
 
     /// Whether a unit was being applied by this run, alone, when a worker died. What it was parked with in advance says how
@@ -271,8 +273,7 @@ impl Judge {
 
     /// Whether this very attempt has reserved this content of a unit, and what became of it is not recorded.
     pub(crate) fn has_reserved(&self, entry: &Entry, arrival: &Arrival) -> bool {
-        let is_same =
-            entry.fingerprint == arrival.fingerprint && u32::try_from(entry.version) == Ok(self.version);
+        let is_same = entry.fingerprint == arrival.fingerprint && entry.version == i64::from(self.version);
         entry.sent && entry.is_by(self) && is_same
     }
 

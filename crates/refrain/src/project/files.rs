@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use refrain_core::project::{Files, Problem, Reading, Source, read_sound, secrets};
 use refrain_core::redact::Redactor;
+use rustix::fs::OFlags;
 
 use super::{Problems, ProjectError};
 
@@ -25,13 +27,14 @@ pub(super) fn read(
     root: &Path,
     on_unreadable: impl Fn(ProjectError) -> Result<(), ProjectError>,
 ) -> Result<(Reading, Option<Problems>), ProjectError> {
-    let project = Source::new(FILE, text(&root.join(FILE))?);
     let folder = root.join(JOBS);
+    let bounds = Bounds::of(&[root, &folder]);
+    let project = Source::new(FILE, bounds.text(&root.join(FILE))?);
     let (mut jobs, mut unreadable) = (Vec::new(), Vec::new());
     for path in listed(&folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let shown = format!("{JOBS}/{name}");
-        match text(&path) {
+        match bounds.text(&path) {
             Ok(text) => jobs.push(Source::new(shown, text)),
             Err(error) => {
                 let message = error.to_string();
@@ -41,8 +44,8 @@ pub(super) fn read(
             }
         }
     }
-    let environment = |name: &str| std::env::var(name).ok();
-    let sibling = |name: &str| sibling(&folder, name);
+    let environment = |name: &str| std::env::var_os(name);
+    let sibling = |name: &str| bounds.sibling(&folder, name);
     let files = Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling };
     let in_files = |problems: Vec<Problem>| {
         let redactor = Redactor::new(&secrets(&files));
@@ -67,9 +70,9 @@ pub(super) fn read(
 }
 
 /// A file that a job names, by the path that people call it by.
-fn beside(path: &str, sibling: &dyn Fn(&str) -> Option<String>) -> Option<Source> {
+fn beside(path: &str, sibling: &dyn Fn(&str) -> Option<Result<String, String>>) -> Option<Source> {
     let name = path.strip_prefix(JOBS)?.strip_prefix('/')?;
-    Some(Source::new(path, sibling(name)?))
+    Some(Source::new(path, sibling(name)?.ok()?))
 }
 
 /// The job files, in the order of their names; a project need not have any.
@@ -95,21 +98,55 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
     Ok(paths)
 }
 
-fn text(path: &Path) -> Result<String, ProjectError> {
-    limited(path).map_err(|source| ProjectError::Unreadable { path: path.to_owned(), source })
-}
+/// The folders that a link may lead to: what is wrong with a file is shown with its lines, and whoever may put a link into
+/// a project must not read other files with the rights of the one who checks it.
+struct Bounds(Vec<PathBuf>);
 
-fn limited(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other(format!("it is longer than {BYTES_MAX} bytes")));
+impl Bounds {
+    fn of(folders: &[&Path]) -> Bounds {
+        Bounds(folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect())
     }
-    Ok(text)
-}
 
-/// A file beside the job files. Its name is a name and not a path: nothing outside the folder is read.
-fn sibling(folder: &Path, name: &str) -> Option<String> {
-    let is_name = Path::new(name).file_name().is_some_and(|only| only == name);
-    if is_name { limited(&folder.join(name)).ok() } else { None }
+    fn text(&self, path: &Path) -> Result<String, ProjectError> {
+        self.limited(path).map_err(|source| ProjectError::Unreadable { path: path.to_owned(), source })
+    }
+
+    /// A file beside the job files, or why it cannot be read. Its name is a name and not a path.
+    fn sibling(&self, folder: &Path, name: &str) -> Option<Result<String, String>> {
+        let is_name = Path::new(name).file_name().is_some_and(|only| only == name);
+        if !is_name {
+            return None;
+        }
+        match self.limited(&folder.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read.map_err(|error| error.to_string())),
+        }
+    }
+
+    /// The text of a file that is one: it is looked at before it is opened, and again after, for opening a pipe waits and
+    /// opening a device may do something.
+    fn limited(&self, path: &Path) -> io::Result<String> {
+        if fs::symlink_metadata(path)?.is_symlink() {
+            let target = path.canonicalize()?;
+            if !self.0.iter().any(|folder| target.starts_with(folder)) {
+                return Err(io::Error::other(
+                    "it is a link that leads out of the project; put the file itself here",
+                ));
+            }
+        }
+        let is_file = |metadata: &fs::Metadata| match metadata.is_file() {
+            true => Ok(()),
+            false => Err(io::Error::other("it is not a regular file")),
+        };
+        is_file(&fs::metadata(path)?)?;
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        is_file(&file.metadata()?)?;
+        let mut bytes = Vec::new();
+        file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(io::Error::other(format!("it is longer than {BYTES_MAX} bytes")));
+        }
+        String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+    }
 }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use refrain_core::terminal::typed;
 use refrain_core::{JobName, Scope};
 
 use super::Refrain;
@@ -206,7 +207,7 @@ impl Refrain {
         let Some(record) = self.record(run).await? else { return Ok(()) };
         let run = self.name_of(&record).await?;
         let (standing, advice) = if has_begun {
-            ("running", format!("wait for it, or call it off: refrain cancel {run}"))
+            ("running", format!("wait for it, or call it off: refrain cancel {}", typed(&run)))
         } else {
             ("queued", format!("wait for it, or let nothing begin: refrain pause {job}"))
         };

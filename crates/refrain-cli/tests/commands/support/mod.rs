@@ -13,6 +13,7 @@ pub(crate) use refrain_harness::{address, black_hole, children, eventually};
 
 pub(crate) mod postgres;
 pub(crate) mod project;
+pub(crate) mod terminal;
 pub(crate) mod transcript;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_refrain");

@@ -71,7 +71,8 @@ impl Reader<'_> {
     /// A template with the environment put into it; braces that come from there mean nothing.
     fn expanded(&self, text: &Text) -> Option<Template> {
         let literal = |name: &str| {
-            (self.files.environment)(name).map(|value| value.replace('{', "{{").replace('}', "}}"))
+            let value = (self.files.environment)(name).and_then(|value| value.into_string().ok());
+            value.map(|value| value.replace('{', "{{").replace('}', "}}").into())
         };
         let (expanded, _) = environment::expand(&text.value, &literal);
         Template::parse(&expanded).ok().map(|template| template.written(&text.value))

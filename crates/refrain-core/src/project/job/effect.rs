@@ -89,9 +89,7 @@ impl Reader<'_> {
 
     /// The templates of whatever is called.
     fn call(&mut self, entries: &Entries<'_>, names: Names) {
-        for argument in super::texts(entries, "command") {
-            self.template(&argument, names);
-        }
+        self.argv(&super::texts(entries, "command"), names);
         for way in ["http", "webhook"] {
             if let Some(call) = entries.get(way).and_then(Value::table) {
                 self.texts_of_call(&call, names);

@@ -194,9 +194,7 @@ impl Reader<'_> {
             return publish.and_then(into_table).map(Apply::Publish);
         }
         let with_fields = Names { fields: true, ..names };
-        let argv: Option<Vec<Template>> =
-            elements.iter().map(|element| self.template(element, with_fields)).collect();
-        Some(Apply::Command { argv: argv?, parallel })
+        Some(Apply::Command { argv: self.argv(&elements, with_fields)?, parallel })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The keys of a job file, in the order of work: when, what, which units, where it goes, then what.
 
 use super::then::{CURSOR, DIGEST, EFFECT, PUBLISH, STEP, UNIT, WATERMARK};
-use super::{Kind, TEMPLATES, Table, key, of};
+use super::{Kind, TEMPLATES, Table, VERSION_MAX, key, of};
 use crate::project::Interrupted;
 use crate::project::form::Form;
 use crate::schedule::{Fold, Gap};
@@ -45,7 +45,7 @@ pub(crate) static JOB: Table = Table {
             .not_yet("write another minute into `schedule`"),
         key("grace", Kind::Text(Form::Length), r#""45m""#, "A window that is not done so long after its tick is late."),
         key("scopes", Kind::Text(Form::Sql), r#""select id from orgs""#, "One run per window and row of this query."),
-        key("version", Kind::Number(1), "2", "Bump it when the logic changes: finished windows become outdated.")
+        key("version", Kind::Number(1, VERSION_MAX), "2", "Bump it when the logic changes: finished windows become outdated.")
             .default("1"),
         key(
             "retry",
@@ -54,7 +54,7 @@ pub(crate) static JOB: Table = Table {
             "How often, and after what waits, it is tried.",
         ),
         key("timeout", Kind::Text(Form::PositiveLength), r#""30m""#, "How long an attempt may take.").default(r#""1h""#),
-        key("concurrency", Kind::Number(1), "4", "How many of its runs may be under way at once, on all machines."),
+        key("concurrency", Kind::Number(1, u32::MAX), "4", "How many of its runs may be under way at once, on all machines."),
         key("interrupted", Kind::Word(of::<Interrupted>), r#""hold""#, "What becomes of a run that a crash cut short.")
             .default(r#""again""#),
         key(
@@ -133,7 +133,7 @@ static RETRY: Table = Table {
     name: "retry",
     doc: "How often, and after what waits, it is tried.",
     keys: &[
-        key("attempts", Kind::Number(1), "5", "How many attempts there are in all.").default("3"),
+        key("attempts", Kind::Number(1, u32::MAX), "5", "How many attempts there are in all.").default("3"),
         key("backoff", Kind::Text(Form::Backoff), r#""30s..1h""#, "The first wait and the longest one.")
             .default(r#""30s..1h""#),
     ],

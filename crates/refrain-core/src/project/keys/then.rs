@@ -1,6 +1,6 @@
 //! The tables below a job: which units, where they go, then what.
 
-use super::{Kind, TEMPLATES, TEXTS, Table, key, of};
+use super::{Kind, PARALLEL_MAX, TEMPLATES, TEXTS, Table, VERSION_MAX, key, of};
 use crate::Per;
 use crate::call::Method;
 use crate::project::form::Form;
@@ -40,8 +40,13 @@ pub(crate) static UNIT: Table = Table {
             r#"{ url = "https://example.org/{id}" }"#,
             "A call that is made for each unit.",
         ),
-        key("parallel", Kind::Number(1), "8", "How many units are applied at once by that program or call.")
-            .default("4"),
+        key(
+            "parallel",
+            Kind::Number(1, PARALLEL_MAX),
+            "8",
+            "How many units are applied at once by that program or call.",
+        )
+        .default("4"),
         key(
             "in-doubt",
             Kind::Word(in_doubt_of_a_unit),
@@ -194,7 +199,8 @@ pub(crate) static EFFECT: Table = Table {
             "The fact that causes it, never the run.",
         )
         .required(),
-        key("version", Kind::Number(1), "2", "Bump it to do it again for facts that are known.").default("1"),
+        key("version", Kind::Number(1, VERSION_MAX), "2", "Bump it to do it again for facts that are known.")
+            .default("1"),
         key(
             "http",
             Kind::Table(&HTTP_CALL),
@@ -220,7 +226,12 @@ pub(crate) static EFFECT: Table = Table {
             r#""24h""#,
             "How long the other side remembers a key.",
         ),
-        key("first-run-limit", Kind::Number(0), "100", "More than this on the first run waits for a person."),
+        key(
+            "first-run-limit",
+            Kind::Number(0, u32::MAX),
+            "100",
+            "More than this on the first run waits for a person.",
+        ),
         key("keep", Kind::Text(Form::PositiveLength), r#""400d""#, "How long its record is kept whole."),
     ],
 };

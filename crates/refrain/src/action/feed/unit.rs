@@ -3,9 +3,9 @@
 //! Values in, values out. Numbers are taken as they are written and never pass through a float: an id of 25 digits stays that
 //! id. A line that is no unit says at which column it went wrong, because whoever reads that looks at a line of thousands.
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use refrain_core::content::{self, Member};
 use refrain_core::feed::Feed;
 use refrain_core::key::template::CONTENT;
@@ -278,8 +278,14 @@ fn moment(value: &str) -> Option<Timestamp> {
 }
 
 fn civil_or_instant(text: &str) -> Option<Timestamp> {
-    if let Ok(instant) = text.parse() {
-        return Some(instant);
+    let instant: Option<Timestamp> = text.parse().ok();
+    // A zone in brackets has to agree with the offset before it. Without an offset the time may come twice or never in
+    // that zone, and taken without the zone it would be another one.
+    if text.contains('[') {
+        return instant.and(text.parse::<Zoned>().ok()).map(|zoned| zoned.timestamp());
+    }
+    if instant.is_some() {
+        return instant;
     }
     let civil: DateTime = text.parse().ok()?;
     civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())

@@ -72,7 +72,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let mut entries = entries.iter().filter(|entry| entry.key == arrival.key.as_str());
         entries.any(|entry| {
             let is_same =
-                entry.fingerprint == arrival.fingerprint && u32::try_from(entry.version) == Ok(judge.version);
+                entry.fingerprint == arrival.fingerprint && entry.version == i64::from(judge.version);
             entry.sent && is_same && entry.fence == Some(judge.fence) && entry.attempt != Some(judge.attempt)
         })
     }
@@ -158,14 +158,14 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
     fn reservation<'a>(&self, arrival: &'a Arrival, entry: Option<&'a Entry>, input: &str) -> Bound<'a> {
         let judge = self.units.judge();
         let is_same = |entry: &&Entry| {
-            entry.fingerprint == arrival.fingerprint && u32::try_from(entry.version) == Ok(judge.version)
+            entry.fingerprint == arrival.fingerprint && entry.version == i64::from(judge.version)
         };
         let failures = entry.filter(is_same).map_or(0, |entry| entry.failures.max(0));
         let reserve = catalog::UNIT_RESERVE.bind(self.ledger).bind(arrival.key.as_str());
         let reserve = reserve.bind(i64::from(judge.version)).bind(judge.fence).bind(judge.attempt);
         let reserve = reserve.bind(arrival.fingerprint).bind(arrival.ordinal).bind(i64::from(failures));
         let reserve = reserve.bind(kept(input)).bind(BEGUN);
-        let reserve = reserve.bind(entry.map_or(0, |entry| i64::from(entry.version)));
+        let reserve = reserve.bind(entry.map_or(0, |entry| entry.version));
         let reserve = reserve.bind(entry.and_then(|entry| entry.fingerprint));
         let reserve = reserve.bind(entry.and_then(|entry| entry.ordinal));
         let reserve = reserve.bind(entry.map_or(ABSENT, |entry| entry.status.as_str()));

@@ -166,3 +166,21 @@ proptest! {
         let _ = (moment(&text), order(&text));
     }
 }
+
+#[test]
+fn a_zone_in_brackets_is_read_with_its_offset_or_not_at_all() {
+    for (value, read) in [
+        (r#""2026-06-09T00:00:00+02:00[Europe/Berlin]""#, Some("2026-06-08T22:00:00Z")),
+        (r#""2026-06-08T22:00:00Z[Europe/Berlin]""#, Some("2026-06-08T22:00:00Z")),
+        (r#""2026-06-09T00:00:00+02:00""#, Some("2026-06-08T22:00:00Z")),
+        (r#""2026-06-09T00:00:00""#, Some("2026-06-09T00:00:00Z")),
+        (r#""2026-06-09T00:00:00[Europe/Berlin]""#, None),
+        (r#""2026-06-09[Europe/Berlin]""#, None),
+        (r#""2026-06-09T00:00:00+05:00[Europe/Berlin]""#, None),
+        (r#""2026-06-09T00:00:00+02:00[Mars/Olympus]""#, None),
+        (r#""2026-06-09T00:00:00[""#, None),
+    ] {
+        let expected = read.map(|instant| instant.parse::<Timestamp>().unwrap());
+        assert_eq!(moment(value), expected, "{value}");
+    }
+}

@@ -1,6 +1,9 @@
 //! Planted secrets do not come out again, however they were encoded and wherever a chunk ended.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
+mod forms;
+mod size;
+
 use std::borrow::Cow;
 
 use base64::Engine as _;

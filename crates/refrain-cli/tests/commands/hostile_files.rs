@@ -1,0 +1,155 @@
+//! Files that somebody else wrote: what is no file, what is too much, and what would act on a terminal.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use rustix::process::Signal;
+
+use crate::support::children::ChildProcess;
+use crate::support::terminal::{on_a_terminal, sequences};
+use crate::support::{Desk, said};
+
+const PROJECT: &str = "[project]\nname = \"shop\"\n\n[databases]\nshop = \"sqlite:shop.db\"\n";
+const SOUND: &str = "queue = true\ncommand = [\"echo\", \"hello\"]\n";
+const WITH_SQL: &str = "queue = true\ndatabase = \"shop\"\nsql = \"x.sql\"\n";
+/// Sets the title of a window, clears a screen, and turns a direction.
+const SEQUENCES: &str = "\u{1b}]0;PWNED\u{7}\u{1b}[2J\u{9b}2J\u{202e}";
+
+fn desk() -> Desk {
+    Desk::of(&[("refrain.toml", PROJECT), ("jobs/sound.toml", SOUND)])
+}
+
+fn pipe(desk: &Desk, name: &str) {
+    rustix::fs::mkfifoat(rustix::fs::CWD, desk.file(name), rustix::fs::Mode::RWXU).unwrap();
+}
+
+#[test]
+fn s22_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+    let desk = desk();
+    pipe(&desk, "jobs/x.toml");
+    for line in ["check", "status", "run sound#1", "tick", "next sound"] {
+        desk.refrain(line).refuses(2, &["jobs/x.toml cannot be read: it is not a regular file"]);
+    }
+    fs::remove_file(desk.file("jobs/x.toml")).unwrap();
+    pipe(&desk, "jobs/x.sql");
+    desk.write("jobs/y.toml", WITH_SQL);
+    desk.refrain("check").refuses(2, &["`x.sql` cannot be read: it is not a regular file"]);
+    fs::remove_file(desk.file("jobs/x.sql")).unwrap();
+    symlink("/dev/zero", desk.file("jobs/x.sql")).unwrap();
+    desk.refrain("check").refuses(2, &["leads out of the project"]);
+}
+
+#[tokio::test]
+async fn s22_files_that_cannot_be_read_keep_a_process_neither_from_serving_nor_from_ending() {
+    let desk = desk();
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen none"));
+    serve.wait_for_line("serving").await;
+    pipe(&desk, "jobs/x.toml");
+    serve.wait_for_line("the jobs stay as they were").await;
+    fs::remove_file(desk.file("jobs/x.toml")).unwrap();
+    serve.wait_for_line("the files were read again").await;
+    desk.write("jobs/x.toml", &"=\n".repeat(500_000));
+    serve.signal(Signal::TERM);
+    let ended = serve.finish().await;
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}
+
+#[test]
+fn s22_a_sql_file_that_is_too_long_is_called_so() {
+    let desk = desk();
+    desk.write("jobs/y.toml", WITH_SQL);
+    desk.write("jobs/x.sql", &format!("select 1 -- {}\n", "x".repeat(1024 * 1024)));
+    desk.refrain("check").refuses(2, &["`x.sql` cannot be read: it is longer than 1048576 bytes"]);
+}
+
+#[test]
+fn s10_a_link_out_of_the_project_is_not_shown() {
+    let desk = Desk::of(&[
+        ("project/refrain.toml", PROJECT),
+        ("project/jobs/sound.toml", SOUND),
+        ("project/shared/inside.toml", SOUND),
+        ("shadow", "root:$6$secret-hash:19000\n"),
+    ]);
+    let refrain = |line: &[&str]| said(&mut desk.command_of(&[&["-C", "project"], line].concat()));
+    symlink("../shared/inside.toml", desk.file("project/jobs/inside.toml")).unwrap();
+    refrain(&["check"]).succeeds(&["inside"]);
+    for (link, name) in
+        [("jobs/x.toml", "jobs/x.toml"), ("jobs/x.sql", "x.sql"), ("refrain.toml", "refrain.toml")]
+    {
+        let path = desk.file("project").join(link);
+        fs::remove_file(&path).ok();
+        symlink("../".repeat(link.matches('/').count() + 1) + "shadow", &path).unwrap();
+        desk.write("project/jobs/y.toml", WITH_SQL);
+        let said = refrain(&["check"]);
+        said.refuses(2, &[name, "it is a link that leads out of the project"]);
+        assert!(!said.stderr.contains("secret-hash"), "{said:?}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn s22_a_fault_far_to_the_right_is_drawn_and_keeps_nobody_from_working() {
+    let desk = desk();
+    let long = "a".repeat(100_000);
+    desk.write("jobs/x.toml", &format!("queue = true\ncommand = [\"{long}\", 1]\n"));
+    let drawn = desk.refrain("check");
+    drawn.refuses(2, &["each element of `command` is a text", "jobs/x.toml:2:100016", "1 problem in 1 file"]);
+    assert!(drawn.stderr.len() < 4_000, "{}", drawn.stderr.len());
+    for line in ["--json check", "status", "tick", "run sound#1"] {
+        let said = desk.refrain(line);
+        assert_eq!(said.code, Some(2), "{line}: {:?}", said.code);
+    }
+    desk.write("jobs/x.toml", WITH_SQL);
+    desk.write("jobs/x.sql", &format!("select '{long}', :nothing, '{long}'"));
+    desk.refrain("check").refuses(2, &[":nothing", "jobs/x.sql:1:"]);
+    desk.write("jobs/x.sql", &format!("select '{long}"));
+    desk.refrain("check").refuses(2, &["jobs/x.sql:1:8"]);
+}
+
+#[test]
+fn s22_a_file_of_faults_is_refused_without_naming_all_of_them() {
+    let desk = desk();
+    let templates = format!("queue = true\ncommand = [\"echo\", {}]\n", "\"{\", ".repeat(20_000));
+    let names = format!("queue = true\ncommand = [\"echo\", {}]\n", "\"{no}\", ".repeat(20_000));
+    let keys: String = (0..5_000).map(|number| format!("key{number} = 1\n")).collect();
+    for text in ["=\n".repeat(20_000), templates, names, keys] {
+        desk.write("jobs/x.toml", &text);
+        for line in ["check", "--json check"] {
+            let said = desk.refrain(line);
+            assert_eq!(said.code, Some(2), "{:?}", said.code);
+            let told = said.stderr.len() + said.stdout.len();
+            assert!(told < 200_000, "{told} bytes: {line}");
+            assert!(said.stderr.contains("and there are more"), "{}", &text[..40]);
+        }
+    }
+}
+
+#[test]
+fn s09_nothing_in_a_file_or_its_name_acts_on_a_terminal() {
+    let desk = desk();
+    desk.write(
+        "jobs/x.toml",
+        &format!("queue = true\ncommand = [\"echo\"] # {SEQUENCES}\ntimout = \"5m\"\n"),
+    );
+    desk.write(&format!("jobs/{SEQUENCES}.toml"), "queue = 1\n");
+    desk.write(&format!("{SEQUENCES}/refrain.toml"), PROJECT);
+    desk.write(&format!("{SEQUENCES}/jobs/x.toml/y"), "");
+    let folder = desk.file(SEQUENCES);
+    for line in [
+        &["check"][..],
+        &["--json", "check"],
+        &["run", "sound#1"],
+        &["-C", folder.to_str().unwrap(), "check"],
+        &["-C", SEQUENCES, "check"],
+        &["run", SEQUENCES],
+        &["show", SEQUENCES],
+        &[SEQUENCES],
+        &["run", "x", "--window", SEQUENCES],
+        &["--json", "run", SEQUENCES],
+    ] {
+        let said = on_a_terminal(&desk.command_of(line));
+        assert_ne!(said.code, Some(0), "{line:?}: {said:?}");
+        assert!(said.stdout.contains("error"), "{line:?}: {said:?}");
+        assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {:?}", said.stdout);
+    }
+}

@@ -1,0 +1,192 @@
+//! Words of others in what Refrain says: servers, tables, secrets that look like JSON, hints that are copied.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::Command;
+
+use crate::support::terminal::{on_a_terminal, sequences};
+use crate::support::{Desk, PROGRAM, said};
+
+const PROJECT: &str = "[project]\nname = \"shop\"\n";
+const WORDS: &str = "queue = true\ncommand = [\"./words.sh\", \"{payload.word}\"]\nenv = [\"TOKEN\"]\n";
+const PRINTS: &str = "#!/bin/sh\nprintf '%s\\n' \"$1\" \"$TOKEN\"\n";
+
+fn desk() -> Desk {
+    Desk::of(&[("refrain.toml", PROJECT), ("jobs/words.toml", WORDS), ("words.sh", PRINTS)])
+}
+
+/// A server that answers the first message with an error of its own words.
+fn hostile_server(words: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let mut length = [0; 4];
+            if stream.read_exact(&mut length).is_ok() {
+                let mut message = vec![0; u32::from_be_bytes(length) as usize - 4];
+                let _ = stream.read_exact(&mut message);
+                let fields = format!("SFATAL\0VFATAL\0C28000\0M{words}\0\0");
+                let size = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+                let _ = stream.write_all(&[&b"E"[..], &size, fields.as_bytes()].concat());
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn s09_the_error_of_a_server_does_not_act_on_a_terminal() {
+    let desk = desk();
+    let port = hostile_server("no entry \u{1b}]0;PWNED\u{7}\u{1b}[2J \u{202e}evil");
+    let store = format!("postgres://me@127.0.0.1:{port}/shop?sslmode=disable");
+    for line in [&["status"][..], &["run", "words#1"], &["--json", "status"], &["tick"]] {
+        let said = on_a_terminal(&desk.command_of(&[&["--store", &store], line].concat()));
+        assert!(said.stdout.contains("no entry"), "{line:?}: {said:?}");
+        assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {said:?}");
+    }
+}
+
+#[test]
+fn s09_letters_that_turn_the_direction_are_shown_by_their_number() {
+    let desk = desk();
+    let key = "a\u{202e}b\u{2066}c\u{200f}";
+    desk.enqueue("words", key, r#"{"word":"x\u202ey"}"#);
+    let run = format!("words#{key}");
+    for line in [
+        &["run", &run][..],
+        &["show", &run],
+        &["--json", "show", &run],
+        &["logs", &run],
+        &["why", &run],
+        &["runs"],
+        &["status"],
+        &["trace", key],
+        &["retry", &run],
+        &["cancel", &run],
+    ] {
+        let said = on_a_terminal(&desk.command_of(line));
+        assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {said:?}");
+        assert!(!said.stdout.is_empty(), "{line:?}");
+    }
+    said(&mut desk.command_of(&["show", &run])).succeeds(&["a<U+202E>b<U+2066>c<U+200F>"]);
+    let shown = said(&mut desk.command_of(&["--json", "show", &run]));
+    let object: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(object["run"], serde_json::json!(run), "JSON says the same text");
+}
+
+#[test]
+fn s19_what_is_printed_as_json_stays_json_whatever_the_secret_is() {
+    for secret in
+        ["null", "\"run\"", "true,", "schema_version", "done", "words", "1234", "{\"a\":1}", "\\\\\\\\"]
+    {
+        let desk = desk();
+        desk.enqueue("words", "1", r#"{"word":"x"}"#);
+        for line in [
+            "--json run words#1",
+            "--json show words#1",
+            "--json logs words#1",
+            "--json check",
+            "--json show no#1",
+        ] {
+            let shown = said(desk.command(line).env("TOKEN", secret));
+            for text in shown.stdout.lines() {
+                let object: Result<serde_json::Value, _> = serde_json::from_str(text);
+                let object = object.unwrap_or_else(|error| panic!("{secret}: {line}: {error}: {text}"));
+                assert_eq!(object["schema_version"], 1, "{secret}: {line}: {text}");
+            }
+        }
+        let logs = said(desk.command("--json logs words#1").env("TOKEN", secret)).stdout;
+        assert!(
+            !logs.contains(&format!("{}\\n", secret.replace('\\', "\\\\").replace('"', "\\\""))),
+            "{logs}"
+        );
+    }
+}
+
+#[test]
+fn s21_an_address_in_the_wrong_place_is_shown_without_its_password() {
+    let desk = desk();
+    let url = "postgres://me:hunter2-hunter2@db/shop";
+    for line in [
+        &["migrate", url][..],
+        &["fsck", url],
+        &["run", url],
+        &["-C", url, "check"],
+        &["serve", "--listen", url],
+        &[url],
+        &["--json", "run", url],
+        &["--json", "migrate", url],
+        &["enqueue", "words", "--key", url, "--payload", url],
+        &["show", url],
+    ] {
+        let said = said(&mut desk.command_of(line));
+        assert_ne!(said.code, Some(0), "{line:?}: {said:?}");
+        assert!(!format!("{said:?}").contains("hunter2"), "{line:?}: {said:?}");
+    }
+}
+
+#[test]
+fn s21_a_password_that_is_written_into_a_file_is_warned_of() {
+    let written = "[project]\nname = \"shop\"\n[store]\nurl = \"postgres://me:hunter2-hunter2@db/shop\"\n\
+        [databases]\nshop = \"postgres://me@db/shop?password=hunter3-hunter3\"\nplain = \"sqlite:x.db\"\n\
+        taken = \"postgres://me:${TOKEN}@db/shop\"\n";
+    let desk = Desk::of(&[("refrain.toml", written)]);
+    let said = said(desk.command("check").env("TOKEN", "hunter4-hunter4"));
+    said.succeeds(&["nothing wrong"]);
+    for place in ["[store] url", "[databases] shop"] {
+        assert!(
+            said.stderr.contains(&format!("warning: refrain.toml holds the password of {place}")),
+            "{said:?}"
+        );
+    }
+    assert_eq!(said.stderr.matches("warning").count(), 2, "{said:?}");
+    assert!(!format!("{said:?}").contains("hunter"), "{said:?}");
+    let json = crate::support::said(desk.command("--json check").env("TOKEN", "hunter4-hunter4")).stdout;
+    let object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(object["warnings"].as_array().map(Vec::len), Some(2), "{json}");
+}
+
+/// What stands behind `refrain` in a hint is typed into a shell as it is, which must give the program the same words.
+#[test]
+fn s11_hints_can_be_copied_whatever_a_key_is() {
+    let desk = desk();
+    let key = "x$(touch canary);`id` 'q' & -b";
+    let run = format!("words#{key}");
+    let hints = |line: &[&str]| {
+        let said = said(&mut desk.command_of(line));
+        let text = said.stdout + &said.stderr;
+        let parts = text
+            .lines()
+            .flat_map(|line| line.split("refrain ").skip(1).map(str::to_owned).collect::<Vec<_>>());
+        parts.filter(|part| part.contains("canary")).collect::<Vec<String>>()
+    };
+    let mut found = 0;
+    for line in [
+        &["enqueue", "words", "--key", key, "--payload", r#"{"word":"x"}"#][..],
+        &["enqueue", "words", "--key", key],
+        &["logs", &run],
+        &["run", &run],
+        &["run", &run],
+        &["show", &run],
+        &["retry", &run],
+        &["cancel", &run],
+        &["show", "words#no$(touch canary)"],
+        &["logs", "words#no$(touch canary)"],
+        &["why", "words#no$(touch canary)"],
+        &["run", "words#no$(touch canary)"],
+        &["retry", "words#no$(touch canary)"],
+        &["status", "words"],
+    ] {
+        for hint in hints(line) {
+            let command = hint.split("; ").find(|part| part.contains("canary")).unwrap_or(&hint);
+            let typed = format!("set -- {command}\nprintf '%s\\n' \"$@\"");
+            let read = Command::new("sh").args(["-c", &typed]).current_dir(desk.path()).output().unwrap();
+            let words = String::from_utf8(read.stdout).unwrap();
+            assert!(words.lines().any(|word| word.contains("$(touch canary)")), "{line:?}: {hint}: {words}");
+            assert!(!desk.file("canary").exists(), "{line:?}: {hint}");
+            found += 1;
+        }
+    }
+    assert!(found >= 8, "{found} hints");
+    assert!(PROGRAM.ends_with("refrain"));
+}

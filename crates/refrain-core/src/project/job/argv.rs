@@ -1,0 +1,146 @@
+//! Commands as lists of words: the program is fixed, and no value becomes a part of a script.
+//!
+//! A value is data: a payload that anyone may enqueue, a line that a script printed, a scope from a table. As a word of its
+//! own it stays a word; pasted into a text that another program interprets, it is a program. Which programs do that cannot
+//! be listed, so what announces a script is looked at as well as who reads it. JOBS.md says what is not found.
+
+use std::collections::BTreeSet;
+
+use super::Reader;
+use crate::Template;
+use crate::project::document::Text;
+use crate::project::names::Names;
+
+/// Programs that take a script as an argument, without the digits and dots of their versions.
+const INTERPRETERS: [&str; 19] = [
+    "sh", "ash", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "python", "pypy", "perl",
+    "ruby", "node", "deno", "bun", "php", "lua",
+];
+/// Programs whose first argument that is no option is a script, unless an option says otherwise.
+const SCRIPT_FIRST: [&str; 7] = ["awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq"];
+/// The options of those that take a value, and those by which the script stands elsewhere.
+const WITH_VALUE: [&str; 6] = ["-v", "-F", "--assign", "--field-separator", "--arg", "--argjson"];
+const SCRIPT_ELSEWHERE: [&str; 5] = ["-f", "--file", "--from-file", "-e", "--expression"];
+/// Long options that announce a script.
+const ANNOUNCEMENTS: [&str; 7] =
+    ["--command", "--eval", "--exec", "--execute", "--expression", "--print", "--split-string"];
+/// The last letters of short options that announce one, whoever reads them; and of a program that is named.
+const ANNOUNCED_BY: [char; 3] = ['c', 'e', 'E'];
+const ANNOUNCED_BY_IN: [(&str, char); 4] = [("php", 'r'), ("env", 'S'), ("node", 'p'), ("ruby", 'E')];
+
+impl Reader<'_> {
+    /// The templates of a command, if it has any words.
+    pub(super) fn argv(&mut self, elements: &[Text], names: Names) -> Option<Vec<Template>> {
+        let (program, _) = elements.split_first()?;
+        if let Some(script) = pasted(elements) {
+            let problem = script.wrong("a value would become part of a script", "pasted into a script");
+            let help = "read it from the environment, as in \"$REFRAIN_DS\", or give it as an argument of its own: \
+                        [\"sh\", \"-c\", \"echo \\\"$1\\\"\", \"sh\", \"{ds}\"]";
+            self.problems.push(problem.help(help));
+        }
+        let templates: Option<Vec<Template>> =
+            elements.iter().map(|element| self.template(element, names)).collect();
+        if has_value(program) {
+            let problem =
+                program.wrong("the program is fixed; only its arguments take values", "a value in here");
+            self.problems
+                .push(problem.help("write the program first, and each argument as an element of its own"));
+        }
+        if program.value.trim().is_empty() {
+            self.problems.push(program.wrong("the first element is the program to run", "it is empty"));
+        }
+        templates
+    }
+}
+
+/// The first word that holds a value and is a script.
+fn pasted(elements: &[Text]) -> Option<&Text> {
+    let mut programs = BTreeSet::new();
+    for (at, word) in elements.iter().enumerate() {
+        let after = elements.get(at + 1..).unwrap_or_default();
+        let script = announced(word, &programs, after).or_else(|| first_of(word, after));
+        if script.is_some() {
+            return script;
+        }
+        programs.insert(program(word));
+    }
+    None
+}
+
+/// The script that a word announces to one of the programs before it, if it holds a value.
+fn announced<'t>(word: &'t Text, programs: &BTreeSet<&str>, after: &'t [Text]) -> Option<&'t Text> {
+    let is_known = INTERPRETERS.iter().any(|name| programs.contains(name));
+    let (option, attached) = match word.value.split_once('=') {
+        Some((option, _)) => (option, true),
+        None => (word.value.as_str(), false),
+    };
+    if attached && ANNOUNCEMENTS.contains(&option) && has_value(word) {
+        return Some(word);
+    }
+    // A script may stand in the same word as a short option: `-eprint`.
+    let is_attached = word.value.strip_prefix('-').is_some_and(|rest| rest.starts_with(ANNOUNCED_BY));
+    if is_known && is_attached && has_value(word) {
+        return Some(word);
+    }
+    if !ANNOUNCEMENTS.contains(&option) && !is_short_announcement(option, programs) {
+        return None;
+    }
+    let script = script_after(after)?;
+    // To a program that is not known, a value that is the whole word may be a pattern or a name.
+    let is_script = if is_known { has_value(script) } else { has_value(script) && !is_value(script) };
+    is_script.then_some(script)
+}
+
+/// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces.
+fn is_short_announcement(option: &str, programs: &BTreeSet<&str>) -> bool {
+    let Some(letters) = option.strip_prefix('-') else { return false };
+    let is_cluster = letters.chars().all(|letter| letter.is_ascii_alphabetic());
+    let is_named = |(name, letter): (&str, char)| letters.ends_with(letter) && programs.contains(name);
+    is_cluster && (letters.ends_with(ANNOUNCED_BY) || ANNOUNCED_BY_IN.into_iter().any(is_named))
+}
+
+/// The first word that is no option; a shell's `-o` takes a word with it.
+fn script_after(words: &[Text]) -> Option<&Text> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.value.as_str() {
+            "-o" | "+o" | "-O" | "+O" => drop(words.next()),
+            "--" => {}
+            option if option.len() > 1 && option.starts_with(['-', '+']) && !has_value(word) => {}
+            _ => return Some(word),
+        }
+    }
+    None
+}
+
+/// The script of a program that needs no announcement, if it holds a value.
+fn first_of<'t>(word: &Text, arguments: &'t [Text]) -> Option<&'t Text> {
+    let is_elsewhere = |word: &Text| SCRIPT_ELSEWHERE.contains(&word.value.as_str());
+    if !SCRIPT_FIRST.contains(&program(word)) || arguments.iter().any(is_elsewhere) {
+        return None;
+    }
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if WITH_VALUE.contains(&word.value.as_str()) {
+            words.next();
+        } else if !word.value.starts_with('-') {
+            return has_value(word).then_some(word);
+        }
+    }
+    None
+}
+
+/// The name of a program without its folder and its version: `python` for `/usr/bin/python3.11`.
+fn program(word: &Text) -> &str {
+    let name = word.value.rsplit('/').next().unwrap_or_default();
+    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-')
+}
+
+fn has_value(word: &Text) -> bool {
+    Template::parse(&word.value).is_ok_and(|template| template.names().next().is_some())
+}
+
+/// Whether the word is one value and nothing else.
+fn is_value(word: &Text) -> bool {
+    Template::parse(&word.value).is_ok_and(|template| template.only_name().is_some())
+}

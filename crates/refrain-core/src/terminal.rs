@@ -1,0 +1,53 @@
+//! What a terminal, or a person who copies a line into a shell, makes of a text that came from somewhere else.
+//!
+//! One place for both, so that the library and every command agree: a text moves no cursor, sets no title, and does not
+//! turn the direction of what follows; a name in a hint is one word to a shell.
+
+/// Whether a terminal would act on it instead of showing it.
+pub fn acts(letter: char) -> bool {
+    letter.is_control() || turns(letter)
+}
+
+/// Whether it turns the direction of the text around it, so that a name looks like another one. The same letters are
+/// invisible.
+pub fn turns(letter: char) -> bool {
+    matches!(letter,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text as a terminal may get it, on as many lines as it has: a control character is a mark, a letter that turns the
+/// direction is written as its number.
+///
+/// ```
+/// use refrain_core::terminal::harmless;
+///
+/// assert_eq!(harmless("a\u{1b}[2J\nb\u{202e}c"), "a\u{fffd}[2J\nb<U+202E>c");
+/// ```
+pub fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => shown.push(letter),
+            letter if turns(letter) => shown.push_str(&format!("<U+{:04X}>", u32::from(letter))),
+            letter if letter.is_control() => shown.push(char::REPLACEMENT_CHARACTER),
+            letter => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// A word as it is typed into a shell: in quotes where a shell would read it otherwise.
+///
+/// ```
+/// use refrain_core::terminal::typed;
+///
+/// assert_eq!(typed("export@2026-06-09"), "export@2026-06-09");
+/// assert_eq!(typed("it's $(x)"), r"'it'\''s $(x)'");
+/// ```
+pub fn typed(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_@#/:.+,=%".contains(letter);
+    if !word.is_empty() && !word.starts_with(['-', '#']) && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,108 @@
+//! Commands into which a value would be pasted as a part of a script, and those that keep it a word.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+
+use refrain_core::project::{Files, Problem, Source, read};
+
+/// The places where a command may stand in a job file, with `WORDS` for its words.
+const PLACES: [&str; 3] = [
+    "queue = true\ncommand = WORDS\n",
+    "queue = true\ncommand = [\"cat\", \"lines\"]\noutput = \"units\"\n[unit]\nkey = \"u:{id}\"\ncommand = WORDS\n",
+    "queue = true\ncommand = [\"true\"]\n[[effect]]\nname = \"send\"\nkey = \"k:{payload.x}\"\ncommand = WORDS\n",
+];
+
+fn said(job: &str) -> Vec<String> {
+    let project = Source::new("refrain.toml", "[project]\nname = \"shop\"\n");
+    let job = [Source::new("jobs/x.toml", job)];
+    let files = Files { project: &project, jobs: &job, environment: &|_| None, sibling: &|_| None };
+    let problems: Vec<Problem> = read(&files).err().unwrap_or_default();
+    problems.into_iter().map(|problem| problem.message).collect()
+}
+
+/// What is said of the same words in each place, with a value that each of them has.
+fn in_each_place(words: &[&str]) -> [Vec<String>; 3] {
+    PLACES.map(|place| {
+        let value = if place.contains("[unit]") { "{x}" } else { "{payload.x}" };
+        let words: Vec<String> = words.iter().map(|word| word.replace("{x}", value)).collect();
+        said(&place.replace("WORDS", &serde_json::to_string(&words).unwrap()))
+    })
+}
+
+#[test]
+fn s11_a_value_does_not_become_part_of_a_script_wherever_a_command_stands() {
+    for words in [
+        &["sh", "-c", "echo {x}"][..],
+        &["sh", "-c", "{x}"],
+        &["/bin/sh", "-ec", "echo {x}"],
+        &["bash", "--norc", "-c", "echo {x}"],
+        &["bash", "-c", "-o", "pipefail", "echo {x}"],
+        &["bash", "-c", "--", "echo {x}"],
+        &["env", "sh", "-c", "echo {x}"],
+        &["env", "A=b", "bash", "-c", "echo {x}"],
+        &["env", "-S", "sh -c echo {x}"],
+        &["nohup", "sh", "-c", "{x}"],
+        &["timeout", "5", "sh", "-c", "echo {x}"],
+        &["nice", "-n", "5", "sh", "-c", "echo {x}"],
+        &["flock", "lock", "-c", "echo {x}"],
+        &["script", "-qc", "echo {x}", "/dev/null"],
+        &["/usr/bin/python3.11", "-c", "print('{x}')"],
+        &["python3", "-Ic", "print('{x}')"],
+        &["perl", "-e", "print '{x}'"],
+        &["perl", "-eprint '{x}'"],
+        &["php", "-r", "echo '{x}';"],
+        &["node", "--eval", "log('{x}')"],
+        &["node", "--eval=log('{x}')"],
+        &["awk", "BEGIN {{ print \"{x}\" }}"],
+        &["gawk", "-v", "a=b", "BEGIN {{ print {x} }}"],
+        &["sed", "s/a/{x}/"],
+        &["sed", "-n", "-e", "s/a/{x}/"],
+        &["psql", "-c", "select '{x}'"],
+        &["psql", "--command=select '{x}'"],
+        &["su", "user", "-c", "echo {x}"],
+        &["wrapper-of-ours", "--command", "echo {x}"],
+    ] {
+        for messages in in_each_place(words) {
+            assert!(
+                messages.iter().any(|message| message.contains("part of a script")),
+                "{words:?}: {messages:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn s11_a_value_does_not_choose_the_program_wherever_a_command_stands() {
+    for words in [&["{x}"][..], &["./{x}.sh"], &["{x}", "y"]] {
+        for messages in in_each_place(words) {
+            assert!(
+                messages.iter().any(|message| message.contains("the program is fixed")),
+                "{words:?}: {messages:?}"
+            );
+        }
+    }
+    for messages in in_each_place(&[" ", "y"]) {
+        assert!(messages.iter().any(|message| message.contains("the program to run")), "{messages:?}");
+    }
+}
+
+#[test]
+fn s11_a_value_that_stays_a_word_is_taken() {
+    for words in [
+        &["sh", "-c", "echo \"$1\"", "_", "{x}"][..],
+        &["bash", "--norc", "-c", "echo \"$1\"", "_", "--name={x}"],
+        &["./export.sh", "--date", "{x}"],
+        &["./export.sh", "--date={x}"],
+        &["grep", "-e", "{x}", "file"],
+        &["python3", "report.py", "--day={x}"],
+        &["awk", "-v", "day={x}", "{{ print day }}"],
+        &["awk", "-f", "report.awk", "data-{x}.txt"],
+        &["sed", "-f", "edit.sed", "data-{x}.txt"],
+        &["tar", "-czf", "{x}.tar.gz", "data"],
+        &["env", "DAY={x}", "./export.sh"],
+    ] {
+        let [of_job, of_unit, of_effect] = in_each_place(words);
+        let is_about_words =
+            |message: &String| message.contains("script") || message.contains("program is fixed");
+        let messages: Vec<String> = [of_job, of_unit, of_effect].concat();
+        assert!(!messages.iter().any(is_about_words), "{words:?}: {messages:?}");
+    }
+}
