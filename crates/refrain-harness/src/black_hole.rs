@@ -121,4 +121,3 @@ async fn swallow(client: &mut tokio::net::tcp::OwnedReadHalf) {
     let mut taken = vec![0; 1 << 16];
     while client.read(&mut taken).await.is_ok_and(|length| length > 0) {}
 }
-

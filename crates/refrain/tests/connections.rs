@@ -5,7 +5,7 @@
 use refrain_harness as support;
 
 use refrain::Refrain;
-use support::{TestDatabase, both_databases};
+use support::TestDatabase;
 use support::server::PrivateServer;
 use support::work::nothing;
 

@@ -26,7 +26,6 @@ use crate::store::line::{JobNumber, Line, Priority};
 use crate::store::reopen::{Reopened, Reopening, reopen};
 use crate::store::show::{self, Place};
 use crate::store::tick::{Opening, open_one};
-use crate::store::why;
 
 /// How often to look at a run that somebody else has.
 const LOOK: Duration = Duration::from_millis(100);

@@ -40,11 +40,11 @@ every_store! {
         let (gate, seen) = (Gate::closed(), Seen::default());
         let (held, said) = (gate.clone(), seen.clone());
         let work = job("report", move |run| {
-            said.push(format!("begin {}", crate::support::work::short(run.key())));
+            said.push(format!("begin {}", short(run.key())));
             let (gate, said) = (held.clone(), said.clone());
             async move {
                 gate.pass().await;
-                said.push(format!("end {}", crate::support::work::short(run.key())));
+                said.push(format!("end {}", short(run.key())));
                 Ok(())
             }
         });
@@ -71,7 +71,7 @@ every_store! {
         let seen = Seen::default();
         let said = seen.clone();
         let work = job("report", move |run| {
-            let day = crate::support::work::short(run.key());
+            let day = short(run.key());
             said.push(day.clone());
             async move { if day == "06-01" { Err(JobError::for_good("no data")) } else { Ok(()) } }
         });
@@ -191,7 +191,7 @@ every_store! {
         let slow = job("report", move |run| {
             let (gate, seen) = (passing.clone(), said.clone());
             async move {
-                seen.push(crate::support::work::short(run.key()));
+                seen.push(short(run.key()));
                 gate.pass().await;
                 Ok(())
             }
