@@ -96,9 +96,15 @@ impl Excerpt {
         let (mut begin, mut finish) = (None, None);
         for number in from..=until {
             let Some(bytes) = positions.bytes_of(number) else { break };
-            // The line of the fault is cut around it, any other from its beginning.
-            let skipped = if number == first { (column - 1).saturating_sub(BEFORE_MAX) } else { 0 };
             let whole = source.text.get(bytes.clone()).unwrap_or_default();
+            // A long line is cut around its fault, any other from its beginning.
+            let is_long = whole.chars().nth(LINE_MAX).is_some();
+            let skipped =
+                if number == first && is_long { (column - 1).saturating_sub(BEFORE_MAX) } else { 0 };
+            // What follows the last newline of a file is not a line.
+            if number > last && whole.is_empty() && bytes.end == source.text.len() {
+                break;
+            }
             if skipped > 0 {
                 text.push('…');
             }

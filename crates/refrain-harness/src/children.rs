@@ -109,7 +109,7 @@ impl ChildProcess {
     }
 
     /// Whether each of its threads waits for something: none has work that it could go on with.
-    pub fn is_asleep(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
         let mut states = threads.map(|thread| {
             // A thread that has ended meanwhile has no work either.

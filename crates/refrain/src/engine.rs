@@ -10,6 +10,7 @@ mod fronts;
 mod heartbeat;
 mod isolation;
 mod lateness;
+mod panics;
 pub(crate) mod pruner;
 mod reconcile;
 pub(crate) mod relay;

@@ -43,7 +43,6 @@ pub(crate) enum Log {
 
 pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    place.say_if_root();
     let signals = Signals::listen()?;
     let listener = match arguments.listen.as_deref() {
         Some("none") => None,
@@ -67,6 +66,7 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
         }
         None => {}
     }
+    place.say_if_root();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let steps = [Step::Drain, Step::StopNow];

@@ -71,7 +71,6 @@ impl fmt::Display for Report {
 
 pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     let output = place.output;
-    place.say_if_root();
     let signals = Signals::listen()?;
     let project = place.project()?;
     let opening = place.prepared(&project).await?;
@@ -79,6 +78,7 @@ pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, F
         Some(now) => opening.simulated(now).open().await?,
         None => opening.open().await?,
     };
+    place.say_if_root();
     let stop = refrain.stop_handle();
     let Ended { result, is_interrupted } =
         signals.see_through(Box::pin(refrain.tick()), &stop, &[Step::StopNow], output).await;

@@ -35,7 +35,7 @@ fn hostile_server(words: &'static str) -> u16 {
 }
 
 #[test]
-fn s09_the_error_of_a_server_does_not_act_on_a_terminal() {
+fn s9_the_error_of_a_server_does_not_act_on_a_terminal() {
     let desk = desk();
     let port = hostile_server("no entry \u{1b}]0;PWNED\u{7}\u{1b}[2J \u{202e}evil");
     let store = format!("postgres://me@127.0.0.1:{port}/shop?sslmode=disable");
@@ -47,7 +47,7 @@ fn s09_the_error_of_a_server_does_not_act_on_a_terminal() {
 }
 
 #[test]
-fn s09_letters_that_turn_the_direction_are_shown_by_their_number() {
+fn s9_letters_that_turn_the_direction_are_shown_by_their_number() {
     let desk = desk();
     let key = "a\u{202e}b\u{2066}c\u{200f}";
     desk.enqueue("words", key, r#"{"word":"x\u202ey"}"#);

@@ -75,7 +75,7 @@ fn s19_base64_and_hexadecimal_are_hidden_across_lines() {
                 let shown = shown(secret, &wrapped(text, width, between));
                 let left = shown.replace(between, "");
                 let most =
-                    left.split(HIDDEN).map(|piece| longest_common(piece, text, before.len(), secret.len()));
+                    left.split(HIDDEN).map(|piece| longest_shared(piece, text, before.len(), secret.len()));
                 assert!(most.max().unwrap_or(0) <= 8, "{before:?} {width} {between:?}: {shown}");
             }
         }
@@ -83,7 +83,7 @@ fn s19_base64_and_hexadecimal_are_hidden_across_lines() {
 }
 
 /// The length of the longest piece that stands in the middle of an encoded text, where only the secret is.
-fn longest_common(piece: &str, text: &str, before: usize, length: usize) -> usize {
+fn longest_shared(piece: &str, text: &str, before: usize, length: usize) -> usize {
     let factor = if text.len() >= 2 * (before + length) { (2, 1) } else { (4, 3) };
     let from = (before * factor.0).div_ceil(factor.1) + 4;
     let middle = &text[from..(before + length) * factor.0 / factor.1 - 4];

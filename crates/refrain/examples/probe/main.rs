@@ -32,9 +32,8 @@ use refrain::{
 };
 use rustix::process::{Signal, getpid, kill_process};
 
-/// How often a file or the store is looked at.
+/// How often a file or the store is looked at, and how many threads drive the jobs.
 const LOOK: Duration = Duration::from_millis(10);
-/// How many threads drive the jobs.
 const THREADS: usize = 2;
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_millis(100) };
 

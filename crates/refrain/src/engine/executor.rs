@@ -3,8 +3,6 @@
 //! Whatever a job does (return, fail, panic, hang, be called off) becomes one [`Ending`]; branching on it happens once,
 //! in [`classify`]. Recording is the finisher's, which does it for many at a time.
 
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +12,7 @@ use refrain_core::retry::{Again, Failure};
 use refrain_core::state::{RunEvent, RunOutcome};
 use refrain_core::{Key, RunId, RunKey, Scope, Window};
 
+use super::panics::{caught, unwound};
 use super::under_way::InHand;
 use crate::failpoint;
 use crate::job::{Definition, JobError};
@@ -378,28 +377,4 @@ fn shortened(text: String) -> String {
         text.push('…');
     }
     text
-}
-
-/// A panic in a job is the error of that job, not the end of its worker.
-async fn caught(
-    work: impl Future<Output = std::result::Result<(), JobError>>,
-) -> std::result::Result<(), JobError> {
-    unwound(work).await.unwrap_or_else(|text| Err(JobError::new(format!("panicked: {text}"))))
-}
-
-/// What something comes to, or the text with which it panicked.
-async fn unwound<T>(work: impl Future<Output = T>) -> std::result::Result<T, String> {
-    let mut work = pin!(work);
-    poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-        polled.map_or_else(
-            |panic| {
-                let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-                std::task::Poll::Ready(Err(text))
-            },
-            |polled| polled.map(Ok),
-        )
-    })
-    .await
 }

@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::executor::Interruption;
+use super::heartbeat::{Heartbeat, Pulse};
 use super::isolation::{Isolation, isolation};
+use super::service::Wake;
 
 /// The runs in hand, shared between a worker and its tasks.
 #[derive(Clone, Default)]
@@ -106,4 +109,19 @@ impl UnderWay {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Passes on what the heartbeat says: runs to end, or all of them.
+pub(super) fn listen(heartbeat: &Heartbeat, under_way: &UnderWay, wake: &Wake) -> JoinHandle<()> {
+    let (mut pulse, under_way, wake) = (heartbeat.pulse.clone(), under_way.clone(), wake.clone());
+    tokio::spawn(async move {
+        while pulse.changed().await.is_ok() {
+            let Pulse { is_lost, cancelled } = pulse.borrow_and_update().clone();
+            if is_lost {
+                under_way.interrupt(Interruption::Lost, None);
+            }
+            under_way.interrupt(Interruption::Cancelled, Some(&cancelled));
+            wake.wake();
+        }
+    })
 }

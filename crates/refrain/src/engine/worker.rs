@@ -15,12 +15,12 @@ use super::bell::Hints;
 use super::executor::{Interruption, Task};
 use super::finisher::{Counts, Leases, Unrecorded, lease_of, record};
 use super::fronts::Fronts;
-use super::heartbeat::{Heartbeat, Pulse};
+use super::heartbeat::Heartbeat;
 use super::isolation::may_begin;
 use super::reconcile;
 use super::service::{Next, Stop, Wake};
 use super::settings::Settings;
-use super::under_way::UnderWay;
+use super::under_way::{UnderWay, listen};
 use super::vitals::Vitals;
 use crate::database::DatabaseError;
 use crate::failpoint;
@@ -386,19 +386,4 @@ impl Drop for Worker {
         self.under_way.interrupt(Interruption::Stopped, None);
         self.listening.abort();
     }
-}
-
-/// Passes on what the heartbeat says: runs to end, or all of them.
-fn listen(heartbeat: &Heartbeat, under_way: &UnderWay, wake: &Wake) -> JoinHandle<()> {
-    let (mut pulse, under_way, wake) = (heartbeat.pulse.clone(), under_way.clone(), wake.clone());
-    tokio::spawn(async move {
-        while pulse.changed().await.is_ok() {
-            let Pulse { is_lost, cancelled } = pulse.borrow_and_update().clone();
-            if is_lost {
-                under_way.interrupt(Interruption::Lost, None);
-            }
-            under_way.interrupt(Interruption::Cancelled, Some(&cancelled));
-            wake.wake();
-        }
-    })
 }

@@ -200,7 +200,7 @@ async fn killed_when_ending_alone(world: World, when: &str) {
     }
     // A run says that it ended before its ending is handed on, and any of them may be the last to do that: it is done
     // when no thread has anything left to do.
-    eventually("every ending was handed on", DEADLINE, async || victim.is_asleep()).await;
+    eventually("every ending was handed on", DEADLINE, async || victim.is_idle()).await;
     hold.release().await;
     assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.told());
     assert_eq!(world.struck(), [place]);

@@ -1,0 +1,33 @@
+//! Panics of jobs, as values.
+//!
+//! A job that panics must not take its worker along: it is the error of that job alone.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+
+use crate::job::JobError;
+
+/// A panic in a job is the error of that job, not the end of its worker.
+pub(super) async fn caught(
+    work: impl Future<Output = std::result::Result<(), JobError>>,
+) -> std::result::Result<(), JobError> {
+    unwound(work).await.unwrap_or_else(|text| Err(JobError::new(format!("panicked: {text}"))))
+}
+
+/// What something comes to, or the text with which it panicked.
+pub(super) async fn unwound<T>(work: impl Future<Output = T>) -> std::result::Result<T, String> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.map_or_else(
+            |panic| {
+                let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                std::task::Poll::Ready(Err(text))
+            },
+            |polled| polled.map(Ok),
+        )
+    })
+    .await
+}
