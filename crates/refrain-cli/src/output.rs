@@ -255,7 +255,7 @@ fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
         if letter != '\n' && terminal::acts(letter) {
-            text.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            let _ = fmt::Write::write_fmt(&mut text, format_args!("\\u{:04x}", u32::from(letter)));
         } else {
             text.push(letter);
         }

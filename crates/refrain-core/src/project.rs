@@ -379,17 +379,17 @@ fn in_order(mut problems: Vec<Problem>, files: &Files<'_>) -> Vec<Problem> {
         )
     });
     problems.dedup();
-    shortened(problems)
+    shortened(&problems)
 }
 
 /// The first problems of each file. A file that is something else altogether has one on every line, and nobody reads
 /// them all; but drawing them would take minutes.
-fn shortened(problems: Vec<Problem>) -> Vec<Problem> {
+fn shortened(problems: &[Problem]) -> Vec<Problem> {
     let mut kept: Vec<Problem> = Vec::new();
     for of_file in problems.chunk_by(|one, other| one.path == other.path) {
         kept.extend(of_file.iter().take(PROBLEMS_MAX).cloned());
         if let Some(next) = of_file.get(PROBLEMS_MAX) {
-            let message = format!("{} problems of this file are told, and there are more", PROBLEMS_MAX);
+            let message = format!("{PROBLEMS_MAX} problems of this file are told, and there are more");
             kept.push(
                 Problem::new(&next.path, next.span.clone(), message, "the next one")
                     .help("mend those above first"),

@@ -3,6 +3,8 @@
 //! One place for both, so that the library and every command agree: a text moves no cursor, sets no title, and does not
 //! turn the direction of what follows; a name in a hint is one word to a shell.
 
+use std::fmt::Write as _;
+
 /// Whether a terminal would act on it instead of showing it.
 pub fn acts(letter: char) -> bool {
     letter.is_control() || turns(letter)
@@ -28,7 +30,9 @@ pub fn harmless(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '\n' | '\t' => shown.push(letter),
-            letter if turns(letter) => shown.push_str(&format!("<U+{:04X}>", u32::from(letter))),
+            letter if turns(letter) => {
+                let _ = write!(shown, "<U+{:04X}>", u32::from(letter));
+            }
             letter if letter.is_control() => shown.push(char::REPLACEMENT_CHARACTER),
             letter => shown.push(letter),
         }

@@ -31,6 +31,7 @@ impl Address {
     }
 
     /// The same server, reached through another port of this machine.
+    #[must_use]
     pub fn behind(&self, port: u16) -> Address {
         Address { host: "127.0.0.1".into(), port, ..self.clone() }
     }

@@ -1,6 +1,6 @@
 //! What is promised about connections: a commit that was reported is on the disk whatever the server's settings say, and a
 //! server that has become a replica is neither written to nor read.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

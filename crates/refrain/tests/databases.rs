@@ -1,6 +1,6 @@
 //! What both databases must agree on before anything is built upon them: keys are compared as bytes, stay as
 //! they were given, and exist once.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

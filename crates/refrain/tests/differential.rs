@@ -3,7 +3,7 @@
 //! A history is drawn from a seed: offers, ticks, runs, wishes to cancel, pauses; what an attempt comes to is decided by
 //! its key and number. Whatever one database does otherwise than the other (order, a lost row, a flag that is not a
 //! boolean) shows as a difference, and the seed says which history to look at.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

@@ -1,5 +1,5 @@
 //! The programs under `examples/` that people are meant to copy: each run, run again, run twice at once, and killed.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

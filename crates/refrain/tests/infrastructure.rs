@@ -1,6 +1,6 @@
 //! What the tests stand on holds: a server that comes back, a pooler, a network that loses answers, processes
 //! that stop, go on, and end with their test.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

@@ -1,6 +1,5 @@
 //! A pooler in transaction mode between us and the server: many clients, few connections, and nothing of a session
 //! outlives its transaction. What the store promises is tried there by `crates/refrain/tests/conformance/main.rs` too.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

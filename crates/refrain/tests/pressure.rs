@@ -1,5 +1,5 @@
 //! What others do to a database while we work: old snapshots, long readers, and many who ring at once.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

@@ -3,7 +3,7 @@
 //! The pages in `crates/refrain/tests/schema/` are what a reader of a change sees of it; `REFRAIN_BLESS=1` writes
 //! them anew. What must be equal are tables, columns, what may be absent, and what identifies a row; types have other
 //! names.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

@@ -3,7 +3,7 @@
 //!
 //! A plan is judged on tables that are full, before and after the database has looked at what is in them: a queue that
 //! fills and empties all day is never as the statistics say.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 

@@ -74,7 +74,7 @@ pub(crate) fn init(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
     place.output.result(&Made { project: name, files })?;
     match &arguments.dir {
         Some(dir) => {
-            place.output.say(format_args!("next: cd {} && refrain run hello", typed(&dir.to_string_lossy())))
+            place.output.say(format_args!("next: cd {} && refrain run hello", typed(&dir.to_string_lossy())));
         }
         None => place.output.say("next: refrain run hello"),
     }

@@ -117,7 +117,7 @@ fn s22_a_file_of_faults_is_refused_without_naming_all_of_them() {
     let desk = desk();
     let templates = format!("queue = true\ncommand = [\"echo\", {}]\n", "\"{\", ".repeat(20_000));
     let names = format!("queue = true\ncommand = [\"echo\", {}]\n", "\"{no}\", ".repeat(20_000));
-    let keys: String = (0..5_000).map(|number| format!("key{number} = 1\n")).collect();
+    let keys: String = (0..5_000).map(|number| format!("key{number} = 1\n")).collect::<Vec<_>>().concat();
     for text in ["=\n".repeat(20_000), templates, names, keys] {
         desk.write("jobs/x.toml", &text);
         for line in ["check", "--json check"] {

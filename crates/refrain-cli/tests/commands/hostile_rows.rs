@@ -65,7 +65,7 @@ fn receiver() -> u16 {
             while !request.ends_with(b"}")
                 && let Ok(size @ 1..) = stream.read(&mut buffer)
             {
-                request.extend_from_slice(&buffer[..size]);
+                request.extend_from_slice(buffer.get(..size).unwrap());
             }
             let spread: String = TOKEN.chars().flat_map(|letter| [letter, '\u{1}']).collect();
             let body = format!("{}{spread}{}", "x".repeat(400), "y".repeat(200));

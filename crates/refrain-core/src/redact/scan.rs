@@ -205,9 +205,5 @@ impl Scan {
 
 /// Whether a spelling is a part of a line break after so many blanks.
 fn is_passed_over(blanks: u8, spelling: &Spelling) -> bool {
-    match (blanks, spelling.letters()) {
-        (0, b"\n" | b"\r") | (1, b"\n") => true,
-        (1..BLANKS_MAX, b" " | b"\t") => true,
-        _ => false,
-    }
+    matches!((blanks, spelling.letters()), (0, b"\n" | b"\r") | (1, b"\n") | (1..BLANKS_MAX, b" " | b"\t"))
 }

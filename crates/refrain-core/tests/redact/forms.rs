@@ -68,7 +68,8 @@ fn s19_base64_and_hexadecimal_are_hidden_across_lines() {
     for before in ["", "x", "xy", "user:", "a longer text that stands before it, of any length"] {
         let plain = format!("{before}{secret} and after");
         let base64 = STANDARD.encode(&plain);
-        let hexadecimal: String = plain.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let hexadecimal: String =
+            plain.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         for (width, between) in [(76, "\n"), (64, "\n"), (64, "\r\n"), (60, "\n    "), (20, "\\n"), (5, "\n")]
         {
             for text in [&base64, &hexadecimal, &hexadecimal.to_uppercase()] {
@@ -116,7 +117,7 @@ fn s19_a_value_that_is_not_text_is_hidden_as_it_is_printed() {
     let printed = String::from_utf8_lossy(&secret).into_owned();
     assert_eq!(shown(secret.clone(), &format!("<{printed}>")), format!("<{HIDDEN}>"));
     assert_eq!(shown(secret.clone(), &format!("{}", secret.escape_ascii())), HIDDEN);
-    let percent: String = secret.iter().map(|byte| format!("%{byte:02X}")).collect();
+    let percent: String = secret.iter().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
     assert_eq!(shown(secret.clone(), &percent), HIDDEN);
     assert!(shown(secret.clone(), &STANDARD.encode(&secret)).starts_with(HIDDEN));
     let marks = "\u{fffd}".repeat(8);

@@ -70,12 +70,13 @@ fn refused(why: &str) -> ExitCode {
 /// The test programs among what cargo says it has built.
 fn programs(messages: &str) -> Vec<Program> {
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let tests = artifacts.filter(|artifact| artifact["profile"]["test"] == true);
+    let tests =
+        artifacts.filter(|artifact| artifact.pointer("/profile/test").is_some_and(|is_test| is_test == true));
     let program = |artifact: Value| {
-        let directory = Path::new(artifact["manifest_path"].as_str()?).parent()?.to_owned();
+        let directory = Path::new(artifact.get("manifest_path")?.as_str()?).parent()?.to_owned();
         let package = directory.file_name()?.to_string_lossy().into_owned();
-        let name = format!("{package}::{}", artifact["target"]["name"].as_str()?);
-        Some(Program { name, executable: artifact["executable"].as_str()?.into(), directory })
+        let name = format!("{package}::{}", artifact.pointer("/target/name")?.as_str()?);
+        Some(Program { name, executable: artifact.get("executable")?.as_str()?.into(), directory })
     };
     tests.filter_map(program).collect()
 }
@@ -184,12 +185,12 @@ fn seats() -> Result<usize, String> {
 /// What took longest the last time begins first, else it would be waited for alone at the end. A test that is new may
 /// be long too.
 fn in_order<'p>(tests: Vec<Test<'p>>, times: &BTreeMap<String, f64>) -> VecDeque<Test<'p>> {
-    let mut timed: Vec<(f64, Test<'p>)> = tests
+    let mut slowest: Vec<(f64, Test<'p>)> = tests
         .into_iter()
         .map(|test| (times.get(&test.name()).copied().unwrap_or(f64::INFINITY), test))
         .collect();
-    timed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    timed.into_iter().map(|(_, test)| test).collect()
+    slowest.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    slowest.into_iter().map(|(_, test)| test).collect()
 }
 
 /// How long tests took the last time, in seconds.

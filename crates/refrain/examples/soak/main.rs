@@ -7,7 +7,6 @@
 //! is drawn from the seed; what they strike is up to the machine.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,

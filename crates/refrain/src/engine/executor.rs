@@ -3,7 +3,6 @@
 //! Whatever a job does (return, fail, panic, hang, be called off) becomes one [`Ending`]; branching on it happens once,
 //! in [`classify`]. Recording is the finisher's, which does it for many at a time.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -9,14 +9,12 @@ use std::pin::pin;
 use crate::job::JobError;
 
 /// A panic in a job is the error of that job, not the end of its worker.
-pub(super) async fn caught(
-    work: impl Future<Output = std::result::Result<(), JobError>>,
-) -> std::result::Result<(), JobError> {
+pub(super) async fn caught(work: impl Future<Output = Result<(), JobError>>) -> Result<(), JobError> {
     unwound(work).await.unwrap_or_else(|text| Err(JobError::new(format!("panicked: {text}"))))
 }
 
 /// What something comes to, or the text with which it panicked.
-pub(super) async fn unwound<T>(work: impl Future<Output = T>) -> std::result::Result<T, String> {
+pub(super) async fn unwound<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let mut work = pin!(work);
     poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));

@@ -23,6 +23,7 @@ pub(crate) struct Arrival {
 }
 
 /// The ledger's row of a unit.
+#[expect(clippy::struct_excessive_bools, reason = "each is a column of the row")]
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Entry {
     pub(crate) key: String,

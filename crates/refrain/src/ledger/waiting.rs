@@ -85,8 +85,9 @@ async fn read(transaction: &mut Transaction, project: &str, after: i64, page: &m
     let mut parts = vec![ids.as_slice()];
     while let Some(part) = parts.pop() {
         let (Some((first,)), Some((last,))) = (part.first(), part.last()) else { continue };
-        let list = catalog::INTENT_LIST.bind(project).bind(*first).bind(*last).bind(count(PAYLOAD_BYTES_MAX));
-        match transaction.fetch_all(list).await {
+        let page_of =
+            catalog::INTENT_LIST.bind(project).bind(*first).bind(*last).bind(count(PAYLOAD_BYTES_MAX));
+        match transaction.fetch_all(page_of).await {
             Ok(intents) => page.intents.extend::<Vec<Waiting>>(intents),
             Err(error) if error.is_undecodable() && part.len() == 1 => page.undecodable.push(*first),
             Err(error) if error.is_undecodable() => {

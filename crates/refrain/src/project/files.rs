@@ -134,9 +134,8 @@ impl Bounds {
                 ));
             }
         }
-        let is_file = |metadata: &fs::Metadata| match metadata.is_file() {
-            true => Ok(()),
-            false => Err(io::Error::other("it is not a regular file")),
+        let is_file = |metadata: &fs::Metadata| {
+            if metadata.is_file() { Ok(()) } else { Err(io::Error::other("it is not a regular file")) }
         };
         is_file(&fs::metadata(path)?)?;
         let flags = OFlags::NONBLOCK.bits().cast_signed();

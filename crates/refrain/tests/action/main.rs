@@ -2,12 +2,7 @@
 //! successor, and what they print is kept.
 //!
 //! `weakened.rs` takes away one guard at a time and shows that these stories notice.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the failure report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 use refrain_harness::both_databases;

@@ -3,7 +3,6 @@
 //! end every window that should exist has a row that says what became of it, and every command ran as often as is recorded.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     reason = "in a test a panic is the failure report"

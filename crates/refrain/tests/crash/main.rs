@@ -2,12 +2,7 @@
 //!
 //! One file per subject, each story on both databases, with probes (`examples/probe`) as processes that can be
 //! killed. `weakened.rs` takes away one guard at a time and shows that these stories notice.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "in a test a panic is the failure report"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 use refrain_harness::both_databases;

@@ -1,10 +1,5 @@
 //! Units that scripts print and queries give: read, applied once and remembered, whatever becomes of whoever reads them.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the failure report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 use refrain_harness::both_databases;

@@ -2,7 +2,6 @@
 //! is not the store's.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "in a test a panic is the failure report"

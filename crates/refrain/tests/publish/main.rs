@@ -1,10 +1,5 @@
 //! Results that are published: what a window owns is replaced, whole, by whoever comes last, and nothing happens twice.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the failure report"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 use refrain_harness::both_databases;

@@ -142,7 +142,7 @@ impl Round {
     }
 
     fn key(&self) -> Vec<String> {
-        [&[self.day.clone()], self.keys.as_slice()].concat()
+        [std::slice::from_ref(&self.day), self.keys.as_slice()].concat()
     }
 
     fn columns(&self) -> Vec<String> {
@@ -272,7 +272,7 @@ async fn round(database: &TestDatabase, round: &Round) {
         if mode.contains("view = ") && !shop.database.is_sqlite() {
             let report = refrain.run(&run, Ask::Again).await.unwrap();
             let said = report.run.message.clone().unwrap_or_default();
-            let (_, make) = said.split_once("make it: ").unwrap_or_else(|| panic!("{what}: {said}"));
+            let (_, make) = said.split_once("make it: ").unwrap();
             shop.execute(make).await;
         }
         done(&refrain, &run, &what).await;
@@ -282,8 +282,7 @@ async fn round(database: &TestDatabase, round: &Round) {
             assert_eq!(round.sums(&shop, &format!("{table} as view")).await, round.expected(), "{what}");
         }
         if !unit.is_empty() {
-            let reconciled =
-                refrain.reconcile(&project, &run).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let reconciled = refrain.reconcile(&project, &run).await.unwrap();
             assert_eq!((reconciled.units, reconciled.differences), (2, Differences::default()), "{what}");
         }
     }

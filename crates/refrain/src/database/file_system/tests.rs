@@ -19,9 +19,9 @@ fn mode(file: &Path) -> u32 {
 }
 
 /// A file with something in it.
-fn made(file: PathBuf) -> PathBuf {
-    fs::write(&file, "rows").unwrap();
-    prepare(&file).unwrap()
+fn made(file: &Path) -> PathBuf {
+    fs::write(file, "rows").unwrap();
+    prepare(file).unwrap()
 }
 
 fn refusal(file: &Path) -> String {
@@ -58,7 +58,7 @@ fn f26_a_file_on_a_network_file_system_is_refused_and_not_made() {
 #[test]
 fn f26_a_network_file_mounted_into_a_local_directory_is_refused() {
     let (_guard, directory) = directory();
-    let file = made(directory.join("refrain.db"));
+    let file = made(&directory.join("refrain.db"));
     let mounted = |path: &Path| Ok(if path == file { Kind::Network("SMB") } else { Kind::Local });
     assert!(matches!(prepare_on(&file, mounted), Err(FileSystemError::Network { kind: "SMB", .. })));
 }
@@ -66,7 +66,7 @@ fn f26_a_network_file_mounted_into_a_local_directory_is_refused() {
 #[test]
 fn f26_a_file_with_two_names_is_refused_until_it_has_one() {
     let (_guard, directory) = directory();
-    let file = made(directory.join("refrain.db"));
+    let file = made(&directory.join("refrain.db"));
     let other = directory.join("other.db");
     fs::hard_link(&file, &other).unwrap();
     for name in [&file, &other] {
@@ -95,7 +95,7 @@ fn f26_every_way_to_a_file_is_one_path() {
 #[cfg(target_os = "linux")]
 fn f26_looking_at_a_file_again_drops_none_of_its_locks() {
     let (_guard, directory) = directory();
-    let file = made(directory.join("refrain.db"));
+    let file = made(&directory.join("refrain.db"));
     let transaction = OpenOptions::new().write(true).open(&file).unwrap();
     fcntl_lock(&transaction, FlockOperation::NonBlockingLockExclusive).unwrap();
     let is_locked = || {
@@ -124,7 +124,7 @@ fn a_new_file_is_its_owners_alone_and_the_mode_of_an_old_one_is_left() {
 #[test]
 fn a_file_gets_its_name_only_if_no_other_has_it() {
     let (_guard, directory) = directory();
-    let file = made(directory.join("refrain.db"));
+    let file = made(&directory.join("refrain.db"));
     let beside = make_beside(&file, 7).unwrap();
     give_name(&beside, &file).unwrap();
     assert_eq!((fs::read_to_string(&file).unwrap(), beside.exists()), ("rows".to_owned(), false));
