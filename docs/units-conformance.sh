@@ -78,6 +78,7 @@ if grep -q 'this is a cursor, and the job has none' "$desk/said"; then
 fi
 [ -n "$counts" ] || fail "the first reading did not end well"
 set -- $counts
+! grep -q ': failed' "$desk/said" || fail "the first reading did not end well"
 [ "$4" = 0 ] || fail "$4 lines are no units, or their program failed"
 [ "$3" = 0 ] || fail "$3 keys were printed more than once"
 grep -q ': done' "$desk/said" || fail "the first reading did not end well"

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use tempfile::TempDir;
 
@@ -132,10 +132,10 @@ impl Drop for Scratch {
 impl TestDatabase {
     pub async fn sqlite() -> TestDatabase {
         let directory = tempfile::tempdir().unwrap();
-        // With its log switched on the file is not empty; an empty one would be taken for a store that was cut off.
+        // With something in its head the file is not empty; an empty one would be taken for a store that was cut off.
         let options = SqliteConnectOptions::new()
             .filename(directory.path().join("test.db"))
-            .journal_mode(SqliteJournalMode::Wal)
+            .pragma("user_version", "1")
             .create_if_missing(true);
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
         TestDatabase::Sqlite { pool, directory }

@@ -138,7 +138,8 @@ fn postgres(text: &str) -> Result<Address, ParseError> {
 /// Unless the address says otherwise, a password leaves this machine under TLS only: the driver would try TLS first and
 /// send the password in the clear to whoever declines.
 fn encrypted(options: PgConnectOptions, is_said: bool) -> PgConnectOptions {
-    let host = options.get_host();
+    // The driver keeps the brackets of an IPv6 address.
+    let host = options.get_host().trim_start_matches('[').trim_end_matches(']');
     let is_loopback =
         host.parse().map_or(host == "localhost", |address: std::net::IpAddr| address.is_loopback());
     let is_here = options.get_socket().is_some() || host.starts_with('/') || host.is_empty() || is_loopback;

@@ -173,7 +173,10 @@ impl Tally {
     pub(crate) fn deduplicated<'k>(&self, reason: Reason, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
         for key in keys {
-            if state.kept.remove(key) && reason == Reason::AlreadyApplied {
+            // It was applied from what was kept of it. If that failed, and the source has gone back to what is applied, the
+            // dedupe is its last verdict.
+            let was_kept = state.kept.remove(key) && !state.unapplied.contains_key(key);
+            if was_kept && reason == Reason::AlreadyApplied {
                 state.discovered = state.discovered.saturating_sub(1);
                 continue;
             }

@@ -226,7 +226,7 @@ impl Refrain {
                     continue;
                 }
                 // The one before it may be waiting for somebody to do it.
-                Place::BehindItsLane => holder = self.help_holder(wanted, &mut worker).await?,
+                Place::BehindItsLane => holder = self.help_holder(id, wanted, &mut worker).await?,
                 Place::Queued | Place::Running => {}
             }
             // Whoever has it, its lane or its slot may be dead, and nobody else may be there to notice.
@@ -267,11 +267,13 @@ impl Refrain {
     /// Does the run that holds the lane of another, if it is queued. Gives that run, and where it stands.
     async fn help_holder(
         &self,
+        id: i64,
         wanted: &Wanted,
         worker: &mut Option<Worker>,
     ) -> Result<Option<(i64, Option<Place>)>, Error> {
         let holder = show::lane_holder(self.store(), wanted.number, &wanted.key.to_string()).await?;
-        let Some(holder) = holder else { return Ok(None) };
+        // The lane may have come to the run itself since it was looked at: then the next look begins it.
+        let Some(holder) = holder.filter(|holder| *holder != id) else { return Ok(None) };
         let shown = show::show(self.store(), holder).await?;
         let open = shown.and_then(|(_, open)| open);
         if let Some(open) = open.filter(|open| open.place == Place::Queued) {

@@ -13,7 +13,10 @@ use crate::receiver::{Receiver, Reply};
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::sync::{LEASE, RUN, Sync, lines};
+use crate::sync::{RUN, Sync, lines};
+
+/// The lease runs out by the clock of the worker that is stopped, too: that is what these stories are about.
+const LEASE: (&str, &str) = ("PROJECT_LEASE", "4000");
 
 /// Another worker takes the run over, and finds the only unit in doubt.
 async fn taken_over(sync: &Sync) {

@@ -235,12 +235,16 @@ both_shops! {
             // Some known, some new, some changed, some twice, some poison.
             let list: Vec<Invoice> = (0..60).map(|_| invoice(draw(40) + round * 4, draw(3))).collect();
             poison.is((0..6).map(|_| draw(40) + round * 4));
-            let kept = shop.database.store_numbers("select count(*) from refrain_units where status = 'failed'").await[0];
+            let kept = shop.database.store_texts("select key from refrain_units where status = 'failed'").await;
+            let shown_again = kept.iter().filter(|key| list.iter().any(|one| key_of(one).unwrap().as_str() == *key)).count();
             source.shows(list);
             let run = format!("sync#{round}");
             ran(&refrain, &run).await;
             let counted: u64 = counts(&refrain, &run).await.iter().sum();
-            assert_eq!(counted, u64::try_from(60 + kept).unwrap(), "round {round}: {:?}", dedupes(&refrain, &run).await);
+            // One that was kept and is shown by its source too is one unit, unless the source brings other content.
+            let most = u64::try_from(60 + kept.len()).unwrap();
+            let least = most - u64::try_from(shown_again).unwrap();
+            assert!((least..=most).contains(&counted), "round {round}: {counted}, {:?}", dedupes(&refrain, &run).await);
         }
         let written = i64::try_from(shop.writes().await.len()).unwrap();
         assert_eq!(written, shop.standing("applied").await + overwritten(&shop).await);

@@ -170,7 +170,7 @@ fn what_is_no_file_is_refused_by_name() {
 #[cfg(target_os = "linux")]
 fn what_cannot_be_written_is_refused_with_the_reason() {
     for path in ["/sys/refrain.db", "/proc/sys/kernel/ostype"] {
-        let error = prepare(Path::new(path)).unwrap_err();
+        let error = prepare(Path::new(path)).and_then(|file| make_beside(&file, 7)).unwrap_err();
         assert!(matches!(error, FileSystemError::NotWritable { .. }), "{error}");
         assert!(error.to_string().contains("Give this user the right to"), "{error}");
     }
