@@ -160,8 +160,10 @@ impl Reader<'_> {
 
     fn steps(&mut self, item: &str, range: &str, step: &str) -> Result<(), Fault> {
         let Field { name, low, high, .. } = self.field;
+        let longest = u32::try_from(self.field.size() - 1).unwrap_or(0);
         if range.is_empty() {
-            let remedy = if is_digits(step) { Remedy::Instead(format!("*/{step}")) } else { Remedy::None };
+            let is_step = is_digits(step) && step.parse().is_ok_and(|count| (1..=longest).contains(&count));
+            let remedy = if is_step { Remedy::Instead(format!("*/{step}")) } else { Remedy::None };
             return Err(self.fault(item, "a range is missing before the `/`", remedy));
         }
         let unreadable = |reason: String| Err(self.fault(item, reason, Remedy::None));
@@ -175,7 +177,6 @@ impl Reader<'_> {
             return unreadable(format!("`{step}` is not a number of {name}s to step by"));
         }
         let count = step.parse::<u32>().unwrap_or(u32::MAX);
-        let longest = u32::try_from(self.field.size() - 1).unwrap_or(0);
         let is_single = range != "*" && !range.contains('-');
         let (first, last) = match range {
             "*" => (*low, if self.field.floats == Floats::Weekdays { 6 } else { *high }),
