@@ -5,6 +5,9 @@
 //! that comes too late is refused by the store, and the worker that hears so has lost everything it held: it ends
 //! what it is doing and registers anew. All of it is counted by a clock that goes on while the machine sleeps, as the
 //! database's does.
+//!
+//! The thread connects when it has something to say for the first time: most runs that a person asks for have ended by
+//! then, and a connection costs a server more than they do.
 
 use std::sync::Arc;
 use std::thread;
@@ -79,13 +82,9 @@ struct Beating {
 }
 
 impl Beating {
-    async fn beat(mut self, pulse: &watch::Sender<Pulse>, mut stopped: watch::Receiver<bool>) {
+    async fn beat(self, pulse: &watch::Sender<Pulse>, mut stopped: watch::Receiver<bool>) {
         // The pools of the process belong to its runtime; a thread of its own needs connections of its own.
-        let Ok(store) = self.store.reopened().await else {
-            pulse.send_modify(|pulse| pulse.is_lost = true);
-            return;
-        };
-        self.store = store;
+        let mut own = None;
         let mut next = since_boot() + self.lease / 3;
         loop {
             let pause = next.saturating_sub(since_boot()).min(LISTEN);
@@ -95,7 +94,7 @@ impl Beating {
             }
             // Whatever hangs, the deadline does not wait for it.
             let in_time = tokio::select! {
-                () = self.say(pulse, &mut next) => true,
+                () = self.say(&mut own, pulse, &mut next) => true,
                 () = reached(self.good.until()) => false,
             };
             if !in_time || since_boot() >= self.good.until() {
@@ -107,14 +106,27 @@ impl Beating {
                 break;
             }
         }
-        self.store.database.close().await;
+        if let Some(Store { database, .. }) = own {
+            database.close().await;
+        }
     }
 
     /// Asks for runs to end, and says that the worker is alive if it is time.
-    async fn say(&self, pulse: &watch::Sender<Pulse>, next: &mut Duration) {
+    async fn say(&self, own: &mut Option<Store>, pulse: &watch::Sender<Pulse>, next: &mut Duration) {
+        let store = match own {
+            Some(store) => store,
+            None => match self.store.reopened().await {
+                Ok(store) => own.insert(store),
+                Err(error) => {
+                    tracing::warn!(worker = self.worker, %error, "the heartbeat cannot connect");
+                    *next = (*next).min(since_boot() + self.lease / 20);
+                    return;
+                }
+            },
+        };
         let sent = since_boot();
         if sent >= *next {
-            match workers::beat(&self.store, self.worker, self.lease).await {
+            match workers::beat(store, self.worker, self.lease).await {
                 Ok(true) => {
                     self.good.renew(sent + self.lease * 9 / 10);
                     *next = sent + self.lease / 3;
@@ -126,17 +138,17 @@ impl Beating {
                 }
             }
         }
-        self.hear(pulse).await;
+        hear(store, pulse).await;
     }
+}
 
-    /// Asks which runs are to end.
-    async fn hear(&self, pulse: &watch::Sender<Pulse>) {
-        if let Ok(runs) = workers::cancellations(&self.store, CANCELLATIONS_MAX).await {
-            pulse.send_if_modified(|pulse| {
-                let changed = *pulse.cancelled != runs;
-                pulse.cancelled = Arc::new(runs);
-                changed
-            });
-        }
+/// Asks which runs are to end.
+async fn hear(store: &Store, pulse: &watch::Sender<Pulse>) {
+    if let Ok(runs) = workers::cancellations(store, CANCELLATIONS_MAX).await {
+        pulse.send_if_modified(|pulse| {
+            let changed = *pulse.cancelled != runs;
+            pulse.cancelled = Arc::new(runs);
+            changed
+        });
     }
 }
