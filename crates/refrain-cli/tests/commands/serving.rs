@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use rustix::process::Signal;
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqliteConnection};
 
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
@@ -90,6 +91,21 @@ async fn a_broken_file_stops_no_other_job_and_its_own_goes_on_as_it_was() {
     desk.write("jobs/noop.toml", &sound);
     let is_whole = async || asked(&address, "/readyz").1 == "ready\n";
     eventually("nothing is left out any more", DEADLINE, is_whole).await;
+    stops(&mut serve).await;
+}
+
+#[tokio::test]
+async fn f14_a_clock_that_jumps_ahead_opens_no_window_of_the_future() {
+    let (desk, mut serve) = served(SERVE).await;
+    let file = SqliteConnectOptions::new().filename(desk.file("store.db"));
+    let mut store = SqliteConnection::connect_with(&file).await.unwrap();
+    let ahead = "begin immediate; drop view refrain_clock; create view refrain_clock as
+        select cast(unixepoch('subsec') * 1000000 as integer) + 5 * 3600 * 1000000 as now; commit";
+    store.execute(ahead).await.unwrap();
+    serve.wait_for_line("schedules are held until the clock can be believed").await;
+    let future = "select count(*) from refrain_runs where key > strftime('%Y-%m-%dT%H:%M:%SZ', 'now')";
+    let future: i64 = sqlx::query_scalar(future).fetch_one(&mut store).await.unwrap();
+    assert_eq!(future, 0);
     stops(&mut serve).await;
 }
 

@@ -127,7 +127,41 @@ fn decide(attempts: Attempts, is_alone: bool, retry: Retry, seed: i64, version: 
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::database::Address;
+    use crate::store::Reality;
+    use crate::store::workers::{beat, register, silent};
+
+    const LEASE: Duration = Duration::from_hours(1);
+
+    async fn store(directory: &tempfile::TempDir) -> Store {
+        let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
+        let project = "shop".parse().unwrap();
+        Store::open(&Address::parse(&address).unwrap(), &project, 1, LEASE, Reality::Real).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_was_heard_of_after_all_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(&directory).await;
+        let worker = register(&store, "elsewhere/1/1/1", LEASE).await.unwrap();
+        let taken = take_over(&store, worker, false, &|_| Retry::default()).await.unwrap();
+        assert_eq!(taken, None, "it said that it is alive between the look and the takeover");
+        assert!(beat(&store, worker, LEASE).await.unwrap());
+        let taken = take_over(&store, worker, true, &|_| Retry::default()).await.unwrap();
+        assert_eq!(taken, Some(TakenOver::default()), "its process is known to be gone");
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_has_expired_cannot_say_that_it_is_alive() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(&directory).await;
+        let worker = register(&store, "elsewhere/1/1/1", Duration::ZERO).await.unwrap();
+        assert!(!beat(&store, worker, LEASE).await.unwrap(), "a rescuer may be taking over from it");
+        assert_eq!(silent(&store, 10).await.unwrap().len(), 1, "it stays expired");
+    }
 
     #[test]
     fn only_a_suspect_that_was_alone_pays() {

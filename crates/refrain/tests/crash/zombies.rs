@@ -8,7 +8,7 @@ use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::world::{Effect, World};
+use crate::world::{Effect, Recorded, World};
 
 /// Attempts of the one run that began, or ended, in their order.
 fn attempts(world: &World, has_ended: bool) -> Vec<u32> {
@@ -72,6 +72,26 @@ both_databases! {
         let world = World::of(database);
         let faults = stopped_past_its_lease(&world, &[("PROBE_LEASE", "60000")]).await;
         assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    }
+
+    async fn h3_a_worker_whose_run_was_given_up_meanwhile_does_not_take_that_end_for_its_own(database) {
+        let world = World::of(database);
+        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+        let mut older = world.probe(&["serve"], &[("PROBE_LEASE", "3600000")]);
+        older.wait_for_line("begun slow#s0 1").await;
+        stop_outside_of_a_transaction(&world, &older).await;
+        world.execute("update refrain_queue set suspicion = 1, spent = 1").await.unwrap();
+        world.execute("update refrain_workers set process = 'elsewhere/1/1/1', expires_at = 1").await.unwrap();
+        world.done(&["work"], &[]).await;
+        let given_up = |runs: Vec<Recorded>| runs.into_iter().map(|run| run.outcome).collect::<Vec<_>>();
+        assert_eq!(given_up(world.runs().await), ["failed"]);
+
+        world.touch("gate-s0");
+        world.touch(&format!("drain-{}", older.id()));
+        older.signal(Signal::CONT);
+        let said = String::from_utf8(older.finish().await.stdout).unwrap();
+        assert!(said.contains("ended=0 again=0 lost=1"), "{said}");
+        assert_eq!(given_up(world.runs().await), ["failed"]);
     }
 
     async fn f11_a_worker_stopped_inside_a_transaction_does_not_block_whoever_takes_over(database) {

@@ -1,0 +1,20 @@
+//! The end of an attempt is recorded only for a run that is open and that the attempt still holds.
+
+use crate::support::TestDatabase;
+use crate::support::work::{Gate, open, shown};
+
+every_store! {
+    async fn a_run_that_was_closed_behind_its_worker_keeps_its_outcome(database) {
+        let gate = Gate::closed();
+        let refrain = open(&database, [gate.job("export")]).await;
+        refrain.enqueue("export", "k", None).await.unwrap();
+        let ticking = refrain.clone();
+        let ticking = tokio::spawn(async move { ticking.tick().await });
+        gate.have_begun(1).await;
+        database.store("update refrain_runs set open = false, outcome = 'cancelled', ended_at = 1").await;
+        gate.let_through(1);
+        assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
+        let run = shown(&refrain, "export#k").await;
+        assert_eq!(run.standing.outcome.map(|outcome| outcome.to_string()).as_deref(), Some("cancelled"));
+    }
+}

@@ -1,0 +1,56 @@
+//! Schedulers pass over a row that another scheduler holds: none waits, and none does the work of the other.
+//!
+//! On PostgreSQL alone: SQLite has one writer at a time.
+
+use std::time::Duration;
+
+use refrain::core::retry::{Backoff, Retry};
+use refrain::{CatchUp, JobError};
+use sqlx::{Executor as _, PgPool};
+
+use crate::support::TestDatabase;
+use crate::support::work::{Seen, daily, is_sound, job, june, open, told};
+
+/// A database, and connections on which another scheduler holds rows.
+async fn shared() -> (TestDatabase, PgPool) {
+    let database = TestDatabase::postgres().await;
+    let TestDatabase::Postgres { pool, .. } = &database else { panic!("this is a PostgreSQL") };
+    let other = pool.clone();
+    (database, other)
+}
+
+#[tokio::test]
+async fn a_schedule_that_another_scheduler_holds_is_passed_over() {
+    let (database, other) = shared().await;
+    let seen = Seen::default();
+    let report = seen.job("report").timetable(daily()).catch_up(CatchUp::All);
+    let refrain = open(&database, [report]).await;
+    let mut held = other.begin().await.unwrap();
+    held.execute("select 1 from refrain.schedules for update").await.unwrap();
+    assert_eq!(refrain.open_due(june("03T00:01")).await.unwrap().opened, 0, "the other one opens them");
+    held.rollback().await.unwrap();
+    assert_eq!(refrain.open_due(june("03T00:01")).await.unwrap().opened, 2);
+    is_sound(&refrain).await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_another_scheduler_wakes_is_passed_over() {
+    let (database, other) = shared().await;
+    let hours = Backoff { min: Duration::from_hours(1), max: Duration::from_hours(1) };
+    let flaky =
+        job(
+            "flaky",
+            |run| async move { if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) } },
+        );
+    let refrain = open(&database, [flaky.retry(Retry { attempts: 2, backoff: hours })]).await;
+    refrain.enqueue("flaky", "k", None).await.unwrap();
+    assert_eq!(refrain.tick().await.unwrap().again, 1);
+    database.store("update refrain_delayed set wake_at = 0").await;
+    let mut held = other.begin().await.unwrap();
+    held.execute("select 1 from refrain.delayed for update").await.unwrap();
+    assert_eq!(refrain.tick().await.unwrap().ended, 0, "the other one wakes it");
+    held.rollback().await.unwrap();
+    assert_eq!(refrain.tick().await.unwrap().ended, 1);
+    assert_eq!(told(&refrain, "flaky").await, ["k done 2"]);
+    is_sound(&refrain).await;
+}
