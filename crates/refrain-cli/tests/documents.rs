@@ -295,7 +295,15 @@ fn the_test_command_refuses_what_it_does_not_know() {
 #[test]
 fn the_plan_of_the_whole_suite_names_every_step() {
     let plan = String::from_utf8(run("./test", &root()).stderr).unwrap();
-    for step in ["== format", "== lints", "== docs", "== build", "== a scratch PostgreSQL", "== tests"] {
+    for step in [
+        "== format",
+        "== lints",
+        "== advisories",
+        "== docs",
+        "== build",
+        "== a scratch PostgreSQL",
+        "== tests",
+    ] {
         assert!(plan.contains(step), "{step} is missing in:\n{plan}");
     }
     let repeated = String::from_utf8(run("./test --repeat 2 --busy every_zone", &root()).stderr).unwrap();
