@@ -113,7 +113,8 @@ impl Gate {
 /// Looks for work often, and hears soon of a wish to cancel; a machine would have to stand still to lose its lease.
 pub const SETTINGS: Settings = Settings {
     slots: 16,
-    lease: Duration::from_secs(6),
+    // No worker of a test may be thought dead because the machine is busy; a test that needs that runs the lease out.
+    lease: Duration::from_mins(1),
     poll: Duration::from_millis(20),
     grace: Duration::from_mins(1),
     keep: Duration::from_hours(24),

@@ -182,16 +182,20 @@ pub(crate) async fn job() -> Definition {
     job.unwrap().retry(Retry { attempts: 3, backoff: BACKOFF })
 }
 
-/// Whatever is parked is to be tried again.
+/// All that is parked is to be tried again.
 pub(crate) async fn unpark() -> Result<(), LedgerError> {
     let url = variable("PROBE_STORE").unwrap();
+    if url.starts_with("sqlite:") {
+        unparked(&Sqlite::open(&url).await.unwrap()).await
+    } else {
+        unparked(&Postgres::open(&url).await.unwrap()).await
+    }
+}
+
+async fn unparked<DB: Shop>(pool: &Pool<DB>) -> Result<(), LedgerError> {
+    let ledger = Ledger::open(pool, "crash", NAME).await?;
     for id in 1..=INVOICES {
-        let key = key!("invoice", id)?;
-        if url.starts_with("sqlite:") {
-            Ledger::open(&Sqlite::open(&url).await.unwrap(), "crash", NAME).await?.unpark(&key).await?;
-        } else {
-            Ledger::open(&Postgres::open(&url).await.unwrap(), "crash", NAME).await?.unpark(&key).await?;
-        }
+        ledger.unpark(&key!("invoice", id)?).await?;
     }
     Ok(())
 }

@@ -204,8 +204,10 @@ every_store! {
         }
         let words = ["export#a", "boot/1/4242/7", "not heard of any more", "refrain tick"];
         answers(&refrain, "export#a", "worker-silent", &words).await;
-        // One that does not have the job takes over, and leaves the run to others.
-        open(&database, [nothing("other")]).await.tick().await.unwrap();
+        // A worker that does not have the job takes over, and leaves the run to others. By its lease it counts how long a
+        // silent worker may still be heard of.
+        let settings = Settings { lease: Duration::from_secs(3), ..SETTINGS };
+        open_with(&database, settings, [nothing("other")]).await.tick().await.unwrap();
         answers(&refrain, "export#a", "no-worker", &["export#a"]).await;
         adds(&refrain, "export#a", "taken-over", &["export#a", "once", "suspect"]).await;
         refrain.tick().await.unwrap();

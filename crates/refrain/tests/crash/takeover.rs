@@ -1,7 +1,7 @@
 //! Workers of one machine: a process that is known to be gone is taken over from at once, however long its lease is, and
 //! one that stands in the way of a file is ended.
 //!
-//! Leases are of ten minutes where nobody may wait for one: a story that waited would miss its deadline.
+//! Leases are of an hour where nobody may wait for one: a story that waited would miss its deadline.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -14,7 +14,7 @@ use crate::weakened::weak;
 use crate::world::{World, numbered};
 use crate::zombies::the_newer_attempt_has_the_word;
 
-const LONG: (&str, &str) = ("PROBE_LEASE", "600000");
+const LONG: (&str, &str) = ("PROBE_LEASE", "3600000");
 
 /// The first attempt hears no wish to end, and says who stands over it; the second one looks whether the first is there.
 const STUBBORN: &str = r#"

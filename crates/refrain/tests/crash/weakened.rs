@@ -80,14 +80,18 @@ async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<S
     if weakened.is_empty() {
         world.done(&["enqueue", "noop", "n", "1"], &[]).await;
         second.wait_for_line("ended noop#n0").await;
+        first.signal(Signal::CONT);
     } else {
         eventually("the second one waits", DEADLINE, async || world.is_waiting("update refrain.queue").await)
             .await;
+        first.signal(Signal::CONT);
+        // While no run can end, the second one finds all that it has read.
+        first.wait_for_line("begun slow#s").await;
+        second.wait_for_line("begun slow#s").await;
     }
     for gate in numbered("gate-s", 4) {
         world.touch(&gate);
     }
-    first.signal(Signal::CONT);
     eventually("the queue is empty", DEADLINE, async || {
         world.texts("select cast(run as text) from refrain_queue").await.is_empty()
     })

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use refrain::{Claim, Definition, Ledger, LedgerError, key};
 use tokio::task::JoinSet;
 
-use crate::fences::{PATIENT, take_over};
+use crate::fences::take_over;
 use crate::shop::{Backend, counts, ran, work};
-use crate::support::work::{Gate, Seen, job, open, open_with};
+use crate::support::work::{Gate, Seen, job, open};
 
 const TASKS: usize = 64;
 const KEYS: usize = 50;
@@ -102,8 +102,8 @@ both_shops! {
 
     async fn i5_one_that_is_fenced_does_not_spoil_the_rest_of_its_company(shop) {
         let (gate, seen) = (Gate::closed(), Seen::default());
-        let old = open_with(&shop.store, PATIENT, [stepping(&gate, &seen)]).await;
-        let new = open_with(&shop.store, PATIENT, [stepping(&gate, &seen)]).await;
+        let old = open(&shop.store, [stepping(&gate, &seen)]).await;
+        let new = open(&shop.store, [stepping(&gate, &seen)]).await;
         let runs: Vec<_> = (0..12)
             .map(|number| {
                 let old = old.clone();

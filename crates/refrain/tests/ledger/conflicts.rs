@@ -10,13 +10,12 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, Executor, PgConnection, PgPool, SqliteConnection};
 use tokio::task::JoinSet;
 
-use crate::fences::PATIENT;
 use crate::shop::{
     After, Backend, Invoice, Shop, Source, counts, invoice, invoices, key_of, ran, sync, traced, work, write,
     write_all,
 };
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Gate, open, open_with, shown};
+use crate::support::work::{Gate, open, shown};
 
 /// An error of the driver as a stranger's lock gives it.
 async fn locked(file: &std::path::Path) -> sqlx::Error {
@@ -108,7 +107,7 @@ both_shops! {
         let crowd = DB::crowd(&shop.pool).await.unwrap();
         let all = Shop { pool: crowd.clone(), ..shop };
         let source = Source::of(invoices(1_500));
-        let refrain = open_with(&all.store, PATIENT, [sync(&all, &source, Per::Ever, |units| units)]).await;
+        let refrain = open(&all.store, [sync(&all, &source, Per::Ever, |units| units)]).await;
         let mut runs = JoinSet::new();
         for run in 0..8 {
             let refrain = refrain.clone();
@@ -132,7 +131,7 @@ async fn f47_a_batch_that_is_caught_in_a_deadlock_is_done_again() {
     let shop = Shop::on_a_server().await;
     let (gate, tries) = (Gate::closed(), Arc::new(AtomicU32::new(0)));
     let source = Source::of(invoices(2));
-    let first = open_with(&shop.store, PATIENT, [sync(&shop, &source, Per::Ever, |units| units)]).await;
+    let first = open(&shop.store, [sync(&shop, &source, Per::Ever, |units| units)]).await;
     ran(&first, "sync#monday").await;
     let (held, counter) = (gate.clone(), tries.clone());
     let crossing = work(&shop, "sync", move |run, pool: PgPool| {
@@ -157,7 +156,7 @@ async fn f47_a_batch_that_is_caught_in_a_deadlock_is_done_again() {
             Ok(())
         }
     });
-    let refrain = open_with(&shop.store, PATIENT, [crossing]).await;
+    let refrain = open(&shop.store, [crossing]).await;
     let running = tokio::spawn({
         let refrain = refrain.clone();
         async move { ran(&refrain, "sync#tuesday").await }
@@ -222,7 +221,7 @@ async fn content_that_came_back_while_a_batch_was_judged_is_newer_than_the_batch
     let at = |updated, total| vec![Invoice { updated, ..invoice(1, total) }];
     let source = Source::of(at(5, 10));
     let job = |source: &Source| sync(&shop, source, Per::Ever, rules);
-    let refrain = open_with(&shop.store, PATIENT, [job(&source)]).await;
+    let refrain = open(&shop.store, [job(&source)]).await;
     ran(&refrain, "sync#first").await;
 
     let gate = Gate::closed();
@@ -236,7 +235,7 @@ async fn content_that_came_back_while_a_batch_was_judged_is_newer_than_the_batch
             write_all(units.apply(&list).await?).await
         }
     });
-    let slow = open_with(&shop.store, PATIENT, [slow]).await;
+    let slow = open(&shop.store, [slow]).await;
     let running = tokio::spawn(async move { ran(&slow, "sync#slow").await });
     gate.have_begun(1).await;
     let mut holder = shop.pool.begin().await.unwrap();

@@ -2,18 +2,13 @@
 //!
 //! An older attempt is held at a gate, its run is taken from it in the store, and another engine does the newer one.
 
-use std::time::Duration;
-
-use refrain::{Definition, LedgerError, Per, Refrain, Settings};
+use refrain::{Definition, LedgerError, Per, Refrain};
 use sqlx::{Pool, Postgres};
 
 use crate::shop::{After, Backend, Shop, counts, invoices, key_of, ran, work, write, write_all};
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Gate, SETTINGS, Seen, open_with};
-
-/// A worker that is not taken for dead because the machine is slow, nor a transaction for forgotten.
-pub(crate) const PATIENT: Settings = Settings { lease: Duration::from_mins(1), ..SETTINGS };
+use crate::support::work::{Gate, Seen, open};
 
 /// A run that is under way is to be done by the next attempt, whatever the present one thinks.
 pub(crate) async fn take_over(store: &TestDatabase, key: &str) {
@@ -37,8 +32,7 @@ fn told<T>(seen: &Seen, went: &Result<T, LedgerError>) {
 
 /// Two attempts of one run: the first is held at a gate, then the second is done from end to end, then the first goes on.
 async fn overtaken<DB: Backend>(shop: &Shop<DB>, gate: &Gate, job: impl Fn() -> Definition) -> [Refrain; 2] {
-    let (old, new) =
-        (open_with(&shop.store, PATIENT, [job()]).await, open_with(&shop.store, PATIENT, [job()]).await);
+    let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
     let first = tokio::spawn({
         let old = old.clone();
         async move { ran(&old, "sync#monday").await }
@@ -100,7 +94,7 @@ both_shops! {
                 Ok(())
             }
         });
-        let refrain = open_with(&shop.store, PATIENT, [failing]).await;
+        let refrain = open(&shop.store, [failing]).await;
         assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
         assert_eq!(seen.all(), ["1 is fenced"]);
         assert_eq!(shop.database.store_numbers("select count(*) from refrain_units").await, [0]);
@@ -229,8 +223,7 @@ async fn with_a_batch_open(goes_well: bool) -> (Shop<Postgres>, Vec<String>, [u6
             }
         })
     };
-    let (old, new) =
-        (open_with(&shop.store, PATIENT, [job()]).await, open_with(&shop.store, PATIENT, [job()]).await);
+    let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
     let first = tokio::spawn(async move { ran(&old, "sync#monday").await });
     gate.have_begun(1).await;
     take_over(&shop.store, "monday").await;

@@ -7,11 +7,10 @@ use refrain::{BatchError, Claim, Fetched, Ledger, LedgerError, Per, Run, key};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool, Postgres};
 
-use crate::fences::PATIENT;
 use crate::shop::{Shop, counts, invoice, invoices, key_of, ran, sync, work, write_all};
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::proxy::Proxy;
-use crate::support::work::open_with;
+use crate::support::work::open;
 
 /// A shop whose server is slow to commit, and is reached through a network that is cut.
 struct Slow {
@@ -76,7 +75,7 @@ async fn held<F>(
 where
     F: Future<Output = Result<(), LedgerError>> + Send + 'static,
 {
-    let refrain = open_with(&slow.shop.store, PATIENT, [work(&slow.shop, "sync", work_)]).await;
+    let refrain = open(&slow.shop.store, [work(&slow.shop, "sync", work_)]).await;
     slow.hold(table, which).await;
     let running = tokio::spawn(async move {
         let standing = ran(&refrain, "sync#monday").await;
@@ -108,8 +107,7 @@ async fn f4_a_commit_that_is_still_under_way_is_waited_for_wherever_it_writes() 
 async fn f4_content_over_other_content_that_is_still_being_committed_is_written_once() {
     let slow = Slow::server().await;
     let source = crate::shop::Source::of(invoices(3));
-    let first =
-        open_with(&slow.shop.store, PATIENT, [sync(&slow.shop, &source, Per::Ever, |units| units)]).await;
+    let first = open(&slow.shop.store, [sync(&slow.shop, &source, Per::Ever, |units| units)]).await;
     ran(&first, "sync#sunday").await;
     let (slow, standing) = held(slow, "units", "true", |run, pool| async move {
         let units = run.fence(&pool).await?.units(Per::Ever, key_of);

@@ -8,10 +8,9 @@ use std::time::Duration;
 use refrain::{Ask, Per, Refrain};
 use tokio::time::timeout;
 
-use crate::fences::PATIENT;
 use crate::shop::{Backend, Shop, Source, invoices, ran, sync};
 use crate::support::children::ChildProcess;
-use crate::support::work::{is_sound, open_with};
+use crate::support::work::{SETTINGS, is_sound, open};
 
 const CHILD: &str = "many::a_process_applies_what_its_source_shows";
 const RUN: &str = "MANY_RUN";
@@ -26,7 +25,7 @@ fn told(name: &str) -> String {
 async fn applies<DB: Backend>(shop: Shop<DB>) {
     let source = Source::of(invoices(told("MANY_UNITS").parse().unwrap()));
     let work = sync(&shop, &source, Per::Ever, |units| units);
-    let opening = Refrain::at(&told("MANY_STORE"), "shop").unwrap().settings(PATIENT).connections(2);
+    let opening = Refrain::at(&told("MANY_STORE"), "shop").unwrap().settings(SETTINGS).connections(2);
     let refrain = opening.job(work).open().await.unwrap();
     let run = format!("sync#{}", told(RUN));
     // One that met the others too often fails, and is tried again.
@@ -38,12 +37,8 @@ async fn applies<DB: Backend>(shop: Shop<DB>) {
 async fn a_process_applies_what_its_source_shows() {
     if std::env::var_os(RUN).is_none() {
         let shop = Shop::in_a_file().await;
-        let refrain = open_with(
-            &shop.store,
-            PATIENT,
-            [sync(&shop, &Source::of(invoices(10)), Per::Ever, |units| units)],
-        )
-        .await;
+        let refrain =
+            open(&shop.store, [sync(&shop, &Source::of(invoices(10)), Per::Ever, |units| units)]).await;
         for run in ["sync#one", "sync#two"] {
             assert!(ran(&refrain, run).await.ends_with("done 1"));
         }
@@ -66,7 +61,7 @@ fn size() -> (usize, i64) {
 both_shops! {
     async fn i14_many_processes_apply_the_same_units_and_each_is_written_once(shop) {
         let (processes, units) = size();
-        let refrain = open_with(&shop.store, PATIENT, []).await;
+        let refrain = open(&shop.store, []).await;
         let mut children: Vec<ChildProcess> = (0..processes)
             .map(|process| {
                 let mut child = Command::new(std::env::current_exe().unwrap());

@@ -6,10 +6,9 @@ use refrain::core::state::UnitStatus;
 use refrain::{BatchError, Per, UnitRecord, Units, key};
 use sqlx::{AssertSqlSafe, Executor, Postgres};
 
-use crate::fences::PATIENT;
 use crate::shop::{Invoice, Shop, Source, invoice, ran, sync, traced, work, write_all};
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Gate, open_with};
+use crate::support::work::{Gate, open};
 
 type Rules = fn(Units<Postgres, Invoice>) -> Units<Postgres, Invoice>;
 
@@ -43,7 +42,7 @@ async fn changed_while_one_waits(shop: &Shop<Postgres>, gate: &Gate, change: &st
 async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>) {
     let shop = Shop::on_a_server().await;
     let source = Source::of(vec![at(5, 10)]);
-    let first = open_with(&shop.store, PATIENT, [sync(&shop, &source, Per::Ever, ordered)]).await;
+    let first = open(&shop.store, [sync(&shop, &source, Per::Ever, ordered)]).await;
     ran(&first, "sync#monday").await;
     let gate = Gate::closed();
     let held = gate.clone();
@@ -64,7 +63,7 @@ async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>) {
             Ok(())
         }
     });
-    let refrain = open_with(&shop.store, PATIENT, [failing]).await;
+    let refrain = open(&shop.store, [failing]).await;
     let running = tokio::spawn(async move { ran(&refrain, "sync#tuesday").await });
     changed_while_one_waits(&shop, &gate, change).await;
     running.await.unwrap();
@@ -112,7 +111,7 @@ async fn read_again(
 ) -> Shop<Postgres> {
     let shop = Shop::on_a_server().await;
     let source = Source::of(vec![at(5, 10)]);
-    let first = open_with(&shop.store, PATIENT, [sync(&shop, &source, Per::Ever, rules)]).await;
+    let first = open(&shop.store, [sync(&shop, &source, Per::Ever, rules)]).await;
     ran(&first, "sync#monday").await;
     shop.database.store(&format!("update refrain_units set {before}")).await;
     let gate = Gate::closed();
@@ -125,7 +124,7 @@ async fn read_again(
             write_all(units.apply(&list).await?).await
         }
     });
-    let refrain = open_with(&shop.store, PATIENT, [reading.version(version)]).await;
+    let refrain = open(&shop.store, [reading.version(version)]).await;
     let running = tokio::spawn(async move { ran(&refrain, "sync#tuesday").await });
     changed_while_one_waits(&shop, &gate, change).await;
     running.await.unwrap();
