@@ -2,6 +2,7 @@
 
 use crate::arena::Kind;
 use crate::oracle::Findings;
+use crate::round::Harm;
 
 /// So many of a hundred kills must strike inside of a guarded section: one that hits idle time proves nothing.
 const INSIDE_MIN: usize = 30;
@@ -16,8 +17,7 @@ pub(crate) struct Report {
     pub(crate) kills: usize,
     pub(crate) inside: usize,
     pub(crate) zombies: usize,
-    pub(crate) terminations: usize,
-    pub(crate) crashes: usize,
+    pub(crate) harm: Harm,
     pub(crate) replies: usize,
     pub(crate) units: usize,
     pub(crate) findings: Findings,
@@ -54,42 +54,30 @@ impl Report {
         }
     }
 
-    fn cells(&self) -> [String; 13] {
+    fn cells(&self) -> [String; 15] {
         let Findings { duplicates, lost, wrong } = &self.findings;
-        let share = format!("{} ({} %)", self.inside, self.share());
-        let seed = self.seed.to_string();
-        let [kills, zombies, terminations, crashes, replies, units, duplicates, lost, wrong] = [
-            self.kills,
-            self.zombies,
-            self.terminations,
-            self.crashes,
-            self.replies,
-            self.units,
-            duplicates.len(),
-            lost.len(),
-            wrong.len(),
-        ]
-        .map(|number| number.to_string());
-        let (kind, seconds) = (self.kind.to_string(), self.seconds.to_string());
+        let Harm { terminations, crashes, partitions, delays } = self.harm;
         [
-            kind,
-            seed,
-            kills,
-            share,
-            zombies,
-            terminations,
-            crashes,
-            replies,
-            units,
-            duplicates,
-            lost,
-            wrong,
-            seconds,
+            self.kind.to_string(),
+            self.seed.to_string(),
+            self.kills.to_string(),
+            format!("{} ({} %)", self.inside, self.share()),
+            self.zombies.to_string(),
+            terminations.to_string(),
+            crashes.to_string(),
+            partitions.to_string(),
+            delays.to_string(),
+            self.replies.to_string(),
+            self.units.to_string(),
+            duplicates.len().to_string(),
+            lost.len().to_string(),
+            wrong.len().to_string(),
+            self.seconds.to_string(),
         ]
     }
 }
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 15] = [
     "database",
     "seed",
     "kills",
@@ -97,6 +85,8 @@ const HEAD: [&str; 13] = [
     "zombies",
     "connections ended",
     "server crashes",
+    "partitions",
+    "slow times",
     "lost replies",
     "units",
     "duplicates",

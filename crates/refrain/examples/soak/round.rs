@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use refrain::Refrain;
-use refrain::core::random::{Random, SeededRandom};
+use refrain::core::random::{Random, SeededRandom, duration_up_to};
 use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -20,6 +20,7 @@ use crate::feeder::Feeder;
 use crate::oracle::{Findings, judge};
 use crate::report::Report;
 use crate::support::children::ChildProcess;
+use crate::worker::LEASE;
 
 /// How many processes work at once.
 const SEATS: u64 = 3;
@@ -28,6 +29,8 @@ const LAST: usize = 2;
 const LAST_MAX: usize = 4;
 /// How long a process may take to get to where it is to be killed.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+/// The longest that something is on its way when the network is slow.
+const SLOW: Duration = Duration::from_millis(40);
 const TOLD_EVERY: usize = 100;
 /// What nobody prints: to wait for it is to wait for the end.
 const NO_LINE: &str = "\0";
@@ -69,7 +72,7 @@ pub(crate) async fn round(kind: Kind, kills: usize, seed: u64) -> Report {
     let hurting = tokio::spawn(hurt(Arc::clone(&round)));
     seats.join_all().await;
     round.is_over.store(true, Ordering::SeqCst);
-    let (mut feeder, [terminations, crashes]) = (feeding.await.unwrap(), hurting.await.unwrap());
+    let (mut feeder, harm) = (feeding.await.unwrap(), hurting.await.unwrap());
 
     let mut findings = Findings::default();
     finish(&round.arena, &feeder, &mut findings).await;
@@ -91,8 +94,7 @@ pub(crate) async fn round(kind: Kind, kills: usize, seed: u64) -> Report {
         kills: round.kills.load(Ordering::SeqCst),
         inside: round.inside.load(Ordering::SeqCst),
         zombies: round.zombies.load(Ordering::SeqCst),
-        terminations,
-        crashes,
+        harm,
         replies: replies + cuts,
         units,
         findings,
@@ -169,34 +171,60 @@ fn is_inside(guarded: &Path) -> bool {
     std::fs::read(guarded).unwrap().first().is_some_and(|open| *open > 0)
 }
 
-/// Hurts the server and the network before it, every few kills. Gives how many connections were ended, and how often the
-/// server crashed.
-async fn hurt(round: Arc<Round>) -> [usize; 2] {
-    let Some(Hurt { server, proxy, databases }) = &round.arena.hurt else { return [0, 0] };
+/// What was done to the server and to the network before it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Harm {
+    /// Connections that the server ended.
+    pub(crate) terminations: usize,
+    pub(crate) crashes: usize,
+    /// Times in which nothing got through, and nobody was told.
+    pub(crate) partitions: usize,
+    /// Times in which everything was slow.
+    pub(crate) delays: usize,
+}
+
+/// Hurts the server and the network before it, every few kills.
+async fn hurt(round: Arc<Round>) -> Harm {
+    let mut harm = Harm::default();
+    let Some(Hurt { server, proxy, databases }) = &round.arena.hurt else { return harm };
     let mut random = SeededRandom::of_member(round.seed, SEATS);
-    let (mut terminations, mut crashes, mut next) = (0, 0, 0);
+    let mut next = 0;
     while !round.is_over.load(Ordering::SeqCst) {
         sleep(LOOK).await;
         if round.kills.load(Ordering::SeqCst) < next {
             continue;
         }
         next += usize::try_from(1 + random.next_u64() % 6).unwrap();
-        match random.next_u64() % 20 {
-            0..11 => proxy.cut_after_forwarding(b"COMMIT"),
-            11..17 => {
+        match random.next_u64() % 24 {
+            0..8 => proxy.cut_after_forwarding(b"COMMIT"),
+            8..12 => proxy.cut_at_once(b"COMMIT"),
+            12..17 => {
                 let server = server.lock().await;
                 for database in databases {
-                    terminations += server.terminate_backends(database).await;
+                    harm.terminations += server.terminate_backends(database).await;
                 }
+            }
+            17..19 => {
+                // Shorter than a lease, or longer: a worker hears too late, or not at all.
+                proxy.swallow(true);
+                sleep(LEASE / 4 + duration_up_to(LEASE * 3 / 2, &mut random)).await;
+                proxy.swallow(false);
+                harm.partitions += 1;
+            }
+            19..21 => {
+                proxy.delay(duration_up_to(SLOW, &mut random));
+                sleep(duration_up_to(LEASE, &mut random)).await;
+                proxy.delay(Duration::ZERO);
+                harm.delays += 1;
             }
             _ => {
                 server.lock().await.restart().await;
-                crashes += 1;
+                harm.crashes += 1;
             }
         }
     }
     proxy.cut_no_more();
-    [terminations, crashes]
+    harm
 }
 
 /// Faults have stopped: whatever is open is done. The last wishes are relayed when everybody leaves, and are done by
