@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `units.rs` | a source, workers with attempts, relays | each unit once, checkpoints, intents, fences |
 //! | `claims.rs` | workers whose claims are committed after the answer was lost | a run that is held is known, and its lease has an owner |
+//! | `calls.rs` | attempts that reserve, send and record, and a person who decides | a call is made once or is in doubt |
 //! | `attempts.rs` | workers, and people who ask for another attempt | one attempt at a time, each under a number of its own |
 //! | `ticks.rs` | schedulers | one run for each window, none left out |
 //!
@@ -17,7 +18,7 @@
 //! kept input. Relays race and die between their two steps.
 //!
 //! **Not modelled.** Time (a lease may expire whenever it likes), batches of several units and how they are halved,
-//! parking, watermarks, publishing, what is sent to the outside, a store that was lost or copied; that PostgreSQL and SQLite
+//! parking, watermarks, publishing, policies that send again by themselves, a store that was lost or copied; that PostgreSQL and SQLite
 //! do what their locks and constraints promise, which is for the tests on real databases. Two units, two contents,
 //! two workers, two relays, two runs; faults as `Bounds` say, wider with `REFRAIN_FULL=1`. What goes wrong
 //! only with three of something is not found here.
@@ -30,6 +31,7 @@
 )]
 
 mod attempts;
+mod calls;
 mod check;
 mod claims;
 mod ticks;
