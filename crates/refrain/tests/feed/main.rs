@@ -11,6 +11,7 @@ mod bulk;
 mod calls;
 mod cursors;
 mod doubts;
+mod durable;
 mod each;
 mod failures;
 mod flapping;

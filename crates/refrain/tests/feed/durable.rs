@@ -1,0 +1,38 @@
+//! A reservation is on the disk before its request is sent, whatever the settings of the server say.
+
+use rustix::process::Signal;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+
+use crate::calls::{FINE, calling};
+use crate::receiver::{Receiver, Reply};
+use crate::support::TestDatabase;
+use crate::support::server::PrivateServer;
+use crate::sync::{LEASE, RUN, lines};
+
+/// The server crashes as soon as the other machine has heard of the call.
+#[tokio::test]
+async fn f21_a_call_that_was_heard_is_in_doubt_although_the_server_may_forget_commits() {
+    let mut server = PrivateServer::create().await;
+    let (name, receiver) = (server.create_database().await, Receiver::answering(|_| Reply::Silence).await);
+    let url = server.url(&name);
+    let mut stranger = PgConnection::connect(&url).await.unwrap();
+    let hasty = format!("alter database {name} set synchronous_commit = off");
+    stranger.execute(AssertSqlSafe(hasty)).await.unwrap();
+    let sync = calling(TestDatabase::sqlite().await, &receiver, "", "").await;
+    sync.shop.settings(&url, &format!("shop = \"{url}\""));
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+
+    let first = sync.shop.process(&["run", RUN], &[LEASE]);
+    receiver.until(1).await;
+    server.stop_immediately();
+    first.end(Signal::KILL);
+    server.start().await;
+    receiver.answers(FINE);
+    sync.run().await;
+    assert_eq!(receiver.ids(), ["1"], "nothing is sent again");
+    let mut stranger = PgConnection::connect(&url).await.unwrap();
+    let doubts = "select key from refrain.units where status = 'parked' and sent is not null";
+    let doubts: Vec<String> = sqlx::query_scalar(doubts).fetch_all(&mut stranger).await.unwrap();
+    assert_eq!(doubts, ["invoice:1"]);
+}
