@@ -245,6 +245,22 @@ fn units_are_what_the_file_says() {
 }
 
 #[test]
+fn as_many_units_at_once_as_a_process_has_descriptors_for_and_no_more() {
+    let feed = |parallel: u32| {
+        let (top, _) = FEED.split_once("[publish]").unwrap();
+        let each = format!("[unit]\nparallel = {parallel}\ncommand = [\"./one\"]");
+        read_all(PROJECT, &[("jobs/feed.toml", &top.replace("[unit]", &each))])
+    };
+    let project = feed(1_000).unwrap();
+    assert!(
+        matches!(&project.jobs[0].action, Action::Units(feed) if matches!(feed.apply, Apply::Command { parallel: 1_000, .. }))
+    );
+    for (parallel, said) in [(0, "`parallel` is at least 1"), (1_001, "`parallel` is at most 1000")] {
+        assert_eq!(feed(parallel).unwrap_err()[0].message, said);
+    }
+}
+
+#[test]
 fn steps_are_published_in_their_order_and_files_go_into_a_directory() {
     let steps = r#"
 schedule = "@daily"

@@ -4,6 +4,7 @@
 mod addresses;
 mod black_hole;
 mod broken;
+mod descriptors;
 mod doubts;
 mod empty_store;
 mod every_command;
