@@ -5,10 +5,11 @@
 use std::time::Duration;
 
 use refrain::core::retry::{Backoff, Retry};
-use refrain::{CatchUp, JobError};
+use refrain::{Cancelling, CatchUp, JobError};
 use sqlx::{Executor as _, PgPool};
 
 use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::work::{Seen, daily, is_sound, job, june, open, told};
 
 /// A database, and connections on which another scheduler holds rows.
@@ -52,5 +53,29 @@ async fn an_attempt_that_another_scheduler_wakes_is_passed_over() {
     held.rollback().await.unwrap();
     assert_eq!(refrain.tick().await.unwrap().ended, 1);
     assert_eq!(told(&refrain, "flaky").await, ["k done 2"]);
+    is_sound(&refrain).await;
+}
+
+/// A scheduler moves the attempt into the queue, and has not committed that yet.
+#[tokio::test]
+async fn an_attempt_that_is_woken_while_it_is_called_off_never_begins() {
+    let (database, other) = shared().await;
+    let refrain = open(&database, [job("flaky", |_| async { Err(JobError::new("not yet")) })]).await;
+    refrain.enqueue("flaky", "k", None).await.unwrap();
+    assert_eq!(refrain.tick().await.unwrap().again, 1);
+    let mut woken = other.begin().await.unwrap();
+    let move_it = "with woken as (delete from refrain.delayed returning *)
+        insert into refrain.queue (line, run, attempt, spent, suspicion, lane)
+        select line, run, attempt, spent, suspicion, lane from woken";
+    woken.execute(move_it).await.unwrap();
+    let cancelling = refrain.clone();
+    let cancelling = tokio::spawn(async move { cancelling.cancel("flaky#k").await });
+    let waiting = "select cast(count(*) as text) from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()";
+    eventually("the one who cancels waits", DEADLINE, async || database.texts(waiting).await == ["1"]).await;
+    woken.commit().await.unwrap();
+    assert_eq!(cancelling.await.unwrap().unwrap(), Cancelling::Cancelled);
+    assert_eq!(told(&refrain, "flaky").await, ["k cancelled 2"]);
+    assert_eq!(refrain.open_runs().await.unwrap(), 0);
     is_sound(&refrain).await;
 }

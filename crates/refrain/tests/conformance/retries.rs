@@ -136,6 +136,20 @@ every_store! {
         assert!(long.len() < 5_000 && long.ends_with('…'));
     }
 
+    async fn h4_an_attempt_whose_time_has_come_takes_no_other_along(database) {
+        let seen = Seen::default();
+        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+        for key in ["early", "late"] {
+            refrain.enqueue("flaky", key, Some("1")).await.unwrap();
+        }
+        assert_eq!(refrain.tick().await.unwrap().again, 2);
+        let early = number(&database, "early").await;
+        database.store(&format!("update refrain_delayed set wake_at = 0 where run = {early}")).await;
+        refrain.tick().await.unwrap();
+        assert_eq!(told(&refrain, "flaky").await, ["early done 2", "late due 2"]);
+        is_sound(&refrain).await;
+    }
+
     async fn someone_who_waits_does_not_wait_for_the_backoff(database) {
         let seen = Seen::default();
         let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;

@@ -242,6 +242,25 @@ both_databases! {
 }
 
 both_databases! {
+    async fn f4_an_end_that_is_said_twice_is_recorded_once(database) {
+        let world = World::of(database);
+        world.done(&["enqueue", "flaky", "f", "1"], &[]).await;
+        world.done(&["work"], &[("FAILPOINTS", "finish.reply=1*return(lost)")]).await;
+        assert_eq!(world.struck(), ["finish.reply"]);
+        assert_eq!(world.history().await, ["flaky#f0 1 errored"]);
+        world.assert_settled(numbered("flaky#f", 1)).await;
+    }
+
+    async fn f4_a_command_that_is_marked_as_begun_twice_is_begun_once(database) {
+        let world = World::of(database);
+        world.done(&["run", "held#h0"], &[("FAILPOINTS", "begun.reply=1*return(lost)")]).await;
+        assert_eq!(world.struck(), ["begun.reply"]);
+        assert_eq!(world.history().await, Vec::<String>::new());
+        world.assert_settled(numbered("held#h", 1)).await;
+    }
+}
+
+both_databases! {
     async fn f2_a_store_that_is_being_simulated_is_so_whatever_happens_then(database) {
         let open = ["enqueue", "noop", "n", "0"];
         for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
