@@ -8,6 +8,7 @@ use crate::commands::{
     backup, cancel, check, checkpoint, completions, enqueue, init, logs, man, migrate, next, pause, prune,
     reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
 };
+use crate::person::Deciding;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,7 +96,7 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     /// Why a run did or did not run: the key, the run, the rule that decided.
     Why(why::Arguments),
-    /// Another attempt of a run that is not done, or of one unit in it.
+    /// Another attempt of a run that is not done, or of units in it; or say that what is in doubt was done.
     Retry(retry::Arguments),
     /// How far jobs have read their sources: show, set, rewind.
     Checkpoint(checkpoint::Arguments),
@@ -126,6 +127,22 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// What was said of the person, if the command decides something.
+    pub(crate) fn deciding(&self) -> Option<&Deciding> {
+        match self {
+            Self::Run(run::Arguments { deciding, .. })
+            | Self::Retry(retry::Arguments { deciding, .. })
+            | Self::Cancel(cancel::Arguments { deciding, .. })
+            | Self::Pause(pause::Arguments { deciding, .. })
+            | Self::Resume(pause::Arguments { deciding, .. })
+            | Self::Migrate(migrate::Arguments { deciding, .. })
+            | Self::Recover(recover::Arguments { deciding })
+            | Self::Prune(prune::Arguments { deciding, .. }) => Some(deciding),
+            Self::Checkpoint(checkpoint::Arguments { verb }) => verb.deciding(),
+            _ => None,
+        }
+    }
+
     /// What it is called.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -59,6 +59,25 @@ words! {
 }
 
 words! {
+    /// Why an attempt did not do its work, where that decides what comes next. What was said of it is for people alone.
+    FailureReason, "failure reason" {
+        /// It took longer than it may.
+        TimedOut = "timed-out",
+        /// Its command was cut off, and is not executed again before a person has looked.
+        Held = "held",
+        /// It left units in doubt, and only a person ends that.
+        InDoubt = "in-doubt",
+    }
+}
+
+impl FailureReason {
+    /// Whether nothing goes on before a person has decided.
+    pub fn needs_a_person(self) -> bool {
+        matches!(self, FailureReason::Held | FailureReason::InDoubt)
+    }
+}
+
+words! {
     /// What the open attempt of a run is doing.
     Open, "open attempt" {
         /// It waits for a worker.

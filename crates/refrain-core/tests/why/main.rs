@@ -42,6 +42,7 @@ fn done() -> RecordedFacts {
         opened_at: at("09T10:00"),
         ended_at: Some(at("09T10:05")),
         message: None,
+        reason: None,
         last_message: None,
         taken_over: 0,
         is_suspect: false,

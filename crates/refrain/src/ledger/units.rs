@@ -128,6 +128,7 @@ impl<DB: Backend, T> Units<DB, T> {
             waits_for_failed: self.waits_for_failed,
             adds: self.adds,
             is_of_the_run: self.is_of_the_run,
+            redo: raised.facts.redo,
         }
     }
 
