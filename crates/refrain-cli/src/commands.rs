@@ -5,6 +5,7 @@ pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
+pub(crate) mod effects;
 pub(crate) mod enqueue;
 pub(crate) mod fsck;
 pub(crate) mod init;

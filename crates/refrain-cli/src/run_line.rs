@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::output::harmless;
 
 /// A run.
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the object that programs read")]
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RunLine {
     pub(crate) run: String,

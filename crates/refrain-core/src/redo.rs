@@ -63,3 +63,57 @@ fn appended() -> Redo {
 fn program(argv: &[Template]) -> String {
     argv.first().map(ToString::to_string).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::{Files, Source, read};
+
+    /// What a redo of a job comes to whose file says this.
+    fn redo(says: &str) -> Redo {
+        let settings = "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n";
+        let project = Source::new("refrain.toml", settings);
+        let jobs =
+            [Source::new("jobs/sync.toml", format!("schedule = \"@daily\"\nwindow = \"day\"\n{says}"))];
+        let files = Files { project: &project, jobs: &jobs, environment: &|_| None, sibling: &|_| None };
+        let project = read(&files).unwrap();
+        Redo::of(project.jobs.first().unwrap())
+    }
+
+    #[test]
+    fn rows_are_replaced_at_once_what_reaches_further_is_asked_about_and_what_was_appended_stays() {
+        let query = "database = \"shop\"\nquery = \"select :ds as ds, 1 as n\"\n[publish]\ntable = \"t\"\n";
+        let units = "command = [\"./list\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{id}\"\n";
+        let into = "[publish]\ndatabase = \"shop\"\ntable = \"t\"\n";
+        let table = [
+            (format!("{query}mode = \"overwrite\"\nowns = \"ds = :ds\"\n"), "at once"),
+            (format!("{query}mode = \"merge\"\nkey = [\"ds\"]\n"), "at once"),
+            (format!("{query}mode = \"append-once\"\nkey = [\"ds\"]\n"), "refused"),
+            (format!("{units}{into}mode = \"merge\"\nkey = [\"id\"]\n"), "at once"),
+            (format!("{units}{into}mode = \"append-once\"\n"), "refused"),
+            (
+                format!("{units}command = [\"./book.sh\", \"{{id}}\"]\n"),
+                "`./book.sh` is executed once more for each of its units",
+            ),
+            (
+                format!("{units}http = {{ url = \"https://books.test/{{id}}\", json = {{}} }}\n"),
+                "a call (POST) is made once more for each of its units, under a new idempotency key",
+            ),
+            ("command = [\"./export.sh\", \"{ds}\"]\n".to_owned(), "`./export.sh` is executed once more"),
+            (
+                "database = \"shop\"\nsql = \"delete from t where ds = :ds; insert into t values (:ds)\"\n"
+                    .to_owned(),
+                "its 2 statements are executed once more, and what they add is there twice",
+            ),
+        ];
+        for (says, expected) in table {
+            match redo(&says) {
+                Redo::AtOnce => assert_eq!("at once", expected, "{says}"),
+                Redo::Asks(what) => assert_eq!(what, expected, "{says}"),
+                Redo::Refused(why) => {
+                    assert!(expected == "refused" && why.contains("merge"), "{says}: {why}");
+                }
+            }
+        }
+    }
+}

@@ -85,6 +85,14 @@ fn units_in_doubt_exit_with_4_and_name_the_units_and_the_words_that_settle_them(
     has(&desk.refrain("status").stderr, &["1 run waits for a person", "refrain why book#1"]);
     has(&desk.refrain("why book#1").stdout, &["waits for a person", "--unit invoice:2 --done"]);
 
+    let all = desk.refrain("effects --in-doubt");
+    has(&all.stdout, &["book#1 unit invoice:2  in doubt since", "book#1 unit invoice:4  in doubt since"]);
+    has(&all.stderr, &["what to type: refrain show book#1"]);
+    let none = desk.refrain("effects --job hourly");
+    assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""), "{none:?}");
+    has(&none.stderr, &["nothing waits for a person"]);
+    desk.refrain("effects --job nope").refuses(2, &["there is no job `nope`"]);
+
     let again = desk.refrain("run book#1");
     assert_eq!((again.code, heard.try_iter().count()), (Some(4), 0), "{again:?}");
     let retried = object(&desk.refrain("--json retry book#1"));
@@ -151,6 +159,7 @@ async fn a_command_that_was_cut_off_is_settled_by_a_person_without_being_execute
     has(&ran.stderr, &["refrain retry payment#1 --done", "to execute it again: refrain retry payment#1"]);
     has(&desk.refrain("why payment#1").stdout, &["payment#1 waits for a person: its command was cut off"]);
     has(&desk.refrain("show payment#1").stdout, &["its command was cut off since"]);
+    has(&desk.refrain("effects").stdout, &["payment#1  its command was cut off since"]);
     desk.enqueue("letter", "1", "{\"to\":\"Bob\"}");
     assert_eq!(desk.refrain("run letter#1").code, Some(1));
     let refused = desk.refrain("retry letter#1 --done");

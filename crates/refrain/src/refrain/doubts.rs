@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::ledger::destination::Destination;
 use crate::ledger::trace::{self, Word};
 use crate::store::settle::{Settling, settle};
-use crate::store::{audit, begun, instant};
+use crate::store::{audit, begun, instant, show};
 
 /// How many units in doubt are read at once.
 const PAGE: i64 = 500;
@@ -63,6 +63,26 @@ impl Refrain {
             }
         }
         Ok(doubts)
+    }
+
+    /// The runs of a job of which something waits for a person, a page after `after`, in the order of their keys; and with each what
+    /// that is. None: there are no more.
+    pub async fn waiting_runs(
+        &self,
+        job: &str,
+        after: &str,
+    ) -> Result<Option<(String, Vec<(RunRecord, Vec<DoubtRecord>)>)>, Error> {
+        let (number, _) = self.recorded_job(job).await?;
+        let page = self.records(show::waiting(self.store(), number, after, PAGE).await?).await?;
+        let Some(last) = page.last().map(|run| run.key.clone()) else { return Ok(None) };
+        let mut waiting = Vec::new();
+        for run in page {
+            let doubts = self.doubts(&run).await?;
+            if !doubts.is_empty() {
+                waiting.push((run, doubts));
+            }
+        }
+        Ok(Some((last, waiting)))
     }
 
     /// Whether it is not known how a command of it ended that must not be executed twice.

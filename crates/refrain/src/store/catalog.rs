@@ -141,6 +141,7 @@ catalog! {
     RUN_SHOW = "sql/run/show.sql",
     RUN_SHOW_END = "sql/run/show_end.sql",
     RUN_SKIP = "sql/run/skip.sql",
+    RUN_WAITING = "sql/run/waiting.sql",
     SCHEDULE_ADVANCE = "sql/schedule/advance.sql",
     SCHEDULE_DUE = "sql/schedule/due.sql",
     SCHEDULE_FORGET = "sql/schedule/forget.sql",

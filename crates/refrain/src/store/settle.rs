@@ -8,7 +8,7 @@ use super::audit::{self, Decision};
 use super::finish::RunLook;
 use super::{Result, Store, catalog, settled};
 use crate::database::place;
-use refrain_core::state::{FailureReason, RunOutcome};
+use refrain_core::state::{FailureReason, RunEvent, RunStanding};
 
 /// What is said of such a run.
 const SAID: &str = "a person said that it was done";
@@ -39,12 +39,12 @@ async fn settled_once(store: &Store, wish: &Settling<'_>, again: bool) -> Result
     let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_LOCK.bind(wish.run)).await?;
     let Some(row) = row.filter(|row| !row.open) else { return Ok(false) };
     let attempt = u64::try_from(row.attempt).unwrap_or(0);
-    let is_done = matches!(row.outcome()?, Some(RunOutcome::Done | RunOutcome::Waiting));
+    let standing = RunStanding { outcome: row.outcome()?, open: None };
     // After a lost answer the first try may have been made.
-    if again && is_done && attempt == wish.after + 1 && row.worker.is_none() {
+    if again && standing.is_done() && attempt == wish.after + 1 && row.worker.is_none() {
         return Ok(true);
     }
-    if is_done || attempt != wish.after {
+    if standing.apply(RunEvent::Vouched).is_err() || attempt != wish.after {
         return Ok(false);
     }
     let marks = transaction.execute(catalog::BEGUN_CLEAR.bind(wish.run)).await?;

@@ -158,6 +158,12 @@ pub(crate) async fn awaited(
     Ok(transaction.fetch_all(awaited.bind(limit)).await?)
 }
 
+/// Runs of a job that have ended for a reason which a person may have to look at, after `after`.
+pub(crate) async fn waiting(store: &Store, job: JobNumber, after: &str, limit: i64) -> Result<Vec<RunRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::RUN_WAITING.bind(job).bind(after).bind(limit)).await?)
+}
+
 /// Runs of a key, in whichever job.
 pub(crate) async fn of_key(store: &Store, key: &str, limit: i64) -> Result<Vec<RunRow>> {
     let jobs = super::jobs::all(store).await?;

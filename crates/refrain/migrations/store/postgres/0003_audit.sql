@@ -18,6 +18,7 @@ create index audit_unit on refrain.audit (unit, id);
 -- Why an attempt did not do its work, where that decides what comes next: it took too long, or a person must decide.
 alter table refrain.runs add column reason text collate "C";
 alter table refrain.attempts add column reason text collate "C";
+update refrain.runs set reason = 'held' where not open and outcome = 'failed' and id in (select run from refrain.begun);
 
 -- The attempt with which a person had the work of a run done again, for as long as that is not done.
 alter table refrain.runs add column redo integer;

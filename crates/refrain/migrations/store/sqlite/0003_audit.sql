@@ -18,6 +18,7 @@ create index refrain_audit_unit on refrain_audit (unit, id);
 -- Why an attempt did not do its work, where that decides what comes next: it took too long, or a person must decide.
 alter table refrain_runs add column reason text;
 alter table refrain_attempts add column reason text;
+update refrain_runs set reason = 'held' where not open and outcome = 'failed' and id in (select run from refrain_begun);
 
 -- The attempt with which a person had the work of a run done again, for as long as that is not done.
 alter table refrain_runs add column redo integer;

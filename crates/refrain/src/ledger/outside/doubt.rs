@@ -187,9 +187,9 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         .await?;
         tracing::warn!(job = %raised.facts.job, key, error = message, "a unit is in doubt");
         if is_held {
-            raised.tally.doubted(key, &message)
+            raised.tally.doubted(key, &message);
         } else {
-            raised.tally.failed(key, &message)
+            raised.tally.failed(key, &message);
         }
         Ok(())
     }
