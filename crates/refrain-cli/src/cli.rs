@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, cancel, check, checkpoint, completions, effects, enqueue, init, logs, man, migrate, next, pause,
-    prune, reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
+    audit, backup, cancel, check, checkpoint, completions, effects, enqueue, init, logs, man, migrate, next,
+    pause, prune, reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
 };
 use crate::person::Deciding;
 
@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     /// Queue a run by its key, once.
     Enqueue(enqueue::Arguments),
+    /// What people have decided, and who and why: the newest first.
+    Audit(audit::Arguments),
     /// Everything that waits for a person: calls without an answer, commands that were cut off.
     Effects(effects::Arguments),
     /// What became of every window: a grid of the newest, job by job.
@@ -155,6 +157,7 @@ impl Command {
             Self::Tick(_) => "tick",
             Self::Serve(_) => "serve",
             Self::Enqueue(_) => "enqueue",
+            Self::Audit(_) => "audit",
             Self::Effects(_) => "effects",
             Self::Status(_) => "status",
             Self::Runs(_) => "runs",

@@ -1,5 +1,6 @@
 //! One file per command: what it takes, what it asks of the library, what it prints.
 
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod cancel;
 pub(crate) mod check;

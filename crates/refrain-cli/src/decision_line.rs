@@ -1,4 +1,4 @@
-//! A decision of a person on one line, for people and for programs: what `show` and `trace` print.
+//! A decision of a person on one line, for people and for programs: what `show`, `trace` and `audit` print.
 
 use std::fmt;
 
@@ -18,6 +18,13 @@ pub(crate) struct DecisionLine {
     unit: Option<String>,
     detail: Option<String>,
     why: Option<String>,
+}
+
+impl DecisionLine {
+    /// What it is about.
+    pub(crate) fn subject(&self) -> &str {
+        &self.subject
+    }
 }
 
 impl From<DecisionRecord> for DecisionLine {

@@ -81,6 +81,7 @@ async fn act(place: &Place, command: Command) -> Result<Exit, Fault> {
         Command::Tick(arguments) => commands::tick::tick(place, &arguments).await,
         Command::Serve(arguments) => commands::serve::serve(place, &arguments).await,
         Command::Enqueue(arguments) => commands::enqueue::enqueue(place, &arguments).await,
+        Command::Audit(arguments) => commands::audit::audit(place, &arguments).await,
         Command::Effects(arguments) => commands::effects::effects(place, &arguments).await,
         Command::Status(arguments) => commands::status::status(place, &arguments).await,
         Command::Runs(arguments) => commands::runs::runs(place, &arguments).await,

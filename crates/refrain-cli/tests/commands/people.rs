@@ -193,6 +193,56 @@ async fn who_decides_is_the_user_of_the_machine_unless_it_is_said() {
 }
 
 #[tokio::test]
+async fn a_store_that_goes_on_where_another_was_says_who_decided_that() {
+    let desk = Desk::shop().await;
+    has(&desk.refrain("audit").stderr, &["nothing has run yet"]);
+    desk.write(
+        "jobs/lines.toml",
+        "queue = true\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\nkey = \"n:{name}\"\n[cursor]\n\
+         [publish]\ndatabase = \"shop\"\ntable = \"customers\"\nmode = \"append-once\"\n",
+    );
+    desk.write("list.sh", "#!/bin/sh\necho '{\"name\":\"cole\"}'\necho '{\"$cursor\":\"a\"}'\n");
+    desk.refrain("run lines#1").succeeds(&["done"]);
+    // As a copy of the project with a store of its own would find it.
+    std::fs::remove_dir_all(desk.file(".refrain")).unwrap();
+    assert_ne!(desk.refrain("run lines#1").code, Some(0), "the database belongs to another store");
+    assert_eq!(desk.refrain("recover").code, Some(4));
+    desk.refrain("recover --yes --why restored").succeeds(&["belonged to the store"]);
+    has(
+        &desk.refrain("audit").stdout,
+        &["shop  ", "recover it belonged to the store", "by ada@office: restored"],
+    );
+    desk.refrain("audit --limit 0").refuses(2, &["--limit"]);
+}
+
+#[tokio::test]
+async fn decisions_about_jobs_checkpoints_and_the_store_are_told() {
+    let desk = Desk::shop().await;
+    desk.write(
+        "jobs/lines.toml",
+        "queue = true\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\nkey = \"n:{name}\"\n[cursor]\n\
+         [publish]\ndatabase = \"shop\"\ntable = \"customers\"\nmode = \"append-once\"\n",
+    );
+    desk.write("list.sh", "#!/bin/sh\necho '{\"name\":\"cole\"}'\necho '{\"$cursor\":\"a\"}'\n");
+    desk.refrain("migrate").succeeds(&["is up to date"]);
+    desk.refrain("run lines#1").succeeds(&["done"]);
+    let name =
+        object(&desk.refrain("--json checkpoint show"))["name"].as_str().unwrap_or_default().to_owned();
+    let set = format!("checkpoint set lines {name} b");
+    for line in ["pause lines --why moving", "pause lines", set.as_str(), "resume lines", "prune"] {
+        let said = desk.refrain(line);
+        assert_eq!(said.code, Some(0), "{line}: {said:?}");
+    }
+    let told = desk.refrain("--json audit");
+    let told: Vec<Value> = told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let verbs: Vec<&str> = told.iter().filter_map(|one| one["decided"].as_str()).collect();
+    assert_eq!(verbs, ["prune", "resume", "set-checkpoint", "pause", "migrate", "migrate"]);
+    assert!(told.iter().all(|one| one["who"] == "ada@office"), "{told:?}");
+    assert_eq!((told[2]["detail"].as_str(), told[3]["why"].as_str()), (Some("from a to b"), Some("moving")));
+    assert_eq!(told[3]["subject"], "lines");
+}
+
+#[tokio::test]
 async fn work_is_done_again_after_a_question_that_names_it() {
     let desk = Desk::shop().await;
     desk.refrain("run totals@2001-06-01").succeeds(&["done"]);

@@ -99,6 +99,23 @@ both_databases! {
         each_was_there(&sync.writes().await, 2, "and begins no other one");
     }
 
+    async fn without_the_number_of_the_attempt_with_which_it_began_a_redo_would_do_its_work_twice(database) {
+        let sync = spoilt(database, Says::default()).await;
+        let failpoints = [("FAILPOINTS", "unit-apply.after-commit=return(kill)"), LEASE];
+        sync.shop.process(&REDO, &failpoints).finish().await;
+        sync.shop.expire().await;
+        let weak = [("FAILPOINTS", "redo.each-attempt=return(weak)")];
+        let mut said = String::new();
+        for _ in 0..4 {
+            said = sync.shop.done_with(&["run", RUN], &weak).await;
+            if said.contains(" done ") {
+                break;
+            }
+        }
+        assert!(said.contains(" done "), "{said}");
+        each_was_there(&sync.writes().await, 3, "the number is what tells what this redo has done");
+    }
+
     async fn rows_are_written_once_more_for_each_redo_and_by_no_other_attempt(database) {
         let sync = spoilt(database, Says::default()).await;
         assert_eq!(sync.again().await.0, "Ran done 2");
