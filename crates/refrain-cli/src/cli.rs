@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, cancel, check, checkpoint, completions, enqueue, init, logs, man, migrate, next, pause, prune,
-    reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
+    audit, backup, cancel, check, checkpoint, completions, effects, enqueue, init, logs, man, migrate, next,
+    pause, prune, reconcile, recover, retry, run, runs, serve, show, status, tick, trace, why,
 };
+use crate::person::Deciding;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,6 +84,10 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     /// Queue a run by its key, once.
     Enqueue(enqueue::Arguments),
+    /// What people have decided, and who and why: the newest first.
+    Audit(audit::Arguments),
+    /// Everything that waits for a person: calls without an answer, commands that were cut off.
+    Effects(effects::Arguments),
     /// What became of every window: a grid of the newest, job by job.
     Status(status::Arguments),
     /// Runs of all jobs, newest first.
@@ -95,7 +100,7 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     /// Why a run did or did not run: the key, the run, the rule that decided.
     Why(why::Arguments),
-    /// Another attempt of a run that is not done, or of one unit in it.
+    /// Another attempt of a run that is not done, or of units in it; or say that what is in doubt was done.
     Retry(retry::Arguments),
     /// How far jobs have read their sources: show, set, rewind.
     Checkpoint(checkpoint::Arguments),
@@ -126,6 +131,22 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// What was said of the person, if the command decides something.
+    pub(crate) fn deciding(&self) -> Option<&Deciding> {
+        match self {
+            Self::Run(run::Arguments { deciding, .. })
+            | Self::Retry(retry::Arguments { deciding, .. })
+            | Self::Cancel(cancel::Arguments { deciding, .. })
+            | Self::Pause(pause::Arguments { deciding, .. })
+            | Self::Resume(pause::Arguments { deciding, .. })
+            | Self::Migrate(migrate::Arguments { deciding, .. })
+            | Self::Recover(recover::Arguments { deciding })
+            | Self::Prune(prune::Arguments { deciding, .. }) => Some(deciding),
+            Self::Checkpoint(checkpoint::Arguments { verb }) => verb.deciding(),
+            _ => None,
+        }
+    }
+
     /// What it is called.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -136,6 +157,8 @@ impl Command {
             Self::Tick(_) => "tick",
             Self::Serve(_) => "serve",
             Self::Enqueue(_) => "enqueue",
+            Self::Audit(_) => "audit",
+            Self::Effects(_) => "effects",
             Self::Status(_) => "status",
             Self::Runs(_) => "runs",
             Self::Show(_) => "show",

@@ -1,10 +1,12 @@
 //! One file per command: what it takes, what it asks of the library, what it prints.
 
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
+pub(crate) mod effects;
 pub(crate) mod enqueue;
 pub(crate) mod fsck;
 pub(crate) mod init;

@@ -71,6 +71,9 @@ pub(crate) enum Fault {
         /// What the system said.
         source: io::Error,
     },
+    /// Nothing is done before a person has said yes; the text says how.
+    #[error("{0}")]
+    Undecided(String),
     /// It is too late for what was asked for; the text says what can be done.
     #[error("{0}")]
     TooLate(String),
@@ -91,6 +94,7 @@ impl Fault {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Refrain(error) | Self::Project(ProjectError::Refused(error)) => of_error(error),
+            Self::Undecided(_) => Exit::Waits,
             Self::Output(_) | Self::Signals(_) | Self::TooLate(_) => Exit::Failed,
             Self::Project(_)
             | Self::Write { .. }

@@ -3,11 +3,14 @@
 
 mod cli;
 mod commands;
+mod decision_line;
+mod doubts;
 mod exit;
 mod health;
 mod left_out;
 mod log;
 mod output;
+mod person;
 mod place;
 mod problems;
 mod progress;
@@ -23,6 +26,7 @@ use clap::Parser;
 use cli::{Arguments, Command};
 use exit::{Exit, Fault};
 use output::{Output, Talk};
+use person::Deciding;
 use place::Place;
 
 fn main() -> ExitCode {
@@ -43,7 +47,14 @@ fn main() -> ExitCode {
     };
     let output = Output { name: command.name(), json: options.json, yes: options.yes, talk };
     log::begin(&command, options.quiet);
-    let place = Place { folder: options.folder, store: options.store, output };
+    let person = match command.deciding().map(Deciding::person).transpose() {
+        Ok(person) => person,
+        Err(fault) => {
+            output.fault(&fault, fault.exit());
+            return fault.exit().into();
+        }
+    };
+    let place = Place { folder: options.folder, store: options.store, output, person };
     let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
             let done = runtime.block_on(act(&place, command));
@@ -70,6 +81,8 @@ async fn act(place: &Place, command: Command) -> Result<Exit, Fault> {
         Command::Tick(arguments) => commands::tick::tick(place, &arguments).await,
         Command::Serve(arguments) => commands::serve::serve(place, &arguments).await,
         Command::Enqueue(arguments) => commands::enqueue::enqueue(place, &arguments).await,
+        Command::Audit(arguments) => commands::audit::audit(place, &arguments).await,
+        Command::Effects(arguments) => commands::effects::effects(place, &arguments).await,
         Command::Status(arguments) => commands::status::status(place, &arguments).await,
         Command::Runs(arguments) => commands::runs::runs(place, &arguments).await,
         Command::Show(arguments) => commands::show::show(place, &arguments).await,

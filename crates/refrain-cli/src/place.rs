@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use refrain::core::JobName;
 use refrain::core::project::JobFile;
+use refrain::core::{JobName, Person};
 use refrain::{Opening, Project, ProjectError, Refrain};
 
 use crate::exit::{Exit, Fault};
@@ -23,6 +23,8 @@ pub(crate) struct Place {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) store: Option<String>,
     pub(crate) output: Output,
+    /// Who decides, if the command decides something.
+    pub(crate) person: Option<Person>,
 }
 
 /// A store that is open, and the project whose it is.
@@ -74,7 +76,14 @@ impl Place {
 
     /// Its store, not yet opened, with its jobs.
     pub(crate) async fn opening(&self, project: &Project) -> Result<Opening, Fault> {
-        Ok(project.opening(self.store.as_deref()).await?)
+        Ok(self.by(project.opening(self.store.as_deref()).await?))
+    }
+
+    fn by(&self, opening: Opening) -> Opening {
+        match &self.person {
+            Some(person) => opening.by(person.clone()),
+            None => opening,
+        }
     }
 
     /// Its store, which is made if need be and said so.
@@ -103,7 +112,7 @@ impl Place {
     /// Opens a store to look at: one that is not there is not made, and nothing is written.
     pub(crate) async fn look(&self) -> Result<Opened, Fault> {
         let project = self.project()?;
-        let opening = project.opening_alone(self.store.as_deref())?;
+        let opening = self.by(project.opening_alone(self.store.as_deref())?);
         looked(opening, project).await
     }
 

@@ -4,13 +4,14 @@ use std::fmt;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use refrain::core::state::RunOutcome;
+use refrain::core::state::{FailureReason, RunOutcome};
 use refrain::{JobView, Place, RunRecord};
 use serde::Serialize;
 
 use crate::output::harmless;
 
 /// A run.
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the object that programs read")]
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RunLine {
     pub(crate) run: String,
@@ -32,6 +33,9 @@ pub(crate) struct RunLine {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) again_at: Option<Timestamp>,
     pub(crate) message: Option<String>,
+    /// Why its last attempt did not do its work, where that decides what comes next.
+    pub(crate) reason: Option<String>,
+    pub(crate) needs_a_person: bool,
     #[serde(skip)]
     pub(crate) mark: Mark,
 }
@@ -138,6 +142,8 @@ impl RunLine {
                 _ => None,
             },
             message: run.message.clone(),
+            reason: run.reason.map(|reason| reason.to_string()),
+            needs_a_person: !run.standing.is_open() && run.reason.is_some_and(FailureReason::needs_a_person),
             mark: mark(run, is_late, is_outdated),
         }
     }
@@ -166,6 +172,9 @@ impl fmt::Display for RunLine {
         }
         if self.is_outdated {
             write!(f, ", outdated")?;
+        }
+        if self.needs_a_person {
+            write!(f, ", waits for a person")?;
         }
         if self.attempt > 1 {
             write!(f, ", attempt {}", self.attempt)?;

@@ -3,12 +3,14 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use refrain::core::Word as _;
 use refrain::core::project::Action;
-use refrain::core::state::RunOutcome;
+use refrain::core::state::{FailureReason, RunOutcome};
 use refrain::core::terminal::typed;
 use refrain::{Did, Place as Standing, Project, Refrain, RunRecord, RunReport};
 use serde::Serialize;
 
+use crate::doubts::{Doubt, advice};
 use crate::exit::{Exit, Fault};
 use crate::output::{Four, harmless_lines};
 use crate::place::{Opened, Place};
@@ -30,6 +32,11 @@ struct Report {
     ended_at: Option<Timestamp>,
     again_at: Option<Timestamp>,
     message: Option<String>,
+    reason: Option<String>,
+    needs_a_person: bool,
+    /// What waits for one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    doubts: Vec<Doubt>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<WaitsFor>,
     counts: Four,
@@ -45,6 +52,10 @@ struct WaitsFor {
 impl Report {
     async fn of(refrain: &Refrain, Ran { name, report }: &Ran) -> Result<Report, Fault> {
         let RunReport { did, run, .. } = report;
+        let (message, reason) = said_last(refrain, run).await?;
+        let is_held = *did == Did::Held || reason.is_some_and(FailureReason::needs_a_person);
+        let needs_a_person = is_held && !report.is_done();
+        let doubts = if needs_a_person { refrain.doubts(run).await? } else { Vec::new() };
         Ok(Report {
             run: name.clone(),
             did: match did {
@@ -52,6 +63,7 @@ impl Report {
                 Did::Followed => "followed",
                 Did::Deduplicated => "deduplicated",
                 Did::Held => "held",
+                Did::Settled => "settled",
                 Did::GaveUp => "gave-up",
             },
             state: run.standing.node().to_string(),
@@ -62,7 +74,10 @@ impl Report {
                 Some(Standing::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
                 _ => None,
             },
-            message: said_last(refrain, run).await?,
+            message,
+            reason: reason.map(|reason| reason.to_string()),
+            needs_a_person,
+            doubts: doubts.into_iter().map(Doubt::from).collect(),
             waits_for: report.waits_for.as_ref().map(|cause| {
                 let told = cause.told();
                 WaitsFor { rule: told.rule, said: told.said }
@@ -115,7 +130,7 @@ async fn counted(refrain: &Refrain, report: &RunReport) -> Result<Four, Fault> {
 fn counts(did: Did, run: &RunRecord) -> Four {
     let none = Four::default();
     match (did, run.standing.outcome) {
-        (Did::GaveUp, _) => none,
+        (Did::GaveUp | Did::Settled, _) => none,
         (Did::Deduplicated, _) => Four { deduplicated: 1, ..none },
         _ if matches!(run.place, Some(Standing::Delayed(_))) => Four { failed: 1, ..none },
         _ if run.standing.is_open() => none,
@@ -127,12 +142,16 @@ fn counts(did: Did, run: &RunRecord) -> Four {
     }
 }
 
-/// What the last attempt said that ended; of an open run it stands with the attempts before.
-async fn said_last(refrain: &Refrain, run: &RunRecord) -> Result<Option<String>, Fault> {
+/// What the last attempt said that ended, and why it did not do its work; of an open run it stands with the attempts before.
+async fn said_last(
+    refrain: &Refrain,
+    run: &RunRecord,
+) -> Result<(Option<String>, Option<FailureReason>), Fault> {
     if !run.standing.is_open() {
-        return Ok(run.message.clone());
+        return Ok((run.message.clone(), run.reason));
     }
-    Ok(refrain.attempts(run).await?.pop().and_then(|attempt| attempt.message))
+    let last = refrain.attempts(run).await?.pop();
+    Ok(last.map_or((None, None), |attempt| (attempt.message, attempt.reason)))
 }
 
 /// Says what became of runs, and what to type next. The code is that of the worst.
@@ -144,43 +163,45 @@ pub(crate) async fn told(
 ) -> Result<Exit, Fault> {
     let output = place.output;
     let mut total = Four::default();
-    let mut worst: Option<(Exit, &Ran)> = None;
+    let mut worst: Option<(Exit, &Ran, Vec<Doubt>)> = None;
     for one in &ran {
         let report = Report::of(&opened.refrain, one).await?;
         total = total.with(report.counts);
-        let exit = exit(&one.report, report.message.as_deref(), is_interrupted);
-        if worst.is_none_or(|(most, _)| exit >= most) {
-            worst = Some((exit, one));
-        }
+        let exit = exit(&one.report, &report, is_interrupted);
         output.line(&report)?;
+        if worst.as_ref().is_none_or(|(most, ..)| exit >= *most) {
+            worst = Some((exit, one, report.doubts));
+        }
     }
     if !output.json {
         output.text(total)?;
     }
     let Opened { refrain, project } = opened;
-    if let Some((exit, one)) = worst {
-        output.say(next(exit, one, &project));
+    if let Some((exit, one, doubts)) = &worst {
+        output.say(next(*exit, one, doubts, &project));
     }
     Opened { refrain, project }.close().await;
-    Ok(worst.map_or(Exit::Done, |(exit, _)| exit))
+    Ok(worst.map_or(Exit::Done, |(exit, ..)| exit))
 }
 
-fn exit(report: &RunReport, message: Option<&str>, is_interrupted: bool) -> Exit {
+/// Decided by values alone: what was said may quote a program or a server.
+fn exit(report: &RunReport, told: &Report, is_interrupted: bool) -> Exit {
     match () {
         () if report.did == Did::GaveUp => Exit::Unavailable,
         () if report.did == Did::Deduplicated || report.is_done() => Exit::Done,
         () if report.did == Did::Held => Exit::Waits,
         () if is_interrupted => Exit::Interrupted,
-        () if message.is_some_and(|message| message.starts_with("timed out")) => Exit::TimedOut,
-        () if message.is_some_and(|message| message.contains("it is not executed again by itself")) => {
-            Exit::Waits
-        }
+        () if told.needs_a_person => Exit::Waits,
+        () if told.reason.as_deref() == Some(FailureReason::TimedOut.name()) => Exit::TimedOut,
         () => Exit::Failed,
     }
 }
 
 /// What to type next.
-fn next(exit: Exit, Ran { name, report }: &Ran, project: &Project) -> String {
+fn next(exit: Exit, Ran { name, report }: &Ran, doubts: &[Doubt], project: &Project) -> String {
+    if exit == Exit::Waits {
+        return advice(name, doubts);
+    }
     let name = typed(name);
     let is_command = project
         .jobs()
@@ -191,6 +212,9 @@ fn next(exit: Exit, Ran { name, report }: &Ran, project: &Project) -> String {
         Exit::Done if report.did == Did::Deduplicated => {
             "nothing was done; add --again for another attempt".to_owned()
         }
+        Exit::Done if report.did == Did::Settled => {
+            format!("recorded as done; nothing was executed. Look: refrain show {name}")
+        }
         Exit::Done => {
             format!("recorded; the same command finds it done from now on. Look: refrain {look} {name}")
         }
@@ -198,7 +222,6 @@ fn next(exit: Exit, Ran { name, report }: &Ran, project: &Project) -> String {
             "it stays queued; wait longer: refrain run {name} --wait 10m; look: refrain why {name}; call it off: refrain cancel {name}"
         ),
         Exit::Interrupted => "it was given back; the same command goes on".to_owned(),
-        Exit::Waits => format!("what it printed: refrain logs {name}; after a look: refrain retry {name}"),
         _ if report.run.standing.is_open() => {
             "it is tried again by `refrain serve` or `refrain tick`, or by the same command at once"
                 .to_owned()

@@ -11,7 +11,7 @@
 //! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`],
 //!   [`retry`], [`while_running`]
 //! - What may follow what: [`state`]
-//! - What a person should hear of: [`alarm`], [`spike`]; and asks: [`why`]
+//! - What a person should hear of: [`alarm`], [`spike`]; asks: [`why`]; and decides: [`person`], [`redo`]
 //! - From outside: [`clock`], [`clock_watch`], [`random`]
 //! - What a person wrote: [`project`] (job files), [`template`], [`call`], [`values`], [`parse_error`]; what is shown to one: [`terminal`]
 //! - What nobody may read: [`redact`]
@@ -35,10 +35,12 @@ pub mod id;
 pub mod key;
 pub mod name;
 pub mod parse_error;
+pub mod person;
 pub mod project;
 pub mod publish;
 pub mod random;
 pub mod redact;
+pub mod redo;
 pub mod retry;
 pub mod revision;
 pub mod revisions;
@@ -70,9 +72,11 @@ pub use key::template::KeyTemplate;
 pub use key::{Key, KeyError, KeyPart};
 pub use name::{JobName, ProjectName, Scope};
 pub use parse_error::ParseError;
+pub use person::Person;
 pub use project::Project;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use redact::Secret;
+pub use redo::Redo;
 pub use retry::{Backoff, Retry};
 pub use revision::{EditError, Revision};
 pub use revisions::{Revisions, RevisionsError};

@@ -29,7 +29,9 @@ mod unit;
 
 pub use backfill::{BackfillEvent, BackfillState};
 pub use effect::{Doubt, EffectEvent, EffectState, Hold, InDoubtPolicy, NextStep, ProbeAnswer};
-pub use run::{AttemptChange, Attempts, Open, RunEvent, RunNode, RunOutcome, RunStanding, RunStep};
+pub use run::{
+    AttemptChange, Attempts, FailureReason, Open, RunEvent, RunNode, RunOutcome, RunStanding, RunStep,
+};
 pub use unit::{
     Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitEvent, UnitState,
     UnitStatus,

@@ -81,6 +81,13 @@ async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
     match *arguments {
         ["run", name] => run(&refrain, name, Ask::Once).await?,
         ["run", name, "--again"] => run(&refrain, name, Ask::Again).await?,
+        ["run", name, "--redo"] => run(&refrain, name, Ask::Redo).await?,
+        ["retry", name] => run(&refrain, name, Ask::Retry).await?,
+        ["confirm", name, unit] => println!("confirmed {}", refrain.confirm_unit(name, unit).await?),
+        ["settle", name] => {
+            let report = refrain.settle_held(name).await?;
+            println!("did {:?} {} {}", report.did, report.run.standing.node().name(), report.run.attempt);
+        }
         ["enqueue", job, key, payload] => {
             let enqueued = refrain.enqueue(job, key, Some(payload)).await?;
             println!("{enqueued:?}");

@@ -19,6 +19,7 @@ pub(crate) mod scheduler;
 pub(crate) mod service;
 pub(crate) mod settings;
 mod under_way;
+mod verdict;
 pub(crate) mod vitals;
 mod watcher;
 pub(crate) mod worker;

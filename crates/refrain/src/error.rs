@@ -119,6 +119,36 @@ pub enum Error {
         /// Which attempt did it.
         attempt: u64,
     },
+    /// A unit is not where a person could say anything of it.
+    #[error("no unit `{unit}` of {run} is {was}\n  what became of it: refrain trace {}", typed(.unit))]
+    NotParked {
+        /// The run.
+        run: String,
+        /// The key of the unit.
+        unit: String,
+        /// What it would have to be: parked, or in doubt.
+        was: &'static str,
+    },
+    /// No command of the run was cut off, so a person has nothing to say of it.
+    #[error(
+        "no command of `{run}` waits for a person's word: it is {state}\n  what became of it: refrain show {}; units in doubt: refrain retry {} --in-doubt --done", typed(.run), typed(.run)
+    )]
+    NotHeld {
+        /// The run.
+        run: String,
+        /// How it stands.
+        state: String,
+    },
+    /// An attempt is queued or running, and would not do again what is done.
+    #[error(
+        "an attempt of `{run}` is {state}, so its work is not asked for once more\n  see it through first: refrain run {}", typed(.run)
+    )]
+    StillOpen {
+        /// The run.
+        run: String,
+        /// How it stands.
+        state: String,
+    },
     /// The copy cannot be written.
     #[error("the backup {} cannot be written: {source}\n  name a file that does not exist, in a directory that does", .path.display())]
     Backup {
@@ -164,6 +194,8 @@ impl Error {
                 )
             }
             Self::Refused(_)
+            | Self::NotHeld { .. }
+            | Self::StillOpen { .. }
             | Self::Checkpoint(_)
             | Self::Unreconciled(_)
             | Self::Store(StoreError::Broken(_) | StoreError::Moved(_)) => false,

@@ -45,14 +45,14 @@ pub use ledger::{
     LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
 };
 pub use payload::PAYLOAD_BYTES_MAX;
-pub use process::{is_root, keep_memory_private};
+pub use process::{is_root, keep_memory_private, user_id};
 pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
 pub use publish::comparison::{Difference, Differences};
 pub use refrain::{
     Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
-    DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord,
-    POSITION_BYTES_MAX, Patience, Refrain, RunRecord, RunReport, Serving, StopHandle, Trace, UnitDedupes,
-    Unwell, Why, WorkerRecord,
+    DecisionRecord, DedupeRecord, Did, DoubtRecord, EffectRecord, Enqueued, JobRecord, JobView, Opening,
+    OutputPlace, OutputRecord, POSITION_BYTES_MAX, Patience, Refrain, RunRecord, RunReport, Serving,
+    Settlement, StopHandle, Trace, UnitDedupes, Unwell, Why, WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -156,6 +156,11 @@ pub fn keep_memory_private() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
+/// The number of the user under whom this process acts.
+pub fn user_id() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Whether this process has the rights of the superuser, and so do the commands that it executes.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

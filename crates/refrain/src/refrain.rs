@@ -4,9 +4,12 @@ mod alarms;
 mod backup;
 mod checkpoints;
 mod control;
+mod decisions;
+mod doubts;
 mod effects;
 mod enqueue;
 mod jobs;
+mod migrate;
 mod name;
 mod output;
 mod patience;
@@ -20,18 +23,21 @@ mod status;
 mod tick;
 mod trace;
 mod units;
+mod wanted;
 mod why;
 mod workers;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use refrain_core::{JobName, ProjectName};
+use refrain_core::{JobName, Person, ProjectName};
 
 pub use crate::engine::vitals::Unwell;
 pub use alarms::AlarmRecord;
 pub use checkpoints::{CheckpointError, CheckpointRecord, POSITION_BYTES_MAX};
 pub use control::Cancelling;
+pub use decisions::DecisionRecord;
+pub use doubts::{DoubtRecord, Settlement};
 pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
 pub use name::JobView;
@@ -60,7 +66,7 @@ use crate::ledger::{Backend, LedgerError};
 use crate::project::JobFiles;
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
-use crate::store::{Reality, Store, migrate};
+use crate::store::{Reality, Store};
 
 /// A project's store, open, with the jobs that this process knows.
 ///
@@ -97,6 +103,8 @@ pub struct Refrain {
     bell: Bell,
     stop: Stop,
     simulated: Option<Timestamp>,
+    /// Who decides what is decided here; none if a program decides and names no person.
+    person: Option<Person>,
 }
 
 /// A store that is about to be opened.
@@ -114,6 +122,7 @@ pub struct Opening {
     has_file: bool,
     simulated: Option<Timestamp>,
     only_looks: bool,
+    person: Option<Person>,
 }
 
 /// A database that jobs write to.
@@ -145,17 +154,8 @@ impl Refrain {
             has_file: false,
             simulated: None,
             only_looks: false,
+            person: None,
         }
-    }
-
-    /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
-    pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
-        migrated(&Address::parse(address)?).await
-    }
-
-    /// What [`migrate`](Self::migrate) does on PostgreSQL, as a script.
-    pub fn migration_script() -> String {
-        migrate::script_for_postgres()
     }
 
     /// Looks for what must not be.
@@ -282,9 +282,10 @@ impl Opening {
         Opening { simulated: Some(now), ..self }
     }
 
-    /// Makes the tables of the store, or brings them up to date, as [`Refrain::migrate`] does.
-    pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
-        migrated(&self.address).await
+    /// Opens it for a person: what is decided through it is written down under that name.
+    #[must_use]
+    pub fn by(self, person: Person) -> Opening {
+        Opening { person: Some(person), ..self }
     }
 
     /// The address for people, without the password.
@@ -332,15 +333,9 @@ impl Opening {
             bell: Bell::new(store, wake, hints),
             stop: Stop::new(),
             simulated: self.simulated,
+            person: self.person,
         })
     }
-}
-
-async fn migrated(address: &Address) -> Result<Vec<&'static str>, Error> {
-    let database = Box::pin(Database::open(address, 1, Settings::default().idle())).await?;
-    let taken = Box::pin(migrate::migrate(&database)).await?;
-    database.close().await;
-    Ok(taken)
 }
 
 /// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.

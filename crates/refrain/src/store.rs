@@ -14,6 +14,7 @@
 
 pub(crate) mod alarms;
 pub(crate) mod arrive;
+pub(crate) mod audit;
 pub(crate) mod begun;
 pub(crate) mod cancel;
 pub(crate) mod catalog;
@@ -35,6 +36,7 @@ pub(crate) mod prune;
 pub(crate) mod reopen;
 pub(crate) mod revisions;
 pub(crate) mod schedules;
+pub(crate) mod settle;
 pub(crate) mod show;
 pub(crate) mod take_over;
 pub(crate) mod tick;

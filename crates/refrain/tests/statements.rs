@@ -14,7 +14,8 @@ use sqlx::{AssertSqlSafe, Executor, Row, SqlStr};
 use support::TestDatabase;
 
 /// Tables that grow with the work; the others have a row per job, worker or wish of a person.
-const LARGE: [&str; 23] = [
+const LARGE: [&str; 24] = [
+    "audit",
     "runs",
     "queue",
     "delayed",
@@ -41,7 +42,8 @@ const LARGE: [&str; 23] = [
 ];
 
 /// Statements that read all of a large table, or its beginning, and may.
-const MAY_SCAN: [(&str, &str); 7] = [
+const MAY_SCAN: [(&str, &str); 8] = [
+    ("sql/audit/list.sql", "the newest, no more than its limit"),
     ("sql/fsck/", "a person asked for all of it"),
     ("sql/queue/count.sql", "a person asked for all of it"),
     ("sql/delayed/of_scope.sql", "a person asked for all of it"),
@@ -56,7 +58,8 @@ const OF_THE_LEDGER: [&str; 6] =
     ["sql/checkpoint/", "sql/fence/", "sql/intent/", "sql/ledger/", "sql/publish/", "sql/unit/"];
 
 /// Those whose plans are not remembered, or need not last.
-const FORGOTTEN: [(&str, &str); 9] = [
+const FORGOTTEN: [(&str, &str); 10] = [
+    ("sql/unit/in_doubt.sql", "a person asked, once"),
     ("sql/unit/update.sql", "planned anew each time"),
     ("sql/unit/raise_order.sql", "planned anew each time"),
     ("sql/unit/keep_first.sql", "planned anew each time"),
@@ -69,7 +72,7 @@ const FORGOTTEN: [(&str, &str); 9] = [
 ];
 
 /// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
-const FILLED: [&str; 24] = [
+const FILLED: [&str; 25] = [
     "insert into refrain_jobs (name, identity) values ('one', 'one'), ('two', 'two'), ('three', 'three')",
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
      insert into refrain_runs (job, attempt, opened_at, open, key, outcome)
@@ -93,6 +96,7 @@ const FILLED: [&str; 24] = [
      select key, 1, 'mail', 'pending', 0 from refrain_runs",
     "insert into refrain_counts (run, attempt, processed, skipped, deduplicated, failed)
      select id, 1, 1, 0, 0, 0 from refrain_runs",
+    "insert into refrain_audit (at, verb, subject, run, unit) select 0, 'again', key, id, key from refrain_runs",
     "insert into refrain_unit_dedupes (run, attempt, reason, count, keys)
      select id, 1, 'stale', 1, '[]' from refrain_runs",
     "insert into refrain_ledgers (project, job, scope, window_start)

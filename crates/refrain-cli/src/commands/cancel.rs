@@ -9,6 +9,7 @@ use refrain::{Cancelling, Refrain};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
+use crate::person::Deciding;
 use crate::place::Place;
 
 #[derive(Args)]
@@ -17,6 +18,8 @@ pub(crate) struct Arguments {
     /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) deciding: Deciding,
 }
 
 #[derive(Serialize)]

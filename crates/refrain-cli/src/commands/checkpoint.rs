@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
+use crate::person::Deciding;
 use crate::place::Place;
 
 #[derive(Args)]
@@ -41,6 +42,8 @@ pub(crate) enum Verb {
         /// In this scope.
         #[arg(long, default_value = "")]
         scope: String,
+        #[command(flatten)]
+        deciding: Deciding,
     },
     /// Put a watermark back by a length of time.
     Rewind {
@@ -54,7 +57,19 @@ pub(crate) enum Verb {
         /// In this scope.
         #[arg(long, default_value = "")]
         scope: String,
+        #[command(flatten)]
+        deciding: Deciding,
     },
+}
+
+impl Verb {
+    /// What was said of the person, if it moves something.
+    pub(crate) fn deciding(&self) -> Option<&Deciding> {
+        match self {
+            Verb::Show { .. } => None,
+            Verb::Set { deciding, .. } | Verb::Rewind { deciding, .. } => Some(deciding),
+        }
+    }
 }
 
 fn long(text: &str) -> Result<Duration, String> {
@@ -127,12 +142,12 @@ pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<E
             }
             None
         }
-        Verb::Set { job, name, position, scope } => {
+        Verb::Set { job, name, position, scope, .. } => {
             let was = seen(refrain, job, scope, name).await?;
             refrain.set_checkpoint(job, scope, name, position, was.as_deref()).await?;
             Some((job, scope, name, was, position.clone()))
         }
-        Verb::Rewind { job, name, by, scope } => {
+        Verb::Rewind { job, name, by, scope, .. } => {
             let was = seen(refrain, job, scope, name).await?;
             let at = was.clone().ok_or_else(|| missing(job, name))?;
             let position = refrain.rewind_checkpoint(job, scope, name, *by, &at).await?;

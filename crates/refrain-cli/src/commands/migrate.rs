@@ -7,6 +7,7 @@ use refrain::{Project, Refrain};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
+use crate::person::Deciding;
 use crate::place::Place;
 
 /// Make the tables of the store and of the ledgers, or bring them up to date.
@@ -21,6 +22,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DATABASE", num_args = 0..=1, require_equals = true)]
     #[expect(clippy::option_option, reason = "an option that may have a value is three cases to the parser")]
     pub(crate) print: Option<Option<String>>,
+    #[command(flatten)]
+    pub(crate) deciding: Deciding,
 }
 
 #[derive(Serialize)]
@@ -77,9 +80,9 @@ pub(crate) async fn migrate(place: &Place, arguments: &Arguments) -> Result<Exit
     let project = place.project()?;
     let opening = place.prepared(&project).await?;
     let mut databases = vec![Steps { database: opening.address(), steps: opening.migrate().await? }];
-    for (database, steps) in project.migrate().await? {
-        databases.push(Steps { database, steps });
-    }
+    let beside = project.migrate().await?;
+    opening.record_migrations(&beside).await?;
+    databases.extend(beside.into_iter().map(|(database, steps)| Steps { database, steps }));
     project.close().await;
     output.result(&Migrated { databases })?;
     output.say("next: refrain check, or refrain serve");

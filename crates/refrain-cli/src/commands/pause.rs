@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
+use crate::person::Deciding;
 use crate::place::Place;
 
 #[derive(Args)]
@@ -16,6 +17,8 @@ use crate::place::Place;
 pub(crate) struct Arguments {
     /// The job.
     pub(crate) job: String,
+    #[command(flatten)]
+    pub(crate) deciding: Deciding,
 }
 
 #[derive(Serialize)]

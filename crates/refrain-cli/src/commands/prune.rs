@@ -8,6 +8,7 @@ use refrain::core::duration;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
+use crate::person::Deciding;
 use crate::place::Place;
 use crate::progress::Progress;
 
@@ -20,6 +21,8 @@ pub(crate) struct Arguments {
     /// What ended before that long ago, as in 30d; 90d unless said.
     #[arg(long, value_name = "DURATION", value_parser = long)]
     pub(crate) older_than: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) deciding: Deciding,
 }
 
 fn long(text: &str) -> Result<Duration, String> {

@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
+use crate::person::Deciding;
 use crate::place::Place;
 
 /// Let a new or restored store go on where another one was.
@@ -16,7 +17,10 @@ use crate::place::Place;
 #[command(
     after_help = "Examples:\n  refrain recover             shows what it would do, and asks\n  refrain recover --yes"
 )]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) deciding: Deciding,
+}
 
 #[derive(Serialize)]
 struct Recovered {

@@ -1,54 +1,68 @@
-//! `refrain retry`: another attempt of a run that is not done, or of one unit in it.
+//! `refrain retry`: another attempt of a run that is not done, or of units in it; and a person's word on what is in doubt.
 
 use clap::Args;
-use refrain::Ask;
 use refrain::core::RunName;
+use refrain::core::terminal::typed;
+use refrain::{Ask, Refrain, Settlement};
 
 use super::run::Wait;
 use crate::exit::{Exit, Fault};
+use crate::output::harmless;
+use crate::person::Deciding;
 use crate::place::Place;
 use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
 
 /// Another attempt of a run that failed, is partial, or was skipped or cancelled. Only what is not done is done again.
+///
+/// It is also how a person says what became of something in doubt: a unit whose call had no answer, or the command of the run, if
+/// that was cut off and is held.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  refrain retry export@2026-06-09\n  refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7\n  \
-    refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7 --done\n\n\
+    after_help = "Examples:\n  refrain retry export@2026-06-09\n  refrain retry export@2026-06-09 --done           its command was cut off, and had done its work\n  \
+    refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7\n  \
+    refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7 --done\n  \
+    refrain retry sync@2026-06-09T14:00 --in-doubt --done --why 'the bank has all of them'\n\n\
     A run that is done is refused; `refrain run RUN --again` means it."
 )]
 pub(crate) struct Arguments {
     /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// A unit of it that is parked: it gets all its tries again.
+    /// A unit of it that is parked: it gets all its tries again. May be said several times; one attempt follows.
     #[arg(long, value_name = "KEY")]
-    pub(crate) unit: Option<String>,
-    /// It is in doubt, and it was done: that is recorded, and it is not sent again.
-    #[arg(long, requires = "unit")]
+    pub(crate) unit: Vec<String>,
+    /// All of its units that are in doubt.
+    #[arg(long, conflicts_with = "unit")]
+    pub(crate) in_doubt: bool,
+    /// It was done: that is recorded, and it is not done again. Without a unit it is said of the command of the run.
+    #[arg(long)]
     pub(crate) done: bool,
     #[command(flatten)]
     pub(crate) patience: Wait,
+    #[command(flatten)]
+    pub(crate) deciding: Deciding,
 }
 
 pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let Arguments { run, unit, done, patience } = arguments;
+    let Arguments { run, unit, in_doubt, done, patience, .. } = arguments;
     let _: RunName = run.parse()?;
     let signals = Signals::listen()?;
     let opened = place.open().await?;
     let refrain = &opened.refrain;
-    if let Some(unit) = unit {
-        let (count, was, is) = if *done {
-            (refrain.confirm_unit(run, unit).await?, "in doubt", "is recorded as done")
-        } else {
-            (refrain.unpark(run, unit).await?, "parked", "is not parked any more")
-        };
-        if count == 0 {
-            return Err(Fault::Refused(format!(
-                "no unit `{unit}` of {run} is {was}\n  what became of it: refrain trace {unit}"
-            )));
+    if *done && unit.is_empty() && !in_doubt {
+        let report = refrain.settle_held(run).await?;
+        return told(place, opened, vec![Ran { name: run.clone(), report }], false).await;
+    }
+    let units = if *in_doubt { in_doubt_of(refrain, run).await? } else { unit.clone() };
+    if !units.is_empty() {
+        let settlement = if *done { Settlement::Done } else { Settlement::Again };
+        let keys: Vec<&str> = units.iter().map(String::as_str).collect();
+        refrain.settle_units(run, &keys, settlement).await?;
+        let is = if *done { "is recorded as done" } else { "is not parked any more" };
+        for unit in &units {
+            place.output.say(format_args!("`{}` {is}", harmless(unit)));
         }
-        place.output.say(format_args!("`{unit}` {is}"));
     }
     let stop = refrain.stop_handle();
     let patience = patience.patience(place.output);
@@ -57,4 +71,18 @@ pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, 
         signals.see_through(work, &stop, &[Step::StopNow], place.output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
     told(place, opened, vec![Ran { name: run.clone(), report }], is_interrupted).await
+}
+
+/// The units of a run that are in doubt now.
+async fn in_doubt_of(refrain: &Refrain, run: &str) -> Result<Vec<String>, Fault> {
+    let record = refrain.show(run).await?.ok_or_else(|| refrain::Error::NoRun(run.to_owned()))?;
+    let doubts = refrain.doubts(&record).await?;
+    let units: Vec<String> = doubts.into_iter().filter_map(|doubt| doubt.unit).collect();
+    if units.is_empty() {
+        return Err(Fault::Refused(format!(
+            "no unit of {run} is in doubt\n  what became of it: refrain show {}",
+            typed(run)
+        )));
+    }
+    Ok(units)
 }

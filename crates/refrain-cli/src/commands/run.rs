@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
-use refrain::core::RunName;
 use refrain::core::project::JobFile;
 use refrain::core::terminal;
+use refrain::core::{Redo, RunName};
 use refrain::{Ask, Patience, Place as Standing, Project, Refrain, RunReport};
 
 use crate::exit::{Exit, Fault};
 use crate::output::Output;
+use crate::person::Deciding;
 use crate::place::{Opened, Place, job};
 use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
@@ -18,7 +19,8 @@ use crate::signals::{Ended, Signals, Step};
 #[command(
     after_help = "Examples:\n  refrain run export                              the latest whole window\n  \
     refrain run export@2026-06-09\n  refrain run export --window 2026-06-09 --again\n  \
-    refrain run digest@2026-06-09T14:00/acme        one scope of it\n  refrain run welcome#42"
+    refrain run digest@2026-06-09T14:00/acme        one scope of it\n  refrain run welcome#42\n  \
+    refrain run sync@2026-06-09 --redo --why 'rows were lost'"
 )]
 pub(crate) struct Arguments {
     /// JOB, JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
@@ -33,9 +35,15 @@ pub(crate) struct Arguments {
     /// The key, for a job that is queued.
     #[arg(long, value_name = "K")]
     pub(crate) key: Option<String>,
-    /// Make another attempt, even if it is done.
+    /// Make another attempt, even if it is done. Units and statements that are recorded as done are left alone.
     #[arg(long)]
     pub(crate) again: bool,
+    /// Do its work once more: each unit, each statement, once, although it is recorded as done. Rows are replaced at once; before
+    /// a command, a call or a statement is repeated, you are asked.
+    #[arg(long, conflicts_with = "again")]
+    pub(crate) redo: bool,
+    #[command(flatten)]
+    pub(crate) deciding: Deciding,
     #[command(flatten)]
     pub(crate) patience: Wait,
 }
@@ -89,14 +97,21 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     let mut name = typed(run, window.as_deref(), scope.as_deref(), key.as_deref())?;
     let signals = Signals::listen()?;
     let project = place.project()?;
-    can_be(&project, &name)?;
+    let file = can_be(&project, &name)?;
+    if arguments.redo {
+        may_redo(output, file, &name)?;
+    }
     let opened = place.open_for(project).await?;
     let refrain = &opened.refrain;
     if !name.contains(['@', '#']) {
         name = refrain.latest_window(&name).await?;
     }
     needs_no_payload(&opened, &name).await?;
-    let ask = if arguments.again { Ask::Again } else { Ask::Once };
+    let ask = match (arguments.again, arguments.redo) {
+        (_, true) => Ask::Redo,
+        (true, false) => Ask::Again,
+        (false, false) => Ask::Once,
+    };
     let stop = refrain.stop_handle();
     let patience = arguments.patience.patience(output);
     let work = Box::pin(all(refrain, &name, ask, &patience));
@@ -106,14 +121,29 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
 }
 
 /// Whether the files know such a run, before there is a store for it.
-fn can_be(project: &Project, name: &str) -> Result<(), Fault> {
+fn can_be<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, Fault> {
     if name.contains(['@', '#']) {
-        job(project, name.parse::<RunName>()?.job().as_str())?;
-        return Ok(());
+        return job(project, name.parse::<RunName>()?.job().as_str());
     }
     match job(project, name)? {
         JobFile { name, timetable: None, .. } => Err(refrain::Error::NoWindows(name.clone()).into()),
-        _ => Ok(()),
+        file => Ok(file),
+    }
+}
+
+/// Whether its work may be done once more: rows are replaced, what reaches further is asked about, and what cannot be taken back
+/// is refused.
+fn may_redo(output: Output, file: &JobFile, name: &str) -> Result<(), Fault> {
+    match Redo::of(file) {
+        Redo::AtOnce => Ok(()),
+        Redo::Refused(why) => {
+            Err(Fault::Refused(format!("the work of `{name}` cannot be done again: {why}")))
+        }
+        Redo::Asks(what) if output.ask(format_args!("{name}: {what}. Do it?")) => Ok(()),
+        Redo::Asks(what) => Err(Fault::Undecided(format!(
+            "nothing was done. With --redo, {what}\n  if that is meant: refrain run {} --redo --yes",
+            terminal::typed(name)
+        ))),
     }
 }
 

@@ -10,6 +10,8 @@ use refrain::{AttemptRecord, AttemptUnits, DedupeRecord};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::decision_line::DecisionLine;
+use crate::doubts::{Doubt, advice};
 use crate::exit::{Exit, Fault};
 use crate::output::{Four, harmless};
 use crate::place::Place;
@@ -31,6 +33,9 @@ struct Shown {
     attempts: Vec<Attempt>,
     units: Vec<Units>,
     dedupes: Vec<Dedupe>,
+    /// What of it waits for a person.
+    doubts: Vec<Doubt>,
+    decisions: Vec<DecisionLine>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +46,7 @@ struct Attempt {
     ended_at: Timestamp,
     worker: Option<i64>,
     message: Option<String>,
+    reason: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -92,6 +98,12 @@ impl fmt::Display for Shown {
                 write!(f, "\n    {count} {reason}{first}{suspect}")?;
             }
         }
+        for doubt in &self.doubts {
+            write!(f, "\n  {doubt}")?;
+        }
+        for decision in &self.decisions {
+            write!(f, "\n  decided  {decision}")?;
+        }
         match self.dedupes.as_slice() {
             [] => Ok(()),
             [only] => write!(f, "\n  asked for once more, {:.0} by {}", only.at, only.asked),
@@ -104,7 +116,7 @@ impl fmt::Display for Shown {
 }
 
 pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look().await?;
+    let opened = place.look_around().await?;
     let refrain = &opened.refrain;
     let Some(run) = refrain.show(&arguments.run).await? else {
         let (name, typed) = (&arguments.run, typed(&arguments.run));
@@ -117,11 +129,17 @@ pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, F
     let units = refrain.units(&run).await?.into_iter().map(units).collect();
     let dedupes = refrain.dedupes(&run).await?.into_iter();
     let dedupes = dedupes.map(|DedupeRecord { at, asked }| Dedupe { at, asked }).collect();
+    let doubts: Vec<Doubt> = refrain.doubts(&run).await?.into_iter().map(Doubt::from).collect();
+    let decisions = refrain.decisions_about(&run).await?.into_iter().map(DecisionLine::from).collect();
     let payload = run.payload.as_deref().and_then(|payload| serde_json::from_str(payload).ok());
     let line = RunLine::of(&run, &view, now);
     opened.close().await;
     let name = typed(&line.run);
-    place.output.result(&Shown { run: line, payload, attempts, units, dedupes })?;
+    let advice = (!doubts.is_empty()).then(|| advice(&line.run, &doubts));
+    place.output.result(&Shown { run: line, payload, attempts, units, dedupes, doubts, decisions })?;
+    if let Some(advice) = advice {
+        place.output.say(advice);
+    }
     place
         .output
         .say(format_args!("what it printed: refrain logs {name}; why it stands so: refrain why {name}"));
@@ -129,8 +147,9 @@ pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, F
 }
 
 fn attempt(record: AttemptRecord) -> Attempt {
-    let AttemptRecord { number, ended, started_at, ended_at, worker, message } = record;
-    Attempt { number, ended, started_at, ended_at, worker, message }
+    let AttemptRecord { number, ended, started_at, ended_at, worker, message, reason } = record;
+    let reason = reason.map(|reason| reason.to_string());
+    Attempt { number, ended, started_at, ended_at, worker, message, reason }
 }
 
 fn units(record: AttemptUnits) -> Units {

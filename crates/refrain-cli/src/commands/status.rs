@@ -129,13 +129,16 @@ async fn shown(
     output: Output,
 ) -> Result<(), Fault> {
     let mut needed = BTreeMap::new();
+    let mut waiting = 0_usize;
     for job in jobs {
         let view = refrain.view(&job.name).await?;
         let mut runs = refrain.latest(&job.name, None, arguments.windows.into()).await?;
         runs.reverse();
         let lines: Vec<RunLine> = runs.iter().map(|run| RunLine::of(run, &view, now)).collect();
         for line in lines.iter().filter(|line| line.mark >= Mark::Late) {
-            needed.insert(line.mark, line.run.clone());
+            waiting += usize::from(line.needs_a_person);
+            // One that waits for a person comes before any that may still mend by itself.
+            needed.insert((line.needs_a_person, line.mark), line.run.clone());
         }
         let is_alone = arguments.job.is_some();
         let row = Row { job, lines };
@@ -151,6 +154,11 @@ async fn shown(
         let _ = write!(legend, "{mark} {}  ", mark.word());
     }
     output.say(legend.trim_end());
+    match waiting {
+        0 => {}
+        1 => output.say("1 run waits for a person"),
+        runs => output.say(format_args!("{runs} runs wait for a person")),
+    }
     match needed.into_iter().next_back() {
         Some((_, run)) => output.say(format_args!("next: refrain why {}", typed(&run))),
         None => output.say("nothing needs attention; one run: refrain show RUN"),

@@ -37,6 +37,7 @@ pub(super) struct Report {
     opened: u64,
     again: u64,
     lost: u64,
+    waiting: u64,
     counts: Four,
     /// Files of jobs that were left out, for they are wrong.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -45,8 +46,8 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn of(now: Option<Timestamp>, counts: Counts, left_out: Vec<String>) -> Report {
-        let Counts { opened, again, lost, .. } = counts;
-        Report { now, opened, again, lost, counts: counts.into(), left_out }
+        let Counts { opened, again, lost, waiting, .. } = counts;
+        Report { now, opened, again, lost, waiting, counts: counts.into(), left_out }
     }
 }
 
@@ -56,7 +57,11 @@ impl fmt::Display for Report {
             1 => writeln!(f, "1 window opened")?,
             opened => writeln!(f, "{opened} windows opened")?,
         }
-        for (count, what) in [(self.again, "to be tried again"), (self.lost, "taken over by others")] {
+        for (count, what) in [
+            (self.again, "to be tried again"),
+            (self.lost, "taken over by others"),
+            (self.waiting, "waiting for a person"),
+        ] {
             if count > 0 {
                 writeln!(f, "{count} {what}")?;
             }
@@ -91,6 +96,10 @@ pub(crate) async fn tick(place: &Place, arguments: &Arguments) -> Result<Exit, F
         _ if is_interrupted => {
             output.say("what was under way was given back; the same command goes on");
             Exit::Interrupted
+        }
+        Counts { waiting: 1.., timed_out, .. } => {
+            output.say("a person must decide before all of it is done; which: refrain status; what to type: refrain show RUN");
+            if timed_out > 0 { Exit::TimedOut } else { Exit::Waits }
         }
         Counts { failed: 1.., timed_out, .. } => {
             output.say("which, and why: refrain runs --state failed; one again: refrain retry RUN");

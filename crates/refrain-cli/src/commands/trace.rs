@@ -9,6 +9,7 @@ use refrain::core::terminal::typed;
 use refrain::{Refrain, RunRecord};
 use serde::Serialize;
 
+use crate::decision_line::DecisionLine;
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
 use crate::place::Place;
@@ -28,6 +29,7 @@ struct Traced {
     effects: Vec<Effect>,
     tried_by: Vec<RunLine>,
     enqueued: Vec<RunLine>,
+    decisions: Vec<DecisionLine>,
 }
 
 #[derive(Serialize)]
@@ -91,6 +93,9 @@ impl fmt::Display for Traced {
         for line in &self.enqueued {
             write!(f, "\n  {line}")?;
         }
+        for decision in &self.decisions {
+            write!(f, "\n  decided {decision}")?;
+        }
         Ok(())
     }
 }
@@ -140,8 +145,9 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
         deduplicated: effect.dedupes,
     });
     let (units, effects) = (units.collect(), effects.collect());
+    let decisions = trace.decisions.into_iter().map(DecisionLine::from).collect();
     opened.close().await;
-    place.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued })?;
+    place.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued, decisions })?;
     if let Some(run) = parked {
         let (run, unit) = (typed(&run), typed(&arguments.key));
         if is_in_doubt {

@@ -47,7 +47,7 @@ fn a_call_in_doubt_is_shown_asked_about_and_settled_by_a_person() {
     assert!(!checked.stdout.contains("127.0.0.1"), "an address may hold a secret: {checked:?}");
 
     let ran = desk.refrain("run book#1");
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.code, Some(4), "{ran:?}");
     assert!(ran.stdout.contains("2 processed, 0 skipped, 0 deduplicated, 1 failed"), "{ran:?}");
     let mut paths: Vec<String> = heard.try_iter().collect();
     paths.sort();
@@ -67,7 +67,7 @@ fn a_call_in_doubt_is_shown_asked_about_and_settled_by_a_person() {
     for words in ["refrain retry book#1 --unit invoice:2 --done", "refrain retry book#1 --unit invoice:2\n"] {
         assert!(traced.stderr.contains(words), "{traced:?}");
     }
-    assert_eq!(desk.refrain("run book#1 --again").code, Some(1), "it is not sent again, and not forgotten");
+    assert_eq!(desk.refrain("run book#1 --again").code, Some(4), "it is not sent again, and not forgotten");
     assert_eq!(heard.try_iter().count(), 0);
 
     let refused = desk.refrain("retry book#1 --unit invoice:1 --done");

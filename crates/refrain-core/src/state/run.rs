@@ -59,6 +59,25 @@ words! {
 }
 
 words! {
+    /// Why an attempt did not do its work, where that decides what comes next. What was said of it is for people alone.
+    FailureReason, "failure reason" {
+        /// It took longer than it may.
+        TimedOut = "timed-out",
+        /// Its command was cut off, and is not executed again before a person has looked.
+        Held = "held",
+        /// It left units in doubt, and only a person ends that.
+        InDoubt = "in-doubt",
+    }
+}
+
+impl FailureReason {
+    /// Whether nothing goes on before a person has decided.
+    pub fn needs_a_person(self) -> bool {
+        matches!(self, FailureReason::Held | FailureReason::InDoubt)
+    }
+}
+
+words! {
     /// What the open attempt of a run is doing.
     Open, "open attempt" {
         /// It waits for a worker.
@@ -99,6 +118,8 @@ words! {
         Reopened = "reopened",
         /// The last outstanding effect was settled.
         Settled = "settled",
+        /// A person said that a command which was cut off has done its work.
+        Vouched = "vouched",
     }
 }
 
@@ -121,6 +142,9 @@ impl Machine for RunNode {
         Running,   CrashedAlone => Due:       "tries are left; claimed alone again";
         Running,   Stopped      => Due:       "given back whole, by a worker that is leaving";
         Waiting,   Settled      => Done:      "its last effect was settled";
+        Failed,    Vouched      => Done:      "its command was cut off; it is not executed again";
+        Partial,   Vouched      => Done:      "its command was cut off; it is not executed again";
+        Cancelled, Vouched      => Done:      "its command was cut off; it is not executed again";
         Done,      Reopened     => Due:       "computed again; it stays done until the attempt ends";
         Waiting,   Reopened     => Due:       "computed again; it counts as done until the attempt ends";
         Partial,   Reopened     => Due:       "what failed is done again";
@@ -143,6 +167,7 @@ impl Machine for RunNode {
                 "its work is done and only effects are outstanding; reject or abandon those"
             }
             (_, Event::Cancelled) => "it has ended, so there is nothing to cancel; its effects can be undone",
+            (_, Event::Vouched) => "no command of it was cut off and waits for a person's word",
             (_, Event::Settled) => "only a run that waits for its effects is settled by them",
             (Self::Running, Event::Claimed) => "another worker holds it, until it ends or its lease runs out",
             (_, Event::Claimed) => "it has ended and nothing is queued; retry it, or run it with --again",
@@ -275,7 +300,7 @@ impl RunEvent {
         match self {
             Self::Opened | Self::Reopened => AttemptChange::Fresh,
             Self::Claimed | Self::Settled => AttemptChange::Same,
-            Self::Stopped => AttemptChange::Next { counts: false, suspect: false },
+            Self::Stopped | Self::Vouched => AttemptChange::Next { counts: false, suspect: false },
             Self::Errored => AttemptChange::Next { counts: true, suspect: false },
             Self::TakenOver => AttemptChange::Next { counts: false, suspect: true },
             Self::CrashedAlone => AttemptChange::Next { counts: true, suspect: true },

@@ -35,6 +35,19 @@ pub enum Ended {
         at: Option<Timestamp>,
         /// What it said.
         message: Option<String>,
+        /// The first of its units that are in doubt.
+        doubtful: Vec<String>,
+    },
+    /// Its command was cut off, and is not executed again before a person has looked.
+    Held {
+        /// The run.
+        run: String,
+        /// The last attempt.
+        attempt: u64,
+        /// When.
+        at: Option<Timestamp>,
+        /// What it said.
+        message: Option<String>,
     },
     /// Some of its units are not applied.
     Partial {
@@ -77,10 +90,25 @@ impl Ended {
                     format!("{run} has done its work, by attempt {attempt}, and waits for its effects");
                 Told::new("waits-for-effects", said).next("refrain effects --waiting")
             }
-            Ended::Failed { run, attempt, at, message } => {
+            Ended::Failed { run, attempt, at, message, doubtful } => {
                 let message = quoted(message.as_deref().unwrap_or("nothing was said"));
                 let said = format!("{run} failed for good with attempt {attempt}{}: {message}", on(*at));
-                Told::new("failed", said).next(format!("refrain retry {}", typed(run)))
+                match doubtful.first() {
+                    Some(key) => Told::new("failed", format!("{said}; in doubt: {}", listed(doubtful)))
+                        .next(decide(run, key)),
+                    None => Told::new("failed", said).next(format!("refrain retry {}", typed(run))),
+                }
+            }
+            Ended::Held { run, attempt, at, message } => {
+                let message = quoted(message.as_deref().unwrap_or("nothing was said"));
+                let said = format!(
+                    "{run} waits for a person: its command was cut off in attempt {attempt}{}: {message}",
+                    on(*at)
+                );
+                let run = typed(run);
+                Told::new("held", said).next(format!(
+                    "if it was done: refrain retry {run} --done; to execute it again: refrain retry {run}"
+                ))
             }
             Ended::Partial { run, message, units } => partial(run, message.as_deref(), units),
             Ended::Cancelled { run, at } => {
@@ -108,12 +136,20 @@ fn partial(run: &str, message: Option<&str>, units: &[UnitLeft]) -> Told {
         keys => format!("; {word}: {}", listed(keys)),
     };
     let left = named("in doubt", &doubtful) + &named("parked", &parked) + &named("failed", &failed);
-    let told = Told::new("partial", format!("{run} is partial{said}{left}"));
-    match doubtful.first().or(parked.first()) {
-        Some(key) if !doubtful.is_empty() => {
-            told.next(format!("what is known of it, and what to say: refrain trace {}", typed(key)))
-        }
-        Some(key) => told.next(format!("refrain retry {} --unit {}", typed(run), typed(key))),
-        None => told.next(format!("refrain retry {}", typed(run))),
+    let waits = if doubtful.is_empty() { "" } else { ", and waits for a person" };
+    let told = Told::new("partial", format!("{run} is partial{waits}{said}{left}"));
+    match (doubtful.first(), parked.first()) {
+        (Some(key), _) => told.next(decide(run, key)),
+        (None, Some(key)) => told.next(format!("refrain retry {} --unit {}", typed(run), typed(key))),
+        (None, None) => told.next(format!("refrain retry {}", typed(run))),
     }
+}
+
+/// The two words that settle a unit in doubt.
+fn decide(run: &str, key: &str) -> String {
+    let (run, key) = (typed(run), typed(key));
+    format!(
+        "if it was done: refrain retry {run} --unit {key} --done; to send it again: refrain retry {run} --unit {key}; \
+         what is known of it: refrain trace {key}"
+    )
 }

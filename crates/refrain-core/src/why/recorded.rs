@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::{Aside, Cause, Ended, Open, Setting};
-use crate::state::{RunNode, RunOutcome, RunStanding};
+use crate::state::{FailureReason, RunNode, RunOutcome, RunStanding};
 
 /// What was read about a run that has a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct RecordedFacts {
     pub ended_at: Option<Timestamp>,
     /// Why it ended so.
     pub message: Option<String>,
+    /// The same as a value, where that decides what comes next.
+    pub reason: Option<FailureReason>,
     /// What the last attempt said that was followed by another one.
     pub last_message: Option<String>,
     /// How often a worker died that held it.
@@ -195,7 +197,14 @@ impl RecordedFacts {
             RunOutcome::Done => Ended::Done { run, attempt, at, version: self.version },
             RunOutcome::Waiting => Ended::WaitsForEffects { run, attempt },
             RunOutcome::Partial => Ended::Partial { run, message, units: self.units_left.clone() },
-            RunOutcome::Failed => Ended::Failed { run, attempt, at, message },
+            RunOutcome::Failed if self.reason == Some(FailureReason::Held) => {
+                Ended::Held { run, attempt, at, message }
+            }
+            RunOutcome::Failed => {
+                let doubtful = self.units_left.iter().filter(|unit| unit.is_in_doubt);
+                let doubtful = doubtful.map(|unit| unit.key.clone()).collect();
+                Ended::Failed { run, attempt, at, message, doubtful }
+            }
             RunOutcome::Cancelled => Ended::Cancelled { run, at },
             RunOutcome::Skipped => Ended::Skipped { run, at, reason: message.unwrap_or_default() },
         }

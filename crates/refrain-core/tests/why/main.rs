@@ -5,7 +5,7 @@ mod keys;
 
 use jiff::Timestamp;
 use refrain_core::Expectation;
-use refrain_core::state::{Open as OpenState, RunNode, RunOutcome, RunStanding};
+use refrain_core::state::{FailureReason, Open as OpenState, RunNode, RunOutcome, RunStanding};
 use refrain_core::why::{
     AbsentFacts, AskedAgain, Facts, Frozen, Holder, Lack, RecordedFacts, Setting, Suspect, UnitLeft,
     Whereabouts, why,
@@ -42,6 +42,7 @@ fn done() -> RecordedFacts {
         opened_at: at("09T10:00"),
         ended_at: Some(at("09T10:05")),
         message: None,
+        reason: None,
         last_message: None,
         taken_over: 0,
         is_suspect: false,
@@ -285,8 +286,26 @@ fn a_run_that_ended_is_told_by_how() {
             ..ended(RunOutcome::Partial, "2 of 9 units are not applied")
         },
         &["partial"],
-        "sync#42 is partial: \"2 of 9 units are not applied\"; in doubt: invoice:9; parked: invoice:2.\n  \
-         what is known of it, and what to say: refrain trace invoice:9",
+        "sync#42 is partial, and waits for a person: \"2 of 9 units are not applied\"; in doubt: invoice:9; parked: invoice:2.\n  \
+         if it was done: refrain retry sync#42 --unit invoice:9 --done; to send it again: refrain retry sync#42 --unit invoice:9; \
+         what is known of it: refrain trace invoice:9",
+    );
+    let doubtful = UnitLeft { is_in_doubt: true, ..left("invoice:9", true) };
+    recorded(
+        RecordedFacts { units_left: vec![doubtful], ..ended(RunOutcome::Failed, "no table") },
+        &["failed"],
+        "sync#42 failed for good with attempt 2 at 2026-06-09T10:05:00Z: \"no table\"; in doubt: invoice:9.\n  \
+         if it was done: refrain retry sync#42 --unit invoice:9 --done; to send it again: refrain retry sync#42 --unit invoice:9; \
+         what is known of it: refrain trace invoice:9",
+    );
+    recorded(
+        RecordedFacts {
+            reason: Some(FailureReason::Held),
+            ..ended(RunOutcome::Failed, "it was interrupted")
+        },
+        &["held"],
+        "sync#42 waits for a person: its command was cut off in attempt 2 at 2026-06-09T10:05:00Z: \"it was interrupted\".\n  \
+         if it was done: refrain retry sync#42 --done; to execute it again: refrain retry sync#42",
     );
     let units_left = vec![left("invoice:2", true), left("invoice:3", false)];
     recorded(

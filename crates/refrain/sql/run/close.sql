@@ -1,7 +1,9 @@
--- Ends attempts. Only a run that is open is touched; whether the attempt still held it, the queue says right after.
+-- Ends attempts. A redo that was not seen through stays to be gone on with.
+-- Only a run that is open is touched; whether the attempt still held it, the queue says right after.
 -- $1 worker, $2… rows
 update refrain_runs as runs
 set open = false, outcome = r.outcome, attempt = r.attempt, version = r.version, started_at = r.started_at,
-    ended_at = (select now from refrain_clock), worker = $1, message = r.message
-from rows(2: run integer, attempt integer, version integer, outcome text, started_at integer, message text) as r
+    ended_at = (select now from refrain_clock), worker = $1, message = r.message, reason = r.reason,
+    redo = case when r.outcome in ('done', 'waiting', 'cancelled') then null else redo end
+from rows(2: run integer, attempt integer, version integer, outcome text, started_at integer, message text, reason text) as r
 where runs.id = r.run and runs.open

@@ -5,7 +5,8 @@ select r.key, units.fingerprint, units.ordinal, units.fence, cast(coalesce(units
     coalesce(units.failures, 0) as failures, coalesce(units.written, false) as written,
     coalesce(units.status, 'absent') as status, units.input is not null as kept,
     coalesce(units.status = 'parked' and units.sent is not null, false) as sent,
-    units.sent is not null as unanswered, units.at, units.applied_version, units.applied_fingerprint, units.applied_at
+    units.sent is not null as unanswered, units.at, units.applied_version, units.applied_fingerprint, units.applied_at,
+    units.applied_fence, units.applied_attempt
 from rows(3: key text, fingerprint integer, ordinal integer) as r
 left join refrain_units as units on units.ledger = $1 and units.key = r.key
 where units.status is distinct from 'applied'

@@ -1,7 +1,7 @@
 -- Records that a unit failed, and keeps what it was given; what is applied under its key stays known. No row: the same content was applied meanwhile, or newer, or
 -- somebody else's is in doubt.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
--- $11 message; by the primary key
+-- $11 message, $12 the attempt with which a redo began, or null; by the primary key
 insert into refrain_units
     (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message)
 values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, $9, $10, $11)
@@ -17,7 +17,9 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     applied_attempt = case when refrain_units.status = 'applied' then refrain_units.attempt else refrain_units.applied_attempt end,
     sent = null
 where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
-        or refrain_units.fingerprint is distinct from excluded.fingerprint)
+        or refrain_units.fingerprint is distinct from excluded.fingerprint
+        or (cast($12 as integer) is not null
+            and (refrain_units.fence is distinct from excluded.fence or coalesce(refrain_units.attempt < $12, true))))
     and refrain_units.version <= excluded.version
     and coalesce(refrain_units.ordinal <= excluded.ordinal, true)
     and (refrain_units.sent is null or refrain_units.status <> 'parked'

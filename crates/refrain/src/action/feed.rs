@@ -23,6 +23,7 @@ use std::sync::atomic::AtomicUsize;
 use refrain_core::feed::{Apply, Feed, FeedSource};
 use refrain_core::project::Sql;
 use refrain_core::publish::Mode;
+use refrain_core::state::InDoubtPolicy;
 use refrain_core::{Per, Values};
 use sqlx::{Pool, Postgres, Sqlite};
 use tokio::sync::oneshot;
@@ -191,7 +192,9 @@ impl Feeding {
     ) -> Each<'f> {
         let parallel = usize::try_from(parallel).unwrap_or(1).max(1);
         let (values, is_by_window) = (values.clone(), self.feed.per == Per::Window);
-        Each { run, commands, way, parallel, values, is_by_window, doubts: AtomicUsize::new(0) }
+        let holds_doubts = matches!(&self.feed.apply, Apply::Http { in_doubt: InDoubtPolicy::Hold, .. });
+        let doubts = AtomicUsize::new(0);
+        Each { run, commands, way, parallel, values, is_by_window, doubts, holds_doubts }
     }
 
     /// Whether only pages have entries in the ledger.

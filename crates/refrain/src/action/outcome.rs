@@ -86,9 +86,9 @@ pub(super) fn not_started(
 
 /// A command that was cut off, and is not to be executed again by itself.
 pub(super) fn held(run: &str, attempt: i64, how: &str) -> JobError {
-    JobError::for_good(format!(
+    JobError::held(format!(
         "{how} at attempt {attempt}: it may or may not have done its work, so it is not executed again by itself\n  \
-         look what it has done; to execute it again: refrain retry {}",
+         look what it has done; if it was done: refrain retry {0} --done; to execute it again: refrain retry {0}",
         typed(run)
     ))
 }

@@ -13,14 +13,15 @@ use refrain_core::{Key, RunId, RunKey, Scope, Window};
 
 use super::panics::{caught, unwound};
 use super::under_way::InHand;
+use super::verdict::{Verdict, judged, left, reason};
 use crate::failpoint;
 use crate::job::{Definition, JobError};
 use crate::lease::Lease;
 use crate::leaving::Leaving;
 use crate::ledger::UnitCounts;
 use crate::ledger::fence::Facts;
-use crate::ledger::tally::{Tally, Told};
-use crate::ledger::touched::{Left, Touched};
+use crate::ledger::tally::Tally;
+use crate::ledger::touched::Touched;
 use crate::run::{Run, Surroundings};
 use crate::store::claim::Claimed;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};
@@ -46,32 +47,6 @@ pub(crate) enum Interruption {
     /// The process had no file descriptors left, so the attempt could not begin.
     Exhausted,
 }
-
-/// What an attempt came to.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    Done,
-    /// The job is content, but not all of its units are applied. `again` says whether another attempt may help.
-    Partial {
-        message: String,
-        again: bool,
-    },
-    Failed(JobError),
-    Interrupted(Interruption),
-}
-
-impl From<JobError> for Verdict {
-    fn from(error: JobError) -> Verdict {
-        match error {
-            error if error.is_lost() => Verdict::Interrupted(Interruption::Lost),
-            error if error.is_exhausted() => Verdict::Interrupted(Interruption::Exhausted),
-            error => Verdict::Failed(error),
-        }
-    }
-}
-
-/// What is said of an attempt that took too long, before how long it had.
-pub(crate) const TIMED_OUT: &str = "timed out after";
 
 /// A run in hand: everything that its attempt needs.
 pub(crate) struct Task {
@@ -105,7 +80,7 @@ impl Task {
                 tracing::error!(%job, key, error = text, "an attempt panicked outside of its job");
                 let error = JobError::new(format!("panicked outside of the job: {text}"));
                 let end = classify(&self.definition, &self.claimed, Verdict::Failed(error));
-                Ending { held, started_at: None, end, units: None, settles: false }
+                Ending { held, started_at: None, end, units: None, settles: false, reason: None }
             }
         }
     }
@@ -115,8 +90,8 @@ impl Task {
         let (job, key, attempt) =
             (self.definition.name.clone(), self.claimed.key.clone(), self.claimed.attempt);
         tracing::info!(%job, key, attempt, "a run begins");
-        let (tally, leaving) = (Tally::default(), Leaving::default());
-        let result = match self.load(tally.clone(), leaving.clone()) {
+        let (tally, touched, leaving) = (Tally::default(), Touched::default(), Leaving::default());
+        let result = match self.load(tally.clone(), touched.clone(), leaving.clone()) {
             Ok(run) => self.perform(run, &held).await,
             Err(error) => Verdict::Failed(JobError::for_good(error.to_string())),
         };
@@ -138,9 +113,11 @@ impl Task {
             }
             Verdict::Interrupted(why) => tracing::info!(%job, key, attempt, ?why, "a run was interrupted"),
         }
+        let own = result.reason();
         let end = classify(&self.definition, &self.claimed, result);
+        let reason = reason(own, &end, &told, &touched).await;
         let units = (told.discovered > 0 || told.is_about_units).then(|| Box::new(told));
-        Ending { held, started_at, end, units, settles: leaving.is_settled() }
+        Ending { held, started_at, end, units, settles: leaving.is_settled(), reason }
     }
 
     pub(crate) fn held(&self) -> Result<Held> {
@@ -155,7 +132,7 @@ impl Task {
         })
     }
 
-    fn load(&self, tally: Tally, leaving: Leaving) -> Result<Run> {
+    fn load(&self, tally: Tally, touched: Touched, leaving: Leaving) -> Result<Run> {
         let broken =
             |error: &dyn std::fmt::Display| StoreError::Broken(format!("{}: {error}", self.claimed.key));
         let key = Key::parse(&self.claimed.key).map_err(|error| broken(&error))?;
@@ -177,6 +154,7 @@ impl Task {
             version: self.definition.version,
             tries: self.definition.retry.attempts,
             suspicion: attempts.suspicion,
+            redo: self.claimed.redo,
         };
         Ok(Run {
             id: RunId::of(&self.surroundings.project, self.definition.identity(), &RunKey::queued(key)),
@@ -186,7 +164,7 @@ impl Task {
             payload: self.claimed.payload.clone(),
             surroundings: Arc::clone(&self.surroundings),
             tally,
-            touched: Touched::default(),
+            touched,
             lease: self.good.clone(),
             leaving,
         })
@@ -218,9 +196,7 @@ impl Task {
             ended = work => match ended {
                 Ok(Ok(())) => left(&touched).await,
                 Ok(Err(error)) => error.into(),
-                Err(_) => Verdict::Failed(JobError::new(format!(
-                    "{TIMED_OUT} {}", refrain_core::duration::format(self.definition.timeout)
-                ))),
+                Err(_) => Verdict::Failed(JobError::timed_out(self.definition.timeout)),
             },
         };
         if failpoint::is_weakened("leaving.unseen") {
@@ -258,53 +234,6 @@ impl Task {
             Expanded::Lost => Err(JobError::new("taken over while its scopes were being opened")),
             Expanded::Frozen(_) | Expanded::Already { .. } => Ok(()),
         }
-    }
-}
-
-/// What an attempt comes to that says of itself that it is done.
-async fn left(touched: &Touched) -> Verdict {
-    match touched.left().await {
-        Ok(None) => Verdict::Done,
-        Ok(Some(Left { count, first })) => Verdict::Partial {
-            message: format!("not all units of this run are applied: {count} left, `{first}` first"),
-            again: false,
-        },
-        Err(error) => Verdict::Failed(error.into()),
-    }
-}
-
-/// A job that is content has still not done what is not settled.
-fn judged(result: Verdict, told: &Told) -> Verdict {
-    match (settled(result, told), told.too_wide()) {
-        // Another attempt would be shown the same.
-        (Verdict::Done, Some(message)) => Verdict::Partial { message, again: false },
-        (Verdict::Partial { message, again }, Some(wide)) => {
-            Verdict::Partial { message: format!("{message}; {wide}"), again }
-        }
-        (verdict, _) => verdict,
-    }
-}
-
-fn settled(result: Verdict, told: &Told) -> Verdict {
-    let counts = &told.counts;
-    match result {
-        Verdict::Done | Verdict::Partial { .. } if told.unsettled() > 0 => {
-            Verdict::Failed(JobError::new(format!(
-                "{} of {} units were discovered and never settled: a batch was dropped, or not asked for",
-                told.unsettled(),
-                told.discovered
-            )))
-        }
-        Verdict::Done | Verdict::Partial { .. } if counts.failed > 0 || counts.skipped > 0 => {
-            let why = told.failure.clone().unwrap_or_else(|| "they are parked".to_owned());
-            let message = format!(
-                "{} of {} units are not applied: {why}",
-                counts.failed + counts.skipped,
-                told.discovered
-            );
-            Verdict::Partial { message, again: counts.failed > 0 }
-        }
-        result => result,
     }
 }
 

@@ -8,10 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use refrain_core::state::{RunEvent, RunOutcome};
+use refrain_core::state::{FailureReason, RunEvent, RunOutcome};
 use tokio::sync::mpsc;
 
-use super::executor::TIMED_OUT;
 use super::service::Wake;
 use crate::store::finish::{End, Ending, Held, Landed, finish};
 use crate::store::tick::Ticked;
@@ -112,6 +111,8 @@ pub struct Counts {
     pub failed: u64,
     /// Of those that failed, the ones that took too long.
     pub timed_out: u64,
+    /// Attempts that failed and after which a person must decide: a unit is in doubt, or a command was cut off.
+    pub waiting: u64,
     /// Of those that are over, the ones that a person called off.
     pub cancelled: u64,
     /// Attempts that are followed by another one.
@@ -162,18 +163,19 @@ impl Counts {
                 );
                 self.lost += 1;
             }
-            (Landed::Yes, End::Closed { outcome, message, .. }) => {
+            (Landed::Yes, End::Closed { outcome, .. }) => {
                 self.ended += 1;
                 let has_failed = matches!(outcome, RunOutcome::Failed | RunOutcome::Partial);
                 self.failed += u64::from(has_failed);
                 self.cancelled += u64::from(*outcome == RunOutcome::Cancelled);
-                let is_late = message.as_ref().is_some_and(|message| message.starts_with(TIMED_OUT));
-                self.timed_out += u64::from(has_failed && is_late);
+                self.timed_out += u64::from(has_failed && ending.reason == Some(FailureReason::TimedOut));
+                self.waiting += u64::from(has_failed && needs_a_person(ending));
             }
             (Landed::Yes, end) => {
                 self.again += 1;
                 let has_failed = matches!(end, End::Again { event: RunEvent::Errored, .. });
                 self.errored += u64::from(has_failed);
+                self.waiting += u64::from(has_failed && needs_a_person(ending));
             }
         }
     }
@@ -184,6 +186,10 @@ impl Counts {
         let [opened, skipped, deduplicated] = [opened, skipped, deduplicated].map(|count| count as u64);
         Counts { opened, skipped, deduplicated, ..self }
     }
+}
+
+fn needs_a_person(ending: &Ending) -> bool {
+    ending.reason.is_some_and(FailureReason::needs_a_person)
 }
 
 /// Says it until it is heard. What cannot be written as it is, and would keep all others waiting, is written as failed.
@@ -215,7 +221,7 @@ async fn one_by_one(store: &Store, worker: i64, endings: &[Ending], why: &str) -
             Err(_) => {
                 let message = Some(format!("its ending could not be recorded: {}", why.replace('\0', "")));
                 let end = End::Closed { outcome: RunOutcome::Failed, version: None, message };
-                let plain = Ending { end, started_at: None, ..ending.clone() };
+                let plain = Ending { end, started_at: None, reason: None, ..ending.clone() };
                 finish(store, worker, &[plain], &[]).await
             }
             recorded => recorded,

@@ -28,7 +28,7 @@ impl Service for Pruner {
     type Error = StoreError;
 
     async fn tick(&mut self) -> Result<Next> {
-        let pruned = prune(&self.store, self.after, self.keep).await?;
+        let pruned = prune(&self.store, self.after, self.keep, None).await?;
         self.after = if pruned.done { 0 } else { pruned.through };
         Ok(Next::After(if pruned.done { REST } else { PAUSE }))
     }

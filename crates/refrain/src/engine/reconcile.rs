@@ -55,7 +55,7 @@ pub(super) fn ending(one: &HeldRun, job: JobNumber, was_begun: bool, retry: Retr
         lane,
         slot: true,
     };
-    Ending { held, started_at: None, end, units: None, settles: false }
+    Ending { held, started_at: None, end, units: None, settles: false, reason: None }
 }
 
 #[cfg(test)]
@@ -76,6 +76,7 @@ mod tests {
             window_end: None,
             payload: None,
             version: None,
+            redo: None,
         };
         HeldRun { lease, line: Line::of(Priority::Live, 1).0, claimed }
     }

@@ -251,7 +251,8 @@ impl Worker {
     }
 
     async fn give_back(&self, held: Held) {
-        let ending = Ending { held, started_at: None, end: End::GivenBack, units: None, settles: false };
+        let ending =
+            Ending { held, started_at: None, end: End::GivenBack, units: None, settles: false, reason: None };
         self.unrecorded.add(&ending.held);
         drop(self.endings.send(ending).await);
     }

@@ -150,8 +150,8 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         let mut reading = self.units.fence.raised.destination.database.read().await?;
         let mut arrivals: Vec<&Arrival> = self.arrivals_of(chunk);
         let seen = arrivals.len();
-        let entries = if chunk.unknown {
-            // What this very attempt has recorded is no dedupe then.
+        let entries = if chunk.unknown || judge.redo.is_some() {
+            // What this very attempt has recorded is no dedupe then; and of what is to be done again, nothing is certainly done.
             entry::find(&mut reading, self.ledger, &arrivals).await?
         } else {
             let mut doubtful = entry::doubtful(&mut reading, self.ledger, &judge, &arrivals).await?;

@@ -74,16 +74,18 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         Ok(BulkPage { items, row, said, after: format!("{place};") })
     }
 
-    /// Whether it is recorded just so, in this version.
+    /// Whether it is recorded just so, in this version, and is not to be written once more.
     pub(crate) async fn is_recorded(&self, page: &BulkPage<'_, T>) -> Result<bool> {
         let (ledger, judge, raised) = (self.ledger().await?, self.judge(), &self.fence.raised);
-        let doubtful = retried(|| async {
+        let look = retried(|| async {
             let mut reading = raised.destination.database.read().await?;
             let doubtful = entry::doubtful(&mut reading, ledger, &judge, &[&page.row]).await?;
+            let recorded = entry::find(&mut reading, ledger, &[&page.row]).await?;
             reading.rollback().await?;
-            Ok::<_, DatabaseError>(doubtful)
+            Ok::<_, DatabaseError>((doubtful, recorded))
         });
-        Ok(doubtful.await?.is_empty())
+        let (doubtful, recorded) = look.await?;
+        Ok(doubtful.is_empty() && !recorded.iter().any(|entry| judge.redoes(entry)))
     }
 
     /// The keys of its units that have rows of their own, because they failed.

@@ -40,6 +40,7 @@ catalog! {
     UNIT_FAILED = "sql/unit/failed.sql",
     UNIT_FIND = "sql/unit/find.sql",
     UNIT_FORGET_PAGES = "sql/unit/forget_pages.sql",
+    UNIT_IN_DOUBT = "sql/unit/in_doubt.sql",
     UNIT_INSERT = "sql/unit/insert.sql",
     UNIT_KEEP_FIRST = "sql/unit/keep_first.sql",
     UNIT_LEFT = "sql/unit/left.sql",

@@ -186,7 +186,9 @@ pub(super) async fn fail(
             UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
-        let rows = transaction.execute(fail.bind(kept(input)).bind(shortened(message))).await?;
+        let rows = transaction
+            .execute(fail.bind(kept(input)).bind(shortened(message)).bind(judge.redo.map(i64::from)))
+            .await?;
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows == 1))
     });
@@ -244,7 +246,8 @@ pub(super) async fn blame(
             Err(error) => return Ok(Err(error)),
         };
         let fail = failed(ledger, judge, arrival).bind(-i64::from(judge.suspicion)).bind("parked");
-        let rows = transaction.execute(fail.bind(kept(input)).bind(DIED)).await?;
+        let rows =
+            transaction.execute(fail.bind(kept(input)).bind(DIED).bind(judge.redo.map(i64::from))).await?;
         transaction.commit(place!("unit-blame")).await?;
         Ok(Ok(rows))
     });

@@ -39,6 +39,8 @@ pub(crate) struct Facts {
     pub(crate) tries: u32,
     /// How often a worker died while it held this run.
     pub(crate) suspicion: u32,
+    /// The attempt with which a person had the work of this run done again, if this attempt follows from that.
+    pub(crate) redo: Option<i32>,
 }
 
 /// A run at a database, its fence raised: what units are applied through, and checkpoints moved.

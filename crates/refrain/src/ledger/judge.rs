@@ -50,6 +50,9 @@ pub(crate) struct Entry {
     pub(crate) applied_fingerprint: Option<i64>,
     /// When something was applied before the last try, also if it is not known any more what counts.
     pub(crate) applied_at: Option<i64>,
+    /// By which attempt of which run.
+    pub(crate) applied_fence: Option<i64>,
+    pub(crate) applied_attempt: Option<i32>,
 }
 
 /// Whoever judges: by which rules, and who they are.
@@ -67,6 +70,8 @@ pub(crate) struct Judge {
     pub(crate) adds: bool,
     /// Whether a key is that of the run alone, so that only one unit can have it, whatever their order.
     pub(crate) is_of_the_run: bool,
+    /// The attempt with which a person had the work of this run done again: what was applied before it is applied once more.
+    pub(crate) redo: Option<i32>,
 }
 
 /// What becomes of a unit.
@@ -206,10 +211,34 @@ impl Judge {
         Ok(judgement)
     }
 
-    /// What to do with a unit by its entry. Where rows are only ever added, the row that is there decides: under a key that
+    /// What to do with a unit by its entry. What was done before a redo began is to be done once more; what this redo has done,
+    /// in this attempt or in one that it follows from, is done.
+    pub(super) fn decide(&self, arrival: &Arrival, entry: Option<&Entry>) -> UnitDecision {
+        match self.decide_once(arrival, entry) {
+            UnitDecision::Deduplicated(DedupeReason::AlreadyApplied)
+                if entry.is_some_and(|entry| self.redoes(entry)) =>
+            {
+                UnitDecision::Changed
+            }
+            decision => decision,
+        }
+    }
+
+    /// Whether what is applied under a key was applied before the redo that is under way. Rows that are only ever added are not
+    /// added again.
+    pub(super) fn redoes(&self, entry: &Entry) -> bool {
+        let Some(redo) = self.redo.filter(|_| !self.adds) else { return false };
+        let (fence, attempt) = match entry.status.as_str() {
+            APPLIED => (entry.fence, entry.attempt),
+            _ => (entry.applied_fence, entry.applied_attempt),
+        };
+        fence != Some(self.fence) || attempt.is_none_or(|attempt| attempt < redo)
+    }
+
+    /// What to do with a unit by its entry, but for a redo. Where rows are only ever added, the row that is there decides: under a key that
     /// has none, any content may be the first; under a key that has one, none is added, whatever version or later
     /// content has come since.
-    fn decide(&self, arrival: &Arrival, entry: Option<&Entry>) -> UnitDecision {
+    fn decide_once(&self, arrival: &Arrival, entry: Option<&Entry>) -> UnitDecision {
         let recorded = entry.map(|entry| entry.recorded(self));
         let arriving = arrival.arriving(self.version);
         let Some(entry) = entry.filter(|_| self.adds) else {

@@ -189,7 +189,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
     /// it was not done now says nothing of then.
     pub(crate) async fn failed(&self, member: usize, message: &str) -> Result<()> {
         if self.again.is_some() {
-            return self.doubted(member, message).await;
+            return self.doubted(member, message, false).await;
         }
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
             return Ok(());
@@ -205,9 +205,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
                 raised.tally.failed(arrival.key.as_str(), message);
                 return Ok(());
             }
-            let recorded = entry.as_ref().map(|entry| entry.recorded(&judge));
-            let decision = arrival.arriving(judge.version).decide(recorded.as_ref(), judge.on_change);
-            if let UnitDecision::Deduplicated(reason) = decision {
+            if let UnitDecision::Deduplicated(reason) = judge.decide(arrival, entry.as_ref()) {
                 // Somebody else has done it meanwhile.
                 raised.tally.deduplicated(reason.into(), [arrival.key.as_str()]);
                 return Ok(());

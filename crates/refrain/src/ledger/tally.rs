@@ -85,6 +85,8 @@ pub(crate) struct Told {
     pub(crate) dedupes: BTreeMap<Reason, Dedupes>,
     /// What the first failed unit said.
     pub(crate) failure: Option<String>,
+    /// How many of those that failed are in doubt, and not sent again by themselves.
+    pub(crate) held_in_doubt: u64,
     /// Whether it is told even if there were none.
     pub(crate) is_about_units: bool,
     /// Keys of units that were tried again from what was kept of them: the source may bring other content since.
@@ -99,6 +101,8 @@ pub(crate) struct Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unapplied {
     Failed,
+    /// It failed, and is held in doubt.
+    Doubted,
     Skipped,
 }
 
@@ -170,6 +174,13 @@ impl Tally {
         state.failure.get_or_insert_with(|| format!("{key}: {message}"));
     }
 
+    /// The same of one that is in doubt, and that no later attempt sends again by itself.
+    pub(crate) fn doubted(&self, key: &str, message: &str) {
+        let mut state = self.state();
+        state.unapplied(key, Unapplied::Doubted);
+        state.failure.get_or_insert_with(|| format!("{key}: {message}"));
+    }
+
     pub(crate) fn deduplicated<'k>(&self, reason: Reason, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
         for key in keys {
@@ -236,6 +247,10 @@ impl Told {
         self.take_back(key);
         match how {
             Unapplied::Failed => self.counts.failed += 1,
+            Unapplied::Doubted => {
+                self.counts.failed += 1;
+                self.held_in_doubt += 1;
+            }
             Unapplied::Skipped => self.counts.skipped += 1,
         }
         if self.unapplied.len() < REMEMBERED_MAX {
@@ -247,6 +262,10 @@ impl Told {
     fn take_back(&mut self, key: &str) {
         let count = match self.unapplied.remove(key) {
             Some(Unapplied::Failed) => &mut self.counts.failed,
+            Some(Unapplied::Doubted) => {
+                self.held_in_doubt = self.held_in_doubt.saturating_sub(1);
+                &mut self.counts.failed
+            }
             Some(Unapplied::Skipped) => &mut self.counts.skipped,
             None => return,
         };

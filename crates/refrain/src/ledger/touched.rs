@@ -24,6 +24,8 @@ struct Place {
 pub(crate) struct Left {
     pub(crate) count: i64,
     pub(crate) first: String,
+    /// How many of them are in doubt.
+    pub(crate) doubtful: i64,
 }
 
 impl Touched {
@@ -41,11 +43,12 @@ impl Touched {
         let mut left: Option<Left> = None;
         for Place { destination, fence, ledger } in places {
             let mut transaction = destination.database.read().await?;
-            let found: Option<(i64, Option<String>)> =
+            let found: Option<(i64, Option<String>, i64)> =
                 transaction.fetch_optional(catalog::UNIT_LEFT.bind(ledger).bind(fence)).await?;
-            if let Some((count, Some(first))) = found {
-                let sum = left.get_or_insert(Left { count: 0, first });
+            if let Some((count, Some(first), doubtful)) = found {
+                let sum = left.get_or_insert(Left { count: 0, first, doubtful: 0 });
                 sum.count += count;
+                sum.doubtful += doubtful;
             }
         }
         Ok(left)

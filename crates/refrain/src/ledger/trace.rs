@@ -103,6 +103,21 @@ pub(crate) async fn left(
     Ok(transaction.fetch_all(left.bind(scope).bind(start).bind(limit)).await?)
 }
 
+/// Units of a run of a job that are in doubt, in the order of keys, after a key: `(run, scope, start of its window)`. Gives each
+/// with when it was first sent and what is said of it.
+pub(crate) async fn in_doubt(
+    database: &Database,
+    project: &ProjectName,
+    job: &str,
+    (run, scope, start): (&str, &str, &str),
+    after: &str,
+    limit: i64,
+) -> Result<Vec<(String, i64, Option<String>)>> {
+    let mut transaction = database.read().await?;
+    let doubts = catalog::UNIT_IN_DOUBT.bind(project.as_str()).bind(job).bind(run);
+    Ok(transaction.fetch_all(doubts.bind(scope).bind(start).bind(after).bind(limit)).await?)
+}
+
 /// What a person says of a unit that is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Word {
@@ -112,13 +127,13 @@ pub(crate) enum Word {
     Done,
 }
 
-/// Does what a person says of a unit, in all of a job's ledgers, or in those of one run: `(scope, start of its window)`. Gives
-/// how many there were under this key.
+/// Does what a person says of units, in all of a job's ledgers, or in those of one run: `(scope, start of its window)`, all of
+/// them in one transaction. Gives how many there were under these keys.
 pub(crate) async fn settle(
     database: &Database,
     project: &ProjectName,
     job: &str,
-    key: &Key,
+    keys: &[Key],
     run: Option<(&str, &str)>,
     word: Word,
 ) -> Result<u64> {
@@ -128,10 +143,13 @@ pub(crate) async fn settle(
             Word::Again => (&catalog::UNIT_UNPARK, place!("unpark")),
             Word::Done => (&catalog::UNIT_CONFIRM, place!("confirm")),
         };
-        let settle = statement.bind(project.as_str()).bind(job).bind(key.as_str());
-        let settle =
-            settle.bind(run.map(|(scope, _)| scope.to_owned())).bind(run.map_or("", |(_, start)| start));
-        let settled = transaction.execute(settle).await?;
+        let mut settled = 0;
+        for key in keys {
+            let settle = statement.bind(project.as_str()).bind(job).bind(key.as_str());
+            let settle =
+                settle.bind(run.map(|(scope, _)| scope.to_owned())).bind(run.map_or("", |(_, start)| start));
+            settled += transaction.execute(settle).await?;
+        }
         transaction.commit(place).await?;
         Ok::<_, DatabaseError>(settled)
     });
@@ -147,6 +165,7 @@ impl<DB: Backend> Ledger<DB> {
     /// Gives a parked unit all its tries again; the next attempt finds it among those that failed. Gives how many there
     /// were under this key.
     pub async fn unpark(&self, key: &Key) -> Result<u64> {
-        settle(&self.destination.database, &self.project, self.name.as_str(), key, None, Word::Again).await
+        let (database, keys) = (&self.destination.database, std::slice::from_ref(key));
+        settle(database, &self.project, self.name.as_str(), keys, None, Word::Again).await
     }
 }

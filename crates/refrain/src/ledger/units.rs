@@ -15,6 +15,7 @@ use super::judge::{Arrival, Judge};
 use super::list::List;
 use super::{Result, catalog};
 use crate::database::retried;
+use crate::failpoint;
 
 /// How many failed units are read at once. Those that fail again are parked in the end, and make way for the rest.
 pub(crate) const FAILED_MAX: i64 = 1_000;
@@ -128,6 +129,10 @@ impl<DB: Backend, T> Units<DB, T> {
             waits_for_failed: self.waits_for_failed,
             adds: self.adds,
             is_of_the_run: self.is_of_the_run,
+            redo: raised.facts.redo.map(|redo| {
+                let is_weak = failpoint::is_weakened("redo.each-attempt");
+                if is_weak { raised.facts.attempt } else { redo }
+            }),
         }
     }
 

@@ -42,7 +42,8 @@ impl<DB: Backend, T> Units<DB, T> {
             };
             for (arrival, record) in arrivals.iter().zip(records) {
                 let fail = failed(ledger, &judge, arrival).bind(1).bind("parked");
-                transaction.execute(fail.bind(kept(&record.input)).bind(shortened(&record.message))).await?;
+                let fail = fail.bind(kept(&record.input)).bind(shortened(&record.message));
+                transaction.execute(fail.bind(None::<i64>)).await?;
             }
             transaction.commit(place!("unit-fail")).await?;
             Ok(Ok(()))

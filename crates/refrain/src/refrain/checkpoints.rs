@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use refrain_core::person::Verb;
 use refrain_core::terminal::typed;
 use refrain_core::{JobName, Scope};
 
@@ -16,10 +17,13 @@ use crate::ledger::checkpoints::{self, CheckpointRow};
 use crate::ledger::destination::Destination;
 use crate::ledger::ledgers::Book;
 use crate::ledger::trace;
-use crate::store::{instant, show};
+use crate::store::{audit, instant, show};
 
 /// The longest position that a person may set, in bytes.
 pub const POSITION_BYTES_MAX: usize = 65_536;
+
+/// So many characters of a position are written down with a decision.
+const POSITION_SHOWN: usize = 200;
 
 /// How far a source was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +111,15 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// So much of a position as tells it from another.
+fn shown(position: &str) -> String {
+    let mut shown: String = position.chars().take(POSITION_SHOWN).collect();
+    if position.chars().nth(POSITION_SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// A checkpoint, and where it is.
 struct Found {
     destination: Destination,
@@ -169,6 +182,10 @@ impl Refrain {
             }
             _ => return Err(ambiguous().into()),
         };
+        let scoped = if scope.is_empty() { job.to_owned() } else { format!("{job}/{scope}") };
+        let decision = self.decision(Verb::SetCheckpoint, format!("{scoped} {name}"));
+        let detail = format!("from {} to {}", shown(seen.unwrap_or("nowhere")), shown(position));
+        audit::record_alone(&self.store().database, &[decision.detailed(detail)]).await?;
         if checkpoints::set(&destination.database, ledger, name, position, seen).await? {
             return Ok(());
         }

@@ -1,5 +1,7 @@
 //! A person's word on runs and jobs: cancel, pause, resume.
 
+use refrain_core::person::Verb;
+
 use super::Refrain;
 use crate::error::Error;
 use crate::store::cancel::{Cancelled, cancel};
@@ -20,7 +22,8 @@ impl Refrain {
         let (number, _, key) = self.named(run).await?;
         let missing = || Error::NoRun(run.to_owned());
         let id = show::find(self.store(), number, &key.to_string()).await?.ok_or_else(missing)?;
-        match cancel(self.store(), id).await?.ok_or_else(missing)? {
+        let decision = self.decision(Verb::Cancel, run).of_run(id);
+        match cancel(self.store(), id, &decision).await?.ok_or_else(missing)? {
             Cancelled::Now => {
                 self.bell.ring();
                 Ok(Cancelling::Cancelled)
@@ -34,13 +37,13 @@ impl Refrain {
     /// paused before.
     pub async fn pause(&self, job: &str) -> Result<bool, Error> {
         let (number, _) = self.job(job)?;
-        Ok(jobs::set_paused(self.store(), number, true).await?)
+        Ok(jobs::set_paused(self.store(), number, &self.decision(Verb::Pause, job)).await?)
     }
 
     /// Allows a job again. Gives whether it was paused.
     pub async fn resume(&self, job: &str) -> Result<bool, Error> {
         let (number, _) = self.job(job)?;
-        let changed = jobs::set_paused(self.store(), number, false).await?;
+        let changed = jobs::set_paused(self.store(), number, &self.decision(Verb::Resume, job)).await?;
         self.bell.ring();
         Ok(changed)
     }

@@ -52,6 +52,7 @@ impl Refrain {
             version: definition.version,
             tries: definition.retry.attempts,
             suspicion: 0,
+            redo: None,
         };
         Ok(Run {
             id: RunId::of(&project, definition.identity(), &key),

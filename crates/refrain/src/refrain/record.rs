@@ -1,7 +1,7 @@
 //! What is recorded of a run, for readers.
 
 use jiff::Timestamp;
-use refrain_core::state::RunStanding;
+use refrain_core::state::{FailureReason, RunStanding};
 use refrain_core::{ParseError, RunName, Window};
 
 use super::Refrain;
@@ -40,6 +40,10 @@ pub struct RunRecord {
     pub ended_at: Option<Timestamp>,
     /// Why it ended so: the reason of a skip, the error of a failure.
     pub message: Option<String>,
+    /// Why its last attempt did not do its work, where that decides what comes next.
+    pub reason: Option<FailureReason>,
+    /// The attempt with which a person had its work done again, for as long as that is not done.
+    pub redo: Option<u64>,
     /// What the caller gave with the key.
     pub payload: Option<String>,
     /// Whether the caller gave something that is not kept any more.
@@ -62,6 +66,8 @@ pub struct AttemptRecord {
     pub worker: Option<i64>,
     /// What it said.
     pub message: Option<String>,
+    /// Why it did not do its work, where that decides what comes next.
+    pub reason: Option<FailureReason>,
 }
 
 /// Somebody asked again for a run that was there.
@@ -90,6 +96,8 @@ impl RunRecord {
             opened_at: instant(row.opened_at)?,
             started_at: row.started_at.map(instant).transpose()?,
             ended_at: row.ended_at.map(instant).transpose()?,
+            reason: row.reason()?,
+            redo: row.redo.and_then(|redo| u64::try_from(redo).ok()),
             id: row.id,
             job: row.job,
             key: row.key,
@@ -130,6 +138,7 @@ impl Refrain {
                 ended_at: instant(past.ended_at)?,
                 worker: past.worker,
                 message: past.message,
+                reason: past.reason.as_deref().and_then(|reason| reason.parse().ok()),
             })
         });
         records.collect()

@@ -3,10 +3,13 @@
 //! It would take their work for undone. So it does nothing there until a person has seen both and says that this one goes
 //! on. The units in those databases stay as they are: what was applied is a dedupe for the new store as it was for the old.
 
+use refrain_core::person::Verb;
+
 use super::Opening;
 use crate::database::{Database, place, retried};
 use crate::error::Error;
 use crate::ledger::{LedgerError, catalog, migrate};
+use crate::store::audit::{self, Decision};
 use crate::store::{Reality, Store};
 
 /// A database whose ledger belongs to another store, or did.
@@ -34,6 +37,10 @@ impl Opening {
         for (database, name) in std::iter::once((&store.database, None)).chain(named) {
             if let Some(adopted) = self.look(&store, database, name).await? {
                 if shown.is_some_and(|shown| shown.contains(&adopted)) {
+                    let subject = name.unwrap_or("the database of the store");
+                    let decision = Decision::new(self.person.as_ref(), Verb::Recover, subject);
+                    let detail = format!("it belonged to the store {}", adopted.was);
+                    audit::record_alone(&store.database, &[decision.detailed(detail)]).await?;
                     self.adopt(database, &adopted).await?;
                 }
                 found.push(adopted);

@@ -3,29 +3,24 @@
 //! Whoever comes second follows the attempt that is there, in whatever process it runs. Who waits says what for, does
 //! itself what is queued before the run, and gives up when its patience ends: the run stays queued.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use refrain_core::person::Verb;
 use refrain_core::state::RunOutcome;
 use refrain_core::why::Cause;
-use refrain_core::{RunKey, RunName, Scope, Window, Zone, window_name};
 
 use super::Refrain;
 use super::patience::{Obstacle, Patience, Step};
-use super::record::{RunRecord, parsed};
+use super::record::RunRecord;
+use super::wanted::Wanted;
 use crate::engine::service::{Phase, Service as _};
 use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
-use crate::job::Definition;
-use crate::store::begun;
 use crate::store::delayed::pull;
-use crate::store::enqueue::{Offer, enqueue};
-use crate::store::line::{JobNumber, Line, Priority};
+use crate::store::line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
 use crate::store::show::{self, Place};
-use crate::store::tick::{Opening, open_one};
 
 /// How often to look at a run that somebody else has.
 const LOOK: Duration = Duration::from_millis(100);
@@ -39,6 +34,20 @@ pub enum Ask {
     Retry,
     /// Another attempt, even if it is done.
     Again,
+    /// Another attempt that also does again what is recorded as done: units and statements, each once. An attempt that follows
+    /// from this one, because it failed or its worker died, goes on where it was.
+    Redo,
+}
+
+impl Ask {
+    fn verb(self) -> Verb {
+        match self {
+            Ask::Once => Verb::Run,
+            Ask::Retry => Verb::Retry,
+            Ask::Again => Verb::Again,
+            Ask::Redo => Verb::Redo,
+        }
+    }
 }
 
 /// What a wish to run came to.
@@ -52,6 +61,8 @@ pub enum Did {
     Deduplicated,
     /// A command was cut off before, and must not be executed again before a person has looked; nothing was done now.
     Held,
+    /// A person said that it was done, and nothing was executed.
+    Settled,
     /// It was waited for as long as the caller wanted, in vain. It stays open, and is done by the next process that can.
     GaveUp,
 }
@@ -71,7 +82,7 @@ pub struct RunReport {
 
 impl RunReport {
     /// A run of which no attempt was seen through.
-    fn of(did: Did, run: RunRecord) -> RunReport {
+    pub(super) fn of(did: Did, run: RunRecord) -> RunReport {
         RunReport { did, attempt: run.attempt, run, waits_for: None }
     }
 
@@ -79,14 +90,6 @@ impl RunReport {
     pub fn is_done(&self) -> bool {
         self.run.standing.is_done() && self.run.ended_attempt >= self.attempt
     }
-}
-
-/// A run by name: its job, its key, and its window if it has one.
-struct Wanted {
-    number: JobNumber,
-    definition: Arc<Definition>,
-    key: RunKey,
-    window: Option<Window>,
 }
 
 impl Refrain {
@@ -131,7 +134,7 @@ impl Refrain {
         };
         let is_new = match known {
             Some(_) => false,
-            None if ask == Ask::Retry => return Err(missing()),
+            None if matches!(ask, Ask::Retry | Ask::Redo) => return Err(missing()),
             None => self.open_wanted(&wanted).await?,
         };
         let found = show::find(self.store(), wanted.number, &wanted.key.to_string()).await?;
@@ -141,11 +144,14 @@ impl Refrain {
         if ask == Ask::Once && known.is_some() && is_there {
             self.open_wanted(&wanted).await?;
         }
+        if ask == Ask::Redo && record.standing.is_open() {
+            may_follow(run, &record)?;
+        }
         if !is_new && !record.standing.is_open() {
             if ask == Ask::Once && is_there {
                 return Ok(RunReport::of(Did::Deduplicated, record));
             }
-            if ask == Ask::Once && self.is_held(id).await? {
+            if ask == Ask::Once && self.is_held(&record).await? {
                 return Ok(RunReport::of(Did::Held, record));
             }
             if ask == Ask::Retry && is_there {
@@ -155,11 +161,16 @@ impl Refrain {
                 return Err(Error::Forgotten(run.to_owned()));
             }
             let in_lane = wanted.definition.has_lanes();
-            let wish = Reopening { run: id, after: record.attempt, priority: Priority::Live, in_lane };
-            if reopen(self.store(), wish).await? != Reopened::AlreadyOpen {
-                self.bell.ring();
-            }
+            let decision = self.decision(ask.verb(), run).of_run(id);
+            let (after, decision) = (record.attempt, &decision);
+            let wish = Reopening { run: id, after, priority: Priority::Live, in_lane, decision };
+            let reopened = reopen(self.store(), &wish).await?;
             record = self.record(id).await?.ok_or_else(missing)?;
+            match reopened {
+                Reopened::Queued(_) => self.bell.ring(),
+                Reopened::AlreadyOpen if ask == Ask::Redo => may_follow(run, &record)?,
+                Reopened::AlreadyOpen => {}
+            }
         }
         let (did, attempt) = self.see_through(run, id, record.attempt, &wanted, patience).await?;
         relay.all_or_later().await;
@@ -169,22 +180,6 @@ impl Refrain {
         };
         let run = self.record(id).await?.ok_or_else(missing)?;
         Ok(RunReport { did, attempt, run, waits_for })
-    }
-
-    /// Whether it is not known how a command of it ended that must not be executed twice.
-    async fn is_held(&self, id: i64) -> Result<bool, Error> {
-        Ok(begun::find(self.store(), id, i32::MAX).await?.is_some())
-    }
-
-    /// The name of a job's latest window that is over: what a person means who names only the job.
-    pub async fn latest_window(&self, job: &str) -> Result<String, Error> {
-        let (number, definition) = self.job(job)?;
-        let Some(revisions) = crate::store::schedules::read(self.store(), number).await? else {
-            return Err(Error::NoWindows(definition.name.clone()));
-        };
-        let now = self.store().schedule_time().await?;
-        let window = revisions.latest(now).ok_or_else(|| Error::NoWindowYet(definition.name.clone()))?;
-        Ok(format!("{job}@{}", revisions.name_of(window)))
     }
 
     /// Tries a run again that failed, is partial, or was skipped or cancelled, and waits for it; an attempt that is open is
@@ -281,97 +276,18 @@ impl Refrain {
         }
         Ok(Some((holder, open.map(|open| open.place))))
     }
-
-    /// Opens the run, or records that it was there. Gives whether it is new.
-    async fn open_wanted(&self, wanted: &Wanted) -> Result<bool, Error> {
-        let is_new = match wanted.window {
-            None => {
-                let offer = Offer { key: wanted.key.clone(), payload: None };
-                let line = Line::of(Priority::Live, wanted.number);
-                let news = enqueue(self.store(), wanted.number, line, &[offer], "run").await?;
-                news.contains(&true)
-            }
-            Some(window) => {
-                let opening = Opening {
-                    key: wanted.key.clone(),
-                    start: window.start().timestamp(),
-                    end: window.end().timestamp(),
-                    priority: Priority::Live,
-                    skipped: None,
-                };
-                let lanes = wanted.definition.while_running;
-                open_one(self.store(), wanted.number, lanes, &opening, "run").await?
-            }
-        };
-        Ok(is_new)
-    }
-
-    /// What a run's name means. A window that is not over is refused: run now, it would count as done without the rest.
-    async fn wanted(&self, run: &str) -> Result<Wanted, Error> {
-        let (_, definition) = self.job(parsed(run)?.job().as_str())?;
-        let (number, window, key) = self.named(run).await?;
-        if let Some(window) = window {
-            let end = window.end().timestamp();
-            let is_known = show::find(self.store(), number, &key.to_string()).await?.is_some();
-            if !is_known && key.to_string().contains('/') {
-                return Err(Error::NoScope(run.to_owned()));
-            }
-            if !is_known && end > self.store().schedule_time().await? {
-                return Err(Error::NotOver { window: window.to_string(), end });
-            }
-            let start = definition.timetable.as_ref().and_then(|timetable| timetable.start);
-            if let Some(start) = start.filter(|start| !is_known && window.start() < *start) {
-                return Err(Error::BeforeStart { run: run.to_owned(), start: start.timestamp() });
-            }
-        }
-        Ok(Wanted { number, definition, key, window })
-    }
-
-    /// The job, window and key of a run's name.
-    pub(super) async fn named(&self, run: &str) -> Result<(JobNumber, Option<Window>, RunKey), Error> {
-        let name = parsed(run)?;
-        let (number, definition) = self.recorded_job(name.job().as_str()).await?;
-        match name {
-            RunName::Queued { job, key } => {
-                let key = RunKey::queued(key);
-                let has_windows = definition.is_some_and(|definition| definition.timetable.is_some());
-                if has_windows && show::find(self.store(), number, &key.to_string()).await?.is_none() {
-                    return Err(Error::NoKeys(job));
-                }
-                Ok((number, None, key))
-            }
-            RunName::Windowed { job, window, scope } => {
-                let revisions = crate::store::schedules::read(self.store(), number).await?;
-                let Some(revisions) = revisions else { return Err(Error::NoWindows(job)) };
-                let window = match revisions.find(&window) {
-                    Ok(window) => window,
-                    Err(error) => self.opened_window(number, &window, &scope).await?.ok_or(error)?,
-                };
-                Ok((number, Some(window), RunKey::windowed(window.start(), &scope)))
-            }
-        }
-    }
-
-    /// A window that has a row although it is on no grid any more: the rules of its zone have changed since. It is called
-    /// by its instant.
-    pub(super) async fn opened_window(
-        &self,
-        number: JobNumber,
-        name: &str,
-        scope: &Scope,
-    ) -> Result<Option<Window>, Error> {
-        if name.parse::<Timestamp>().is_err() {
-            return Ok(None);
-        }
-        let Ok(start) = window_name::parse(name, &Zone::utc()) else { return Ok(None) };
-        let key = RunKey::windowed(start, scope).to_string();
-        let Some(id) = show::find(self.store(), number, &key).await? else { return Ok(None) };
-        Ok(self.record(id).await?.and_then(|record| record.window))
-    }
 }
 
 /// Whether asking once for a run finds it done: what was skipped or cancelled is wanted after all, and what failed is tried
 /// again.
-fn counts_as_there(record: &RunRecord) -> bool {
+pub(super) fn counts_as_there(record: &RunRecord) -> bool {
     matches!(record.standing.outcome, Some(RunOutcome::Done | RunOutcome::Waiting))
+}
+
+/// A caller who wants work done again follows an attempt that does so, and is not served by one that leaves it alone.
+fn may_follow(run: &str, record: &RunRecord) -> Result<(), Error> {
+    match record.redo {
+        Some(_) => Ok(()),
+        None => Err(Error::StillOpen { run: run.to_owned(), state: record.standing.node().to_string() }),
+    }
 }

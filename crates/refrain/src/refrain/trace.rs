@@ -1,12 +1,11 @@
-//! Everything that is known of one key, wherever it stands; and another chance for a unit that is parked.
+//! Everything that is known of one key, wherever it stands.
 
 use std::collections::HashMap;
 
 use refrain_core::{JobName, Key};
 
-use super::{EffectRecord, Refrain, RunRecord};
+use super::{DecisionRecord, EffectRecord, Refrain, RunRecord};
 use crate::error::Error;
-use crate::ledger::trace::Word;
 use crate::ledger::{UnitRecord, trace};
 use crate::store::jobs::{self, JobRow};
 use crate::store::{effects, show};
@@ -42,6 +41,8 @@ pub struct Trace {
     pub effects: Vec<EffectRecord>,
     /// Runs that were enqueued under it.
     pub enqueued: Vec<RunRecord>,
+    /// What people have decided about such units, oldest first.
+    pub decisions: Vec<DecisionRecord>,
 }
 
 impl Trace {
@@ -92,7 +93,9 @@ impl Refrain {
         let effects = rows.into_iter().map(EffectRecord::of).collect::<Result<_, _>>()?;
         let mut enqueued = self.records(show::of_key(self.store(), key.as_str(), LISTED).await?).await?;
         enqueued.retain(|run| run.window.is_none());
-        Ok(Trace { key: key.to_string(), tried_by: self.tried(&units).await?, units, effects, enqueued })
+        let decisions = self.decisions_about_unit(key.as_str()).await?;
+        let tried_by = self.tried(&units).await?;
+        Ok(Trace { key: key.to_string(), tried_by, units, effects, enqueued, decisions })
     }
 
     pub(super) async fn first_names(&self) -> Result<FirstNames, Error> {
@@ -112,30 +115,5 @@ impl Refrain {
             runs.extend(self.record(id).await?);
         }
         Ok(runs)
-    }
-
-    /// Gives a parked unit of a run all its tries again, in every database that was named when the store was opened; the next
-    /// attempt finds it among those that failed. One that is in doubt is sent again. Gives how many there were under this key.
-    pub async fn unpark(&self, run: &str, key: &str) -> Result<u64, Error> {
-        self.settle(run, key, Word::Again).await
-    }
-
-    /// Records that what was done with a unit of a run that is in doubt has happened. Gives how many there were under this key.
-    pub async fn confirm_unit(&self, run: &str, key: &str) -> Result<u64, Error> {
-        self.settle(run, key, Word::Done).await
-    }
-
-    async fn settle(&self, run: &str, key: &str, word: Word) -> Result<u64, Error> {
-        let key = Key::parse(key)?;
-        let Some(record) = self.show(run).await? else { return Ok(0) };
-        let names = self.first_names().await?;
-        let (job, start) = (names.first(&record.job), record.window_start());
-        let mut count = 0;
-        for destination in self.engine.destinations.relayed() {
-            let (database, project) = (&destination.database, &self.engine.project);
-            let run = Some((record.scope(), start.as_str()));
-            count += trace::settle(database, project, job, &key, run, word).await?;
-        }
-        Ok(count)
     }
 }

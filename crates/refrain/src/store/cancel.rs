@@ -4,6 +4,7 @@
 use refrain_core::state::Refusal;
 use refrain_core::state::{RunEvent, RunStanding};
 
+use super::audit::{self, Decision};
 use super::claim::scope_of;
 use super::finish::RunLook;
 use super::lanes::{self, Waiting};
@@ -25,11 +26,11 @@ pub(crate) enum Cancelled {
     Ended(Refusal),
 }
 
-pub(crate) async fn cancel(store: &Store, run: i64) -> Result<Option<Cancelled>> {
-    settled(|| cancelled(store, run)).await
+pub(crate) async fn cancel(store: &Store, run: i64, decision: &Decision) -> Result<Option<Cancelled>> {
+    settled(|| cancelled(store, run, decision)).await
 }
 
-async fn cancelled(store: &Store, run: i64) -> Result<Option<Cancelled>> {
+async fn cancelled(store: &Store, run: i64, decision: &Decision) -> Result<Option<Cancelled>> {
     let mut transaction = store.database.write().await?;
     let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
@@ -48,17 +49,22 @@ async fn cancelled(store: &Store, run: i64) -> Result<Option<Cancelled>> {
             // It was moved from one place to another between two looks.
             return Err(DatabaseError::Busy(format!("the run {run} is being moved")).into());
         }
-        transaction.execute(catalog::CANCELLATION_ASK.bind(run)).await?;
+        // Asking twice is asking once, and is decided once.
+        if transaction.execute(catalog::CANCELLATION_ASK.bind(run)).await? > 0 {
+            audit::record(&mut transaction, decision).await?;
+        }
         transaction.commit(place!("cancel")).await?;
         return Ok(Some(Cancelled::Asked));
     };
     if row.outcome.is_some() {
         let rows = Rows::default().integers([run]).integers([i64::from(attempt)]);
         let rows = rows.texts(["cancelled".to_owned()]).integers([None]).texts([CANCELLED.to_owned()]);
+        let rows = rows.texts([None::<String>]);
         transaction.execute(catalog::ATTEMPT_INSERT.bind(None::<i64>).bind(rows)).await?;
     }
     let close = catalog::RUN_CANCEL.bind(run).bind(attempt).bind(CANCELLED);
     transaction.execute(close).await?;
+    audit::record(&mut transaction, decision).await?;
     if holds_lane {
         lanes::leave(&mut transaction, &[(row.job, scope, run)]).await?;
     }

@@ -49,6 +49,8 @@ pub(crate) struct Claimed {
     pub(crate) window_end: Option<i64>,
     pub(crate) payload: Option<String>,
     pub(crate) version: Option<i32>,
+    /// The attempt with which a person had its work done again, if that is not done.
+    pub(crate) redo: Option<i32>,
 }
 
 /// Lines in which somebody waits, the most urgent first.

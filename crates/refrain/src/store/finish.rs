@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use refrain_core::Word;
-use refrain_core::state::{Attempts, RunEvent, RunOutcome};
+use refrain_core::state::{Attempts, FailureReason, RunEvent, RunOutcome};
 
 use super::line::{JobNumber, Line, Priority};
 use super::{Result, Store, StoreError, begun, catalog, counts, lanes, microseconds, settled};
@@ -67,6 +67,8 @@ pub(crate) struct Ending {
     pub(crate) units: Option<Box<Told>>,
     /// Whether the end of what it began is known, so that a later attempt need not be afraid of doing it twice.
     pub(crate) settles: bool,
+    /// Why it did not do its work, where that decides what comes next.
+    pub(crate) reason: Option<FailureReason>,
 }
 
 /// Whose word an ending is.
@@ -167,12 +169,18 @@ pub(crate) struct RunLook {
     pub(crate) attempt: i32,
     pub(crate) worker: Option<i64>,
     pub(crate) outcome: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 impl RunLook {
     pub(crate) fn outcome(&self) -> Result<Option<RunOutcome>> {
         let outcome = self.outcome.as_deref().map(str::parse).transpose();
         outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
+    }
+
+    pub(crate) fn reason(&self) -> Result<Option<FailureReason>> {
+        let reason = self.reason.as_deref().map(str::parse).transpose();
+        reason.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
     }
 }
 
@@ -249,7 +257,7 @@ async fn called_off<'e>(
     let closed = |ending: &Ending| {
         let message = Some("cancelled while it was under way".to_owned());
         let end = End::Closed { outcome: RunOutcome::Cancelled, version: None, message };
-        Ending { end, ..ending.clone() }
+        Ending { end, reason: None, ..ending.clone() }
     };
     let ended = endings
         .iter()
@@ -292,7 +300,8 @@ async fn close(transaction: &mut Transaction, worker: Option<i64>, endings: &[&E
         .integers(closed.iter().map(|(_, _, version, _)| version.map(i64::from)))
         .texts(closed.iter().map(|(_, outcome, ..)| outcome.name().to_owned()))
         .integers(closed.iter().map(|(ending, ..)| ending.started_at))
-        .texts(closed.iter().map(|(.., message)| (*message).clone()));
+        .texts(closed.iter().map(|(.., message)| (*message).clone()))
+        .texts(closed.iter().map(|(ending, ..)| ending.reason.map(|reason| reason.name().to_owned())));
     Ok(transaction.execute(catalog::RUN_CLOSE.bind(worker).bind(rows)).await?)
 }
 
@@ -317,7 +326,8 @@ async fn keep_history<'e>(
         .integers(follow.iter().map(|(ending, ..)| i64::from(ending.held.attempt)))
         .texts(follow.iter().map(|(_, event, _)| event.name().to_owned()))
         .integers(follow.iter().map(|(ending, ..)| ending.started_at))
-        .texts(follow.iter().map(|(.., message)| (*message).clone()));
+        .texts(follow.iter().map(|(.., message)| (*message).clone()))
+        .texts(follow.iter().map(|(ending, ..)| ending.reason.map(|reason| reason.name().to_owned())));
     let kept = transaction.execute(catalog::ATTEMPT_INSERT.bind(worker).bind(rows)).await?;
     let follow: Vec<&Ending> = follow.into_iter().map(|(ending, ..)| ending).collect();
     // One that is history already was ended before: it is left out of the count, and the caller finds that out.

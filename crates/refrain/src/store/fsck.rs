@@ -31,7 +31,7 @@ pub struct Finding {
     pub detail: Option<String>,
 }
 
-static CHECKS: [(&Statement, &str); 11] = [
+static CHECKS: [(&Statement, &str); 12] = [
     (&catalog::FSCK_TWINS, "a run exists twice"),
     (&catalog::FSCK_LOST, "a run is open and stands nowhere: it would never run"),
     (&catalog::FSCK_PLACES, "a run stands in two places, or in one although it is not open"),
@@ -42,6 +42,7 @@ static CHECKS: [(&Statement, &str); 11] = [
     (&catalog::FSCK_WAITS, "a run waits for a lane that is free"),
     (&catalog::FSCK_SLOTS, "a slot is taken by a run that is not under way"),
     (&catalog::FSCK_JOBS, "a run belongs to a job that does not exist"),
+    (&catalog::FSCK_AUDIT, "a decision is about a run that does not exist"),
     (&catalog::FSCK_LINES, "a run stands in the line of another job: it would never run"),
 ];
 

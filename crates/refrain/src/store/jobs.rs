@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use refrain_core::JobName;
+use refrain_core::person::Verb;
 
+use super::audit::{self, Decision};
 use super::line::JobNumber;
 use super::{Result, Store, StoreError, catalog, settled};
 use crate::database::statement::Rows;
@@ -163,11 +165,14 @@ pub(crate) async fn paused_at(store: &Store, job: JobNumber) -> Result<Option<i6
 }
 
 /// Stops claims of a job, or allows them again. Gives whether that changed anything.
-pub(crate) async fn set_paused(store: &Store, job: JobNumber, paused: bool) -> Result<bool> {
-    let statement = if paused { &catalog::JOB_PAUSE } else { &catalog::JOB_RESUME };
+pub(crate) async fn set_paused(store: &Store, job: JobNumber, decision: &Decision) -> Result<bool> {
+    let statement = if decision.verb == Verb::Pause { &catalog::JOB_PAUSE } else { &catalog::JOB_RESUME };
     let changed = retried(|| async {
         let mut transaction = store.database.write().await?;
         let changed = transaction.execute(statement.bind(job)).await?;
+        if changed > 0 {
+            audit::record(&mut transaction, decision).await?;
+        }
         transaction.commit(place!("pause")).await?;
         Ok(changed)
     });

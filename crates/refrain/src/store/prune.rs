@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::audit::{self, Decision};
 use super::{Result, Store, catalog, microseconds, now};
 use crate::database::{place, retried};
 
@@ -22,7 +23,13 @@ pub(crate) struct Pruned {
 }
 
 /// Prunes one stretch of runs after `after`, and the oldest dedupes, alarms and arrivals.
-pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<Pruned> {
+/// A person's decision to do so is recorded with the first stretch.
+pub(crate) async fn prune(
+    store: &Store,
+    after: i64,
+    keep: Duration,
+    decision: Option<&Decision>,
+) -> Result<Pruned> {
     let mut reading = store.database.read().await?;
     let now = now(&mut reading).await?.as_microsecond();
     let before = now.saturating_sub(microseconds(keep));
@@ -48,6 +55,9 @@ pub(crate) async fn prune(store: &Store, after: i64, keep: Duration) -> Result<P
         let begun = transaction.execute(begun).await?;
         let runs =
             transaction.execute(catalog::RUN_FORGET.bind(before).bind(stretch.0).bind(stretch.1)).await?;
+        if let Some(decision) = decision {
+            audit::record(&mut transaction, decision).await?;
+        }
         transaction.commit(place!("prune")).await?;
         Ok(([dedupes, alarms, effects, arrivals], attempts + late + outputs + begun + runs))
     });

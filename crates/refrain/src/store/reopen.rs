@@ -5,6 +5,7 @@
 //!
 //! Whoever asks has looked what became of the last one: a command that was held because it was interrupted may begin.
 
+use super::audit::{self, Decision};
 use super::finish::RunLook;
 use super::lanes::{self, Entrant};
 use super::line::{Line, Priority};
@@ -12,6 +13,7 @@ use super::{Result, Store, catalog, settled};
 use crate::database::place;
 use crate::database::statement::Rows;
 use crate::failpoint;
+use refrain_core::Word as _;
 
 /// What became of the wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,21 +25,23 @@ pub(crate) enum Reopened {
 }
 
 /// Which runs a wish is meant for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reopening {
+#[derive(Debug)]
+pub(crate) struct Reopening<'d> {
     pub(crate) run: i64,
     /// The attempt that the wish is for another one after. If there is a later one, somebody was faster.
     pub(crate) after: u64,
     pub(crate) priority: Priority,
     /// Whether runs of this job stay in lanes.
     pub(crate) in_lane: bool,
+    /// Who asks, and for what.
+    pub(crate) decision: &'d Decision,
 }
 
-pub(crate) async fn reopen(store: &Store, wish: Reopening) -> Result<Reopened> {
+pub(crate) async fn reopen(store: &Store, wish: &Reopening<'_>) -> Result<Reopened> {
     settled(|| reopened(store, wish)).await
 }
 
-async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
+async fn reopened(store: &Store, wish: &Reopening<'_>) -> Result<Reopened> {
     let mut transaction = store.database.write().await?;
     let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(wish.run)).await?;
     let is_guarded = !failpoint::is_weakened("reopen.no-look-up");
@@ -53,7 +57,7 @@ async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
         lanes::wait(&mut transaction, row.job, line.0, &waiting).await?;
         may_begin = waiting.is_empty();
     }
-    let reopen = catalog::RUN_REOPEN.bind(wish.run).bind(row.attempt);
+    let reopen = catalog::RUN_REOPEN.bind(wish.run).bind(row.attempt).bind(wish.decision.verb.name());
     if transaction.execute(reopen).await? == 0 {
         return Ok(Reopened::AlreadyOpen);
     }
@@ -64,6 +68,7 @@ async fn reopened(store: &Store, wish: Reopening) -> Result<Reopened> {
         let rows = lanes::queued(&[&entrant], wish.in_lane);
         transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;
     }
+    audit::record(&mut transaction, wish.decision).await?;
     transaction.commit(place!("reopen")).await?;
     Ok(Reopened::Queued(attempt))
 }

@@ -1,7 +1,7 @@
 //! Reads what is recorded of runs.
 
 use refrain_core::key::KEY_BYTES_MAX;
-use refrain_core::state::{Open, RunOutcome, RunStanding};
+use refrain_core::state::{FailureReason, Open, RunOutcome, RunStanding};
 
 use super::lanes::Waiting;
 use super::line::{JobNumber, Line};
@@ -27,6 +27,8 @@ pub(crate) struct RunRow {
     pub(crate) outcome: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) payload: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) redo: Option<i32>,
 }
 
 /// Where the open attempt of a run stands.
@@ -59,6 +61,7 @@ pub(crate) struct PastAttempt {
     pub(crate) ended_at: i64,
     pub(crate) worker: Option<i64>,
     pub(crate) message: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 impl RunRow {
@@ -67,11 +70,17 @@ impl RunRow {
         outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
     }
 
+    /// Why its last attempt did not do its work, where that decides what comes next.
+    pub(crate) fn reason(&self) -> Result<Option<FailureReason>> {
+        let reason = self.reason.as_deref().map(str::parse).transpose();
+        reason.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
+    }
+
     /// Why a reader could make nothing of it, if so.
     pub(crate) fn fault(&self) -> Option<String> {
         let instants =
             [self.window_start, self.window_end, Some(self.opened_at), self.started_at, self.ended_at];
-        let outcome = self.outcome().err();
+        let outcome = self.outcome().err().or(self.reason().err());
         let instant = instants.into_iter().flatten().find_map(|at| super::instant(at).err());
         let fault = outcome.or(instant)?;
         Some(match fault {
@@ -147,6 +156,12 @@ pub(crate) async fn awaited(
     let mut transaction = store.database.read().await?;
     let awaited = catalog::RUN_AWAITED.bind(job).bind(first).bind(above);
     Ok(transaction.fetch_all(awaited.bind(limit)).await?)
+}
+
+/// Runs of a job that have ended for a reason which a person may have to look at, after `after`.
+pub(crate) async fn waiting(store: &Store, job: JobNumber, after: &str, limit: i64) -> Result<Vec<RunRow>> {
+    let mut transaction = store.database.read().await?;
+    Ok(transaction.fetch_all(catalog::RUN_WAITING.bind(job).bind(after).bind(limit)).await?)
 }
 
 /// Runs of a key, in whichever job.

@@ -102,7 +102,7 @@ fn ending(
     };
     let scope = run.lane.then(|| run.scope().to_owned());
     let held = Held { run: run.run, job, line, lease, attempt: run.attempt, lane: scope, slot: false };
-    Ok(Ending { held, started_at: None, end, units: None, settles: false })
+    Ok(Ending { held, started_at: None, end, units: None, settles: false, reason: None })
 }
 
 /// What becomes of a run whose worker is gone.

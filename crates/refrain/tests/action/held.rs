@@ -84,7 +84,7 @@ both_databases! {
         let (outcome, attempt, message) = desk.told("held", "k").await;
         assert_eq!((outcome.as_str(), attempt), ("failed", 2));
         assert!(message.starts_with("it was interrupted at attempt 1: it may or may not have done its work"), "{message}");
-        assert!(message.ends_with("refrain retry held#k"), "{message}");
+        assert!(message.ends_with("refrain retry held#k --done; to execute it again: refrain retry held#k"), "{message}");
 
         desk.done(&["run", "held#k", "--again"]).await;
         assert_eq!(desk.lines("begun"), ["1", "3"]);

@@ -41,6 +41,7 @@ mod cancelling;
 mod catch_up;
 mod clocks;
 mod concurrency;
+mod decisions;
 mod edits;
 mod endings;
 mod fsck;

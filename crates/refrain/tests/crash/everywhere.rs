@@ -51,18 +51,20 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
 }
 
 /// A story for each commit that a day's work comes by. Left out are those that have a story of their own (that of
-/// `unit-clear` is in `tests/feed/odd.rs`, those of `unit-reserve` and `unit-doubt` in `tests/feed/doubts.rs`, that of `unit-late` in `tests/feed/late.rs`, that of `unit-restore` in `tests/feed/flapping.rs`, that of `page-apply` in `tests/feed/bulk.rs`, those of `publish` and `files` in
+/// `unit-clear` is in `tests/feed/odd.rs`, those of `unit-reserve` and `unit-doubt` in `tests/feed/doubts.rs`, that of `unit-late` in `tests/feed/late.rs`, that of `unit-restore` in `tests/feed/flapping.rs`, that of `page-apply` in `tests/feed/bulk.rs`, that of `audit` in `tests/feed/settled.rs`, that of `settle` in `tests/project/held.rs`, those of `publish` and `files` in
 /// `tests/publish/killed.rs` and `tests/files/killed.rs`), and three that only a person makes, `adopt`, `confirm` and `set-checkpoint`, which the probe does not come by.
 fn stories() -> Vec<Story> {
     let own = [
         "adopt",
         "set-checkpoint",
         "alarm",
+        "audit",
         "confirm",
         "files",
         "finish-alone",
         "page-apply",
         "publish",
+        "settle",
         "simulate",
         "tick-weakened",
         "unit-clear",

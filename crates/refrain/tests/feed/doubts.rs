@@ -56,7 +56,7 @@ both_databases! {
             sync.prepare().await;
             let failpoints = format!("{place}.reply=1*return(lost)");
             let said = sync.shop.done_with(&["run", RUN], &[("FAILPOINTS", &failpoints)]).await;
-            assert!(said.starts_with("did Ran due 2"), "{place}: {said}");
+            assert!(said.starts_with("did Ran partial 1"), "{place}: {said}");
             assert_eq!(sync.shop.lines("struck"), [format!("{place}.reply")]);
             assert_eq!(receiver.ids(), texts(1..=6), "{place}");
             assert_eq!(sync.counts().await, [[5, 0, 0, 1]], "{place}");

@@ -23,6 +23,8 @@ mod pressure;
 mod queries;
 mod receiver;
 mod reconcile;
+mod redo;
+mod settled;
 mod sync;
 mod together;
 mod watermarks;

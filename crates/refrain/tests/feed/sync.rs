@@ -110,7 +110,8 @@ impl Sync {
         let run = refrain.show(RUN).await.unwrap().unwrap();
         let attempts = refrain.attempts(&run).await.unwrap();
         refrain.close().await;
-        attempts.last().and_then(|attempt| attempt.message.clone()).unwrap_or_default()
+        let last = attempts.last().and_then(|attempt| attempt.message.clone());
+        if run.standing.is_open() { last } else { run.message }.unwrap_or_default()
     }
 
     /// Invoices as `id total`, in the order of their ids.

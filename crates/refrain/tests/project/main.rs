@@ -13,6 +13,7 @@ use refrain_harness::shop;
 
 mod accounting;
 mod commands;
+mod held;
 mod killed;
 mod once;
 mod queued;

@@ -100,6 +100,7 @@ impl Desk {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).current_dir(self.path());
         command.env_remove("REFRAIN_STORE").env_remove("REFRAIN_PROJECT").env("NO_COLOR", "1");
+        command.env("REFRAIN_WHO", "ada@office");
         if let Some(store) = &self.store {
             command.env("REFRAIN_STORE", store);
         }

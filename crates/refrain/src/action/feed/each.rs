@@ -38,6 +38,8 @@ pub(super) struct Each<'f> {
     pub(super) is_by_window: bool,
     /// How many calls are newly in doubt since the last one that went well, in whichever list: somebody has to look at each.
     pub(super) doubts: AtomicUsize,
+    /// Whether a call that is in doubt waits for a person, and no later attempt sends it.
+    pub(super) holds_doubts: bool,
 }
 
 /// How it is done.
@@ -209,7 +211,7 @@ impl Each<'_> {
                     under_way.fail(member, message);
                 }
                 Ended::InDoubt(message) => {
-                    outside.doubted(member, &message).await?;
+                    outside.doubted(member, &message, self.holds_doubts).await?;
                     under_way.in_a_row += 1;
                     under_way.last = message;
                     self.doubts.fetch_add(usize::from(!outside.is_again()), Ordering::Relaxed);

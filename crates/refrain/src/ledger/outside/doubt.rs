@@ -175,7 +175,8 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
     }
 
     /// Nobody knows whether the work of this one was done: it stays in doubt, and this is said of it.
-    pub(crate) async fn doubted(&self, member: usize, message: &str) -> Result<()> {
+    /// `is_held`: no later attempt sends it again by itself.
+    pub(crate) async fn doubted(&self, member: usize, message: &str, is_held: bool) -> Result<()> {
         let Some(arrival) = self.arrivals.get(member) else { return Ok(()) };
         let (raised, key) = (&self.units.fence.raised, arrival.key.as_str());
         let message = format!("in doubt: {message}");
@@ -185,7 +186,11 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         })
         .await?;
         tracing::warn!(job = %raised.facts.job, key, error = message, "a unit is in doubt");
-        raised.tally.failed(key, &message);
+        if is_held {
+            raised.tally.doubted(key, &message);
+        } else {
+            raised.tally.failed(key, &message);
+        }
         Ok(())
     }
 

@@ -48,6 +48,7 @@ impl Refrain {
             opened_at: record.opened_at,
             ended_at: record.ended_at,
             message: record.message.clone(),
+            reason: record.reason,
             last_message: past.last().and_then(|attempt| attempt.message.clone()),
             taken_over: past.iter().filter(|attempt| was_taken(&attempt.ended)).count() as u64,
             is_suspect: open
@@ -132,9 +133,9 @@ impl Refrain {
         Ok(Some(AskedAgain { times: times as u64, is_more, last: instant(last)?, way }))
     }
 
-    /// The first units that a partial run has left unapplied.
+    /// The first units that a run has left unapplied.
     async fn units_left(&self, record: &RunRecord) -> Result<Vec<UnitLeft>, Error> {
-        if record.standing.outcome != Some(RunOutcome::Partial) {
+        if !matches!(record.standing.outcome, Some(RunOutcome::Partial | RunOutcome::Failed)) {
             return Ok(Vec::new());
         }
         let names = self.first_names().await?;

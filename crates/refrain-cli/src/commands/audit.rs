@@ -1,0 +1,48 @@
+//! `refrain audit`: what people have decided, the newest first.
+
+use std::fmt;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::decision_line::DecisionLine;
+use crate::exit::{Exit, Fault};
+use crate::output::harmless;
+use crate::place::Place;
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  refrain audit\n  refrain audit --limit 1000 --json\n\nDecisions about one run: refrain show RUN; about \
+    one unit: refrain trace KEY."
+)]
+pub(crate) struct Arguments {
+    /// How many are listed.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) limit: u32,
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Line(DecisionLine);
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", harmless(self.0.subject()), self.0)
+    }
+}
+
+pub(crate) async fn audit(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let Some(opened) = place.look_if_any().await? else { return Ok(Exit::Done) };
+    let decisions = opened.refrain.decisions(arguments.limit).await?;
+    opened.close().await;
+    let is_empty = decisions.is_empty();
+    for decision in decisions {
+        if !place.output.line(&Line(decision.into()))? {
+            break;
+        }
+    }
+    if is_empty {
+        place.output.say("no person has decided anything here");
+    }
+    Ok(Exit::Done)
+}

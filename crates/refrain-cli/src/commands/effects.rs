@@ -1,0 +1,93 @@
+//! `refrain effects`: everything that waits for a person, job by job.
+//!
+//! A line is what a person can speak of: a unit in doubt, as `RUN unit KEY`, or a command that was cut off, as `RUN`.
+
+use std::fmt;
+
+use clap::Args;
+use jiff::Timestamp;
+use refrain::core::terminal::typed;
+use serde::Serialize;
+
+use crate::doubts::Doubt;
+use crate::exit::{Exit, Fault};
+use crate::output::harmless;
+use crate::place::Place;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  refrain effects\n  refrain effects --in-doubt --job sync --json")]
+pub(crate) struct Arguments {
+    /// Only what is in doubt: calls without an answer, and commands that were cut off.
+    #[arg(long)]
+    pub(crate) in_doubt: bool,
+    /// Only of this job.
+    #[arg(long, value_name = "JOB")]
+    pub(crate) job: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    run: String,
+    /// `unit` or `command`.
+    kind: &'static str,
+    unit: Option<String>,
+    state: &'static str,
+    since: Option<Timestamp>,
+    message: Option<String>,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.run)?;
+        match &self.unit {
+            Some(unit) => write!(f, " unit {}  in doubt", typed(unit))?,
+            None => write!(f, "  its command was cut off")?,
+        }
+        if let Some(since) = self.since {
+            write!(f, " since {since:.0}")?;
+        }
+        match &self.message {
+            Some(message) => write!(f, ": {}", harmless(message)),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(crate) async fn effects(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = place.output;
+    let opened = match place.look_around().await {
+        Err(Fault::NoStore(_)) if place.store.is_none() => return place.nothing_of(arguments.job.as_deref()),
+        opened => opened?,
+    };
+    let refrain = &opened.refrain;
+    let mut jobs: Vec<String> = refrain.job_records().await?.into_iter().map(|job| job.name).collect();
+    if let Some(name) = &arguments.job {
+        jobs.retain(|job| job == name);
+        if jobs.is_empty() {
+            // Says which there are.
+            refrain.view(name).await?;
+        }
+    }
+    let mut first = None;
+    for job in jobs {
+        let (view, mut after) = (refrain.view(&job).await?, String::new());
+        while let Some((last, waiting)) = refrain.waiting_runs(&job, &after).await? {
+            after = last;
+            for (run, doubts) in waiting {
+                let run = view.name_of(&run);
+                for Doubt { unit, since, message } in doubts.into_iter().map(Doubt::from) {
+                    let kind = if unit.is_some() { "unit" } else { "command" };
+                    let line = Line { run: run.clone(), kind, unit, state: "in-doubt", since, message };
+                    output.line(&line)?;
+                }
+                first.get_or_insert(run);
+            }
+        }
+    }
+    opened.close().await;
+    match first {
+        Some(run) => output.say(format_args!("what to type: refrain show {}", typed(&run))),
+        None => output.say("nothing waits for a person"),
+    }
+    Ok(Exit::Done)
+}
