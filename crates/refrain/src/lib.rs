@@ -49,10 +49,10 @@ pub use process::{is_root, keep_memory_private};
 pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
 pub use publish::comparison::{Difference, Differences};
 pub use refrain::{
-    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
-    DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, OutputPlace, OutputRecord,
-    POSITION_BYTES_MAX, Patience, Refrain, RunRecord, RunReport, Serving, StopHandle, Trace, UnitDedupes,
-    Unwell, Why, WorkerRecord,
+    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointOf,
+    CheckpointRecord, DedupeRecord, Did, EffectRecord, Enqueued, JobRecord, JobView, Opening, OutputPlace,
+    OutputRecord, POSITION_BYTES_MAX, Patience, Refrain, RunRecord, RunReport, Serving, StopHandle, Trace,
+    UnitDedupes, Unwell, Why, WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};

@@ -30,7 +30,7 @@ use refrain_core::{JobName, ProjectName};
 
 pub use crate::engine::vitals::Unwell;
 pub use alarms::AlarmRecord;
-pub use checkpoints::{CheckpointError, CheckpointRecord, POSITION_BYTES_MAX};
+pub use checkpoints::{CheckpointError, CheckpointOf, CheckpointRecord, POSITION_BYTES_MAX};
 pub use control::Cancelling;
 pub use effects::EffectRecord;
 pub use enqueue::Enqueued;

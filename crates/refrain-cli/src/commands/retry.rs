@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// A unit of it that is parked: it gets all its tries again.
+    /// A unit of it that failed or is parked: it gets all its tries again, and the source is asked for what it says now.
     #[arg(long, value_name = "KEY")]
     pub(crate) unit: Option<String>,
     /// It is in doubt, and it was done: that is recorded, and it is not sent again.
@@ -41,7 +41,7 @@ pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, 
         let (count, was, is) = if *done {
             (refrain.confirm_unit(run, unit).await?, "in doubt", "is recorded as done")
         } else {
-            (refrain.unpark(run, unit).await?, "parked", "is not parked any more")
+            (refrain.unpark(run, unit).await?, "failed or parked", "has all its tries again")
         };
         if count == 0 {
             return Err(Fault::Refused(format!(

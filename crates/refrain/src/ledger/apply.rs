@@ -40,6 +40,8 @@ pub struct Applying<'u, DB: Backend, T> {
     pub(super) ledger: i64,
     pub(super) items: &'u [T],
     pub(super) arrivals: Vec<Arrival>,
+    /// Where the source was read from, if a checkpoint says so.
+    place: Option<String>,
     todo: VecDeque<Chunk>,
     /// Units that failed since the last batch that went well, each alone. Whether it was theirs or everybody's fault
     /// is known when another one goes well.
@@ -76,10 +78,17 @@ impl Chunk {
 }
 
 impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
-    pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], list: List) -> Self {
+    pub(super) fn new(
+        units: &'u Units<DB, T>,
+        ledger: i64,
+        items: &'u [T],
+        list: List,
+        place: Option<String>,
+    ) -> Self {
         list.tally(&units.fence.raised.tally);
         let todo = list.counting.chunks(BATCH).map(|members| Chunk::of(members, false));
-        Applying { units, ledger, items, todo: todo.collect(), arrivals: list.arrivals, failing: Vec::new() }
+        let todo = todo.collect();
+        Applying { units, ledger, items, place, todo, arrivals: list.arrivals, failing: Vec::new() }
     }
 
     /// The next batch that has something to apply, in a transaction that holds the fence and has written the ledger.
@@ -358,7 +367,8 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             let raised = &self.units.fence.raised;
             let (before, judged) = (chunk.before.as_ref(), chunk.judged.as_ref());
             let input = serde_json::to_string(item)?;
-            let failure = entry::Failure { arrival, before, judged, input: &input, message: &message };
+            let (input, place) = (input.as_str(), self.place.as_deref());
+            let failure = entry::Failure { arrival, before, judged, input, message: &message, place };
             let key = arrival.key.as_str();
             match entry::fail(raised, self.ledger, &self.units.judge(), &failure).await? {
                 entry::Failed::Recorded => {

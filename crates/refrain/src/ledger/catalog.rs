@@ -27,6 +27,7 @@ catalog! {
     PROJECT_FIND = "sql/project/find.sql",
     PUBLISH_FIND = "sql/publish/find.sql",
     PUBLISH_RECORD = "sql/publish/record.sql",
+    UNIT_ASKED = "sql/unit/asked.sql",
     UNIT_CLAIM = "sql/unit/claim.sql",
     UNIT_CLAIM_MANY = "sql/unit/claim_many.sql",
     UNIT_CLEAR = "sql/unit/clear.sql",

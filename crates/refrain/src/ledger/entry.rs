@@ -148,6 +148,8 @@ pub(super) struct Failure<'f> {
     pub(super) judged: Option<&'f Entry>,
     pub(super) input: &'f str,
     pub(super) message: &'f str,
+    /// Where the source was read from, if a checkpoint says so.
+    pub(super) place: Option<&'f str>,
 }
 
 /// Records that a unit failed, with what it was given, in a transaction of its own under the fence.
@@ -157,7 +159,7 @@ pub(super) async fn fail(
     judge: &Judge,
     failure: &Failure<'_>,
 ) -> Result<Failed> {
-    let Failure { arrival, before, judged, input, message } = failure;
+    let Failure { arrival, before, judged, input, message, place } = failure;
     let recorded = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
@@ -186,7 +188,8 @@ pub(super) async fn fail(
             UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
-        let rows = transaction.execute(fail.bind(kept(input)).bind(shortened(message))).await?;
+        let fail = fail.bind(kept(input)).bind(shortened(message)).bind(*place);
+        let rows = transaction.execute(fail).await?;
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows == 1))
     });
@@ -244,7 +247,7 @@ pub(super) async fn blame(
             Err(error) => return Ok(Err(error)),
         };
         let fail = failed(ledger, judge, arrival).bind(-i64::from(judge.suspicion)).bind("parked");
-        let rows = transaction.execute(fail.bind(kept(input)).bind(DIED)).await?;
+        let rows = transaction.execute(fail.bind(kept(input)).bind(DIED).bind(None::<&str>)).await?;
         transaction.commit(place!("unit-blame")).await?;
         Ok(Ok(rows))
     });

@@ -144,8 +144,17 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     /// Applies units, in batches: a work list that gives one transaction at a time, with the units in it that are to be
     /// applied.
     pub async fn apply<'u>(&'u self, units: &'u [T]) -> Result<Applying<'u, DB, T>> {
+        self.apply_from(None, units).await
+    }
+
+    /// The same for units that were read from a position of a checkpoint.
+    pub(crate) async fn apply_from<'u>(
+        &'u self,
+        place: Option<String>,
+        units: &'u [T],
+    ) -> Result<Applying<'u, DB, T>> {
         let ledger = self.ledger().await?;
-        Ok(Applying::new(self, ledger, units, self.list(units)?))
+        Ok(Applying::new(self, ledger, units, self.list(units)?, place))
     }
 
     pub(super) fn list(&self, units: &[T]) -> Result<List> {

@@ -114,8 +114,8 @@ impl Refrain {
         Ok(runs)
     }
 
-    /// Gives a parked unit of a run all its tries again, in every database that was named when the store was opened; the next
-    /// attempt finds it among those that failed. One that is in doubt is sent again. Gives how many there were under this key.
+    /// Gives a unit of a run that failed or is parked all its tries again, in every database that was named when the store was
+    /// opened; the next attempt finds it among those that failed, and a job from a file asks its source for it. One that is in doubt is sent again. Gives how many there were under this key.
     pub async fn unpark(&self, run: &str, key: &str) -> Result<u64, Error> {
         self.settle(run, key, Word::Again).await
     }

@@ -17,6 +17,8 @@ mod flapping;
 mod killed;
 mod late;
 mod lines;
+mod mended;
+mod nightly;
 mod odd;
 mod pressure;
 mod queries;
