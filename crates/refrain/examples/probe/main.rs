@@ -6,12 +6,13 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `PROBE_STORE` | the address of the store |
-//! | `PROBE_DIRECTORY` | where `effects` is written, and `gate-KEY[-ATTEMPT]`, `begin`, `drain[-PID]`, `stop` are waited for |
+//! | `PROBE_DIRECTORY` | where `effects` and `batches` are written, and `gate-KEY[-ATTEMPT]`, `begin`, `drain[-PID]`, `stop` are waited for |
 //! | `PROBE_LEASE`, `PROBE_BUSY` | milliseconds: of a lease, and for which `hog` keeps every thread busy |
 //! | `PROBE_SLOTS` | how many runs at once |
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
 //! | `PROBE_GATED` | if it is set, the scopes of `scoped` are known only when there is a file `scopes` |
 //! | `PROBE_SHOP` | a SQLite file to which `sync` writes, instead of the store |
+//! | `PROBE_POISON` | which invoice of `many-poison-…` kills the process |
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 

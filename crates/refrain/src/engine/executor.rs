@@ -176,6 +176,7 @@ impl Task {
             attempt: self.claimed.attempt,
             version: self.definition.version,
             tries: self.definition.retry.attempts,
+            spent: attempts.spent,
             suspicion: attempts.suspicion,
         };
         Ok(Run {
