@@ -12,7 +12,6 @@
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
 //! | `PROBE_GATED` | if it is set, the scopes of `scoped` are known only when there is a file `scopes` |
 //! | `PROBE_SHOP` | a SQLite file to which `sync` writes, instead of the store |
-//! | `PROBE_POISON` | which invoice of `many-poison-…` kills the process |
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 

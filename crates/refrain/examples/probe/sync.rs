@@ -8,7 +8,7 @@
 //! | any | invoice 7 fails at the first attempt; invoice 9 until the file `mended` is there |
 //! | `poison-…` | invoice 5 kills the process |
 //! | `many-…` | there are a thousand invoices, all in one page, and each batch of them is told in `batches` |
-//! | `many-poison-…` | the same, and one of them kills the process |
+//! | `many-poison-…` | the same, and the one that `PROBE_POISON` names kills the process |
 //! | `careless-…` | the first attempt leaves out the first page and says that it is done |
 //! | `stale-…` | what the file `source` says is read before the gate of the attempt opens, and written after it |
 
