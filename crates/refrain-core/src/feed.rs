@@ -35,8 +35,8 @@ pub struct Feed {
     pub per: Per,
     /// Progress by time.
     pub watermark: Option<FeedWatermark>,
-    /// Progress by a token of the source: the name of the cursor.
-    pub cursor: Option<String>,
+    /// Progress by a token of the source.
+    pub cursor: Option<FeedCursor>,
     /// What is done with each.
     pub apply: Apply,
 }
@@ -57,6 +57,15 @@ pub struct FeedWatermark {
     pub field: String,
     /// How far to read back.
     pub overlap: Duration,
+}
+
+/// Progress by a token of the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedCursor {
+    /// What the cursor is called.
+    pub name: String,
+    /// For how long its position is remembered: for ever, or within a window, so that each window begins at the beginning.
+    pub per: Per,
 }
 
 /// What is done with a unit.

@@ -46,6 +46,7 @@ pub mod revision;
 pub mod revisions;
 pub mod run_name;
 pub mod schedule;
+pub mod search;
 pub mod spike;
 pub mod state;
 pub mod surrogate;

@@ -12,6 +12,7 @@
 
 mod alone;
 pub(crate) mod apply;
+mod asked;
 pub(crate) mod backend;
 mod batch;
 mod bulk;
@@ -43,6 +44,7 @@ mod watermark;
 
 pub use alone::{Claim, Ledger, Past};
 pub use apply::Applying;
+pub(crate) use asked::Asked;
 pub use backend::Backend;
 pub use batch::{Batch, BatchError};
 pub(crate) use bulk::BulkPage;

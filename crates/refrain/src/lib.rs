@@ -49,7 +49,7 @@ pub use process::{is_root, keep_memory_private, user_id};
 pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
 pub use publish::comparison::{Difference, Differences};
 pub use refrain::{
-    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointRecord,
+    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointOf, CheckpointRecord,
     DecisionRecord, DedupeRecord, Did, DoubtRecord, EffectRecord, Enqueued, JobRecord, JobView, Opening,
     OutputPlace, OutputRecord, POSITION_BYTES_MAX, Patience, Refrain, RunRecord, RunReport, Serving,
     Settlement, StopHandle, Trace, UnitDedupes, Unwell, Why, WorkerRecord,

@@ -34,7 +34,7 @@ use refrain_core::{JobName, Person, ProjectName};
 
 pub use crate::engine::vitals::Unwell;
 pub use alarms::AlarmRecord;
-pub use checkpoints::{CheckpointError, CheckpointRecord, POSITION_BYTES_MAX};
+pub use checkpoints::{CheckpointError, CheckpointOf, CheckpointRecord, POSITION_BYTES_MAX};
 pub use control::Cancelling;
 pub use decisions::DecisionRecord;
 pub use doubts::{DoubtRecord, Settlement};

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::core::feed::{Apply, Feed};
+use refrain::core::Per;
+use refrain::core::feed::{Apply, Feed, FeedCursor};
 use refrain::core::project::Action;
 use refrain::core::publish::Mode;
 use refrain::core::terminal;
@@ -159,8 +160,13 @@ fn advice(project: &Project, run: &str, differences: &Differences) -> Vec<String
         advice.push("next: add what is lost yourself; the ledger says that it was added".to_owned());
     } else if is_incomplete {
         let before = match (cursor, watermark) {
-            (Some(name_of), _) => {
+            (Some(FeedCursor { name: name_of, per: Per::Ever }), _) => {
                 format!("refrain checkpoint set {name} {} TOKEN, ", terminal::typed(name_of))
+            }
+            (Some(FeedCursor { name: name_of, per: Per::Window }), _) => {
+                let window = run.split(['@', '/']).nth(1).unwrap_or_default();
+                let name_of = terminal::typed(name_of);
+                format!("refrain checkpoint set {name} {name_of} TOKEN --window {window}, ")
             }
             (None, Some(_)) => format!("refrain checkpoint rewind {name} watermark --by DURATION, "),
             (None, None) => String::new(),

@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
     /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// A unit of it that is parked: it gets all its tries again. May be said several times; one attempt follows.
+    /// A unit of it that failed or is parked: it gets all its tries again, and the source is asked for what it says now. May be
+    /// said several times; one attempt follows.
     #[arg(long, value_name = "KEY")]
     pub(crate) unit: Vec<String>,
     /// All of its units that are in doubt.

@@ -19,6 +19,7 @@ mod workload {
     pub(crate) mod drain;
     pub(crate) mod flat;
     pub(crate) mod idle;
+    pub(crate) mod killed;
     pub(crate) mod lines;
     pub(crate) mod mixed;
     pub(crate) mod publish;
@@ -32,10 +33,10 @@ use scratch::Server;
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const WORKLOADS: [&str; 9] =
-    ["disk", "drain", "units", "lines", "publish", "commands", "flat", "mixed", "idle"];
+const WORKLOADS: [&str; 10] =
+    ["disk", "drain", "units", "lines", "killed", "publish", "commands", "flat", "mixed", "idle"];
 const USAGE: &str =
-    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [lines] [publish] [commands] [flat] [mixed] [idle]
+    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [lines] [killed] [publish] [commands] [flat] [mixed] [idle]
 DATABASE_URL: a PostgreSQL server on which databases may be made; without it, SQLite alone is measured";
 
 /// What was asked for.
@@ -96,6 +97,10 @@ async fn measured() -> ExitCode {
 }
 
 async fn measure() -> Result<()> {
+    if let Some(folder) = std::env::args().skip(1).skip_while(|word| word != workload::killed::VICTIM).nth(1)
+    {
+        return workload::killed::sync(&folder).await;
+    }
     let plan = Plan::parse(std::env::args().skip(1))?;
     let mut servers = vec![Server::sqlite()?];
     match std::env::var("DATABASE_URL") {
@@ -114,6 +119,7 @@ async fn measure() -> Result<()> {
                 "drain" => workload::drain::measure(&plan, server, &mut report).await?,
                 "units" => workload::units::measure(&plan, server, &mut report).await?,
                 "lines" => workload::lines::measure(&plan, server, &mut report).await?,
+                "killed" => workload::killed::measure(&plan, server, &mut report).await?,
                 "publish" => workload::publish::measure(&plan, server, &mut report).await?,
                 "commands" => workload::commands::measure(&plan, server, &mut report).await?,
                 "flat" => workload::flat::measure(&plan, server, &mut report).await?,

@@ -6,7 +6,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `PROBE_STORE` | the address of the store |
-//! | `PROBE_DIRECTORY` | where `effects` is written, and `gate-KEY[-ATTEMPT]`, `begin`, `drain[-PID]`, `stop` are waited for |
+//! | `PROBE_DIRECTORY` | where `effects` and `batches` are written, and `gate-KEY[-ATTEMPT]`, `begin`, `drain[-PID]`, `stop` are waited for |
 //! | `PROBE_LEASE`, `PROBE_BUSY` | milliseconds: of a lease, and for which `hog` keeps every thread busy |
 //! | `PROBE_SLOTS` | how many runs at once |
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |

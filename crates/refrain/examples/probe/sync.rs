@@ -7,10 +7,14 @@
 //! |---|---|
 //! | any | invoice 7 fails at the first attempt; invoice 9 until the file `mended` is there |
 //! | `poison-…` | invoice 5 kills the process |
+//! | `many-…` | there are a thousand invoices, all in one page, and each batch of them is told in `batches` |
+//! | `many-poison-…` | the same, and the one that `PROBE_POISON` names kills the process |
 //! | `careless-…` | the first attempt leaves out the first page and says that it is done |
 //! | `stale-…` | what the file `source` says is read before the gate of the attempt opens, and written after it |
 
-use std::future::Future;
+use std::fs::OpenOptions;
+use std::future::{Future, ready};
+use std::io::Write as _;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -24,10 +28,11 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{Pool, Postgres, Sqlite};
 
-use crate::{appears, directory, note, variable};
+use crate::{appears, directory, note, number, variable};
 
 const INVOICES: i64 = 12;
 const PAGE: usize = 4;
+const MANY: i64 = 1_000;
 const TABLE: &str = "create table if not exists invoices
     (id bigint primary key, total bigint not null, writes bigint not null)";
 const UPSERT: &str = "insert into invoices (id, total, writes) values ($1, $2, 1)
@@ -109,7 +114,8 @@ impl<DB: Shop> Sync<DB> {
         let failed = units.failed().await?;
         self.apply(run, units.apply(&failed).await?).await?;
         let mut pages = units.cursor("invoices").await?;
-        while let Some(page) = pages.next(read).await? {
+        let is_many = run.key().starts_with("many-");
+        while let Some(page) = pages.next(|at| ready(Ok::<_, LedgerError>(read(at, is_many)))).await? {
             let is_first = page.units().iter().any(|invoice| invoice.id == 1);
             if is_first && run.attempt() == 1 && run.key().starts_with("careless-") {
                 drop(page.apply().next().await?);
@@ -133,9 +139,12 @@ impl<DB: Shop> Sync<DB> {
 
     async fn apply(&self, run: &Run, mut batches: Applying<'_, DB, Invoice>) -> Result<(), LedgerError> {
         while let Some(mut batch) = batches.next().await? {
+            if run.key().starts_with("many-") {
+                tell_batch(run, batch.all().len());
+            }
             let mut went: Result<(), BatchError> = Ok(());
             for invoice in batch.all() {
-                if invoice.id == 5 && run.key().starts_with("poison-") {
+                if kills(invoice, run) {
                     kill_process(getpid(), Signal::KILL).unwrap();
                 }
                 if is_refused(invoice, run) {
@@ -151,19 +160,33 @@ impl<DB: Shop> Sync<DB> {
     }
 }
 
+fn tell_batch(run: &Run, units: usize) {
+    let batches = OpenOptions::new().append(true).create(true).open(directory().join("batches"));
+    writeln!(batches.unwrap(), "{} {units}", run.attempt()).unwrap();
+}
+
+fn kills(invoice: &Invoice, run: &Run) -> bool {
+    if run.key().starts_with("many-poison-") {
+        return invoice.id == number("PROBE_POISON", 5).cast_signed();
+    }
+    invoice.id == 5 && run.key().starts_with("poison-")
+}
+
 fn is_refused(invoice: &Invoice, run: &Run) -> bool {
     match invoice.id {
+        _ if run.key().starts_with("many-") => false,
         7 => run.attempt() == 1,
         9 => !directory().join("mended").exists(),
         _ => false,
     }
 }
 
-async fn read(at: Option<String>) -> Result<Fetched<Invoice>, LedgerError> {
+fn read(at: Option<String>, is_many: bool) -> Fetched<Invoice> {
     let from: i64 = at.map_or(1, |at| at.parse().unwrap());
-    let units: Vec<Invoice> = (from..=INVOICES).take(PAGE).map(|id| Invoice { id, total: id * 10 }).collect();
+    let (last, page) = if is_many { (MANY, usize::MAX) } else { (INVOICES, PAGE) };
+    let units: Vec<Invoice> = (from..=last).take(page).map(|id| Invoice { id, total: id * 10 }).collect();
     let next = units.last().map(|last| (last.id + 1).to_string());
-    Ok(Fetched { units, next })
+    Fetched { units, next }
 }
 
 /// The file that the job writes to, if it is not the store.

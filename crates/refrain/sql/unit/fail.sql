@@ -1,14 +1,16 @@
 -- Records that a unit failed, and keeps what it was given; what is applied under its key stays known. No row: the same content was applied meanwhile, or newer, or
 -- somebody else's is in doubt.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
--- $11 message, $12 the attempt with which a redo began, or null; by the primary key
+-- $11 message, $12 the attempt with which a redo began, or null, $13 where the source was read from, if a checkpoint says so; by the
+-- primary key
 insert into refrain_units
-    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message)
-values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, $9, $10, $11)
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message, place)
+values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, $9, $10, $11, $13)
 on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
     fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message,
+    place = coalesce(excluded.place, refrain_units.place),
     applied_version = case when refrain_units.status = 'applied' then refrain_units.version else refrain_units.applied_version end,
     applied_fingerprint =
         case when refrain_units.status = 'applied' then refrain_units.fingerprint else refrain_units.applied_fingerprint end,

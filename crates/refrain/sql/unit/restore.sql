@@ -5,7 +5,7 @@
 update refrain_units as units
 set fingerprint = units.applied_fingerprint, version = units.applied_version, at = units.applied_at, fence = units.applied_fence,
     attempt = units.applied_attempt, ordinal = coalesce(r.ordinal, units.ordinal), failures = 0, written = true,
-    status = 'applied', input = null, message = null, applied_version = null, applied_fingerprint = null,
+    status = 'applied', input = null, message = null, place = null, applied_version = null, applied_fingerprint = null,
     applied_at = null, applied_fence = null, applied_attempt = null
 from rows(2: ledger integer, key text, fingerprint integer, ordinal integer, was_version integer, was_fingerprint integer, was_ordinal integer, was_status text, was_failures integer) as r
 where units.ledger = r.ledger and units.key = r.key and units.applied_version <= $1

@@ -5,7 +5,7 @@ update refrain_units as units
 set fingerprint = r.fingerprint, ordinal = coalesce(r.ordinal, units.ordinal), fence = $2,
     at = (select now from refrain_clock), version = $1, attempt = $3, failures = 0, written = true,
     status = 'applied', input = null,
-    message = null, sent = null, applied_version = null, applied_fingerprint = null, applied_at = null,
+    message = null, place = null, sent = null, applied_version = null, applied_fingerprint = null, applied_at = null,
     applied_fence = null, applied_attempt = null
 from rows(4: ledger integer, key text, fingerprint integer, ordinal integer, was_version integer, was_fingerprint integer, was_ordinal integer, was_status text, was_failures integer) as r
 where units.ledger = r.ledger and units.key = r.key and units.version = r.was_version

@@ -1,7 +1,7 @@
 //! Units that come from a command or a query: read in parts, applied, and only then passed by a checkpoint.
 //!
-//! What failed in earlier attempts comes first, from what was kept of it, for the source need not show it again. Then the
-//! source is read, a part at a time. A line that is no unit is kept under a place of its own and is one failure among units;
+//! What a person wants tried again is looked for at the source, also behind the checkpoint. What failed in earlier attempts
+//! comes next, from what was kept of it, for the source need not show it again. Then the source is read, a part at a time. A line that is no unit is kept under a place of its own and is one failure among units;
 //! when its place has been read again and it was not met there, it is cleared.
 //!
 //! All of it is one task that is seen through, whatever becomes of the attempt: nothing that it has started outlives it.
@@ -10,6 +10,7 @@ mod bulk;
 mod commands;
 mod course;
 mod each;
+mod mended;
 mod pages;
 pub(crate) mod reconcile;
 mod rows;
@@ -20,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use refrain_core::feed::{Apply, Feed, FeedSource};
+use refrain_core::feed::{Apply, Feed, FeedCursor, FeedSource};
 use refrain_core::project::Sql;
 use refrain_core::publish::Mode;
 use refrain_core::state::InDoubtPolicy;
@@ -32,6 +33,7 @@ use self::bulk::PAGE_LINES_MAX;
 use self::commands::Commands;
 use self::course::{Course, How, Progress};
 use self::each::{Each, Way};
+use self::mended::Wanted;
 use self::pages::{PART_LINES_MAX, Pages};
 use self::rows::Rows;
 use self::source::Reading;
@@ -146,7 +148,9 @@ impl Feeding {
         let shape = Shape::of(&self.feed, &values);
         let units = self.units(&fence, &shape);
         let progress = match (&self.feed.cursor, &self.feed.watermark) {
-            (Some(name), _) => Progress::Cursor(units.cursor(name).await?),
+            (Some(FeedCursor { name, per }), _) => {
+                Progress::Cursor(units.cursor_per(*per, name).await?, *per)
+            }
             (None, Some(mark)) => {
                 let time = |unit: &Unit| unit.read.as_ref().and_then(|read| read.time).unwrap_or_default();
                 Progress::Watermark(units.watermark(WATERMARK, mark.overlap, time).await?)
@@ -171,15 +175,58 @@ impl Feeding {
         if let Apply::Http { in_doubt, provider_ttl, call, .. } = &self.feed.apply {
             course.doubted_before(&shape, *in_doubt, *provider_ttl, call.timeout).await?;
         }
+        for wanted in course.maybe_mended(units.asked().await?) {
+            self.read_again(run, commands, &course, &shape, wanted).await?;
+        }
         course.failed_before(&shape).await?;
-        let lines_max = if self.is_bulk() { PAGE_LINES_MAX } else { PART_LINES_MAX };
-        let pages = Pages::new(shape, self.feed.cursor.is_some(), lines_max);
-        let mut reading = self.reading(run, commands, &values, pages).await?;
+        let mut reading = self.reading(run, commands, &values, self.pages(&shape)).await?;
         while let Some(part) = reading.next().await? {
             course.settle(part).await?;
         }
         reading.end().await?;
         course.end().await
+    }
+
+    /// Reads the source once more from where units were met that a person wants tried again, until it has shown them. No
+    /// checkpoint is moved. A source that cannot be read from there any more is told of: what was kept of them is tried then.
+    async fn read_again<DB: Publishes>(
+        &self,
+        run: &Run,
+        commands: &Commands,
+        course: &Course<'_, '_, DB>,
+        shape: &Shape,
+        mut wanted: Wanted,
+    ) -> Result<(), JobError> {
+        let values = course.progress.values_at(wanted.place.clone(), self.about.values(run));
+        let apart = commands.apart();
+        let mut reading = self.reading(run, &apart, &values, self.pages(shape)).await?;
+        let mut is_over = false;
+        let ended = loop {
+            match reading.next().await {
+                Ok(Some(part)) => is_over = course.settle_again(&mut wanted, part).await?,
+                Ok(None) => break reading.end().await,
+                Err(error) => break Err(error),
+            }
+            if is_over {
+                drop(reading);
+                break Ok(());
+            }
+        };
+        apart.end().await;
+        match ended {
+            Ok(()) if is_over => Ok(()),
+            Ok(()) => course.shown_again(wanted).await,
+            Err(error) if error.is_lost() => Err(error),
+            Err(error) => {
+                tracing::warn!(job = %run.facts.job, place = wanted.place, %error, "the source cannot be read again from there");
+                Ok(())
+            }
+        }
+    }
+
+    fn pages(&self, shape: &Shape) -> Pages {
+        let lines_max = if self.is_bulk() { PAGE_LINES_MAX } else { PART_LINES_MAX };
+        Pages::new(shape.clone(), self.feed.cursor.is_some(), lines_max)
     }
 
     fn each<'f>(

@@ -299,6 +299,12 @@ impl From<String> for Argument<'_> {
     }
 }
 
+impl<'a> From<Option<&'a str>> for Argument<'a> {
+    fn from(value: Option<&'a str>) -> Self {
+        Argument::Text(value.map(Cow::Borrowed))
+    }
+}
+
 impl From<Option<String>> for Argument<'_> {
     fn from(value: Option<String>) -> Self {
         Argument::Text(value.map(Into::into))

@@ -153,6 +153,7 @@ impl Task {
             attempt: self.claimed.attempt,
             version: self.definition.version,
             tries: self.definition.retry.attempts,
+            spent: attempts.spent,
             suspicion: attempts.suspicion,
             redo: self.claimed.redo,
         };

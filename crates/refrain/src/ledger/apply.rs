@@ -5,14 +5,19 @@
 //! the same transaction. One that fails is halved until the bad unit stands alone; that one is recorded as failed, with
 //! what it was given, and its neighbours go on. A lost answer to a commit is resolved by reading the ledger.
 //!
-//! A unit may also kill the process. After a worker died with this run in hand, as many units as a batch has go one by one,
-//! each parked before it is tried: should the process die again, the unit that was being applied is parked already, and
-//! the next attempt leaves it alone.
+//! A unit may also kill the process. After a worker died with this run in hand, as many units as a batch has are tried in parts,
+//! each part parked before it is tried (`refrain-core`'s `search.rs` says how large they are): should the process die again, the
+//! units that were being applied are known, and the next attempt looks for the culprit among them. One that was alone when
+//! it happened stays parked.
+
+mod trial;
 
 use std::collections::{HashSet, VecDeque};
 
 use serde::Serialize;
 
+pub(super) use self::trial::Before;
+use self::trial::Part;
 use super::backend::Backend;
 use super::batch::{Batch, Opened};
 use super::entry;
@@ -40,6 +45,8 @@ pub struct Applying<'u, DB: Backend, T> {
     pub(super) ledger: i64,
     pub(super) items: &'u [T],
     pub(super) arrivals: Vec<Arrival>,
+    /// Where the source was read from, if a checkpoint says so.
+    place: Option<String>,
     todo: VecDeque<Chunk>,
     /// Units that failed since the last batch that went well, each alone. Whether it was theirs or everybody's fault
     /// is known when another one goes well.
@@ -59,27 +66,37 @@ pub(super) struct Chunk {
     again: u32,
     /// Whether the answer to its commit was lost.
     unknown: bool,
-    /// What was recorded of its only unit before that was parked in advance, if it was.
+    /// If it is a part in which units are tried after a worker died: which.
+    part: Option<Part>,
+    /// What was recorded of its units before they were parked in advance, if they were.
     pub(super) before: Option<Before>,
     /// What its only unit was judged by.
     judged: Option<Entry>,
 }
 
-/// What was recorded of a unit that was then parked in advance.
-#[derive(Debug, Clone)]
-pub(super) struct Before(pub(super) Option<Entry>);
-
 impl Chunk {
     fn of(members: &[usize], unknown: bool) -> Chunk {
-        Chunk { members: members.to_vec(), again: 0, unknown, before: None, judged: None }
+        Chunk { members: members.to_vec(), again: 0, unknown, part: None, before: None, judged: None }
+    }
+
+    /// Some of them, otherwise the same.
+    fn some(&self, members: &[usize]) -> Chunk {
+        Chunk { part: self.part, before: self.before.clone(), ..Chunk::of(members, self.unknown) }
     }
 }
 
 impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
-    pub(super) fn new(units: &'u Units<DB, T>, ledger: i64, items: &'u [T], list: List) -> Self {
+    pub(super) fn new(
+        units: &'u Units<DB, T>,
+        ledger: i64,
+        items: &'u [T],
+        list: List,
+        place: Option<String>,
+    ) -> Self {
         list.tally(&units.fence.raised.tally);
         let todo = list.counting.chunks(BATCH).map(|members| Chunk::of(members, false));
-        Applying { units, ledger, items, todo: todo.collect(), arrivals: list.arrivals, failing: Vec::new() }
+        let todo = todo.collect();
+        Applying { units, ledger, items, place, todo, arrivals: list.arrivals, failing: Vec::new() }
     }
 
     /// The next batch that has something to apply, in a transaction that holds the fence and has written the ledger.
@@ -102,13 +119,18 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
 
     /// Opens a chunk, however often it takes. None: there is nothing to apply in it.
     async fn opened(&mut self, mut chunk: Chunk) -> Result<Option<Opened>> {
-        let is_careful = chunk.before.is_some() || self.units.fence.raised.is_careful();
-        if is_careful && chunk.members.len() > 1 {
-            for member in chunk.members.iter().rev() {
-                self.todo.push_front(Chunk::of(&[*member], chunk.unknown));
+        let is_suspicious = self.units.fence.raised.is_careful() || self.units.has_suspects();
+        if is_suspicious && chunk.part.is_none() {
+            for part in self.parts(chunk).await?.into_iter().rev() {
+                self.todo.push_front(part);
             }
             return Ok(None);
         }
+        let is_careful = match chunk.part {
+            Some(Part::OfSuspects) => true,
+            Some(Part::OfOthers) => chunk.before.is_some() || self.units.fence.raised.is_careful(),
+            None => false,
+        };
         for again in chunk.again..=AGAIN_MAX {
             let opened = if is_careful {
                 self.blame(&mut chunk).await
@@ -192,54 +214,6 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
         let Judgement { verdicts, suspects } = judgement;
         Ok(Some(Some(Opened { transaction, chunk, verdicts, suspects })))
-    }
-
-    /// One unit, parked before it is tried. None: somebody was faster; again.
-    async fn blame(&self, chunk: &mut Chunk) -> Result<Option<Option<Opened>>> {
-        let [member] = chunk.members.as_slice() else { return Ok(Some(None)) };
-        let (Some(arrival), Some(item)) = (self.arrivals.get(*member), self.items.get(*member)) else {
-            return Ok(Some(None));
-        };
-        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
-        let mut reading = raised.destination.database.read().await?;
-        let recorded = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
-        reading.rollback().await?;
-        let before = chunk.before.clone().unwrap_or(Before(recorded)).0;
-        if before.as_ref().is_some_and(|entry| judge.is_guilty(entry)) {
-            entry::convict(raised, self.ledger, arrival).await?;
-        }
-        let judgement = judge.judge(&[arrival], before.as_slice(), chunk.unknown)?;
-        if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
-            let covered = covered(&[arrival], before.as_slice(), &judgement.verdicts);
-            if !entry::restore(raised, self.ledger, &judge, &covered).await? {
-                return Ok(None);
-            }
-            self.keep_first(&[arrival], before.as_slice(), &judgement.verdicts).await?;
-            self.tally(chunk, &judgement.verdicts);
-            return Ok(Some(None));
-        }
-        if chunk.before.is_none() {
-            let input = serde_json::to_string(item)?;
-            if !entry::blame(raised, self.ledger, &judge, arrival, &input).await? {
-                return Ok(None);
-            }
-            chunk.before = Some(Before(before));
-            raised.trust_one_more();
-        }
-        let mut transaction = raised.write().await?;
-        let blamed = entry::find(&mut transaction, self.ledger, &[arrival]).await?;
-        // What was judged is what was there before the blame; it counts only while the blame is all that came since.
-        if !blamed.iter().any(|entry| judge.is_on_trial(entry))
-            || !entry::record(&mut transaction, self.ledger, &judge, &[arrival], &blamed, &judgement.verdicts)
-                .await?
-        {
-            transaction.rollback().await?;
-            chunk.before = None;
-            return Ok(None);
-        }
-        let transaction = self.handed_over(transaction).await?;
-        let Judgement { verdicts, suspects } = judgement;
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts, suspects })))
     }
 
     /// A transaction in which the ledger is written, for whatever the caller writes.
@@ -333,7 +307,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
     pub(super) fn halve(&mut self, chunk: &Chunk) {
         let (first, second) = chunk.members.split_at(chunk.members.len() / 2);
         for half in [second, first] {
-            self.todo.push_front(Chunk::of(half, chunk.unknown));
+            self.todo.push_front(chunk.some(half));
         }
     }
 
@@ -358,7 +332,8 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             let raised = &self.units.fence.raised;
             let (before, judged) = (chunk.before.as_ref(), chunk.judged.as_ref());
             let input = serde_json::to_string(item)?;
-            let failure = entry::Failure { arrival, before, judged, input: &input, message: &message };
+            let (input, place) = (input.as_str(), self.place.as_deref());
+            let failure = entry::Failure { arrival, before, judged, input, message: &message, place };
             let key = arrival.key.as_str();
             match entry::fail(raised, self.ledger, &self.units.judge(), &failure).await? {
                 entry::Failed::Recorded => {

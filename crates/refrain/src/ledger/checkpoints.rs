@@ -15,6 +15,8 @@ const LISTED_MAX: i64 = 10_000;
 pub(crate) struct CheckpointRow {
     pub(crate) ledger: i64,
     pub(crate) scope: String,
+    /// The start of the window to which it belongs; empty if it is for ever.
+    pub(crate) window_start: String,
     pub(crate) name: String,
     pub(crate) position: String,
     pub(crate) at: i64,
@@ -22,10 +24,15 @@ pub(crate) struct CheckpointRow {
     pub(crate) run: Option<String>,
 }
 
-/// The checkpoints of a job, in every scope.
-pub(crate) async fn list(database: &Database, project: &str, job: &str) -> Result<Vec<CheckpointRow>> {
+/// The checkpoints of a job, in every scope: those of a window, those for ever if it is empty, or all.
+pub(crate) async fn list(
+    database: &Database,
+    project: &str,
+    job: &str,
+    window: Option<&str>,
+) -> Result<Vec<CheckpointRow>> {
     let mut transaction = database.read().await?;
-    let list = catalog::CHECKPOINT_LIST.bind(project).bind(job);
+    let list = catalog::CHECKPOINT_LIST.bind(project).bind(job).bind(window);
     Ok(transaction.fetch_all(list.bind(LISTED_MAX)).await?)
 }
 

@@ -78,8 +78,15 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     /// }
     /// ```
     pub async fn cursor<'u>(&'u self, name: &str) -> Result<Cursor<'u, DB, T>> {
+        self.cursor_per(Per::Ever, name).await
+    }
+
+    /// The same, remembered for ever or for the window of this run: with [`Per::Window`] each window begins at the beginning
+    /// of the source, and a later attempt of the same window goes on where the last one got to. A run without a window has
+    /// no such cursor.
+    pub async fn cursor_per<'u>(&'u self, per: Per, name: &str) -> Result<Cursor<'u, DB, T>> {
         let raised = &self.fence.raised;
-        let checkpoint = Checkpoint::read(raised, raised.ledger(Per::Ever).await?, name).await?;
+        let checkpoint = Checkpoint::read(raised, raised.ledger(per).await?, name).await?;
         Ok(Cursor { units: self, ledger: self.ledger().await?, checkpoint, is_open: false, is_over: false })
     }
 }

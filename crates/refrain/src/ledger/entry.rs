@@ -15,7 +15,9 @@ use refrain_core::state::UnitStatus;
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
 /// What is said of a unit that a worker did not survive.
-const DIED: &str = "the worker died while it was being applied, alone";
+const DIED_ALONE: &str = "the worker died while it was being applied, alone";
+/// What is said of units together, until more is known.
+const DIED: &str = "the worker died while it was being applied, among others";
 
 type Answer<T> = std::result::Result<T, DatabaseError>;
 
@@ -148,6 +150,8 @@ pub(super) struct Failure<'f> {
     pub(super) judged: Option<&'f Entry>,
     pub(super) input: &'f str,
     pub(super) message: &'f str,
+    /// Where the source was read from, if a checkpoint says so.
+    pub(super) place: Option<&'f str>,
 }
 
 /// Records that a unit failed, with what it was given, in a transaction of its own under the fence.
@@ -157,7 +161,7 @@ pub(super) async fn fail(
     judge: &Judge,
     failure: &Failure<'_>,
 ) -> Result<Failed> {
-    let Failure { arrival, before, judged, input, message } = failure;
+    let Failure { arrival, before, judged, input, message, place } = failure;
     let recorded = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
@@ -177,7 +181,7 @@ pub(super) async fn fail(
         if !is_as_judged {
             return Ok(Ok(false));
         }
-        let entry = before.map_or(found.as_ref(), |before| before.0.as_ref());
+        let entry = before.map_or(found.as_ref(), |before| before.of(arrival));
         let recorded = entry.map(|entry| entry.recorded(judge));
         let (_, status) =
             arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.tries);
@@ -186,9 +190,8 @@ pub(super) async fn fail(
             UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
-        let rows = transaction
-            .execute(fail.bind(kept(input)).bind(shortened(message)).bind(judge.redo.map(i64::from)))
-            .await?;
+        let fail = fail.bind(kept(input)).bind(shortened(message)).bind(judge.redo.map(i64::from)).bind(*place);
+        let rows = transaction.execute(fail).await?;
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows == 1))
     });
@@ -232,26 +235,35 @@ pub(super) async fn keep_first(raised: &Raised, ledger: i64, kept: &[&Arrival]) 
     done.await?
 }
 
-/// Parks a unit before it is tried. False: it was applied meanwhile.
+/// Parks units before they are tried together, each with what it was given. False: one of them was applied meanwhile, and none is
+/// parked.
 pub(super) async fn blame(
     raised: &Raised,
     ledger: i64,
     judge: &Judge,
-    arrival: &Arrival,
-    input: &str,
+    suspects: &[(&Arrival, String)],
+    place: Option<&str>,
 ) -> Result<bool> {
+    let mark = judge.mark(suspects.len());
+    let message = if mark.is_alone { DIED_ALONE } else { DIED };
     let blamed = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
         };
-        let fail = failed(ledger, judge, arrival).bind(-i64::from(judge.suspicion)).bind("parked");
-        let rows =
-            transaction.execute(fail.bind(kept(input)).bind(DIED).bind(judge.redo.map(i64::from))).await?;
+        let arrivals: Vec<&Arrival> = suspects.iter().map(|(arrival, _)| *arrival).collect();
+        let rows = contents(&arrivals).texts(suspects.iter().map(|(_, input)| kept(input)));
+        let blame = catalog::UNIT_BLAME.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
+        let blame = blame.bind(judge.attempt).bind(mark.stored()).bind(message).bind(place);
+        let blame = blame.bind(judge.redo.map(i64::from)).bind(rows);
+        if transaction.execute(blame).await? < suspects.len() as u64 {
+            transaction.rollback().await?;
+            return Ok(Ok(false));
+        }
         transaction.commit(place!("unit-blame")).await?;
-        Ok(Ok(rows))
+        Ok(Ok(true))
     });
-    Ok(blamed.await?? == 1)
+    blamed.await?
 }
 
 /// A unit that was parked in advance was to blame.

@@ -37,6 +37,8 @@ pub(crate) struct Facts {
     pub(crate) version: u32,
     /// How often a unit may fail before it is parked.
     pub(crate) tries: u32,
+    /// How many of the run's tries are spent.
+    pub(crate) spent: u32,
     /// How often a worker died while it held this run.
     pub(crate) suspicion: u32,
     /// The attempt with which a person had the work of this run done again, if this attempt follows from that.
@@ -72,7 +74,7 @@ pub(crate) struct Raised {
     pub(crate) facts: Facts,
     pub(crate) tally: Tally,
     pub(crate) touched: Touched,
-    /// How many units go one by one before this attempt trusts them again.
+    /// How many units are parked before they are tried, until this attempt trusts them again.
     pub(crate) caution: AtomicUsize,
     /// For as long as it is good, what is known is recorded, however often that takes.
     pub(crate) lease: Lease,
@@ -172,15 +174,15 @@ impl Raised {
         Ok(())
     }
 
-    /// Whether units go one by one: a worker died with this run in hand, and one of them may be why.
+    /// Whether units are parked before they are tried: a worker died with this run in hand, and one of them may be why.
     pub(crate) fn is_careful(&self) -> bool {
         self.caution.load(Ordering::Relaxed) > 0
     }
 
-    /// A unit is about to be tried alone; as many as a batch has, and none of them was it.
-    pub(crate) fn trust_one_more(&self) {
+    /// So many units are about to be tried; when as many as a batch has were, none of them was it.
+    pub(crate) fn trust_more(&self, units: usize) {
         let left = self.caution.load(Ordering::Relaxed);
-        self.caution.store(left.saturating_sub(1), Ordering::Relaxed);
+        self.caution.store(left.saturating_sub(units), Ordering::Relaxed);
     }
 
     /// Where the ledger of this job and scope is, for ever or for this window.

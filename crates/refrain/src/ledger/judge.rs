@@ -64,6 +64,8 @@ pub(crate) struct Judge {
     pub(crate) attempt: i32,
     /// How often a worker died with this run in hand.
     pub(crate) suspicion: u32,
+    /// What was being tried when the last one died, if that is known.
+    pub(crate) trial: Option<Trial>,
     /// Whether a unit that failed keeps a checkpoint from passing, although its input is kept.
     pub(crate) waits_for_failed: bool,
     /// Whether rows are only ever added: what is written under a key stays, and never gets a second row beside it.
@@ -72,6 +74,33 @@ pub(crate) struct Judge {
     pub(crate) is_of_the_run: bool,
     /// The attempt with which a person had the work of this run done again: what was applied before it is applied once more.
     pub(crate) redo: Option<i32>,
+}
+
+/// Units that an earlier attempt parked before it tried them together, and about which it said nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx_macros::FromRow)]
+pub(crate) struct Trial {
+    pub(crate) attempt: i32,
+    pub(crate) units: i64,
+}
+
+/// What a unit is parked with in advance, in place of a count of failures: how often a worker had died with the run in hand until
+/// then, and whether the unit was tried alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) suspicion: u32,
+    pub(super) is_alone: bool,
+}
+
+impl Mark {
+    /// As it is stored: below zero, and odd for one that is alone.
+    pub(super) fn stored(self) -> i64 {
+        -(2 * i64::from(self.suspicion) + i64::from(self.is_alone))
+    }
+
+    fn of(failures: i32) -> Option<Mark> {
+        let stored = failures.checked_neg().filter(|stored| *stored > 0)?;
+        Some(Mark { suspicion: u32::try_from(stored / 2).ok()?, is_alone: stored % 2 == 1 })
+    }
 }
 
 /// What becomes of a unit.
@@ -290,10 +319,27 @@ impl Judge {
     /// many had died with the run in hand until then; it is to blame only if every attempt since has ended so, for one that
     /// was merely stopped leaves the same traces.
     pub(crate) fn is_guilty(&self, entry: &Entry) -> bool {
-        let since = entry.attempt.map(|attempt| i64::from(self.attempt) - i64::from(attempt));
-        let deaths = i64::from(self.suspicion) + i64::from(entry.failures);
-        let is_blamed = entry.status == "parked" && entry.failures < 0 && entry.fence == Some(self.fence);
-        is_blamed && deaths > 0 && since == Some(deaths)
+        self.died_with(entry).is_some_and(|mark| mark.is_alone)
+    }
+
+    /// Whether a unit was among those that were being applied when the last worker died.
+    pub(crate) fn is_suspect(&self, entry: &Entry) -> bool {
+        let is_latest = self.trial.is_some_and(|trial| entry.attempt == Some(trial.attempt));
+        is_latest && self.died_with(entry).is_some()
+    }
+
+    /// What a unit of this run was parked with in advance, if every attempt since has ended in a death.
+    fn died_with(&self, entry: &Entry) -> Option<Mark> {
+        let mark = Mark::of(entry.failures)
+            .filter(|_| entry.status == "parked" && entry.fence == Some(self.fence))?;
+        let since = i64::from(self.attempt) - i64::from(entry.attempt?);
+        let deaths = i64::from(self.suspicion) - i64::from(mark.suspicion);
+        (deaths > 0 && since == deaths).then_some(mark)
+    }
+
+    /// What units are parked with before this attempt tries them.
+    pub(super) fn mark(&self, units: usize) -> Mark {
+        Mark { suspicion: self.suspicion, is_alone: units == 1 }
     }
 
     /// Whether this very attempt has parked a unit in advance, and nothing has become of it since.

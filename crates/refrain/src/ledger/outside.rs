@@ -35,14 +35,27 @@ pub(crate) struct Outside<'u, DB: Backend, T> {
     due: Vec<usize>,
     /// When the content was applied that some of them go over.
     over: HashMap<usize, i64>,
+    about: Circumstances,
+}
+
+/// Why and from where units are done.
+#[derive(Debug, Clone)]
+pub(super) struct Circumstances {
     /// If these are units in doubt that are to be done again: so long after they were first sent at most.
-    again: Option<Duration>,
+    pub(super) again: Option<Duration>,
+    /// Where the source was read from, if a checkpoint says so.
+    pub(super) place: Option<String>,
 }
 
 impl<DB: Backend, T: Serialize> Units<DB, T> {
-    /// What of these is to be done, by what is recorded now.
-    pub(crate) async fn outside<'u>(&'u self, units: &'u [T]) -> Result<Outside<'u, DB, T>> {
-        Outside::of(self, self.ledger().await?, units, self.list(units)?, None).await
+    /// What of these is to be done, by what is recorded now. `place` is where the source was read from, if a checkpoint says so.
+    pub(crate) async fn outside_from<'u>(
+        &'u self,
+        place: Option<String>,
+        units: &'u [T],
+    ) -> Result<Outside<'u, DB, T>> {
+        let about = Circumstances { again: None, place };
+        Outside::of(self, self.ledger().await?, units, self.list(units)?, about).await
     }
 }
 
@@ -52,11 +65,11 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
         ledger: i64,
         items: &'u [T],
         list: List,
-        again: Option<Duration>,
+        about: Circumstances,
     ) -> Result<Outside<'u, DB, T>> {
         list.tally(&units.fence.raised.tally);
         let (arrivals, due, over) = (list.arrivals, Vec::new(), HashMap::new());
-        let mut outside = Outside { units, ledger, items, arrivals, due, over, again };
+        let mut outside = Outside { units, ledger, items, arrivals, due, over, about };
         for members in list.counting.chunks(BATCH) {
             outside.judge(members).await?;
         }
@@ -65,7 +78,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
 
     /// Whether these are units in doubt that are to be done again.
     pub(crate) fn is_again(&self) -> bool {
-        self.again.is_some()
+        self.about.again.is_some()
     }
 
     /// Those that are to be done, in the order of their keys.
@@ -107,7 +120,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
                 }
                 Verdict::Fresh | Verdict::Changed => self.due.push(*member),
                 Verdict::Landed => raised.tally.applied([arrival.key.as_str()]),
-                Verdict::Parked if self.again.is_some() && self.is_doubtful(arrival, &entries) => {
+                Verdict::Parked if self.about.again.is_some() && self.is_doubtful(arrival, &entries) => {
                     self.due.push(*member);
                 }
                 Verdict::Parked => raised.tally.skipped(arrival.key.as_str()),
@@ -188,7 +201,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
     /// The work of this one failed: recorded with what it was given. If it is in doubt from an earlier time, it stays so: that
     /// it was not done now says nothing of then.
     pub(crate) async fn failed(&self, member: usize, message: &str) -> Result<()> {
-        if self.again.is_some() {
+        if self.about.again.is_some() {
             return self.doubted(member, message, false).await;
         }
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
@@ -211,7 +224,8 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
                 return Ok(());
             }
             let judged = entry.as_ref();
-            let failure = entry::Failure { arrival, before: None, judged, input: &input, message };
+            let (input, place) = (input.as_str(), self.about.place.as_deref());
+            let failure = entry::Failure { arrival, before: None, judged, input, message, place };
             if let entry::Failed::Recorded = entry::fail(raised, self.ledger, &judge, &failure).await? {
                 tracing::warn!(job = %raised.facts.job, key = arrival.key.as_str(), error = message, "a unit failed");
                 raised.tally.failed(arrival.key.as_str(), message);

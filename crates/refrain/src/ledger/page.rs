@@ -6,7 +6,7 @@ use super::checkpoint::Proof;
 use super::cursor::Cursor;
 use super::judge::Arrival;
 use super::list::List;
-use super::outside::Outside;
+use super::outside::{Circumstances, Outside};
 use super::units::Units;
 use super::watermark::Watermark;
 use super::{LedgerError, Result};
@@ -20,6 +20,8 @@ pub struct Page<'p, 'u, DB: Backend, T> {
     ledger: i64,
     items: Vec<T>,
     list: List,
+    /// Where the source was read from.
+    place: String,
     of: Of<'p, 'u, DB, T>,
 }
 
@@ -44,7 +46,11 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
         items: Vec<T>,
         of: Of<'p, 'u, DB, T>,
     ) -> Result<Page<'p, 'u, DB, T>> {
-        Ok(Page { units, ledger, list: units.list(&items)?, items, of })
+        let place = match &of {
+            Of::Cursor(cursor, _) | Of::Part(cursor) => cursor.checkpoint.position.clone(),
+            Of::Watermark(watermark) => watermark.from().map(|from| from.to_string()),
+        };
+        Ok(Page { units, ledger, list: units.list(&items)?, items, place: place.unwrap_or_default(), of })
     }
 
     /// What was read.
@@ -54,12 +60,21 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
 
     /// Applies the units of the page, in batches.
     pub fn apply(&self) -> Applying<'_, DB, T> {
-        Applying::new(self.units, self.ledger, &self.items, self.list.clone())
+        let place = Some(self.place.clone());
+        Applying::new(self.units, self.ledger, &self.items, self.list.clone(), place)
     }
 
     /// Its units, for work that is done outside of any transaction.
     pub(crate) async fn outside(&self) -> Result<Outside<'_, DB, T>> {
-        Outside::of(self.units, self.ledger, &self.items, self.list.clone(), None).await
+        let place = Some(self.place.clone());
+        Outside::of(
+            self.units,
+            self.ledger,
+            &self.items,
+            self.list.clone(),
+            Circumstances { again: None, place },
+        )
+        .await
     }
 
     /// All of it is settled: the checkpoint may move on.

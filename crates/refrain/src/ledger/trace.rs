@@ -162,7 +162,7 @@ impl<DB: Backend> Ledger<DB> {
         trace(&self.destination.database, &self.project, self.name.as_str(), key).await
     }
 
-    /// Gives a parked unit all its tries again; the next attempt finds it among those that failed. Gives how many there
+    /// Gives a unit that failed or is parked all its tries again; the next attempt finds it among those that failed. Gives how many there
     /// were under this key.
     pub async fn unpark(&self, key: &Key) -> Result<u64> {
         let (database, keys) = (&self.destination.database, std::slice::from_ref(key));

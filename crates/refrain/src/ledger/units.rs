@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use refrain_core::search::Search;
 use refrain_core::state::OnChange;
 use refrain_core::{Fingerprint, Key, KeyError};
 use serde::Serialize;
@@ -11,7 +12,7 @@ use tokio::sync::OnceCell;
 use super::apply::Applying;
 use super::backend::Backend;
 use super::fence::Fence;
-use super::judge::{Arrival, Judge};
+use super::judge::{Arrival, Judge, Trial};
 use super::list::List;
 use super::{Result, catalog};
 use crate::database::retried;
@@ -42,6 +43,8 @@ pub struct Units<DB: Backend, T> {
     adds: bool,
     is_of_the_run: bool,
     ledger: OnceCell<i64>,
+    /// What an earlier attempt was trying when its worker died.
+    trial: OnceCell<Option<Trial>>,
     /// Whether the last batch was new from end to end, so that the next one is expected to be.
     pub(crate) is_all_new: AtomicBool,
 }
@@ -69,6 +72,7 @@ impl<DB: Backend, T> Units<DB, T> {
             adds: false,
             is_of_the_run: false,
             ledger: OnceCell::new(),
+            trial: OnceCell::new(),
             is_all_new: AtomicBool::new(false),
         }
     }
@@ -115,7 +119,33 @@ impl<DB: Backend, T> Units<DB, T> {
     }
 
     pub(crate) async fn ledger(&self) -> Result<i64> {
-        self.ledger.get_or_try_init(|| self.fence.raised.ledger(self.per)).await.copied()
+        let ledger = *self.ledger.get_or_try_init(|| self.fence.raised.ledger(self.per)).await?;
+        if self.fence.raised.facts.suspicion > 0 {
+            self.trial.get_or_try_init(|| self.last_trial(ledger)).await?;
+        }
+        Ok(ledger)
+    }
+
+    async fn last_trial(&self, ledger: i64) -> Result<Option<Trial>> {
+        let raised = &self.fence.raised;
+        let trial = retried(|| async {
+            let mut reading = raised.destination.database.read().await?;
+            let trial = catalog::UNIT_TRIAL.bind(ledger).bind(raised.id).bind(raised.facts.attempt);
+            reading.fetch_optional(trial).await
+        });
+        Ok(trial.await?)
+    }
+
+    /// How units are tried after a worker died with this run in hand.
+    pub(crate) fn search(&self) -> Search {
+        let facts = &self.fence.raised.facts;
+        let suspects = self.trial.get().copied().flatten().map_or(0, |trial| trial.units);
+        Search::new(facts.tries, facts.spent, usize::try_from(suspects).unwrap_or_default())
+    }
+
+    /// Whether an earlier attempt left units that were being tried when its worker died.
+    pub(crate) fn has_suspects(&self) -> bool {
+        self.trial.get().is_some_and(Option::is_some)
     }
 
     pub(crate) fn judge(&self) -> Judge {
@@ -126,6 +156,7 @@ impl<DB: Backend, T> Units<DB, T> {
             fence: raised.id,
             attempt: raised.facts.attempt,
             suspicion: raised.facts.suspicion,
+            trial: self.trial.get().copied().flatten(),
             waits_for_failed: self.waits_for_failed,
             adds: self.adds,
             is_of_the_run: self.is_of_the_run,
@@ -149,8 +180,17 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     /// Applies units, in batches: a work list that gives one transaction at a time, with the units in it that are to be
     /// applied.
     pub async fn apply<'u>(&'u self, units: &'u [T]) -> Result<Applying<'u, DB, T>> {
+        self.apply_from(None, units).await
+    }
+
+    /// The same for units that were read from a position of a checkpoint.
+    pub(crate) async fn apply_from<'u>(
+        &'u self,
+        place: Option<String>,
+        units: &'u [T],
+    ) -> Result<Applying<'u, DB, T>> {
         let ledger = self.ledger().await?;
-        Ok(Applying::new(self, ledger, units, self.list(units)?))
+        Ok(Applying::new(self, ledger, units, self.list(units)?, place))
     }
 
     pub(super) fn list(&self, units: &[T]) -> Result<List> {

@@ -25,8 +25,9 @@ pub(crate) struct Unreadable {
 }
 
 impl<DB: Backend, T> Units<DB, T> {
-    /// Keeps records that are no units, in one transaction, and counts them as failed.
-    pub(crate) async fn park(&self, records: &[Unreadable]) -> Result<()> {
+    /// Keeps records that are no units, in one transaction, and counts them as failed. `place` is where the source was read from,
+    /// if a checkpoint says so.
+    pub(crate) async fn park(&self, records: &[Unreadable], place: Option<&str>) -> Result<()> {
         if records.is_empty() {
             return Ok(());
         }
@@ -43,7 +44,7 @@ impl<DB: Backend, T> Units<DB, T> {
             for (arrival, record) in arrivals.iter().zip(records) {
                 let fail = failed(ledger, &judge, arrival).bind(1).bind("parked");
                 let fail = fail.bind(kept(&record.input)).bind(shortened(&record.message));
-                transaction.execute(fail.bind(None::<i64>)).await?;
+                transaction.execute(fail.bind(None::<i64>).bind(place)).await?;
             }
             transaction.commit(place!("unit-fail")).await?;
             Ok(Ok(()))
@@ -71,17 +72,18 @@ impl<DB: Backend, T> Units<DB, T> {
     }
 
     /// Clears what earlier readings have kept from a place of the source that this attempt has read to its end: every key
-    /// that begins with the place.
-    pub(crate) async fn clear(&self, place: &str) -> Result<()> {
+    /// that begins so, if it was read from the same position. One that was read from an earlier position was not shown now.
+    pub(crate) async fn clear(&self, beginning: &str, place: Option<&str>) -> Result<()> {
         let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
-        let (first, after) = (format!("{place}:"), format!("{place};"));
+        let (first, after) = (format!("{beginning}:"), format!("{beginning};"));
         let cleared = retried(|| async {
             let mut transaction = match fenced(raised).await? {
                 Ok(transaction) => transaction,
                 Err(error) => return Ok(Err(error)),
             };
             let clear = catalog::UNIT_CLEAR.bind(ledger).bind(first.as_str()).bind(after.as_str());
-            let cleared = transaction.execute(clear.bind(raised.id).bind(raised.facts.attempt)).await?;
+            let clear = clear.bind(raised.id).bind(raised.facts.attempt).bind(place);
+            let cleared = transaction.execute(clear).await?;
             if cleared > 0 {
                 transaction.commit(place!("unit-clear")).await?;
             } else {

@@ -4,6 +4,7 @@
 //! first is looked up in the store and may be outdated a moment later; the second is compared where the checkpoint
 //! is, so an attempt that begins in between has read the new position, or finds that the old one is gone.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -32,6 +33,8 @@ pub struct CheckpointRecord {
     pub job: String,
     /// In which scope.
     pub scope: String,
+    /// The start of the window to which it belongs; none if it is for ever.
+    pub window: Option<Timestamp>,
     /// Which source it is about.
     pub name: String,
     /// Where it stands: the token of a cursor, or the time of a watermark.
@@ -42,6 +45,26 @@ pub struct CheckpointRecord {
     pub run: Option<String>,
     /// The attempt of that run.
     pub attempt: Option<u64>,
+}
+
+/// Which checkpoint is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointOf<'a> {
+    /// The job.
+    pub job: &'a str,
+    /// The scope; empty when there is only one.
+    pub scope: &'a str,
+    /// The start of its window; none if it is for ever.
+    pub window: Option<Timestamp>,
+    /// What it is called.
+    pub name: &'a str,
+}
+
+impl CheckpointOf<'_> {
+    /// The start of its window as ledgers have it.
+    fn window_start(&self) -> String {
+        self.window.map(|window| window.to_string()).unwrap_or_default()
+    }
 }
 
 /// Why a checkpoint was not moved.
@@ -66,6 +89,26 @@ pub enum CheckpointError {
         name: String,
         /// Those that there are.
         known: Vec<String>,
+    },
+    /// Each window has its own.
+    #[error(
+        "each window of {job} has a checkpoint `{name}` of its own\n  say which is meant: --window {latest} is the latest that has one"
+    )]
+    OfWindows {
+        /// The job.
+        job: String,
+        /// What was asked for.
+        name: String,
+        /// The latest window that has one.
+        latest: Timestamp,
+    },
+    /// There is one for all windows.
+    #[error("the checkpoint `{name}` of {job} is one for all windows\n  leave --window out")]
+    ForEver {
+        /// The job.
+        job: String,
+        /// What was asked for.
+        name: String,
     },
     /// It was begun or moved since it was seen.
     #[error(
@@ -138,14 +181,15 @@ impl Refrain {
                 None => trace::jobs(&destination.database, &self.engine.project).await?,
             };
             for job in jobs {
-                let found = self.found(destination, &job).await?.into_iter();
+                let found = self.found(destination, &job, None).await?.into_iter();
                 let name = names.present(&job);
                 records.extend(found.map(|found| CheckpointRecord { job: name.to_owned(), ..found.record }));
             }
         }
-        records.sort_by(|one, other| {
-            (&one.job, &one.scope, &one.name).cmp(&(&other.job, &other.scope, &other.name))
-        });
+        let place = |one: &CheckpointRecord| {
+            (one.job.clone(), one.scope.clone(), one.name.clone(), one.window.map(Reverse))
+        };
+        records.sort_by_cached_key(place);
         Ok(records)
     }
 
@@ -153,29 +197,32 @@ impl Refrain {
     /// of the job and scope is running, or queued and not held back by a pause.
     pub async fn set_checkpoint(
         &self,
-        job: &str,
-        scope: &str,
-        name: &str,
+        of: CheckpointOf<'_>,
         position: &str,
         seen: Option<&str>,
     ) -> Result<(), Error> {
+        let CheckpointOf { job, scope, name, .. } = of;
         if !(1..=POSITION_BYTES_MAX).contains(&position.len()) || position.contains('\0') {
             return Err(CheckpointError::Unfit.into());
         }
         self.is_quiet(job, scope).await?;
         let names = self.first_names().await?;
         let first = names.first(job);
+        let window = of.window_start();
         let mut all = Vec::new();
         for destination in self.engine.destinations.relayed() {
-            all.extend(self.found(destination, first).await?);
+            all.extend(self.found(destination, first, Some(&window)).await?);
         }
         all.retain(|found| found.record.scope == scope);
         let names: Vec<String> = all.iter().map(|found| found.record.name.clone()).collect();
         all.retain(|found| found.record.name == name);
+        if all.is_empty() {
+            self.is_kept_so(of, first).await?;
+        }
         let ambiguous = || CheckpointError::Ambiguous { job: job.to_owned(), name: name.to_owned() };
         let (destination, ledger) = match (all.as_slice(), seen) {
             ([found], _) => (found.destination.clone(), found.ledger),
-            ([], None) => self.place_for_new(first, scope).await?.ok_or_else(ambiguous)?,
+            ([], None) => self.place_for_new(first, of).await?.ok_or_else(ambiguous)?,
             ([], Some(_)) => {
                 let job = if scope.is_empty() { job.to_owned() } else { format!("{job}/{scope}") };
                 return Err(CheckpointError::Unknown { job, name: name.to_owned(), known: names }.into());
@@ -189,7 +236,7 @@ impl Refrain {
         if checkpoints::set(&destination.database, ledger, name, position, seen).await? {
             return Ok(());
         }
-        let now = self.found(&destination, first).await?;
+        let now = self.found(&destination, first, Some(&window)).await?;
         let now = now.into_iter().find(|found| found.ledger == ledger && found.record.name == name);
         let found =
             now.map_or_else(|| "the beginning".to_owned(), |now| format!("`{}`", now.record.position));
@@ -199,18 +246,38 @@ impl Refrain {
     /// Puts a watermark back by a length of time, from where it was seen to stand. Gives where it is then.
     pub async fn rewind_checkpoint(
         &self,
-        job: &str,
-        scope: &str,
-        name: &str,
+        of: CheckpointOf<'_>,
         by: Duration,
         seen: &str,
     ) -> Result<Timestamp, Error> {
-        let no_time = || CheckpointError::NoTime { name: name.to_owned(), position: seen.to_owned() };
+        let no_time = || CheckpointError::NoTime { name: of.name.to_owned(), position: seen.to_owned() };
         let mark: Timestamp = seen.parse().map_err(|_| no_time())?;
         let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
         let position = mark.checked_sub(by).unwrap_or(Timestamp::MIN);
-        self.set_checkpoint(job, scope, name, &position.to_string(), Some(seen)).await?;
+        self.set_checkpoint(of, &position.to_string(), Some(seen)).await?;
         Ok(position)
+    }
+
+    /// The start of the window of a run, by the name of the run; none if it has no window.
+    pub async fn window_start(&self, run: &str) -> Result<Option<Timestamp>, Error> {
+        let (_, window, _) = self.named(run).await?;
+        Ok(window.map(|window| window.start().timestamp()))
+    }
+
+    /// That a checkpoint which is to be begun is kept for ever, or by windows, as those of its name are.
+    async fn is_kept_so(&self, of: CheckpointOf<'_>, first: &str) -> Result<(), Error> {
+        let (job, name) = (of.job.to_owned(), of.name.to_owned());
+        for destination in self.engine.destinations.relayed() {
+            let all = self.found(destination, first, None).await?;
+            let mut windows =
+                all.iter().filter(|found| found.record.name == name).map(|found| found.record.window);
+            return Err(match (of.window, windows.next()) {
+                (None, Some(Some(latest))) => CheckpointError::OfWindows { job, name, latest }.into(),
+                (Some(_), Some(None)) => CheckpointError::ForEver { job, name }.into(),
+                _ => continue,
+            });
+        }
+        Ok(())
     }
 
     /// That nothing of a job and scope is running, or may begin at any moment.
@@ -232,7 +299,11 @@ impl Refrain {
     }
 
     /// Where a checkpoint belongs that nobody has begun: beside the units of its job. None if that is not known.
-    async fn place_for_new(&self, job: &str, scope: &str) -> Result<Option<(Destination, i64)>, Error> {
+    async fn place_for_new(
+        &self,
+        job: &str,
+        of: CheckpointOf<'_>,
+    ) -> Result<Option<(Destination, i64)>, Error> {
         let (all, project) = (self.engine.destinations.relayed(), &self.engine.project);
         let mut used = Vec::new();
         for destination in all {
@@ -245,19 +316,27 @@ impl Refrain {
             ([], [one]) => one,
             _ => return Ok(None),
         };
-        let (job, scope) = (JobName::parse(job)?, Scope::parse(scope)?);
-        let book = Book { project: project.clone(), job, scope, window: String::new() };
+        let (job, scope) = (JobName::parse(job)?, Scope::parse(of.scope)?);
+        let book = Book { project: project.clone(), job, scope, window: of.window_start() };
         Ok(Some((place.clone(), place.ledgers.find(&place.database, book).await?)))
     }
 
-    /// The checkpoints of a job in a database, by the first name of the job.
-    async fn found(&self, destination: &Destination, job: &str) -> Result<Vec<Found>, Error> {
-        let rows = checkpoints::list(&destination.database, self.engine.project.as_str(), job).await?;
+    /// The checkpoints of a job in a database, by the first name of the job: those of a window, or all.
+    async fn found(
+        &self,
+        destination: &Destination,
+        job: &str,
+        window: Option<&str>,
+    ) -> Result<Vec<Found>, Error> {
+        let rows =
+            checkpoints::list(&destination.database, self.engine.project.as_str(), job, window).await?;
         let found = rows.into_iter().map(|row| {
-            let CheckpointRow { ledger, scope, name, position, at, attempt, run } = row;
+            let CheckpointRow { ledger, scope, window_start, name, position, at, attempt, run } = row;
             let record = CheckpointRecord {
                 job: job.to_owned(),
                 scope,
+                // A ledger of ours has nothing else there.
+                window: window_start.parse().ok(),
                 name,
                 position,
                 at: instant(at)?,

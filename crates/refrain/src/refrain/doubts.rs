@@ -20,7 +20,7 @@ use crate::store::{audit, begun, instant, show};
 /// How many units in doubt are read at once.
 const PAGE: i64 = 500;
 
-/// What a person says of a unit that is parked, or in doubt.
+/// What a person says of a unit that failed, is parked, or is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settlement {
     /// It gets all its tries again; one that is in doubt is sent again.
@@ -92,8 +92,9 @@ impl Refrain {
         Ok(is_marked || run.reason == Some(FailureReason::Held))
     }
 
-    /// Gives a parked unit of a run all its tries again, in every database that was named when the store was opened; the next
-    /// attempt finds it among those that failed. One that is in doubt is sent again. Gives how many there were under this key.
+    /// Gives a unit of a run that failed or is parked all its tries again, in every database that was named when the store was
+    /// opened; the next attempt finds it among those that failed, and a job from a file asks its source for it. One that is in
+    /// doubt is sent again. Gives how many there were under this key.
     pub async fn unpark(&self, run: &str, key: &str) -> Result<u64, Error> {
         Ok(self.settled(run, &[key], Settlement::Again).await?.unwrap_or(0))
     }
@@ -103,13 +104,13 @@ impl Refrain {
         Ok(self.settled(run, &[key], Settlement::Done).await?.unwrap_or(0))
     }
 
-    /// The same for several units, all of them or none: refused if one of them is not parked, or not in doubt, and if the run is
+    /// The same for several units, all of them or none: refused if one of them is applied, or not in doubt, and if the run is
     /// done. Gives how many there were under these keys.
     pub async fn settle_units(&self, run: &str, keys: &[&str], settlement: Settlement) -> Result<u64, Error> {
         self.settled(run, keys, settlement).await?.map_err(|unit| Error::NotParked {
             run: run.to_owned(),
             unit,
-            was: if settlement == Settlement::Done { "in doubt" } else { "parked" },
+            was: if settlement == Settlement::Done { "in doubt" } else { "failed or parked" },
         })
     }
 
@@ -131,7 +132,7 @@ impl Refrain {
         };
         let mut parked = Vec::new();
         for destination in self.engine.destinations.relayed() {
-            parked.push((destination, self.parked_at(destination, &record, &keys, word).await?));
+            parked.push((destination, self.left_at(destination, &record, &keys, word).await?));
         }
         let is_absent = |key: &&Key| parked.iter().all(|(_, parked)| !parked.contains(key));
         if let Some(key) = keys.iter().find(is_absent) {
@@ -152,7 +153,7 @@ impl Refrain {
     }
 
     /// Those of these units in a database of which such a word can be said: nothing is decided about any other.
-    async fn parked_at(
+    async fn left_at(
         &self,
         destination: &Destination,
         run: &RunRecord,
@@ -166,9 +167,9 @@ impl Refrain {
             let units = trace::trace(&destination.database, &self.engine.project, job, key).await?;
             let is_meant = units.iter().any(|unit| {
                 let is_here = unit.window_start.is_empty() || unit.window_start == start;
-                let is_parked = unit.status == UnitStatus::Parked;
+                let is_left = unit.status != UnitStatus::Applied;
                 let is_in_doubt = unit.in_doubt_since.is_some();
-                unit.scope == run.scope() && is_here && is_parked && (word == Word::Again || is_in_doubt)
+                unit.scope == run.scope() && is_here && is_left && (word == Word::Again || is_in_doubt)
             });
             if is_meant {
                 parked.push(key.clone());

@@ -51,6 +51,7 @@ impl Refrain {
             attempt: 0,
             version: definition.version,
             tries: definition.retry.attempts,
+            spent: 0,
             suspicion: 0,
             redo: None,
         };

@@ -63,6 +63,49 @@ both_databases! {
         assert_eq!(world.texts(kept).await, [r#"invoice:5 parked {"id":5,"total":50}"#]);
     }
 
+    async fn f38_one_of_a_thousand_units_that_kills_its_worker_is_found_in_a_few_transactions(database) {
+        for culprit in ["1", "500", "999"] {
+            let world = World::of(TestDatabase::like(&database).await);
+            world.done(&["enqueue", "sync", "many-poison-", "1"], &[]).await;
+            let mut crashes = 0;
+            while !world.probe(&["work"], &[LONG_LEASE, ("PROBE_POISON", culprit)]).wait().await.success() {
+                crashes += 1;
+                world.execute("update refrain_workers set expires_at = 1").await.unwrap();
+                assert!(crashes < RESTARTS_MAX, "it is not found out: {:?}", world.history().await);
+            }
+            assert_eq!(crashes, 3, "{culprit}: once among a thousand, once among a few, once alone");
+            let [first, second, third, fourth] = [1, 2, 3, 4].map(|attempt| world.batches(attempt));
+            assert_eq!(first, [1_000]);
+            assert!(second.iter().all(|units| *units <= 32) && second.len() <= 32, "{culprit}: {second:?}");
+            assert!(third.iter().all(|units| *units == 1) && third.len() <= 32, "{culprit}: {third:?}");
+            assert!(fourth.len() <= 8, "{culprit}: {fourth:?}");
+            let there = world.invoices().await;
+            assert!(there.len() == 999 && there.iter().all(|invoice| invoice.ends_with(" 1")), "{culprit}: each once");
+            let left = "select key || ' ' || status || ' ' || message from refrain_units where status <> 'applied'";
+            assert_eq!(world.texts(left).await, [format!("invoice:{culprit} parked the worker died while it was being applied, alone")]);
+            let run = world.runs().await.pop().unwrap();
+            assert_eq!((run.outcome.as_str(), run.is_open), ("partial", false));
+        }
+    }
+
+    async fn after_a_death_that_was_nobodys_fault_a_thousand_units_take_a_few_transactions(database) {
+        const KILLED: &str = "unit-apply.before-commit=return(kill)";
+        for failpoints in [&[KILLED][..], &[KILLED, "unit-blame.after-commit=return(kill)"]] {
+            let world = World::of(TestDatabase::like(&database).await);
+            world.done(&["enqueue", "sync", "many-", "1"], &[]).await;
+            for failpoint in failpoints {
+                assert!(!world.probe(&["work"], &[LONG_LEASE, ("FAILPOINTS", failpoint)]).wait().await.success());
+                world.execute("update refrain_workers set expires_at = 1").await.unwrap();
+            }
+            world.done(&["work"], &[LONG_LEASE]).await;
+            let batches = world.batches(u32::try_from(failpoints.len()).unwrap() + 1);
+            assert!(batches.len() <= 33 && batches.iter().sum::<usize>() == 1_000, "{failpoints:?}: {batches:?}");
+            let there = world.invoices().await;
+            assert!(there.len() == 1_000 && there.iter().all(|invoice| invoice.ends_with(" 1")), "{failpoints:?}: each once");
+            assert_eq!(world.texts("select key from refrain_units where status <> 'applied'").await, [""; 0], "{failpoints:?}");
+        }
+    }
+
     async fn a_run_that_was_there_at_many_crashes_runs_with_nothing_beside_it(database) {
         let world = World::of(database);
         world.done(&["enqueue", "limited", "l", "3"], &[]).await;

@@ -152,6 +152,15 @@ impl World {
         lines(&self.path("struck"))
     }
 
+    /// How many units each batch of a long list had, for each attempt.
+    pub(crate) fn batches(&self, attempt: u32) -> Vec<usize> {
+        let read = |line: &String| {
+            let (by, units) = line.split_once(' ').unwrap();
+            (by == attempt.to_string()).then(|| units.parse().unwrap())
+        };
+        lines(&self.path("batches")).iter().filter_map(read).collect()
+    }
+
     pub(crate) fn effects(&self) -> Vec<Effect> {
         let read = |line: String| match *line.split(' ').collect::<Vec<_>>().as_slice() {
             [word, run, attempt, process] => Effect {

@@ -18,6 +18,8 @@ mod flapping;
 mod killed;
 mod late;
 mod lines;
+mod mended;
+mod nightly;
 mod odd;
 mod pressure;
 mod queries;

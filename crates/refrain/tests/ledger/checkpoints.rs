@@ -5,7 +5,7 @@ use std::future::ready;
 use std::time::Duration;
 
 use refrain::core::Scope;
-use refrain::{CheckpointError, Definition, Error, Fetched, LedgerError, Per, Refrain};
+use refrain::{CheckpointError, CheckpointOf, Definition, Error, Fetched, LedgerError, Per, Refrain};
 
 use crate::fences::take_over;
 use crate::intents::opened;
@@ -56,8 +56,13 @@ async fn told(refrain: &Refrain) -> Vec<String> {
     checkpoints.iter().map(line).collect()
 }
 
+/// The checkpoint for ever, where there are no scopes.
+fn of<'a>(job: &'a str, name: &'a str) -> CheckpointOf<'a> {
+    CheckpointOf { job, scope: "", window: None, name }
+}
+
 async fn set(refrain: &Refrain, position: &str, seen: Option<&str>) -> String {
-    let set = refrain.set_checkpoint("sync", "", "billing", position, seen).await;
+    let set = refrain.set_checkpoint(of("sync", "billing"), position, seen).await;
     set.map_or_else(|error| error.to_string(), |()| "set".to_owned())
 }
 
@@ -87,12 +92,12 @@ both_shops! {
             let refused = set(&refrain, "1", seen).await;
             assert!(refused.contains("is not where it was seen: it is at `6`"), "{refused}");
         }
-        let refused = refrain.set_checkpoint("sync", "", "biling", "1", Some("6")).await.unwrap_err();
+        let refused = refrain.set_checkpoint(of("sync", "biling"), "1", Some("6")).await.unwrap_err();
         assert!(refused.to_string().contains("there are: billing"), "{refused}");
-        let refused = refrain.set_checkpoint("sink", "", "billing", "1", None).await.unwrap_err();
+        let refused = refrain.set_checkpoint(of("sink", "billing"), "1", None).await.unwrap_err();
         assert!(matches!(refused, Error::UnknownJob { .. }), "{refused}");
         for unfit in ["", "a\0b"] {
-            let refused = refrain.set_checkpoint("sync", "", "billing", unfit, Some("6")).await.unwrap_err();
+            let refused = refrain.set_checkpoint(of("sync", "billing"), unfit, Some("6")).await.unwrap_err();
             assert!(matches!(refused, Error::Checkpoint(CheckpointError::Unfit)), "{refused}");
         }
         assert_eq!(told(&refrain).await, ["sync/ billing 6 by tuesday 1"]);
@@ -175,10 +180,10 @@ both_shops! {
         ran(&refrain, "mark#monday").await;
         ran(&refrain, "sync#tuesday").await;
         let (mark, hour) = (june("09T10:00").to_string(), Duration::from_hours(1));
-        let at = refrain.rewind_checkpoint("mark", "", "updated", hour, &mark).await.unwrap();
+        let at = refrain.rewind_checkpoint(of("mark", "updated"), hour, &mark).await.unwrap();
         assert_eq!(at, june("09T09:00"));
         assert_eq!(told(&refrain).await[0], "mark/ updated 2020-06-09T09:00:00Z by a person");
-        let refused = refrain.rewind_checkpoint("sync", "", "billing", hour, "3").await.unwrap_err();
+        let refused = refrain.rewind_checkpoint(of("sync", "billing"), hour, "3").await.unwrap_err();
         assert!(refused.to_string().contains("which is no time"), "{refused}");
     }
 
@@ -218,7 +223,7 @@ both_shops! {
         })
         .await;
         let set = |scope: &'static str, position: &'static str, seen: Option<&'static str>| {
-            refrain.set_checkpoint("sync", scope, "billing", position, seen)
+            refrain.set_checkpoint(CheckpointOf { scope, ..of("sync", "billing") }, position, seen)
         };
         set("acme", "0", Some("1")).await.unwrap();
         let refused = set("beta", "0", None).await.unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use super::effect::texts_below;
 use super::{Reader, number, texts};
-use crate::feed::{Apply, Feed, FeedSource, FeedWatermark};
+use crate::feed::{Apply, Feed, FeedCursor, FeedSource, FeedWatermark};
 use crate::project::document::{Entries, Value};
 use crate::project::environment;
 use crate::project::names::Names;
@@ -50,6 +50,7 @@ impl Reader<'_> {
             let message = "progress is told by a watermark or by a cursor";
             self.problem("cursor", message, "the second", "leave one of them out");
         }
+        self.of_progress();
         let applies = self.table("unit").is_some_and(|unit| unit.has("command") || unit.has("http"));
         if self.has("query") && !self.has("publish") && !applies {
             let help = "add [publish] with a table and a mode";
@@ -75,6 +76,33 @@ impl Reader<'_> {
         if self.is_feed() && publishes_files {
             let help = "name a table, or leave [unit] out and write the rows of a query into files";
             self.problem("publish", "units are rows of a table", "into files", help);
+        }
+    }
+
+    /// What a checkpoint is called is the same in every run; what changes from run to run is said by `per`.
+    fn of_progress(&mut self) {
+        for (table, key, help) in [
+            (
+                "cursor",
+                "name",
+                "write a plain name; if each window begins at the beginning, add per = \"window\"",
+            ),
+            ("watermark", "field", "write the name of a field, as units have it"),
+        ] {
+            let text = self.table(table).and_then(|table| table.text(key));
+            let Some((text, from)) = text.and_then(|text| text.value.find(['{', '}']).map(|at| (text, at)))
+            else {
+                continue;
+            };
+            let message = format!("`{key}` of a {table} is taken as it is, and nothing is filled in");
+            let problem = text.problem(from..from + 1, message, "a brace means nothing here");
+            self.problems.push(problem.help(help));
+        }
+        let Some(cursor) = self.table("cursor").filter(|_| self.flag("queue")) else { return };
+        if of_cursor(&cursor).per == Per::Window {
+            let message = "a queued run has no window that a cursor could belong to";
+            let problem = Problem::new(cursor.path(), cursor.key_span("per"), message, "no windows here");
+            self.problems.push(problem.help("leave it out, or write `schedule` instead of queue = true"));
         }
     }
 
@@ -165,7 +193,7 @@ impl Reader<'_> {
             fields: unit.has("fields").then_some(fields),
             per,
             watermark,
-            cursor: cursor.map(|cursor| cursor.text("name").map_or(CURSOR.to_owned(), |name| name.value)),
+            cursor: cursor.map(|cursor| of_cursor(&cursor)),
             apply,
         })
     }
@@ -202,6 +230,13 @@ fn into_table(publish: Publish) -> Option<Box<TablePublish>> {
     match publish {
         Publish::Table(publish) => Some(publish),
         Publish::Files(_) => None,
+    }
+}
+
+fn of_cursor(cursor: &Entries<'_>) -> FeedCursor {
+    FeedCursor {
+        name: cursor.text("name").map_or(CURSOR.to_owned(), |name| name.value),
+        per: cursor.text("per").and_then(|per| per.value.parse().ok()).unwrap_or(Per::Ever),
     }
 }
 

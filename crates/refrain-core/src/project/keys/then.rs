@@ -78,7 +78,16 @@ pub(crate) static WATERMARK: Table = Table {
 pub(crate) static CURSOR: Table = Table {
     name: "cursor",
     doc: "Progress by a token of the source.",
-    keys: &[key("name", Kind::Text(Form::Plain), r#""billing""#, "What the cursor is called.")],
+    keys: &[
+        key("name", Kind::Text(Form::Plain), r#""billing""#, "What the cursor is called."),
+        key(
+            "per",
+            Kind::Word(of::<Per>),
+            r#""window""#,
+            "Whether its position is kept for ever, or each window begins at the beginning of the source.",
+        )
+        .default(r#""ever""#),
+    ],
 };
 
 /// Where a result goes.

@@ -16,7 +16,8 @@ use crate::{Plan, Result};
 const LINES: u32 = 1_000_000;
 const FEW: u32 = 10_000;
 const BATCH: usize = 1_000;
-const TABLE: &str = "create table invoices (id text primary key, amount bigint not null, note text not null)";
+pub(super) const TABLE: &str =
+    "create table invoices (id text primary key, amount bigint not null, note text not null)";
 const UPSERT: &str = "on conflict (id) do update set amount = excluded.amount, note = excluded.note
     where invoices.amount <> excluded.amount or invoices.note <> excluded.note";
 
@@ -50,7 +51,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     Ok(())
 }
 
-fn written(path: &Path, count: u32) -> Result<()> {
+pub(super) fn written(path: &Path, count: u32) -> Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     for at in 0..count {
         writeln!(
@@ -120,7 +121,7 @@ async fn fed(server: &Server, folder: &Path) -> Result<([Duration; 2], f64)> {
     Ok((took, grown))
 }
 
-async fn timed(refrain: &Refrain, run: &str) -> Result<Duration> {
+pub(super) async fn timed(refrain: &Refrain, run: &str) -> Result<Duration> {
     let begun = Instant::now();
     let report = refrain.run(run, Ask::Once).await?;
     let took = begun.elapsed();
@@ -131,6 +132,11 @@ async fn timed(refrain: &Refrain, run: &str) -> Result<Duration> {
 }
 
 async fn opened(folder: &Path, scratch: &Scratch) -> Result<Refrain> {
+    Ok(prepared(folder, scratch).await?.opening(None).await?.open().await?)
+}
+
+/// A project with two jobs, and its tables.
+pub(super) async fn prepared(folder: &Path, scratch: &Scratch) -> Result<Project> {
     let address = &scratch.address;
     let project = format!(
         "[project]\nname = \"bench\"\n[store]\nurl = \"{address}\"\n[databases]\nshop = \"{address}\"\n"
@@ -146,5 +152,5 @@ async fn opened(folder: &Path, scratch: &Scratch) -> Result<Refrain> {
     }
     let project = Project::load(folder)?;
     project.migrate().await?;
-    Ok(project.opening(None).await?.open().await?)
+    Ok(project)
 }

@@ -27,6 +27,8 @@ pub(super) struct PagePlace {
     /// Empty for a source that is always read whole.
     pub(super) place: String,
     pub(super) number: u64,
+    /// Where the source was read from, if a checkpoint says so.
+    pub(super) position: Option<String>,
     /// Whether one that is recorded need not be written.
     pub(super) skips: bool,
 }
@@ -47,7 +49,7 @@ pub(super) async fn settle<DB: Publishes>(
     let failed = units.unapplied(&page).await?;
     let (apart, due): (Entries<'_>, Entries<'_>) =
         page.items.iter().partition(|(_, arrival)| failed.contains(arrival.key.as_str()));
-    let mut proof: Vec<Arrival> = one_by_one(rows, units, &apart).await?;
+    let mut proof: Vec<Arrival> = one_by_one(rows, units, &apart, at).await?;
     let tally = &units.fence.raised.tally;
     if at.skips && units.is_recorded(&page).await? {
         tally.discovered(due.len());
@@ -57,7 +59,7 @@ pub(super) async fn settle<DB: Publishes>(
     let writing = Writing { rows, units, page: &page };
     let bad = writing.all(&due).await?;
     if !bad.is_empty() {
-        proof.extend(one_by_one(rows, units, &bad).await?);
+        proof.extend(one_by_one(rows, units, &bad, at).await?);
         writing.recorded().await?;
     }
     tally.discovered(due.len() - bad.len());
@@ -71,10 +73,11 @@ async fn one_by_one<DB: Publishes>(
     rows: &Rows<DB>,
     units: &Units<DB, Unit>,
     entries: &Entries<'_>,
+    at: &PagePlace,
 ) -> Result<Vec<Arrival>, JobError> {
     for some in entries.chunks(FAILED_TOGETHER) {
         let some: Vec<Unit> = some.iter().map(|(unit, _)| (*unit).clone()).collect();
-        rows.apply(units.apply(&some).await?).await?;
+        rows.apply(units.apply_from(at.position.clone(), &some).await?).await?;
     }
     Ok(entries.iter().map(|(_, arrival)| arrival.clone()).collect())
 }

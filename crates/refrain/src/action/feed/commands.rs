@@ -30,6 +30,8 @@ pub(super) struct Commands {
     /// Held by every command that is under way.
     token: mpsc::Sender<Infallible>,
     tokens: mpsc::Receiver<Infallible>,
+    /// The token of those among which these are.
+    outer: Option<mpsc::Sender<Infallible>>,
 }
 
 impl Commands {
@@ -43,6 +45,21 @@ impl Commands {
             calls: watch::Sender::new(false),
             token,
             tokens,
+            outer: None,
+        }
+    }
+
+    /// Commands that may be ended before the others are. They write into the same log, and the others wait for them.
+    pub(super) fn apart(&self) -> Commands {
+        let (token, tokens) = mpsc::channel(1);
+        Commands {
+            run: self.run.clone(),
+            log: Arc::clone(&self.log),
+            off: watch::Sender::new(false),
+            calls: watch::Sender::new(false),
+            token,
+            tokens,
+            outer: Some(self.token.clone()),
         }
     }
 
@@ -55,7 +72,8 @@ impl Commands {
     ) -> JoinHandle<Seen> {
         let printing = Printing::Beside { log: Arc::clone(&self.log), name: name.to_owned(), stdout };
         let job = CommandJob::new(|_| Err(JobError::for_good("it is made elsewhere")));
-        let (run, token, mut off) = (self.run.clone(), self.token.clone(), self.off.subscribe());
+        let (run, mut off) = (self.run.clone(), self.off.subscribe());
+        let tokens = (self.token.clone(), self.outer.clone());
         tokio::spawn(async move {
             let (call_off, called_off) = oneshot::channel();
             let seen = {
@@ -69,7 +87,7 @@ impl Commands {
                     }
                 }
             };
-            drop(token);
+            drop(tokens);
             seen
         })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use refrain_core::redact::Redactor;
 use refrain_core::state::{Doubt, InDoubtPolicy, NextStep};
-use refrain_core::{Fingerprint, Key, Values};
+use refrain_core::{Fingerprint, Key, Per, Values};
 
 use super::bulk::{self, PagePlace};
 use super::each::Each;
@@ -25,28 +25,41 @@ const FAILED_AT_ONCE: i64 = 8;
 /// The longest key of a run that is a part of the place of a line.
 const RUN_BYTES_MAX: usize = 400;
 /// The beginning of the key of a line that is no unit.
-const LINE: &str = "$line";
+pub(super) const LINE: &str = "$line";
 
 /// What is remembered of how far the source was read.
 pub(super) enum Progress<'u, DB: Publishes> {
     /// Nothing: each run reads all of what is its own.
     Window,
-    Cursor(Cursor<'u, DB, Unit>),
+    /// A cursor, and for how long its position is remembered.
+    Cursor(Cursor<'u, DB, Unit>, Per),
     Watermark(Watermark<'u, DB, Unit>),
 }
 
 impl<DB: Publishes> Progress<'_, DB> {
-    /// Values with where to go on: empty at the beginning of everything.
-    pub(super) fn values(&self, values: Values) -> Values {
+    /// Where the source is read from, if a checkpoint says so: empty at the beginning of everything.
+    pub(super) fn position(&self) -> Option<String> {
+        match self {
+            Progress::Window => None,
+            Progress::Cursor(cursor, _) => Some(cursor.position().unwrap_or_default().to_owned()),
+            Progress::Watermark(mark) => Some(mark.from().map(|from| from.to_string()).unwrap_or_default()),
+        }
+    }
+
+    /// Values with this as where to go on.
+    pub(super) fn values_at(&self, position: String, values: Values) -> Values {
         match self {
             Progress::Window => values,
-            Progress::Cursor(cursor) => {
-                Values { cursor: Some(cursor.position().unwrap_or_default().to_owned()), ..values }
-            }
-            Progress::Watermark(mark) => {
-                let from = mark.from().map(|from| from.to_string()).unwrap_or_default();
-                Values { watermark: Some(from), ..values }
-            }
+            Progress::Cursor(..) => Values { cursor: Some(position), ..values },
+            Progress::Watermark(_) => Values { watermark: Some(position), ..values },
+        }
+    }
+
+    /// Values with where to go on: empty at the beginning of everything.
+    pub(super) fn values(&self, values: Values) -> Values {
+        match self.position() {
+            Some(position) => self.values_at(position, values),
+            None => values,
         }
     }
 }
@@ -75,11 +88,17 @@ impl<DB: Publishes> How<'_, DB> {
         Ok(None)
     }
 
-    async fn list(&self, units: &Units<DB, Unit>, list: &[Unit]) -> Result<(), JobError> {
+    /// The same for units of no page; `place` is where the source was read from, if a checkpoint says so.
+    pub(super) async fn list(
+        &self,
+        units: &Units<DB, Unit>,
+        list: &[Unit],
+        place: Option<String>,
+    ) -> Result<(), JobError> {
         match self {
-            How::Rows(rows) | How::Bulk(rows) => rows.apply(units.apply(list).await?).await,
+            How::Rows(rows) | How::Bulk(rows) => rows.apply(units.apply_from(place, list).await?).await,
             How::Each(each) => {
-                let outside: Outside<'_, DB, Unit> = units.outside(list).await?;
+                let outside: Outside<'_, DB, Unit> = units.outside_from(place, list).await?;
                 each.execute(outside).await
             }
         }
@@ -99,10 +118,10 @@ async fn done<DB: Publishes>(
 /// A source on its way into a database.
 pub(super) struct Course<'c, 'u, DB: Publishes> {
     run: &'c Run,
-    units: &'u Units<DB, Unit>,
-    apply: How<'c, DB>,
-    progress: Progress<'u, DB>,
-    redactor: &'c Redactor,
+    pub(super) units: &'u Units<DB, Unit>,
+    pub(super) apply: How<'c, DB>,
+    pub(super) progress: Progress<'u, DB>,
+    pub(super) redactor: &'c Redactor,
     /// Whether something was read of which not all could be kept: nothing may pass it.
     has_gap: bool,
     /// Whether earlier readings have kept lines that were no units.
@@ -131,7 +150,7 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
             let Some(last) = last else { break };
             let read: Vec<Unit> = failed.iter().filter_map(|unit| shape.unit(&unit.text)).collect();
             self.tried_again(&read);
-            self.apply.list(self.units, &read).await?;
+            self.apply.list(self.units, &read, None).await?;
             after = last;
         }
         Ok(())
@@ -178,20 +197,21 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
     pub(super) async fn settle(&mut self, part: Part) -> Result<(), JobError> {
         let place = self.place();
         self.has_gap |= part.odd.iter().any(|odd| !odd.is_whole);
-        self.units.park(&unreadable(&place, part.odd, self.redactor)?).await?;
+        let position = self.progress.position();
+        self.units.park(&unreadable(&place, part.odd, self.redactor)?, position.as_deref()).await?;
         let at = self.page_place();
         let (units, apply) = (self.units, &self.apply);
         match &mut self.progress {
             Progress::Window => match apply {
                 How::Bulk(rows) => drop(bulk::settle(rows, units, &part.units, &at).await?),
-                How::Rows(_) | How::Each(_) => apply.list(units, &part.units).await?,
+                How::Rows(_) | How::Each(_) => apply.list(units, &part.units, None).await?,
             },
             Progress::Watermark(mark) => {
                 let page = mark.page(part.units)?;
                 let proof = apply.page(units, &page, &at).await?;
                 done(page, proof).await?;
             }
-            Progress::Cursor(cursor) => match part.cursor.filter(|_| !self.has_gap) {
+            Progress::Cursor(cursor, _) => match part.cursor.filter(|_| !self.has_gap) {
                 None => {
                     let page = cursor.part(part.units)?;
                     let proof = apply.page(units, &page, &at).await?;
@@ -203,7 +223,7 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
                     let Some(page) = page else { return Ok(()) };
                     let proof = apply.page(units, &page, &at).await?;
                     if self.has_odd {
-                        units.clear(&place).await?;
+                        units.clear(&place, position.as_deref()).await?;
                     }
                     done(page, proof).await?;
                     self.part = 0;
@@ -219,13 +239,13 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         self.part += 1;
         let is_whole = matches!(self.progress, Progress::Window);
         let place = if is_whole { String::new() } else { self.part_of_the_source() };
-        PagePlace { place, number: self.part, skips: is_whole }
+        PagePlace { place, number: self.part, position: self.progress.position(), skips: is_whole }
     }
 
     /// The source was read to its end, and all of it is settled.
     pub(super) async fn end(self) -> Result<(), JobError> {
         if self.has_odd {
-            self.units.clear(&self.place()).await?;
+            self.units.clear(&self.place(), self.progress.position().as_deref()).await?;
         }
         match self.progress {
             Progress::Watermark(mark) if !self.has_gap => {
@@ -236,22 +256,33 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         Ok(())
     }
 
-    /// Where lines stand that are being read: in the source of this run, or after a position of the cursor, which any run may
-    /// read.
+    /// Where lines stand that are being read: in the source of this run, after a position of its own cursor, or after a
+    /// position of the cursor of all runs, which any of them may read.
     fn place(&self) -> String {
         format!("{LINE}:{}", self.part_of_the_source())
     }
 
     fn part_of_the_source(&self) -> String {
+        self.part_at(&self.progress.position().unwrap_or_default())
+    }
+
+    /// The part of the source that is read from a position on.
+    pub(super) fn part_at(&self, position: &str) -> String {
         match &self.progress {
-            Progress::Cursor(cursor) => hashed(cursor.position().unwrap_or_default()),
-            Progress::Window | Progress::Watermark(_) => match self.run.key() {
-                // The place of `a` must not be the beginning of that of `a:b`.
-                key if key.len() <= RUN_BYTES_MAX && (self.run.window().is_some() || !key.contains(':')) => {
-                    key.to_owned()
-                }
-                key => hashed(key),
-            },
+            Progress::Cursor(_, Per::Ever) => hashed(position),
+            // The same token may stand for other lines in another window.
+            Progress::Cursor(_, Per::Window) => format!("{}:{}", self.source_of_the_run(), hashed(position)),
+            Progress::Window | Progress::Watermark(_) => self.source_of_the_run(),
+        }
+    }
+
+    fn source_of_the_run(&self) -> String {
+        match self.run.key() {
+            // The place of `a` must not be the beginning of that of `a:b`.
+            key if key.len() <= RUN_BYTES_MAX && (self.run.window().is_some() || !key.contains(':')) => {
+                key.to_owned()
+            }
+            key => hashed(key),
         }
     }
 }
@@ -263,7 +294,11 @@ fn hashed(text: &str) -> String {
 }
 
 /// A line that is no unit may be anything that a script prints by mistake: secrets are taken out before it is kept.
-fn unreadable(place: &str, odd: Vec<Odd>, redactor: &Redactor) -> Result<Vec<Unreadable>, JobError> {
+pub(super) fn unreadable(
+    place: &str,
+    odd: Vec<Odd>,
+    redactor: &Redactor,
+) -> Result<Vec<Unreadable>, JobError> {
     let of = |Odd { number, text, message, .. }: Odd| {
         let key = Key::parse(&format!("{place}:{number}"))?;
         let [input, message] = [&text, &message].map(|text| redactor.redact(text).into_owned());

@@ -76,7 +76,7 @@ impl From<String> for Line {
 }
 
 /// A line that is no unit.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Odd {
     /// Its number in its page.
     pub(super) number: u64,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Outside, persistently};
+use super::{Circumstances, Outside, persistently};
 use crate::database::statement::{Bound, Statement};
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::ledger::backend::Backend;
@@ -61,7 +61,8 @@ impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
         units: &'u [T],
         since_max: Duration,
     ) -> Result<Outside<'u, DB, T>> {
-        Outside::of(self, self.ledger().await?, units, self.list(units)?, Some(since_max)).await
+        let about = Circumstances { again: Some(since_max), place: None };
+        Outside::of(self, self.ledger().await?, units, self.list(units)?, about).await
     }
 }
 
@@ -129,7 +130,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         if let Some(reserved) = own(entry.as_ref()) {
             return Ok(reserved);
         }
-        let verdict = if self.again.is_some() {
+        let verdict = if self.about.again.is_some() {
             // If it is not in doubt any more, it is among those that failed, or done.
             if self.is_doubtful(arrival, entry.as_slice()) { Verdict::Fresh } else { Verdict::Parked }
         } else {
@@ -170,7 +171,8 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let reserve = reserve.bind(entry.and_then(|entry| entry.ordinal));
         let reserve = reserve.bind(entry.map_or(ABSENT, |entry| entry.status.as_str()));
         let reserve = reserve.bind(entry.map_or(0, |entry| i64::from(entry.failures)));
-        let since_max = self.again.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(SINCE_MAX));
+        let since_max =
+            self.about.again.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(SINCE_MAX));
         reserve.bind(since_max.min(SINCE_MAX))
     }
 
@@ -197,7 +199,9 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
     /// The work of this one was not done, and that was not its fault: it is as if it had not been begun. What is in doubt from
     /// an earlier time stays so.
     pub(crate) async fn unsent(&self, member: usize) -> Result<()> {
-        let Some(arrival) = self.arrivals.get(member).filter(|_| self.again.is_none()) else { return Ok(()) };
+        let Some(arrival) = self.arrivals.get(member).filter(|_| self.about.again.is_none()) else {
+            return Ok(());
+        };
         let raised = &self.units.fence.raised;
         self.rewrite(|| {
             let unsend = catalog::UNIT_UNSEND.bind(self.ledger).bind(arrival.key.as_str());

@@ -1,0 +1,4 @@
+-- Where the source was read from when a unit failed, or a line was no unit: the position of its checkpoint. There, what was
+-- mended at the source is found again.
+
+alter table refrain.units add column place text collate "C";

@@ -1,0 +1,158 @@
+//! Units on trial: after a worker died with a run in hand, its units are tried in parts, and each part is parked before.
+//!
+//! Should the process die again, the units that were being applied are found parked with a mark that tells which attempt tried
+//! them, and whether it was one alone. The next attempt tries those first, in smaller parts; one that was alone when it happened
+//! stays parked. How large a part is decides `refrain-core`'s `search.rs`, by how many deaths the run can still afford.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use super::{Applying, Chunk};
+use crate::database::retried;
+use crate::ledger::backend::Backend;
+use crate::ledger::batch::Opened;
+use crate::ledger::judge::{Arrival, Entry, Judgement, covered};
+use crate::ledger::list::key_of;
+use crate::ledger::{Result, entry};
+
+/// The most bytes of units that are parked in one transaction before they are tried together.
+const PART_BYTES_MAX: usize = 1 << 20;
+
+/// A list of fewer units counts for as many: what killed a worker is in the first list that has something to apply, or in one of
+/// the next, and not a thousand short ones further on.
+const LIST_MIN: usize = 64;
+
+/// Units that are tried apart from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// They were being tried when the last worker died.
+    OfSuspects,
+    /// They were not; they are trusted in the end.
+    OfOthers,
+}
+
+/// What was recorded of units that were then parked in advance.
+#[derive(Debug, Clone)]
+pub(in crate::ledger) struct Before(Vec<Entry>);
+
+impl Before {
+    pub(in crate::ledger) fn of(&self, arrival: &Arrival) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.key == arrival.key.as_str())
+    }
+}
+
+impl<DB: Backend, T: Serialize> Applying<'_, DB, T> {
+    /// The parts in which units are tried after a worker died: first those that were being tried then, then the others. Those
+    /// that are certainly done are none of them.
+    pub(super) async fn parts(&self, mut chunk: Chunk) -> Result<Vec<Chunk>> {
+        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
+        let entries = retried(|| async {
+            let mut reading = raised.destination.database.read().await?;
+            let arrivals = self.arrivals_of(&chunk);
+            if chunk.unknown {
+                return entry::find(&mut reading, self.ledger, &arrivals).await;
+            }
+            entry::doubtful(&mut reading, self.ledger, &judge, &arrivals).await
+        });
+        let entries = entries.await?;
+        if !chunk.unknown {
+            self.leave(&mut chunk, &entries);
+        }
+        let suspects = entries.iter().filter(|entry| judge.is_suspect(entry));
+        let suspects: HashSet<&str> = suspects.map(|entry| entry.key.as_str()).collect();
+        let is_suspect = |member: &usize| suspects.contains(key_of(&self.arrivals, *member));
+        let (suspects, others): (Vec<usize>, Vec<usize>) =
+            chunk.members.iter().partition(|one| is_suspect(one));
+        if !chunk.members.is_empty() {
+            raised.trust_more(LIST_MIN.saturating_sub(chunk.members.len()));
+        }
+        let search = self.units.search();
+        let others_together = search.others_together(others.len());
+        let mut parts = Vec::new();
+        for (part, members, together) in [
+            (Part::OfSuspects, suspects, search.suspects_together()),
+            (Part::OfOthers, others, others_together),
+        ] {
+            chunk.part = Some(part);
+            parts.extend(self.cut(&members, together)?.iter().map(|members| chunk.some(members)));
+        }
+        Ok(parts)
+    }
+
+    /// Cuts units into parts of so many at most, and of what can be kept of them together.
+    fn cut(&self, members: &[usize], together: usize) -> Result<Vec<Vec<usize>>> {
+        let (mut parts, mut bytes): (Vec<Vec<usize>>, usize) = (Vec::new(), 0);
+        for member in members {
+            let input = self.items.get(*member).map(serde_json::to_string).transpose()?;
+            let length = input.map_or(0, |input| input.len());
+            bytes += length;
+            match parts.last_mut() {
+                Some(part) if part.len() < together && bytes <= PART_BYTES_MAX => part.push(*member),
+                _ => {
+                    bytes = length;
+                    parts.push(vec![*member]);
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Units that are parked before they are tried together. None: somebody was faster; again.
+    pub(super) async fn blame(&self, chunk: &mut Chunk) -> Result<Option<Option<Opened>>> {
+        let (raised, judge) = (&self.units.fence.raised, self.units.judge());
+        let arrivals = self.arrivals_of(chunk);
+        let before = if let Some(before) = chunk.before.clone() {
+            before
+        } else {
+            let mut reading = raised.destination.database.read().await?;
+            let recorded = entry::find(&mut reading, self.ledger, &arrivals).await?;
+            reading.rollback().await?;
+            Before(recorded)
+        };
+        for guilty in arrivals.iter().filter(|one| before.of(one).is_some_and(|entry| judge.is_guilty(entry)))
+        {
+            entry::convict(raised, self.ledger, guilty).await?;
+        }
+        let judgement = judge.judge(&arrivals, &before.0, chunk.unknown)?;
+        let covered = covered(&arrivals, &before.0, &judgement.verdicts);
+        if !entry::restore(raised, self.ledger, &judge, &covered).await? {
+            return Ok(None);
+        }
+        self.keep_first(&arrivals, &before.0, &judgement.verdicts).await?;
+        if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
+            self.tally(chunk, &judgement.verdicts);
+            return Ok(Some(None));
+        }
+        let due = chunk.members.iter().zip(&arrivals).zip(&judgement.verdicts);
+        let due = due.filter(|(_, verdict)| verdict.is_applied()).map(|(one, _)| one);
+        if chunk.before.is_none() {
+            let mut suspects = Vec::new();
+            for (member, arrival) in due.clone() {
+                let Some(item) = self.items.get(*member) else { continue };
+                suspects.push((*arrival, serde_json::to_string(item)?));
+            }
+            if !entry::blame(raised, self.ledger, &judge, &suspects, self.place.as_deref()).await? {
+                return Ok(None);
+            }
+            raised.trust_more(suspects.len());
+            chunk.before = Some(before);
+        }
+        let due = due.count();
+        let mut transaction = raised.write().await?;
+        let blamed = entry::find(&mut transaction, self.ledger, &arrivals).await?;
+        // What was judged is what was there before the blame; it counts only while the blame is all that came since.
+        let on_trial = blamed.iter().filter(|entry| judge.is_on_trial(entry)).count();
+        if on_trial < due
+            || !entry::record(&mut transaction, self.ledger, &judge, &arrivals, &blamed, &judgement.verdicts)
+                .await?
+        {
+            transaction.rollback().await?;
+            chunk.before = None;
+            return Ok(None);
+        }
+        let transaction = self.handed_over(transaction).await?;
+        let Judgement { verdicts, suspects } = judgement;
+        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts, suspects })))
+    }
+}

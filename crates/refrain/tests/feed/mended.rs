@@ -1,0 +1,129 @@
+//! Units that were mended at their source, behind the checkpoint: one command takes them up, and the checkpoint stays.
+
+use crate::both_databases;
+use crate::cursors::paged;
+use crate::support::TestDatabase;
+use crate::sync::{RUN, Says, Sync, lines, rows, texts};
+
+const ONE_TRY: &str = "retry = { attempts = 1 }";
+const BY_PAGES: Says<'_> = Says { top: ONE_TRY, unit: "", more: "[cursor]\n" };
+/// An invoice of a customer who is not there.
+const BAD: &str = "{\"id\":8,\"total\":80,\"customer\":9}";
+const GOOD: &str = "{\"id\":8,\"total\":80}";
+
+fn third_page(sync: &Sync, second: &str) {
+    sync.shop.write("page-3", &format!("{}\n{second}\n{}\n", lines([7]).concat(), lines([9]).concat()));
+}
+
+/// Five pages of three; the second line of the third is bad, and the run has given up on it.
+async fn left_behind(database: TestDatabase, bad: &str) -> Sync {
+    let sync = paged(database).await;
+    sync.says(BY_PAGES);
+    third_page(&sync, bad);
+    assert_eq!(sync.run().await.0, "Ran partial 1");
+    assert_eq!(
+        (sync.position().await, sync.shop.lines("told")),
+        (vec!["5".to_owned()], vec!["from 0".to_owned()])
+    );
+    sync
+}
+
+/// What `refrain retry RUN --unit KEY` says first. Gives the key.
+async fn retry(sync: &Sync) -> String {
+    let key = sync.left().await.concat().split(' ').next().unwrap().to_owned();
+    let refrain = sync.shop.open().await;
+    assert_eq!(refrain.unpark(RUN, &key).await.unwrap(), 1, "{key}");
+    refrain.close().await;
+    key
+}
+
+both_databases! {
+    async fn m13_a_unit_that_was_mended_at_the_source_behind_the_cursor_is_applied_by_one_command(database) {
+        let sync = left_behind(database, BAD).await;
+        third_page(&sync, GOOD);
+        assert_eq!(retry(&sync).await, "invoice:8");
+        let (became, said) = sync.run().await;
+        assert_eq!(became, "Ran done 2", "{said}");
+        assert_eq!(sync.shop.lines("told"), ["from 0", "from 2", "from 5"], "its page was read once more");
+        assert_eq!((sync.invoices().await, sync.position().await), (rows(1..=15), vec!["5".to_owned()]));
+        assert_eq!(sync.counts().await[1], [1, 0, 2, 0], "its two neighbours are deduplicated");
+        assert_eq!(sync.writes().await, texts(1..=15));
+    }
+
+    async fn m13_one_that_was_not_mended_stays_left_and_is_counted_once(database) {
+        let sync = left_behind(database, BAD).await;
+        retry(&sync).await;
+        assert_eq!(sync.run().await.0, "Ran partial 2");
+        assert_eq!(sync.counts().await[1], [0, 0, 2, 1]);
+        assert_eq!(sync.run().await.0, "Ran partial 3");
+        assert_eq!(sync.shop.lines("told"), ["from 0", "from 2", "from 5", "from 5"], "one word of a person, one look");
+    }
+
+    async fn m13_a_line_that_was_no_unit_and_was_mended_behind_the_cursor_is_applied_and_its_record_goes(database) {
+        let sync = left_behind(database, "oops").await;
+        third_page(&sync, GOOD);
+        assert!(retry(&sync).await.starts_with("$line:"));
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(sync.shop.lines("told"), ["from 0", "from 2", "from 5"]);
+        assert_eq!((sync.invoices().await, sync.left().await), (rows(1..=15), Vec::<String>::new()));
+        assert_eq!(sync.position().await, ["5"]);
+    }
+
+    async fn m13_a_line_that_is_still_no_unit_is_parked_again(database) {
+        let sync = left_behind(database, "oops").await;
+        let left = sync.left().await;
+        third_page(&sync, "still");
+        retry(&sync).await;
+        assert_eq!(sync.run().await.0, "Ran partial 2");
+        let still = sync.left().await;
+        assert!(still.len() == 1 && still[0].split(' ').take(2).eq(left[0].split(' ').take(2)), "{still:?}");
+    }
+
+    async fn f2_killed_while_it_looks_for_a_mended_unit_the_next_attempt_looks_again(database) {
+        for failpoint in ["unit-apply.before-commit=return(kill)", "unit-apply.after-commit=return(kill)"] {
+            let sync = left_behind(TestDatabase::like(&database).await, BAD).await;
+            third_page(&sync, GOOD);
+            retry(&sync).await;
+            sync.killed(failpoint).await;
+            assert_eq!(sync.run().await.0, "Ran done 3", "{failpoint}");
+            assert_eq!((sync.invoices().await, sync.position().await), (rows(1..=15), vec!["5".to_owned()]), "{failpoint}");
+            assert_eq!(sync.writes().await, texts(1..=15), "{failpoint}");
+        }
+    }
+
+    async fn m13_a_source_that_cannot_be_read_from_there_any_more_leaves_what_was_kept(database) {
+        let sync = left_behind(database, BAD).await;
+        sync.shop.program("list", "#!/bin/sh\n[ \"$REFRAIN_CURSOR\" = 5 ]\n");
+        sync.shop.execute("insert into customers values (9)").await;
+        retry(&sync).await;
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(sync.invoices().await, rows(1..=15), "the token has expired, and the shop has the customer now");
+    }
+
+    async fn m13_a_unit_that_was_mended_behind_the_watermark_with_its_old_time_is_applied_by_one_command(database) {
+        const SINCE: &str = "#!/bin/sh\necho \"from [$REFRAIN_WATERMARK]\" >> told\nawk -F'\"' -v from=\"$REFRAIN_WATERMARK\" '$8 >= from' source\n";
+        let says = Says { top: ONE_TRY, unit: "", more: "[watermark]\nfield = \"at\"\noverlap = \"10m\"\n" };
+        let sync = Sync::into_table(database, says).await;
+        sync.shop.program("list", SINCE);
+        let old = |more: &str| format!("{{\"id\":1,\"total\":10,\"at\":\"2020-05-01T11:00:00Z\"{more}}}");
+        let new = "{\"id\":2,\"total\":20,\"at\":\"2020-06-09T12:00:00Z\"}".to_owned();
+        sync.source([old(",\"customer\":9"), new.clone()]);
+        assert_eq!(sync.run().await.0, "Ran partial 1");
+        assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
+        sync.source([old(""), new]);
+        retry(&sync).await;
+        assert_eq!(sync.run().await.0, "Ran done 2");
+        assert_eq!(sync.shop.lines("told"), ["from []", "from []", "from [2020-06-08T23:50:00Z]"]);
+        assert_eq!((sync.invoices().await, sync.position().await), (rows(1..=2), vec!["2020-06-09T12:00:00Z".to_owned()]));
+    }
+
+    async fn a_bad_line_before_the_watermark_is_not_forgotten_because_it_was_not_shown_again(database) {
+        let says = Says { top: "retry = { attempts = 2 }", unit: "", more: "[watermark]\nfield = \"at\"\noverlap = \"10m\"\n" };
+        let sync = Sync::into_table(database, says).await;
+        sync.shop.program("list", "#!/bin/sh\n[ -n \"$REFRAIN_WATERMARK\" ] || echo oops\ncat source\n");
+        sync.source(["{\"id\":2,\"total\":20,\"at\":\"2020-06-09T12:00:00Z\"}"]);
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!(sync.run().await.0, "Ran partial 2");
+        assert_eq!(sync.left().await.len(), 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! An import that begins anew each night: the position of its cursor belongs to the window, and a changed invoice is taken up.
+
+use jiff::Timestamp;
+use refrain::CheckpointOf;
+
+use crate::both_databases;
+use crate::cursors::PAGES;
+use crate::support::TestDatabase;
+use crate::sync::{Says, Sync, lines, rows, texts};
+
+const NIGHTLY: Says<'_> = Says { top: "", unit: "", more: "[cursor]\nper = \"window\"\n" };
+const SECOND_NIGHT: &str = "sync@2020-06-10";
+
+fn page(sync: &Sync, number: u32, lines: &[String]) {
+    sync.shop.write(&format!("page-{number}"), &format!("{}\n", lines.join("\n")));
+}
+
+async fn nightly(database: TestDatabase) -> Sync {
+    let sync = Sync::into_table(database, NIGHTLY).await;
+    sync.shop.program("list", PAGES);
+    for number in 1..=5 {
+        page(&sync, number, &lines(3 * number - 2..=3 * number));
+    }
+    sync
+}
+
+/// Positions with the windows to which they belong, the latest first.
+async fn positions(sync: &Sync) -> Vec<String> {
+    let refrain = sync.shop.open().await;
+    let checkpoints = refrain.checkpoints(Some("sync")).await.unwrap();
+    refrain.close().await;
+    let line = |one: &refrain::CheckpointRecord| format!("{} {}", one.window.unwrap(), one.position);
+    checkpoints.iter().map(line).collect()
+}
+
+both_databases! {
+    async fn m12_each_night_reads_everything_and_takes_up_what_has_changed(database) {
+        let sync = nightly(database).await;
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        page(&sync, 2, &["{\"id\":4,\"total\":44}".to_owned(), lines(5..=6).join("\n")]);
+        let (became, said) = sync.ask(&["run", SECOND_NIGHT]).await;
+        assert_eq!(became, "Ran done 1", "{said}");
+        assert_eq!(sync.shop.lines("told"), ["from 0", "from 0"], "the second night begins at the beginning");
+        let mut expected = rows(1..=15);
+        "4 44".clone_into(&mut expected[3]);
+        assert_eq!(sync.invoices().await, expected);
+        assert_eq!(sync.writes().await, [texts(1..=4), texts([4]), texts(5..=15)].concat(), "the other fourteen are deduplicated");
+        assert_eq!(positions(&sync).await, ["2020-06-10T00:00:00Z 5", "2020-06-09T00:00:00Z 5"]);
+    }
+
+    async fn m12_a_night_that_was_killed_goes_on_where_it_was_and_the_next_one_begins_anew(database) {
+        for failpoint in ["checkpoint.after-commit=1*off->return(kill)", "checkpoint.before-commit=2*off->return(kill)"] {
+            let sync = nightly(TestDatabase::like(&database).await).await;
+            sync.killed(failpoint).await;
+            assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 2"], "{failpoint}");
+            assert_eq!(sync.run().await.0, "Ran done 2", "{failpoint}");
+            assert_eq!(sync.ask(&["run", SECOND_NIGHT]).await.0, "Ran done 1", "{failpoint}");
+            assert_eq!(sync.shop.lines("told"), ["from 0", "from 2", "from 0"], "{failpoint}");
+            assert_eq!(sync.writes().await, texts(1..=15), "{failpoint}");
+        }
+    }
+
+    async fn a_bad_line_of_one_night_is_not_forgotten_because_another_night_has_none(database) {
+        let sync = nightly(database).await;
+        page(&sync, 2, &["oops".to_owned(), lines(4..=6).join("\n")]);
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        page(&sync, 2, &lines(4..=6));
+        assert_eq!(sync.ask(&["run", SECOND_NIGHT]).await.0, "Ran done 1");
+        let left = sync.left().await;
+        assert!(left.len() == 1 && left[0].starts_with("$line:2020-06-09T00:00:00Z:"), "{left:?}");
+    }
+
+    async fn a_person_moves_the_cursor_of_one_window_and_must_say_of_which(database) {
+        let sync = nightly(database).await;
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        assert_eq!(sync.ask(&["run", SECOND_NIGHT]).await.0, "Ran done 1");
+        let refrain = sync.shop.open().await;
+        let window = refrain.window_start(SECOND_NIGHT).await.unwrap();
+        assert_eq!(window, Some("2020-06-10T00:00:00Z".parse::<Timestamp>().unwrap()));
+        let of = CheckpointOf { job: "sync", scope: "", window, name: "cursor" };
+        let refused = refrain.set_checkpoint(CheckpointOf { window: None, ..of }, "3", None).await.unwrap_err().to_string();
+        assert!(refused.contains("has a checkpoint `cursor` of its own\n  say which is meant: --window 2020-06-10T00:00:00Z"), "{refused}");
+        refrain.set_checkpoint(of, "3", Some("5")).await.unwrap();
+        refrain.close().await;
+        assert_eq!(positions(&sync).await, ["2020-06-10T00:00:00Z 3", "2020-06-09T00:00:00Z 5"]);
+        sync.ask(&["run", SECOND_NIGHT, "--again"]).await;
+        assert_eq!(sync.shop.lines("told"), ["from 0", "from 0", "from 3"]);
+    }
+}
