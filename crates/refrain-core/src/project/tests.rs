@@ -206,6 +206,11 @@ fn around(table: &str, key: &str) -> (String, &'static str) {
              unit = { key = \"a:{id}\", http = { url = \"https://example.org\" }",
             "}\n",
         ),
+        ("cursor", _) => (
+            "command = [\"./a.sh\"]\noutput = \"units\"\n\
+             unit = { key = \"a:{id}\", command = [\"./b.sh\"] }\ncursor = { ",
+            "}\n",
+        ),
         ("publish", "ledger") => (
             "command = [\"./a.sh\"]\noutput = \"units\"\nunit = { key = \"a:{id}\" }\n\
              publish = { table = \"t\", mode = \"land\"",

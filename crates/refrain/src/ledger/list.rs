@@ -87,7 +87,7 @@ impl List {
     pub(super) fn tally_twins(&self, tally: &Tally) {
         tally.discovered(self.twins.len());
         for (member, reason) in &self.twins {
-            tally.deduplicated(*reason, [key_of(&self.arrivals, *member)]);
+            tally.told_twice(*reason, key_of(&self.arrivals, *member));
         }
         for member in &self.suspects {
             tally.suspected(key_of(&self.arrivals, *member));

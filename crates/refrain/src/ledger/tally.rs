@@ -89,8 +89,6 @@ pub(crate) struct Told {
     pub(crate) held_in_doubt: u64,
     /// Whether it is told even if there were none.
     pub(crate) is_about_units: bool,
-    /// Keys of units that were tried again from what was kept of them: the source may bring other content since.
-    tried_again: HashSet<String>,
     /// Units that are not applied, and how each is counted.
     unapplied: HashMap<String, Unapplied>,
     /// Units that were shown from what was kept of them, and not by the source since.
@@ -141,7 +139,8 @@ impl Tally {
         self.state().discovered += units as u64;
     }
 
-    /// These are shown from what was kept of them; that the source shows them too makes them no more units.
+    /// These are shown from what was kept of them. That the source shows them too makes them no more units, and that it brings
+    /// other content is no sign of a key that is too wide: what was kept is older.
     pub(crate) fn kept<'k>(&self, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
         for key in keys {
@@ -197,6 +196,13 @@ impl Tally {
         }
     }
 
+    /// A unit that its source tells twice, which says nothing of what was kept of it.
+    pub(crate) fn told_twice(&self, reason: Reason, key: &str) {
+        let mut state = self.state();
+        state.counts.deduplicated += 1;
+        state.note(reason, key);
+    }
+
     /// So many that were done already, with the first of their keys.
     pub(crate) fn known(&self, reason: Reason, count: u64, keys: &[String]) {
         if count == 0 {
@@ -210,14 +216,6 @@ impl Tally {
         dedupes.keys.extend(keys.iter().take(room).cloned());
     }
 
-    /// A unit is tried again from what was kept of it.
-    pub(crate) fn tried_again(&self, key: &str) {
-        let mut state = self.state();
-        if state.tried_again.len() < REMEMBERED_MAX {
-            state.tried_again.insert(key.to_owned());
-        }
-    }
-
     /// One key, several contents.
     pub(crate) fn suspected(&self, key: &str) {
         self.state().note(Reason::ManyContents, key);
@@ -226,7 +224,7 @@ impl Tally {
     /// The same of a key that is recorded by this attempt: unless what is recorded was kept from an earlier one.
     pub(crate) fn suspected_by_record(&self, key: &str) {
         let mut state = self.state();
-        if !state.tried_again.remove(key) {
+        if !state.kept.remove(key) {
             state.note(Reason::ManyContents, key);
         }
     }

@@ -149,18 +149,10 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
             let (failed, last) = self.units.failed_after(&after, FAILED_AT_ONCE).await?;
             let Some(last) = last else { break };
             let read: Vec<Unit> = failed.iter().filter_map(|unit| shape.unit(&unit.text)).collect();
-            self.tried_again(&read);
             self.apply.list(self.units, &read, None).await?;
             after = last;
         }
         Ok(())
-    }
-
-    /// What is kept of these is older than what the source brings now, and no sign of a key that is too wide.
-    fn tried_again(&self, kept: &[Unit]) {
-        for unit in kept {
-            self.units.fence.raised.tally.tried_again(unit.key());
-        }
     }
 
     /// Units that earlier attempts of this run have left in doubt: those that may be sent again are.
@@ -183,7 +175,7 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
                 matches!(policy.next(&doubt), NextStep::Apply(_))
             });
             let again: Vec<Unit> = again.filter_map(|doubtful| shape.unit(&doubtful.unit.text)).collect();
-            self.tried_again(&again);
+            self.units.fence.raised.tally.kept(again.iter().map(Unit::key));
             // The last of them is begun when the first have been answered: it is looked at again then.
             let since_max = match policy {
                 InDoubtPolicy::ProviderKey => provider_ttl.unwrap_or_default().saturating_sub(horizon),
