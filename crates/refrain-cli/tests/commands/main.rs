@@ -15,6 +15,7 @@ mod hostile_rows;
 mod hostile_words;
 mod interruption;
 mod overlap;
+mod places;
 mod rights;
 mod secrets;
 mod serving;

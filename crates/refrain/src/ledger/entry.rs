@@ -56,7 +56,7 @@ pub(super) async fn insert(
     arrivals: &[&Arrival],
 ) -> Answer<u64> {
     let insert = catalog::UNIT_INSERT.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(insert.bind(judge.attempt).bind(contents(arrivals))).await
+    transaction.execute(insert.bind(judge.attempt).bind(judge.nonce).bind(contents(arrivals))).await
 }
 
 /// Records as applied what was judged so, if everything is as it was read. False: it is not, and nothing may be
@@ -91,7 +91,8 @@ async fn update(
     present: &[(&Arrival, &Entry)],
 ) -> Answer<u64> {
     let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(update.bind(judge.attempt).bind(compared(ledger, present)).planned_anew()).await
+    let update = update.bind(judge.attempt).bind(judge.nonce).bind(compared(ledger, present));
+    transaction.execute(update.planned_anew()).await
 }
 
 /// Units, and what was read of each.
@@ -186,7 +187,8 @@ pub(super) async fn fail(
             UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
-        let rows = transaction.execute(fail.bind(kept(input)).bind(shortened(message))).await?;
+        let rows =
+            transaction.execute(fail.bind(kept(input)).bind(shortened(message)).bind(judge.nonce)).await?;
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows == 1))
     });
@@ -244,7 +246,7 @@ pub(super) async fn blame(
             Err(error) => return Ok(Err(error)),
         };
         let fail = failed(ledger, judge, arrival).bind(-i64::from(judge.suspicion)).bind("parked");
-        let rows = transaction.execute(fail.bind(kept(input)).bind(DIED)).await?;
+        let rows = transaction.execute(fail.bind(kept(input)).bind(DIED).bind(judge.nonce)).await?;
         transaction.commit(place!("unit-blame")).await?;
         Ok(Ok(rows))
     });

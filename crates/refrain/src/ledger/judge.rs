@@ -33,6 +33,7 @@ pub(crate) struct Entry {
     /// SQLite keeps what does not fit into a version, and a ledger that holds it must stay readable.
     pub(crate) version: i64,
     pub(crate) attempt: Option<i32>,
+    pub(crate) nonce: Option<i64>,
     pub(crate) failures: i32,
     /// Whether rows of some content are there.
     pub(crate) written: bool,
@@ -59,6 +60,8 @@ pub(crate) struct Judge {
     pub(crate) on_change: OnChange,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
+    /// Which claim of that attempt.
+    pub(crate) nonce: i64,
     /// How often a worker died with this run in hand.
     pub(crate) suspicion: u32,
     /// Whether a unit that failed keeps a checkpoint from passing, although its input is kept.
@@ -150,8 +153,12 @@ impl Entry {
         (self.status != ABSENT).then_some(self)
     }
 
-    fn is_by(&self, judge: &Judge) -> bool {
-        self.fence == Some(judge.fence) && self.attempt == Some(judge.attempt)
+    /// Whether this very attempt has written it. A number may have been given out twice, and one claim of it does not take
+    /// what another has begun for its own.
+    pub(crate) fn is_by(&self, judge: &Judge) -> bool {
+        self.fence == Some(judge.fence)
+            && self.attempt == Some(judge.attempt)
+            && self.nonce == Some(judge.nonce)
     }
 }
 
@@ -327,4 +334,52 @@ pub(super) fn later<'a>(
     let done = arrivals.iter().zip(verdicts);
     let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
     done.map(|(arrival, _)| *arrival).filter(|arrival| is_later(arrival)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_claim_of_the_same_number_has_reserved_is_not_its_own() {
+        let (fence, attempt, version) = (7, 2, 1);
+        let judge = |nonce| Judge {
+            version: 1,
+            on_change: OnChange::Update,
+            fence,
+            attempt,
+            nonce,
+            suspicion: 0,
+            waits_for_failed: false,
+            adds: false,
+            is_of_the_run: false,
+        };
+        let reserved = Entry {
+            key: "a".to_owned(),
+            fingerprint: Some(5),
+            ordinal: None,
+            fence: Some(fence),
+            version,
+            attempt: Some(attempt),
+            nonce: Some(100),
+            failures: 0,
+            written: false,
+            status: "parked".to_owned(),
+            kept: true,
+            sent: true,
+            unanswered: true,
+            at: None,
+            applied_version: None,
+            applied_fingerprint: None,
+            applied_at: None,
+        };
+        let Ok(key) = Key::parse("a") else { return };
+        let arrival = Arrival { key, fingerprint: Some(5), ordinal: None };
+        for (nonce, entry_nonce, is_own) in
+            [(100, Some(100), true), (101, Some(100), false), (100, None, false)]
+        {
+            let entry = Entry { nonce: entry_nonce, ..reserved.clone() };
+            assert_eq!(judge(nonce).has_reserved(&entry, &arrival), is_own, "{nonce} {entry_nonce:?}");
+        }
+    }
 }

@@ -4,8 +4,12 @@ use super::{LedgerError, Result};
 use crate::database::schema::{Schema, Standing, schema};
 use crate::database::{Database, place, retried};
 
-pub(crate) static LEDGER: Schema =
-    schema!("ledger", "ledger_migrations", place!("migrate-ledger"), ["0001_ledger", "0002_applied"]);
+pub(crate) static LEDGER: Schema = schema!(
+    "ledger",
+    "ledger_migrations",
+    place!("migrate-ledger"),
+    ["0001_ledger", "0002_applied", "0003_claims"]
+);
 
 /// Makes the tables, or brings them up to date. Gives the names of the steps that were taken.
 pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {

@@ -124,6 +124,7 @@ impl<DB: Backend, T> Units<DB, T> {
             on_change: self.on_change,
             fence: raised.id,
             attempt: raised.facts.attempt,
+            nonce: raised.facts.nonce,
             suspicion: raised.facts.suspicion,
             waits_for_failed: self.waits_for_failed,
             adds: self.adds,

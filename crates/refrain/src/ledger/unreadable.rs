@@ -42,7 +42,8 @@ impl<DB: Backend, T> Units<DB, T> {
             };
             for (arrival, record) in arrivals.iter().zip(records) {
                 let fail = failed(ledger, &judge, arrival).bind(1).bind("parked");
-                transaction.execute(fail.bind(kept(&record.input)).bind(shortened(&record.message))).await?;
+                let fail = fail.bind(kept(&record.input)).bind(shortened(&record.message));
+                transaction.execute(fail.bind(judge.nonce)).await?;
             }
             transaction.commit(place!("unit-fail")).await?;
             Ok(Ok(()))
@@ -80,7 +81,8 @@ impl<DB: Backend, T> Units<DB, T> {
                 Err(error) => return Ok(Err(error)),
             };
             let clear = catalog::UNIT_CLEAR.bind(ledger).bind(first.as_str()).bind(after.as_str());
-            let cleared = transaction.execute(clear.bind(raised.id).bind(raised.facts.attempt)).await?;
+            let clear = clear.bind(raised.id).bind(raised.facts.attempt).bind(raised.facts.nonce);
+            let cleared = transaction.execute(clear).await?;
             if cleared > 0 {
                 transaction.commit(place!("unit-clear")).await?;
             } else {

@@ -5,7 +5,8 @@ use crate::database::schema::{Schema, Standing, schema};
 use crate::database::{Database, place, retried};
 use crate::ledger;
 
-static STORE: Schema = schema!("store", "migrations", place!("migrate"), ["0001_initial", "0002_lanes"]);
+static STORE: Schema =
+    schema!("store", "migrations", place!("migrate"), ["0001_initial", "0002_lanes", "0003_claims"]);
 
 /// Makes the tables, or brings them up to date. Gives the names of the steps that were taken.
 pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {

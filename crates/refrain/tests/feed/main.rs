@@ -22,6 +22,7 @@ mod pressure;
 mod queries;
 mod receiver;
 mod reconcile;
+mod restored;
 mod sync;
 mod together;
 mod watermarks;

@@ -177,7 +177,7 @@ both_databases! {
             }
             over.send(true).unwrap();
         };
-        let (seen, ()) = tokio::time::timeout(Duration::from_mins(2), async { tokio::join!(reader, writer) }).await.unwrap();
+        let (seen, ()) = Box::pin(tokio::time::timeout(Duration::from_mins(2), async { tokio::join!(reader, writer) })).await.unwrap();
         assert!(seen.len() > 1, "{seen:?}");
         let is_whole = |row: &String| (1..8).any(|amount| *row == format!("2000 {amount} {amount}"));
         assert!(seen.iter().all(is_whole), "{seen:?}");
