@@ -4,7 +4,7 @@ use std::fmt;
 
 use clap::Args;
 use refrain::{Doubt, Opening, Statement};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
 use crate::place::Place;
@@ -41,8 +41,7 @@ pub(crate) struct Arguments {
 struct Recovered {
     is_done: bool,
     /// Why the store itself waits for a person, if it does.
-    #[serde(serialize_with = "by_name")]
-    doubt: Option<Doubt>,
+    doubt: Option<&'static str>,
     /// What the person has said that it is.
     stated: Option<&'static str>,
     databases: Vec<Found>,
@@ -54,11 +53,6 @@ struct Found {
     was: String,
     now: String,
     stranded: u64,
-}
-
-#[expect(clippy::ref_option, reason = "serde hands over the field")]
-fn by_name<S: Serializer>(doubt: &Option<Doubt>, serializer: S) -> Result<S::Ok, S::Error> {
-    doubt.map(Doubt::name).serialize(serializer)
 }
 
 impl Arguments {
@@ -76,7 +70,7 @@ impl Arguments {
 impl fmt::Display for Recovered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
-        lines.extend(self.doubt.map(|doubt| doubt.to_string()));
+        lines.extend(self.doubt.map(|doubt| Doubt::named(doubt).to_string()));
         lines.extend(self.stated.map(|stated| format!("the store is {stated}, as a person says")));
         for Found { database, was, now, stranded } in &self.databases {
             let verb = if self.is_done { "belonged" } else { "belongs" };
@@ -105,7 +99,8 @@ pub(crate) async fn recover(place: &Place, arguments: &Arguments) -> Result<Exit
     let stated = said.map(|(_, name)| name);
     let doubt = opening.doubt().await?;
     if let Some(doubt) = doubt {
-        let recovered = Recovered { is_done: false, doubt: Some(doubt), stated, databases: Vec::new() };
+        let recovered =
+            Recovered { is_done: false, doubt: Some(doubt.name()), stated, databases: Vec::new() };
         output.result(&recovered)?;
         output.say("say what it is: `refrain recover --moved` (the same store, and nothing is lost), `--restored` (older than what it has done) or `--copied` (another one goes on where it was)");
         return Ok(Exit::Waits);

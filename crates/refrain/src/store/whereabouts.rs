@@ -58,7 +58,8 @@ impl Doubt {
         }
     }
 
-    pub(crate) fn named(name: &str) -> Doubt {
+    /// The doubt of this name; one that is not known is still a doubt.
+    pub fn named(name: &str) -> Doubt {
         let found = Doubt::ALL.into_iter().find(|doubt| doubt.name() == name);
         found.unwrap_or(Doubt::Elsewhere)
     }
