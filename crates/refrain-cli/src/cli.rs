@@ -140,7 +140,7 @@ impl Command {
             | Self::Pause(pause::Arguments { deciding, .. })
             | Self::Resume(pause::Arguments { deciding, .. })
             | Self::Migrate(migrate::Arguments { deciding, .. })
-            | Self::Recover(recover::Arguments { deciding })
+            | Self::Recover(recover::Arguments { deciding, .. })
             | Self::Prune(prune::Arguments { deciding, .. }) => Some(deciding),
             Self::Checkpoint(checkpoint::Arguments { verb }) => verb.deciding(),
             _ => None,

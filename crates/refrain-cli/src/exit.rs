@@ -143,6 +143,7 @@ impl Fault {
 
 fn of_error(error: &refrain::Error) -> Exit {
     match error {
+        error if error.is_for_a_person() => Exit::Waits,
         error if error.is_transient() => Exit::Unavailable,
         error if error.is_usage() => Exit::Usage,
         _ => Exit::Failed,

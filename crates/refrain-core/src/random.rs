@@ -1,7 +1,7 @@
 //! Randomness comes in from outside, so that a test, or a second look at a run, draws the same numbers.
 //!
-//! It spreads retries in time and nothing else. Keys and ids are derived, never drawn; tokens and secrets
-//! need the operating system's generator and must never be made here.
+//! It spreads retries in time and tells claims of one attempt apart, and nothing else. Keys and ids are
+//! derived, never drawn; tokens and secrets need the operating system's generator and must never be made here.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;

@@ -135,14 +135,18 @@ impl Shop {
     /// Lets the leases of all workers run out. The lease of a process that is to die at a place is long, so that it gets
     /// there on a slow machine too.
     pub async fn expire(&self) {
-        let expired = "update refrain_workers set expires_at = 1";
+        self.at_the_store("update refrain_workers set expires_at = 1").await;
+    }
+
+    /// Writes to the store behind its back; tables are named as on SQLite.
+    pub async fn at_the_store(&self, text: &str) {
         if self.database.is_sqlite() {
             let store = SqliteConnectOptions::new().filename(self.root().join("refrain.db"));
             let mut store = SqliteConnection::connect_with(&store).await.unwrap();
-            store.execute(expired).await.unwrap();
+            store.execute(AssertSqlSafe(text)).await.unwrap();
             store.close().await.unwrap();
         } else {
-            self.database.store(expired).await;
+            self.database.store(text).await;
         }
     }
 

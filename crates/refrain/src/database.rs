@@ -13,6 +13,7 @@ pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod file_system;
 pub(crate) mod held;
+mod leased;
 pub(crate) mod postgres;
 mod retry;
 pub(crate) mod schema;
@@ -377,6 +378,10 @@ impl Transaction {
     /// Makes it so.
     pub(crate) async fn commit(self, place: Place) -> Result<()> {
         failpoint::reach(place.before);
+        if !self.is_leased() {
+            self.rollback().await?;
+            return Err(DatabaseError::Expired);
+        }
         let made = match self {
             Transaction::Sqlite(inner, _guarded) => inner.commit().await,
             Transaction::Postgres(inner, _, _guarded) => inner.commit().await,

@@ -217,11 +217,12 @@ impl Engine {
     }
 }
 
-/// Ends an engine whose store is a file that was moved or replaced: what it writes from then on is nobody's.
+/// Ends an engine whose store is a file that was moved or replaced, for what it writes from then on is nobody's; and one whose
+/// store turned out to be older than what it has done.
 async fn stays_in_place(store: Store, stop: Stop, poll: Duration) -> Result<()> {
     while stop.phase() < Phase::Draining {
-        if let Err(error) = store.is_in_place() {
-            tracing::error!(error = error.to_string(), "the store is not where it was");
+        if let Err(error) = store.is_in_place().and(store.is_sure()) {
+            tracing::error!(error = error.to_string(), "the store is not what it was");
             stop.now();
             return Err(error);
         }

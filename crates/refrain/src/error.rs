@@ -180,6 +180,11 @@ impl Error {
         }
     }
 
+    /// Whether nothing goes on before a person has said something.
+    pub fn is_for_a_person(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Unsure(_)))
+    }
+
     /// Whether the person who asked must change something: a name, an address, a right.
     pub fn is_usage(&self) -> bool {
         match self {
@@ -198,7 +203,7 @@ impl Error {
             | Self::StillOpen { .. }
             | Self::Checkpoint(_)
             | Self::Unreconciled(_)
-            | Self::Store(StoreError::Broken(_) | StoreError::Moved(_)) => false,
+            | Self::Store(StoreError::Broken(_) | StoreError::Moved(_) | StoreError::Unsure(_)) => false,
             _ => true,
         }
     }

@@ -44,7 +44,7 @@ pub use name::JobView;
 pub use output::{OutputPlace, OutputRecord};
 pub use patience::Patience;
 pub use record::{AttemptRecord, DedupeRecord, RunRecord};
-pub use recover::Adopted;
+pub use recover::{Adopted, Statement};
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
 pub use status::JobRecord;
@@ -304,6 +304,9 @@ impl Opening {
         let reality = if self.simulated.is_some() { Reality::Simulated } else { Reality::Real };
         let store =
             Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?;
+        if !self.only_looks {
+            store.is_sure()?;
+        }
         let now = match self.simulated {
             Some(now) => now,
             None => store.schedule_time().await?,

@@ -1,7 +1,7 @@
 //! What a job sees of the attempt it is doing.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
 use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
@@ -12,13 +12,15 @@ use crate::leaving::Leaving;
 use crate::ledger::apply::BATCH;
 use crate::ledger::claims::Claims;
 use crate::ledger::destination::{Destination, Destinations, attach};
-use crate::ledger::fence::{Facts, Raised, raise};
+use crate::ledger::fence::{Facts, Footing, Raised, height, raise};
 use crate::ledger::ledgers::Ledgers;
 use crate::ledger::tally::Tally;
 use crate::ledger::touched::Touched;
 use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};
-use crate::store::Store;
+use crate::store::claim::CHANCES;
 use crate::store::finish::Held;
+use crate::store::whereabouts::Doubt;
+use crate::store::{Store, claim};
 
 /// What all attempts of a worker share.
 #[derive(Debug)]
@@ -65,6 +67,8 @@ pub struct Run {
     pub(crate) touched: Touched,
     pub(crate) lease: Lease,
     pub(crate) leaving: Leaving,
+    /// The highest number of this run that a database remembers and the store does not.
+    pub(crate) setback: Arc<OnceLock<i32>>,
 }
 
 impl Run {
@@ -132,12 +136,46 @@ impl Run {
 
     async fn raised<DB: Backend>(&self, destination: Destination) -> Result<Fence<DB>, LedgerError> {
         let Surroundings { store, destinations, .. } = &*self.surroundings;
-        let id = raise(&destination.database, &self.facts).await?;
+        let raised = match raise(&destination.database, &self.facts).await {
+            // In a box: it is rare, and would make the future of every attempt larger.
+            Err(LedgerError::Fenced { .. }) => Err(Box::pin(self.outnumbered(&destination)).await?),
+            raised => raised,
+        };
+        let Footing { fence: id, lane } = raised?;
         let (facts, tally, store) = (self.facts.clone(), self.tally.clone(), store.clone());
         let touched = self.touched.clone();
         let caution = AtomicUsize::new(if facts.suspicion > 0 { BATCH } else { 0 });
         let relayed = destinations.is_relayed(&destination);
+        let is_of_the_store = destinations.relayed().first().is_some_and(|store| store.id == destination.id);
         let lease = self.lease.clone();
-        Ok(Fence::of(Raised { destination, store, id, facts, tally, touched, caution, lease, relayed }))
+        Ok(Fence::of(Raised {
+            destination,
+            store,
+            id,
+            lane,
+            facts,
+            tally,
+            touched,
+            caution,
+            lease,
+            relayed,
+            is_of_the_store,
+        }))
+    }
+
+    /// What it means that a database has a higher fence than this attempt. If the store says that the attempt has its place, then
+    /// the store has forgotten what raised the fence: it is older than what it has done. That is for a person to look at, unless
+    /// one has done so since; then the run goes on above that number.
+    async fn outnumbered(&self, destination: &Destination) -> Result<LedgerError, LedgerError> {
+        let (store, fenced) = (&self.surroundings.store, LedgerError::Fenced { attempt: self.attempt() });
+        if !claim::is_held(store, &self.held).await? {
+            return Ok(fenced);
+        }
+        let (attempt, nonce) = height(&destination.database, &self.facts).await?;
+        let _ = self.setback.set(attempt);
+        if store.recovered_at.is_some_and(|at| nonce / CHANCES < at) {
+            return Ok(fenced);
+        }
+        Ok(store.is_doubted(Doubt::Behind).await?.into())
     }
 }

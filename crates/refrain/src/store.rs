@@ -40,12 +40,13 @@ pub(crate) mod settle;
 pub(crate) mod show;
 pub(crate) mod take_over;
 pub(crate) mod tick;
+pub(crate) mod whereabouts;
 pub(crate) mod why;
 pub(crate) mod workers;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -55,6 +56,7 @@ use refrain_core::random::{Random, SystemRandom};
 
 use crate::database::{Address, Database, DatabaseError, Transaction, place, retried};
 use crate::failpoint;
+use whereabouts::{Doubt, Whereabouts};
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +123,11 @@ pub enum StoreError {
         "the file of the store, {}, was moved, removed or replaced while it was in use: this process ends, for what it wrote would be lost\n  put the file back, and start again", .0.display()
     )]
     Moved(PathBuf),
+    /// The store may be older than what it has done, or not the only one of its kind.
+    #[error(
+        "{0}\n  it may not know what was done since, so nothing runs before a person has said what it is: `refrain recover --moved` (the same store, and nothing is lost), `--restored` (older than what it has done) or `--copied` (another one goes on where it was)"
+    )]
+    Unsure(Doubt),
     /// The timetable cannot be taken.
     #[error(transparent)]
     Edit(#[from] refrain_core::EditError),
@@ -134,6 +141,11 @@ struct Owner {
     id: String,
     project: String,
     simulated: bool,
+    created_at: i64,
+    place: Option<String>,
+    doubt: Option<String>,
+    recovered_at: Option<i64>,
+    forgets_before: Option<i64>,
 }
 
 /// Whether the schedules of a store read the real clock.
@@ -154,6 +166,15 @@ pub(crate) struct Store {
     pub(crate) id: Arc<str>,
     /// The file that was opened: its device and its number there.
     file: Option<(u64, u64)>,
+    /// Where it is.
+    pub(crate) whereabouts: Whereabouts,
+    /// Why nothing may run before a person has looked at it; also as it turned out since it was opened.
+    doubt: Arc<OnceLock<Doubt>>,
+    /// When a person last said what it is.
+    pub(crate) recovered_at: Option<i64>,
+    /// If it was restored or copied: what is not known to it may have been done before then.
+    pub(crate) forgets_before: Option<i64>,
+    pub(crate) created_at: i64,
 }
 
 impl Store {
@@ -182,12 +203,54 @@ impl Store {
             (false, Reality::Real) => Reality::Real,
             (false, Reality::Simulated) => settled(|| simulate(&database)).await?,
         };
-        let id = owner.id.into();
         let file = match address {
             Address::Sqlite { path } => file_of(path),
             Address::Postgres { .. } => None,
         };
-        Ok(Store { database, address: Arc::new(address.clone()), idle, reality, id, file })
+        let whereabouts = Whereabouts::of(&database, address).await?;
+        let doubt = Arc::new(OnceLock::new());
+        if let Some(found) = settled_down(&database, &owner, &whereabouts).await? {
+            let _ = doubt.set(found);
+        }
+        Ok(Store {
+            database,
+            address: Arc::new(address.clone()),
+            idle,
+            reality,
+            id: owner.id.into(),
+            file,
+            whereabouts,
+            doubt,
+            recovered_at: owner.recovered_at,
+            forgets_before: owner.forgets_before,
+            created_at: owner.created_at,
+        })
+    }
+
+    /// Why nothing may run before a person has looked at it.
+    pub(crate) fn doubt(&self) -> Option<Doubt> {
+        self.doubt.get().copied()
+    }
+
+    /// Whether it is what it takes itself for, as far as it knows.
+    pub(crate) fn is_sure(&self) -> Result<()> {
+        self.doubt().map_or(Ok(()), |doubt| Err(StoreError::Unsure(doubt)))
+    }
+
+    /// It turned out that a person must look at it.
+    pub(crate) fn doubted(&self, doubt: Doubt) -> StoreError {
+        StoreError::Unsure(*self.doubt.get_or_init(|| doubt))
+    }
+
+    /// The same, written down for all who use it.
+    pub(crate) async fn is_doubted(&self, doubt: Doubt) -> Result<StoreError> {
+        retried(|| async {
+            let mut transaction = self.database.write().await?;
+            transaction.execute(catalog::STORE_DOUBT.bind(doubt.name())).await?;
+            transaction.commit(place!("doubt")).await
+        })
+        .await?;
+        Ok(self.doubted(doubt))
     }
 
     /// The same store over a connection of its own, for a thread that must not wait for anybody.
@@ -265,6 +328,23 @@ async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> R
     })
     .await?;
     owner.ok_or(StoreError::Missing)
+}
+
+/// Why a store may not be what it takes itself for. One that has never known its place learns it here.
+async fn settled_down(database: &Database, owner: &Owner, now: &Whereabouts) -> Result<Option<Doubt>> {
+    if let Some(doubt) = &owner.doubt {
+        return Ok(Some(Doubt::named(doubt)));
+    }
+    if let Some(place) = &owner.place {
+        return Ok(Whereabouts::stored(place).doubt(now));
+    }
+    retried(|| async {
+        let mut transaction = database.write().await?;
+        transaction.execute(catalog::STORE_SETTLE_DOWN.bind(now.to_string())).await?;
+        transaction.commit(place!("settle-down")).await
+    })
+    .await?;
+    Ok(None)
 }
 
 /// A name that no other store has.

@@ -17,6 +17,7 @@ mod hostile_words;
 mod interruption;
 mod overlap;
 mod people;
+mod places;
 mod rights;
 mod secrets;
 mod serving;

@@ -99,6 +99,12 @@ async fn f14_a_clock_that_jumps_ahead_opens_no_window_of_the_future() {
     let (desk, mut serve) = served(SERVE).await;
     let file = SqliteConnectOptions::new().filename(desk.file("store.db"));
     let mut store = SqliteConnection::connect_with(&file).await.unwrap();
+    // A scheduler that has opened a window has read the clock before.
+    eventually("the scheduler has looked", DEADLINE, async || {
+        let runs = sqlx::query_scalar::<_, i64>("select count(*) from refrain_runs");
+        runs.fetch_one(&mut store).await.unwrap() > 0
+    })
+    .await;
     let ahead = "begin immediate; drop view refrain_clock; create view refrain_clock as
         select cast(unixepoch('subsec') * 1000000 as integer) + 5 * 3600 * 1000000 as now; commit";
     store.execute(ahead).await.unwrap();

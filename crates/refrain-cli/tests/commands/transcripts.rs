@@ -40,7 +40,7 @@ fn a_simulated_week_and_what_is_refused_then() {
 #[test]
 fn a_store_in_which_nothing_has_run_may_still_be_simulated() {
     let desk = Desk::sqlite();
-    desk.refrain("migrate").succeeds(&["5 steps"]);
+    desk.refrain("migrate").succeeds(&["8 steps"]);
     desk.refrain("fsck").succeeds(&["0 findings"]);
     let refused = desk.refrain("run noop-hourly@2100-01-01T00:00");
     assert_eq!(refused.code, Some(2), "{refused:?}");

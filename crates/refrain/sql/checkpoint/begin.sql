@@ -1,5 +1,5 @@
 -- The first position of a checkpoint. No row: somebody else has begun it.
--- $1 ledger, $2 name, $3 position, $4 fence, $5 attempt; by the primary key
-insert into refrain_checkpoints (ledger, name, position, fence, attempt, at)
-values ($1, $2, $3, $4, $5, (select now from refrain_clock))
+-- $1 ledger, $2 name, $3 position, $4 fence, $5 attempt, $6 nonce; by the primary key
+insert into refrain_checkpoints (ledger, name, position, fence, attempt, nonce, at)
+values ($1, $2, $3, $4, $5, $6, (select now from refrain_clock))
 on conflict (ledger, name) do nothing

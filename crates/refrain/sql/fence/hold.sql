@@ -1,4 +1,10 @@
--- Keeps the fence where it is until the transaction ends. No row: a newer attempt has raised it.
+-- Keeps the fence of a run, and that of its lane, where they are until the transaction ends. No row: a newer attempt has raised
+-- the run's. No `lane`: the lane has another holder.
 -- Shared, so that batches of one attempt do not wait for one another; whoever raises it waits for all of them.
--- $1 fence, $2 attempt; by the primary key
-select id from refrain_fences where id = $1 and attempt = $2 /*for share*/
+-- $1 fence, $2 attempt, $3 nonce, $4 fence of the lane or null; by the primary keys
+select fences.id,
+    (select lanes.id from refrain_lane_fences as lanes
+     where lanes.id = $4 and lanes.number = $3
+     /*for share*/) as lane
+from refrain_fences as fences
+where fences.id = $1 and fences.attempt = $2 and fences.nonce = $3 /*for share of fences*/

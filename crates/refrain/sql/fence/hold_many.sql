@@ -5,5 +5,6 @@
 select r.job, r.run,
     (select fences.id from refrain_fences as fences
      where fences.project = $1 and fences.job = r.job and fences.run = r.run and fences.attempt = r.attempt
+         and fences.nonce = r.nonce
      /*for share*/) as id
-from rows(2: job text, run text, attempt integer) as r
+from rows(2: job text, run text, attempt integer, nonce integer) as r

@@ -1,16 +1,16 @@
 -- Parks units before they are tried together, each with what it was given: should the worker die, these are the suspects. What is
 -- applied under their keys stays known. Fewer rows than were given: one was applied meanwhile, or newer content, or it is in doubt.
 -- $1 ledger, $2 version, $3 fence, $4 attempt, $5 the mark of the trial, below zero, $6 message, $7 where the source was read from, if
--- a checkpoint says so, $8 the attempt with which a redo began, or null; $9… rows; by the primary key
+-- a checkpoint says so, $8 the attempt with which a redo began, or null, $9 nonce; $10… rows; by the primary key
 insert into refrain_units
-    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message, place)
-select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, $5, false, 'parked', r.input, $6, $7
-from rows(9: key text, fingerprint integer, ordinal integer, input text) as r
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, place)
+select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, $9, $5, false, 'parked', r.input, $6, $7
+from rows(10: key text, fingerprint integer, ordinal integer, input text) as r
 where true
 /*order by r.key*/
 on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
-    fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
+    fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt, nonce = excluded.nonce,
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message,
     place = coalesce(excluded.place, refrain_units.place),
     applied_version = case when refrain_units.status = 'applied' then refrain_units.version else refrain_units.applied_version end,
@@ -19,6 +19,7 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     applied_at = case when refrain_units.status = 'applied' then refrain_units.at else refrain_units.applied_at end,
     applied_fence = case when refrain_units.status = 'applied' then refrain_units.fence else refrain_units.applied_fence end,
     applied_attempt = case when refrain_units.status = 'applied' then refrain_units.attempt else refrain_units.applied_attempt end,
+    applied_nonce = case when refrain_units.status = 'applied' then refrain_units.nonce else refrain_units.applied_nonce end,
     sent = null
 where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
         or refrain_units.fingerprint is distinct from excluded.fingerprint
@@ -27,4 +28,5 @@ where (refrain_units.status <> 'applied' or refrain_units.version < excluded.ver
     and refrain_units.version <= excluded.version
     and coalesce(refrain_units.ordinal <= excluded.ordinal, true)
     and (refrain_units.sent is null or refrain_units.status <> 'parked'
-        or (refrain_units.fence = excluded.fence and refrain_units.attempt = excluded.attempt))
+        or (refrain_units.fence = excluded.fence and refrain_units.attempt = excluded.attempt
+            and refrain_units.nonce = excluded.nonce))

@@ -1,6 +1,6 @@
 -- What is known of a unit in doubt, by whoever has reserved it; also if a person had it sent again meanwhile.
--- $1 ledger, $2 key, $3 fence, $4 attempt, $5 message, $6 fingerprint; by the primary key
+-- $1 ledger, $2 key, $3 fence, $4 attempt, $5 message, $6 fingerprint, $7 nonce; by the primary key
 update refrain_units
 set status = 'parked', sent = coalesce(sent, (select now from refrain_clock)), message = $5
-where ledger = $1 and key = $2 and fence = $3 and attempt = $4 and status <> 'applied'
+where ledger = $1 and key = $2 and fence = $3 and attempt = $4 and nonce = $7 and status <> 'applied'
     and fingerprint is not distinct from $6

@@ -1,14 +1,14 @@
 -- Records that a unit failed, and keeps what it was given; what is applied under its key stays known. No row: the same content was applied meanwhile, or newer, or
 -- somebody else's is in doubt.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
--- $11 message, $12 the attempt with which a redo began, or null, $13 where the source was read from, if a checkpoint says so; by the
--- primary key
+-- $11 message, $12 the attempt with which a redo began, or null, $13 where the source was read from, if a checkpoint says so,
+-- $14 nonce; by the primary key
 insert into refrain_units
-    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message, place)
-values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, $9, $10, $11, $13)
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, place)
+values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $14, $8, false, $9, $10, $11, $13)
 on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
-    fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
+    fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt, nonce = excluded.nonce,
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message,
     place = coalesce(excluded.place, refrain_units.place),
     applied_version = case when refrain_units.status = 'applied' then refrain_units.version else refrain_units.applied_version end,
@@ -17,6 +17,7 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     applied_at = case when refrain_units.status = 'applied' then refrain_units.at else refrain_units.applied_at end,
     applied_fence = case when refrain_units.status = 'applied' then refrain_units.fence else refrain_units.applied_fence end,
     applied_attempt = case when refrain_units.status = 'applied' then refrain_units.attempt else refrain_units.applied_attempt end,
+    applied_nonce = case when refrain_units.status = 'applied' then refrain_units.nonce else refrain_units.applied_nonce end,
     sent = null
 where (refrain_units.status <> 'applied' or refrain_units.version < excluded.version
         or refrain_units.fingerprint is distinct from excluded.fingerprint
@@ -25,4 +26,5 @@ where (refrain_units.status <> 'applied' or refrain_units.version < excluded.ver
     and refrain_units.version <= excluded.version
     and coalesce(refrain_units.ordinal <= excluded.ordinal, true)
     and (refrain_units.sent is null or refrain_units.status <> 'parked'
-        or (refrain_units.fence = excluded.fence and refrain_units.attempt = excluded.attempt))
+        or (refrain_units.fence = excluded.fence and refrain_units.attempt = excluded.attempt
+            and refrain_units.nonce = excluded.nonce))

@@ -2,7 +2,7 @@
 -- A left join has the list first, always. Of an inner one, PostgreSQL would remember the plan that it made when the ledger was
 -- empty, which goes through all of it for every list.
 -- $1 ledger, $2… rows; by the primary key
-select r.key, units.fingerprint, units.ordinal, units.fence, cast(coalesce(units.version, 0) as bigint) as version, units.attempt,
+select r.key, units.fingerprint, units.ordinal, units.fence, cast(coalesce(units.version, 0) as bigint) as version, units.attempt, units.nonce,
     coalesce(units.failures, 0) as failures, coalesce(units.written, false) as written,
     coalesce(units.status, 'absent') as status, units.input is not null as kept,
     coalesce(units.status = 'parked' and units.sent is not null, false) as sent,

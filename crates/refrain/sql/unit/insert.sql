@@ -1,10 +1,10 @@
 -- Records units that nothing is recorded of. Fewer rows than were given: somebody else was faster.
 -- They come in the order of keys. Only PostgreSQL must be told so, for others may insert at the same time; SQLite would sort them
 -- again, which takes a third of its time.
--- $1 ledger, $2 version, $3 fence, $4 attempt, $5… rows; by the primary key
-insert into refrain_units (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status)
-select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, 0, true, 'applied'
-from rows(5: key text, fingerprint integer, ordinal integer) as r
+-- $1 ledger, $2 version, $3 fence, $4 attempt, $5 nonce, $6… rows; by the primary key
+insert into refrain_units (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status)
+select $1, r.key, r.fingerprint, r.ordinal, $3, (select now from refrain_clock), $2, $4, $5, 0, true, 'applied'
+from rows(6: key text, fingerprint integer, ordinal integer) as r
 where true
 /*order by r.key*/
 on conflict (ledger, key) do nothing

@@ -4,7 +4,8 @@
 update refrain_units as units
 set status = 'applied', fingerprint = units.applied_fingerprint, version = coalesce(units.applied_version, units.version),
     at = coalesce(units.applied_at, units.at), fence = coalesce(units.applied_fence, units.fence),
-    attempt = coalesce(units.applied_attempt, units.attempt), failures = 0, input = null, message = null, place = null,
-    applied_version = null, applied_fingerprint = null, applied_at = null, applied_fence = null, applied_attempt = null
+    attempt = coalesce(units.applied_attempt, units.attempt), nonce = units.applied_nonce, failures = 0, input = null, message = null,
+    place = null, applied_version = null, applied_fingerprint = null, applied_at = null, applied_fence = null, applied_attempt = null,
+    applied_nonce = null
 from rows(1: ledger integer, key text) as r
 where units.ledger = r.ledger and units.key = r.key and units.written and units.status <> 'applied' and units.sent is null

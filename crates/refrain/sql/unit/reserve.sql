@@ -2,15 +2,15 @@
 -- if nobody comes back to say more. No row: it is not as it was read, and somebody else may be at it.
 -- When it was first sent in this content stays known, and so does what is applied under its key.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 input, $10 message,
--- $11… what was read: version, fingerprint, ordinal, status, failures; $16 the longest time since it was first sent; by the
--- primary key
+-- $11… what was read: version, fingerprint, ordinal, status, failures; $16 the longest time since it was first sent;
+-- $17 nonce; by the primary key
 insert into refrain_units
-    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, failures, written, status, input, message, sent)
-values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $8, false, 'parked', $9, $10,
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, sent)
+values ($1, $2, $6, $7, $4, (select now from refrain_clock), $3, $5, $17, $8, false, 'parked', $9, $10,
     (select now from refrain_clock))
 on conflict (ledger, key) do update
 set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, refrain_units.ordinal),
-    fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt,
+    fence = excluded.fence, at = excluded.at, version = excluded.version, attempt = excluded.attempt, nonce = excluded.nonce,
     failures = excluded.failures, status = excluded.status, input = excluded.input, message = excluded.message,
     applied_version = case when refrain_units.status = 'applied' then refrain_units.version else refrain_units.applied_version end,
     applied_fingerprint =
@@ -18,6 +18,7 @@ set fingerprint = excluded.fingerprint, ordinal = coalesce(excluded.ordinal, ref
     applied_at = case when refrain_units.status = 'applied' then refrain_units.at else refrain_units.applied_at end,
     applied_fence = case when refrain_units.status = 'applied' then refrain_units.fence else refrain_units.applied_fence end,
     applied_attempt = case when refrain_units.status = 'applied' then refrain_units.attempt else refrain_units.applied_attempt end,
+    applied_nonce = case when refrain_units.status = 'applied' then refrain_units.nonce else refrain_units.applied_nonce end,
     sent = case
         when refrain_units.fingerprint is not distinct from excluded.fingerprint
             and refrain_units.version = excluded.version

@@ -4,9 +4,9 @@
 -- $1 version, $2… rows; by the primary key
 update refrain_units as units
 set fingerprint = units.applied_fingerprint, version = units.applied_version, at = units.applied_at, fence = units.applied_fence,
-    attempt = units.applied_attempt, ordinal = coalesce(r.ordinal, units.ordinal), failures = 0, written = true,
+    attempt = units.applied_attempt, nonce = units.applied_nonce, ordinal = coalesce(r.ordinal, units.ordinal), failures = 0, written = true,
     status = 'applied', input = null, message = null, place = null, applied_version = null, applied_fingerprint = null,
-    applied_at = null, applied_fence = null, applied_attempt = null
+    applied_at = null, applied_fence = null, applied_attempt = null, applied_nonce = null
 from rows(2: ledger integer, key text, fingerprint integer, ordinal integer, was_version integer, was_fingerprint integer, was_ordinal integer, was_status text, was_failures integer) as r
 where units.ledger = r.ledger and units.key = r.key and units.applied_version <= $1
     and units.applied_fingerprint is not distinct from r.fingerprint and units.status <> 'applied' and units.sent is null

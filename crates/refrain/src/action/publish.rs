@@ -179,7 +179,8 @@ impl Publishing {
         let parts = group.iter().zip(&writers).zip(books).zip(early);
         let own = run.window().is_none().then(|| run.key());
         for (number, ((((step, publish), writer), book), early)) in (1..).zip(parts) {
-            let entry = Entry { ledger: *book, fence: raised.id, attempt: raised.facts.attempt, run: own };
+            let (attempt, nonce) = (raised.facts.attempt, raised.facts.nonce);
+            let entry = Entry { ledger: *book, fence: raised.id, attempt, nonce, run: own };
             let connection = connection::<DB>(&mut transaction)?;
             let staged = match early {
                 Some(staged) => staged,
@@ -229,11 +230,12 @@ fn connection<DB: Publishes>(transaction: &mut Transaction) -> Result<&mut DB::C
 
 /// Whether this very attempt has published a group, although it was not told so.
 async fn has_published(raised: &Raised, ledger: i64, group: &Group<'_>) -> Result<bool, LedgerError> {
-    let find = || catalog::PUBLISH_FIND.bind(ledger).bind(raised.id).bind(raised.facts.attempt);
+    let (attempt, nonce) = (raised.facts.attempt, raised.facts.nonce);
+    let find = || catalog::PUBLISH_FIND.bind(ledger).bind(raised.id).bind(attempt).bind(nonce);
     let found: Vec<(String, i64)> = retried(|| async {
         let mut transaction = raised.destination.database.write().await?;
         // The commit whose answer was lost may still be under way: what it has written is seen only after it.
-        let wait = catalog::FENCE_WAIT.bind(raised.id).bind(raised.facts.attempt);
+        let wait = catalog::FENCE_WAIT.bind(raised.id).bind(attempt).bind(nonce);
         let _: Option<(i64,)> = transaction.fetch_optional(wait).await?;
         let found = transaction.fetch_all(find()).await?;
         transaction.rollback().await?;

@@ -18,6 +18,11 @@ pub enum DatabaseError {
         "the answer to a commit was lost: {0}\n  it may have been written or not; doing it again finds out"
     )]
     Unknown(String),
+    /// The lease under which it was to be written is over. Nothing was written.
+    #[error(
+        "the lease of this worker is over, and another one may have taken over: nothing of this step was written"
+    )]
+    Expired,
     /// Nobody answers at the address.
     #[error("the store cannot be reached: {0}\n  is the server running, and is the address right?")]
     Unreachable(String),

@@ -24,6 +24,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::error::{self, DatabaseError};
+use crate::lease::Lease;
 
 /// How long a server may take to answer where no lease says how long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(15);
@@ -62,6 +63,8 @@ pub struct Held<DB: Holds> {
     state: State,
     /// How long each answer may take; none while somebody else's statements are executed, which have a limit of their own.
     deadline: Option<Duration>,
+    /// It is committed only while this is good.
+    lease: Option<Lease>,
 }
 
 impl<DB: Holds> Held<DB> {
@@ -94,7 +97,7 @@ impl<DB: Holds> Held<DB> {
     ) -> Result<Held<DB>, sqlx::Error> {
         let deadline = deadline.filter(|_| DB::IS_REMOTE);
         let connection = Some(connection);
-        let mut held = Held { connection, pool: pool.clone(), state: State::Busy, deadline };
+        let mut held = Held { connection, pool: pool.clone(), state: State::Busy, deadline, lease: None };
         let begun = answered(deadline, DB::TransactionManager::begin(&mut held, Some(how))).await;
         // One that could not begin is in no known state.
         held.state = if begun.is_ok() { State::Open } else { State::Broken };
@@ -105,6 +108,16 @@ impl<DB: Holds> Held<DB> {
     /// From here on somebody else's statements are executed, which may take as long as they do.
     pub(crate) fn lift_deadline(&mut self) {
         self.deadline = None;
+    }
+
+    /// From here on it is committed only while a lease is good.
+    pub(crate) fn only_under(&mut self, lease: Lease) {
+        self.lease = Some(lease);
+    }
+
+    /// Whether the lease under which it is committed is good, if there is one.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.lease.as_ref().is_none_or(Lease::is_good)
     }
 
     /// Something is about to be said. Gives how long the answer may take.

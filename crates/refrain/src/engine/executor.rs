@@ -46,6 +46,8 @@ pub(crate) enum Interruption {
     Lost,
     /// The process had no file descriptors left, so the attempt could not begin.
     Exhausted,
+    /// A database remembers this attempt of the run, or a later one, which the store does not.
+    Outnumbered(i32),
 }
 
 /// A run in hand: everything that its attempt needs.
@@ -151,6 +153,8 @@ impl Task {
             scope: Scope::parse(self.claimed.scope()).map_err(|error| broken(&error))?,
             window,
             attempt: self.claimed.attempt,
+            nonce: self.claimed.nonce,
+            in_lane: self.claimed.lane,
             version: self.definition.version,
             tries: self.definition.retry.attempts,
             spent: attempts.spent,
@@ -168,6 +172,7 @@ impl Task {
             touched,
             lease: self.good.clone(),
             leaving,
+            setback: Arc::default(),
         })
     }
 
@@ -181,6 +186,7 @@ impl Task {
             }
         };
         let (touched, leaving) = (run.touched.clone(), run.leaving.clone());
+        let setback = Arc::clone(&run.setback);
         let work = async {
             if let (Some(window), "") = (run.window(), run.scope().as_str())
                 && let Some(scopes) = self.definition.scopes_of(window)
@@ -196,6 +202,11 @@ impl Task {
             why = interrupted => Verdict::Interrupted(why),
             ended = work => match ended {
                 Ok(Ok(())) => left(&touched).await,
+                // Nothing more could be written, whatever the job makes of that.
+                Ok(Err(_)) if !self.good.is_good() => Verdict::Interrupted(Interruption::Lost),
+                Ok(Err(_)) if setback.get().is_some() => {
+                    Verdict::Interrupted(Interruption::Outnumbered(setback.get().copied().unwrap_or_default()))
+                }
                 Ok(Err(error)) => error.into(),
                 Err(_) => Verdict::Failed(JobError::timed_out(self.definition.timeout)),
             },
@@ -261,10 +272,14 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
             let message = match why {
                 Interruption::Lost => "its worker could not say that it was alive",
                 Interruption::Exhausted => "its worker had too many files open to begin it",
+                Interruption::Outnumbered(_) => "a database remembers a later attempt than the store",
                 _ => "its worker was asked to stop",
             };
             let event = RunEvent::Stopped;
-            let attempts = attempts.then(event.attempt());
+            let mut attempts = attempts.then(event.attempt());
+            if let Interruption::Outnumbered(there) = why {
+                attempts.number = attempts.number.max(u64::try_from(there).unwrap_or_default() + 1);
+            }
             // At once there would be no more descriptors than before.
             let wait = (why == Interruption::Exhausted).then_some(DESCRIPTORS_AGAIN);
             End::Again { event, attempts, wait, message: Some(message.to_owned()) }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::database::DatabaseError;
 use crate::lease::{Lease, reached, since_boot};
 use crate::process::Process;
 use crate::store::{Result, Store, StoreError, workers};
@@ -47,8 +48,15 @@ impl Heartbeat {
     /// Registers a worker and keeps it alive.
     pub(crate) async fn start(store: &Store, lease: Duration) -> Result<Heartbeat> {
         let process = Process::this().map_or_else(|_| "unknown".to_owned(), |process| process.to_string());
-        let sent = since_boot();
+        let mut sent = since_boot();
         let worker = workers::register(store, &process, lease).await?;
+        // Who held the store may have kept it waiting for most of its lease, and nothing may begin under one that is over.
+        while since_boot() >= sent + lease / 2 {
+            sent = since_boot();
+            if !workers::beat(store, worker, lease).await? {
+                return Err(DatabaseError::Busy(format!("the worker {worker} has expired")).into());
+            }
+        }
         let (stop, stopped) = watch::channel(false);
         let (pulse, heard) = watch::channel(Pulse::default());
         let good = Lease::new(sent + lease * 9 / 10);

@@ -68,6 +68,7 @@ mod tests {
         let claimed = Claimed {
             run,
             attempt,
+            nonce: 0,
             spent,
             suspicion: 0,
             lane: false,

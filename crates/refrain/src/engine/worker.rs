@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use refrain_core::random::{Random as _, SystemRandom};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -26,7 +27,7 @@ use crate::database::DatabaseError;
 use crate::failpoint;
 use crate::job::{Definition, Jobs};
 use crate::run::Surroundings;
-use crate::store::claim::{Claimed, Wish, claim, due, held, recover};
+use crate::store::claim::{CHANCES, Claimed, Wish, claim, due, held, recover};
 use crate::store::finish::{End, Ending, Held};
 use crate::store::line::{Line, Priority};
 use crate::store::{Result, Store, workers};
@@ -49,6 +50,7 @@ pub(crate) struct Worker {
     settings: Settings,
     heartbeat: Heartbeat,
     batch: u32,
+    random: SystemRandom,
     turn: usize,
     drained_for: Option<Line>,
     fronts: Fronts,
@@ -84,6 +86,7 @@ impl Worker {
             jobs,
             settings,
             batch: 0,
+            random: SystemRandom::new(),
             turn: 0,
             drained_for: None,
             fronts: Fronts::default(),
@@ -215,8 +218,10 @@ impl Worker {
     fn wish(&mut self, line: Line, definition: &Definition, limit: usize, run: Option<i64>) -> Wish {
         self.batch = self.batch.wrapping_add(1);
         let lease = lease_of(self.heartbeat.worker, self.batch);
-        let concurrency = definition.concurrency;
-        Wish { worker: self.heartbeat.worker, lease, line, limit, after: 0, concurrency, run }
+        let (worker, concurrency) = (self.heartbeat.worker, definition.concurrency);
+        let chance = self.random.next_u64() % CHANCES.unsigned_abs();
+        let chance = i64::try_from(chance).unwrap_or_default();
+        Wish { worker, lease, line, limit, after: 0, concurrency, run, chance }
     }
 
     fn task(&self, line: Line, definition: &Arc<Definition>, lease: i64, claimed: Claimed) -> Task {

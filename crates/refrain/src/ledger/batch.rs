@@ -162,6 +162,7 @@ impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
                     return Ok(());
                 }
                 Err(error) if error.is_transient() => return applying.again(chunk, error).await,
+                Err(expired @ DatabaseError::Expired) => return Err(expired.into()),
                 Err(error) => BatchError::new(error.to_string()),
             },
             Err(error) => {

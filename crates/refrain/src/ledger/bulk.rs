@@ -122,7 +122,7 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         let record =
             catalog::UNIT_PAGE.bind(ledger).bind(page.row.key.as_str()).bind(i64::from(judge.version));
         let record = record.bind(judge.fence).bind(judge.attempt).bind(page.row.fingerprint);
-        transaction.execute(record.bind(page.said.as_str())).await?;
+        transaction.execute(record.bind(page.said.as_str()).bind(judge.nonce)).await?;
         Ok(())
     }
 }

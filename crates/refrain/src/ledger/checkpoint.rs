@@ -15,10 +15,11 @@ const LOOK: usize = 1_000;
 const UNSETTLED_MAX: usize = 10_000;
 
 #[derive(sqlx_macros::FromRow)]
-struct Standing {
-    position: String,
-    fence: Option<i64>,
+pub(super) struct Standing {
+    pub(super) position: String,
+    pub(super) fence: Option<i64>,
     attempt: Option<i32>,
+    nonce: Option<i64>,
 }
 
 /// A checkpoint of a job in a scope.
@@ -60,16 +61,16 @@ impl Checkpoint {
 async fn advanced(raised: &Raised, from: &Checkpoint, position: &str, proof: &Proof<'_>) -> Result<()> {
     let mut transaction = raised.write().await?;
     proof.hold(&mut transaction).await?;
-    let (fence, attempt) = (raised.id, raised.facts.attempt);
+    let (fence, attempt, nonce) = (raised.id, raised.facts.attempt, raised.facts.nonce);
     let moved = match &from.position {
         None => {
             let begin = catalog::CHECKPOINT_BEGIN.bind(from.ledger).bind(from.name.as_str()).bind(position);
-            transaction.execute(begin.bind(fence).bind(attempt)).await?
+            transaction.execute(begin.bind(fence).bind(attempt).bind(nonce)).await?
         }
         Some(was) => {
             let advance =
                 catalog::CHECKPOINT_ADVANCE.bind(from.ledger).bind(from.name.as_str()).bind(position);
-            transaction.execute(advance.bind(fence).bind(attempt).bind(was.as_str())).await?
+            transaction.execute(advance.bind(fence).bind(attempt).bind(was.as_str()).bind(nonce)).await?
         }
     };
     if moved == 0 {
@@ -80,6 +81,7 @@ async fn advanced(raised: &Raised, from: &Checkpoint, position: &str, proof: &Pr
             standing.position == position
                 && standing.fence == Some(fence)
                 && standing.attempt == Some(attempt)
+                && standing.nonce == Some(nonce)
         });
         return if is_ours { Ok(()) } else { Err(LedgerError::Moved { name: from.name.clone() }) };
     }

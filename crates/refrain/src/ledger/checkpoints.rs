@@ -4,6 +4,7 @@
 //! stand. An attempt that has read the place before finds it gone when it moves on, and is told so; one that moved first
 //! is not overwritten.
 
+use super::checkpoint::Standing;
 use super::{Result, catalog};
 use crate::database::{Database, DatabaseError, place, retried};
 
@@ -46,23 +47,23 @@ pub(crate) async fn set(
 ) -> Result<bool> {
     let set = retried(|| async {
         let mut transaction = database.write().await?;
-        let nobody = (None::<i64>, None::<i64>);
+        let nobody = None::<i64>;
         let moved = match seen {
             None => {
                 let begin = catalog::CHECKPOINT_BEGIN.bind(ledger).bind(name).bind(position);
-                transaction.execute(begin.bind(nobody.0).bind(nobody.1)).await?
+                transaction.execute(begin.bind(nobody).bind(nobody).bind(nobody)).await?
             }
             Some(seen) => {
                 let advance = catalog::CHECKPOINT_ADVANCE.bind(ledger).bind(name).bind(position);
-                transaction.execute(advance.bind(nobody.0).bind(nobody.1).bind(seen)).await?
+                transaction.execute(advance.bind(nobody).bind(nobody).bind(seen).bind(nobody)).await?
             }
         };
         if moved == 0 {
             // Said twice, because the first answer was lost, it is there already.
             let find = catalog::CHECKPOINT_FIND.bind(ledger).bind(name);
-            let standing: Option<(String, Option<i64>, Option<i32>)> =
-                transaction.fetch_optional(find).await?;
-            return Ok(standing.is_some_and(|(there, fence, _)| there == position && fence.is_none()));
+            let standing: Option<Standing> = transaction.fetch_optional(find).await?;
+            let is_there = |standing: Standing| standing.position == position && standing.fence.is_none();
+            return Ok(standing.is_some_and(is_there));
         }
         transaction.commit(place!("set-checkpoint")).await?;
         Ok::<_, DatabaseError>(true)

@@ -29,6 +29,7 @@ pub(crate) struct Claimant {
     pub(crate) job: JobName,
     pub(crate) run: String,
     pub(crate) attempt: i32,
+    pub(crate) nonce: i64,
 }
 
 /// A key that somebody wants for their own.
@@ -178,6 +179,7 @@ struct Known {
     at: i64,
     fingerprint: Option<i64>,
     attempt: Option<i32>,
+    nonce: Option<i64>,
     fence: Option<i64>,
     status: String,
     run: Option<String>,
@@ -227,7 +229,10 @@ async fn written(
     Ok(answers.collect())
 }
 
-type Fences = HashMap<(String, String), (i64, i32)>;
+/// Fences by job and run, and how high each is: the number of the attempt, and the nonce of its claim.
+type Fences = HashMap<Name, (i64, Height)>;
+type Name = (String, String);
+type Height = (i32, i64);
 
 impl Asked {
     fn name(&self) -> (i64, String) {
@@ -236,9 +241,9 @@ impl Asked {
 
     /// The fence of whoever asks, if it is as high as it should be.
     fn fence(&self, fences: &Fences) -> Option<i64> {
-        let Claimant { job, run, attempt } = self.wish.claimant.as_ref()?;
+        let Claimant { job, run, attempt, nonce } = self.wish.claimant.as_ref()?;
         let (fence, height) = fences.get(&(job.to_string(), run.clone()))?;
-        (height == attempt).then_some(*fence)
+        (*height == (*attempt, *nonce)).then_some(*fence)
     }
 
     fn is_fenced(&self, fences: &Fences) -> bool {
@@ -247,6 +252,10 @@ impl Asked {
 
     fn attempt(&self) -> Option<i32> {
         self.wish.claimant.as_ref().map(|claimant| claimant.attempt)
+    }
+
+    fn nonce(&self) -> Option<i64> {
+        self.wish.claimant.as_ref().map(|claimant| claimant.nonce)
     }
 
     /// What somebody is told who did not get the key in this transaction.
@@ -259,7 +268,8 @@ impl Asked {
         // Got in a transaction before this one, whose answer was lost.
         let is_own = self.recorded_at == Some(known.at)
             && known.fence == self.fence(fences)
-            && known.attempt == self.attempt();
+            && known.attempt == self.attempt()
+            && known.nonce == self.nonce();
         if is_own { Ok(Claim::Fresh) } else { known.told(&self.wish.key, self.wish.fingerprint) }
     }
 }
@@ -269,19 +279,21 @@ async fn raise_many(
     project: &ProjectName,
     members: &[Asked],
 ) -> std::result::Result<Fences, DatabaseError> {
-    let mut highest: BTreeMap<(String, String), i32> = BTreeMap::new();
-    for Claimant { job, run, attempt } in members.iter().filter_map(|asked| asked.wish.claimant.as_ref()) {
+    let mut highest: BTreeMap<Name, Height> = BTreeMap::new();
+    let claimants = members.iter().filter_map(|asked| asked.wish.claimant.as_ref());
+    for Claimant { job, run, attempt, nonce } in claimants {
         let height = highest.entry((job.to_string(), run.clone())).or_default();
-        *height = (*height).max(*attempt);
+        *height = (*height).max((*attempt, *nonce));
     }
     if highest.is_empty() {
         return Ok(Fences::new());
     }
-    let named = |fences: &[(&(String, String), &i32)]| {
+    let named = |fences: &[(&Name, &Height)]| {
         Rows::default()
             .texts(fences.iter().map(|((job, _), _)| job.clone()))
             .texts(fences.iter().map(|((_, run), _)| run.clone()))
-            .integers(fences.iter().map(|(_, attempt)| i64::from(**attempt)))
+            .integers(fences.iter().map(|(_, (attempt, _))| i64::from(*attempt)))
+            .integers(fences.iter().map(|(_, (_, nonce))| *nonce))
     };
     let all: Vec<_> = highest.iter().collect();
     let holding = catalog::FENCE_HOLD_MANY.bind(project.as_str()).bind(named(&all));
@@ -295,8 +307,8 @@ async fn raise_many(
         fences.extend(raised.into_iter().map(|(job, run, id)| ((job, run), id)));
     }
     let numbered = fences.into_iter().filter_map(|(name, id)| {
-        let attempt = highest.get(&name).copied()?;
-        Some((name, (id, attempt)))
+        let height = highest.get(&name).copied()?;
+        Some((name, (id, height)))
     });
     Ok(numbered.collect())
 }
@@ -316,6 +328,7 @@ async fn claim_many(
         .integers(asked.iter().map(|asked| asked.wish.fingerprint))
         .integers(asked.iter().map(|asked| asked.fence(fences)))
         .integers(asked.iter().map(|asked| asked.attempt().map(i64::from)))
+        .integers(asked.iter().map(|asked| asked.nonce()))
         .integers(asked.iter().map(|asked| i64::from(asked.wish.version)));
     let claimed: Vec<(i64, String, i64)> = transaction.fetch_all(catalog::UNIT_CLAIM_MANY.bind(rows)).await?;
     Ok(claimed.into_iter().map(|(ledger, key, at)| ((ledger, key), at)).collect())

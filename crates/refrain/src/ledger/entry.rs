@@ -58,7 +58,7 @@ pub(super) async fn insert(
     arrivals: &[&Arrival],
 ) -> Answer<u64> {
     let insert = catalog::UNIT_INSERT.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(insert.bind(judge.attempt).bind(contents(arrivals))).await
+    transaction.execute(insert.bind(judge.attempt).bind(judge.nonce).bind(contents(arrivals))).await
 }
 
 /// Records as applied what was judged so, if everything is as it was read. False: it is not, and nothing may be
@@ -93,7 +93,8 @@ async fn update(
     present: &[(&Arrival, &Entry)],
 ) -> Answer<u64> {
     let update = catalog::UNIT_UPDATE.bind(i64::from(judge.version)).bind(judge.fence);
-    transaction.execute(update.bind(judge.attempt).bind(compared(ledger, present)).planned_anew()).await
+    let update = update.bind(judge.attempt).bind(judge.nonce).bind(compared(ledger, present));
+    transaction.execute(update.planned_anew()).await
 }
 
 /// Units, and what was read of each.
@@ -190,8 +191,8 @@ pub(super) async fn fail(
             UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
-        let fail = fail.bind(kept(input)).bind(shortened(message)).bind(judge.redo.map(i64::from)).bind(*place);
-        let rows = transaction.execute(fail).await?;
+        let fail = fail.bind(kept(input)).bind(shortened(message)).bind(judge.redo.map(i64::from));
+        let rows = transaction.execute(fail.bind(*place).bind(judge.nonce)).await?;
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows == 1))
     });
@@ -255,7 +256,7 @@ pub(super) async fn blame(
         let rows = contents(&arrivals).texts(suspects.iter().map(|(_, input)| kept(input)));
         let blame = catalog::UNIT_BLAME.bind(ledger).bind(i64::from(judge.version)).bind(judge.fence);
         let blame = blame.bind(judge.attempt).bind(mark.stored()).bind(message).bind(place);
-        let blame = blame.bind(judge.redo.map(i64::from)).bind(rows);
+        let blame = blame.bind(judge.redo.map(i64::from)).bind(judge.nonce).bind(rows);
         if transaction.execute(blame).await? < suspects.len() as u64 {
             transaction.rollback().await?;
             return Ok(Ok(false));

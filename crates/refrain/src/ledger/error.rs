@@ -11,7 +11,7 @@ use crate::store::StoreError;
 pub enum LedgerError {
     /// The database said no.
     #[error(transparent)]
-    Database(#[from] DatabaseError),
+    Database(DatabaseError),
     /// The store said no.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -47,6 +47,11 @@ pub enum LedgerError {
         /// Whose word does not count.
         attempt: u64,
     },
+    /// The lease of the worker is over. Whether another attempt has begun is not known, but it may have.
+    #[error(
+        "the lease of this worker is over, and another attempt may have begun; nothing of this one is written any more"
+    )]
+    Expired,
     /// A unit must not be touched.
     #[error("unit `{key}`: {reason}")]
     Refused {
@@ -141,6 +146,15 @@ pub enum LedgerError {
     /// What a unit says cannot be written as JSON, or read back.
     #[error("a unit cannot be written as JSON, or read back: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+impl From<DatabaseError> for LedgerError {
+    fn from(error: DatabaseError) -> LedgerError {
+        match error {
+            DatabaseError::Expired => LedgerError::Expired,
+            error => LedgerError::Database(error),
+        }
+    }
 }
 
 impl LedgerError {

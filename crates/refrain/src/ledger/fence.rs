@@ -2,6 +2,14 @@
 //!
 //! Attempt 2 of a run may begin while attempt 1 is still going on, stopped in the middle of a write. Once 2 has raised the
 //! fence, nothing of 1 is written any more; and because 2 reads only after that, it sees everything of 1 that was.
+//!
+//! Two things make this hold beyond the numbers of one run. Beside the number stands the nonce of the claim: a store that was
+//! restored gives out attempt 2 again, and only one of the two may write. And a run that was given up is followed by no
+//! attempt: the next to write is another run, which holds the same lane now. So the lane has a fence as well, raised and held
+//! beside that of the run, always before it.
+//!
+//! A fence keeps an old attempt out once a newer one has come. Until then its lease does: no transaction under a fence begins
+//! or is committed when the lease of its worker is over.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -17,8 +25,9 @@ use super::tally::Tally;
 use super::touched::Touched;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
-use crate::database::statement::Bound;
+use crate::database::statement::{Bound, Statement};
 use crate::database::{Database, DatabaseError, Transaction, place, retried};
+use crate::failpoint;
 use crate::lease::Lease;
 use crate::store::Store;
 
@@ -34,6 +43,10 @@ pub(crate) struct Facts {
     pub(crate) scope: Scope,
     pub(crate) window: Option<Window>,
     pub(crate) attempt: i32,
+    /// Tells this claim of the attempt from every other one with the same number.
+    pub(crate) nonce: i64,
+    /// Whether the run holds the lane of its scope.
+    pub(crate) in_lane: bool,
     pub(crate) version: u32,
     /// How often a unit may fail before it is parked.
     pub(crate) tries: u32,
@@ -71,6 +84,8 @@ pub(crate) struct Raised {
     pub(crate) destination: Destination,
     pub(crate) store: Store,
     pub(crate) id: i64,
+    /// The fence of the lane, if the run holds one.
+    pub(crate) lane: Option<i64>,
     pub(crate) facts: Facts,
     pub(crate) tally: Tally,
     pub(crate) touched: Touched,
@@ -80,66 +95,103 @@ pub(crate) struct Raised {
     pub(crate) lease: Lease,
     /// Whether somebody copies intents from here to the store.
     pub(crate) relayed: bool,
+    /// Whether it is the store's own database.
+    pub(crate) is_of_the_store: bool,
+}
+
+/// Where an attempt stands at a database: the fence of its run, and that of its lane, if it holds one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Footing {
+    pub(crate) fence: i64,
+    pub(crate) lane: Option<i64>,
 }
 
 #[derive(sqlx_macros::FromRow)]
 struct Standing {
     id: i64,
     attempt: i32,
+    nonce: i64,
+    lane: Option<i64>,
 }
 
-/// Raises the fence of a run to the number of this attempt, and commits that.
-pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<i64> {
-    // Raised before, in this very attempt: to write it again would wait for an open batch of its own.
-    if let Some(standing) = standing(database, facts).await? {
-        return Ok(standing.id);
+impl Standing {
+    /// Where the attempt stands, if nothing is higher than it.
+    fn footing(self, facts: &Facts) -> Option<Footing> {
+        let is_own = self.attempt == facts.attempt && self.nonce == facts.nonce;
+        let is_held = self.lane.is_some() || !facts.in_lane;
+        (is_own && is_held).then_some(Footing { fence: self.id, lane: self.lane })
     }
-    let raised: Option<Standing> = retried(|| async {
+}
+
+/// Raises the fence of a run to the number of this attempt, and that of its lane, and commits that.
+pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<Footing> {
+    // Raised before, in this very attempt: to write it again would wait for an open batch of its own.
+    if let Some(footing) = footing(database, facts).await? {
+        return Ok(footing);
+    }
+    let raised: Option<Footing> = retried(|| async {
         let mut transaction = database.write().await?;
-        let raise = catalog::FENCE_RAISE.bind(facts.project.as_str()).bind(facts.identity.as_str());
-        transaction.execute(raise.bind(facts.run.as_str()).bind(facts.attempt)).await?;
-        let standing = transaction.fetch_optional(facts.fence()).await?;
+        let of_job = |statement: &'static Statement| {
+            statement.bind(facts.project.as_str()).bind(facts.identity.as_str())
+        };
+        if facts.in_lane {
+            let raise = of_job(&catalog::FENCE_RAISE_LANE).bind(facts.scope.as_str());
+            transaction.execute(raise.bind(facts.nonce)).await?;
+        }
+        let raise = of_job(&catalog::FENCE_RAISE).bind(facts.run.as_str());
+        transaction.execute(raise.bind(facts.attempt).bind(facts.nonce)).await?;
+        let standing: Option<Standing> = transaction.fetch_optional(facts.fence()).await?;
+        let Some(footing) = standing.and_then(|standing| standing.footing(facts)) else {
+            transaction.rollback().await?;
+            return Ok(None);
+        };
         transaction.commit(place!("fence-raise")).await?;
-        Ok::<_, DatabaseError>(standing)
+        Ok::<_, DatabaseError>(Some(footing))
     })
     .await?;
-    match raised {
-        Some(standing) if standing.attempt == facts.attempt => Ok(standing.id),
-        _ => Err(LedgerError::Fenced { attempt: facts.number() }),
-    }
+    raised.ok_or(LedgerError::Fenced { attempt: facts.number() })
 }
 
-/// The fence of a run, if it is where this attempt has raised it.
-async fn standing(database: &Database, facts: &Facts) -> Result<Option<Standing>> {
+/// Where this attempt stands, if the fences are where it has raised them.
+async fn footing(database: &Database, facts: &Facts) -> Result<Option<Footing>> {
     let mut reading = database.read().await?;
     let standing: Option<Standing> = reading.fetch_optional(facts.fence()).await?;
     reading.rollback().await?;
-    Ok(standing.filter(|standing| standing.attempt == facts.attempt))
+    Ok(standing.and_then(|standing| standing.footing(facts)))
+}
+
+/// How high the fence of a run is: the number of an attempt, and the nonce of its claim.
+pub(crate) async fn height(database: &Database, facts: &Facts) -> Result<(i32, i64)> {
+    let mut reading = database.read().await?;
+    let standing: Option<Standing> = reading.fetch_optional(facts.fence()).await?;
+    reading.rollback().await?;
+    Ok(standing.map_or((0, 0), |standing| (standing.attempt, standing.nonce)))
 }
 
 /// Demands that no newer attempt has raised the fence, without keeping one from it.
 pub(crate) async fn stands(database: &Database, facts: &Facts) -> Result<()> {
-    match standing(database, facts).await? {
+    match footing(database, facts).await? {
         Some(_) => Ok(()),
         None => Err(LedgerError::Fenced { attempt: facts.number() }),
     }
 }
 
-/// Keeps the fence where it is until the transaction ends; false if it has been raised.
+/// Keeps the fences where they are until the transaction ends; false if one has been raised.
 pub(crate) async fn is_held(
     transaction: &mut Transaction,
-    id: i64,
+    footing: Footing,
     facts: &Facts,
 ) -> std::result::Result<bool, DatabaseError> {
-    let held: Option<(i64,)> =
-        transaction.fetch_optional(catalog::FENCE_HOLD.bind(id).bind(facts.attempt)).await?;
-    Ok(held.is_some())
+    let own = catalog::FENCE_HOLD.bind(footing.fence).bind(facts.attempt).bind(facts.nonce);
+    let held: Option<(i64, Option<i64>)> = transaction.fetch_optional(own.bind(footing.lane)).await?;
+    Ok(held.is_some_and(|(_, lane)| lane == footing.lane))
 }
 
 impl Facts {
     fn fence(&self) -> Bound<'_> {
         let find = catalog::FENCE_FIND.bind(self.project.as_str()).bind(self.identity.as_str());
-        find.bind(self.run.as_str())
+        let lane = self.in_lane.then(|| self.scope.as_str().to_owned());
+        find.bind(self.run.as_str()).bind(lane).bind(self.nonce)
     }
 
     /// The ledger of this job and scope, for ever or for this window.
@@ -161,17 +213,29 @@ impl Facts {
 impl Raised {
     /// A transaction in which the fence stays where it is.
     pub(crate) async fn write(&self) -> Result<Transaction> {
+        self.is_leased()?;
         let mut transaction = self.destination.database.write().await?;
         self.hold(&mut transaction).await?;
         Ok(transaction)
     }
 
-    /// Keeps the fence where it is until the transaction ends, or says that it has been raised.
+    /// Keeps the fences where they are until the transaction ends, or says that one has been raised. The transaction is
+    /// committed only while the lease is good.
     pub(crate) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
-        if !is_held(transaction, self.id, &self.facts).await? {
+        self.is_leased()?;
+        let footing = Footing { fence: self.id, lane: self.lane };
+        if !is_held(transaction, footing, &self.facts).await? {
             return Err(LedgerError::Fenced { attempt: self.facts.number() });
         }
+        transaction.only_under(self.lease.clone());
         Ok(())
+    }
+
+    fn is_leased(&self) -> Result<()> {
+        if self.lease.is_good() || failpoint::is_weakened("lease.unseen") {
+            return Ok(());
+        }
+        Err(LedgerError::Expired)
     }
 
     /// Whether units are parked before they are tried: a worker died with this run in hand, and one of them may be why.

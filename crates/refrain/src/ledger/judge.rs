@@ -4,6 +4,10 @@
 //! The database sees that in its own rows and keeps them to itself (`sql/unit/doubtful.sql`); only what is left comes here.
 //! It never decides otherwise than this judge would, and what a lost answer may have left is judged here in any case.
 
+mod mark;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use refrain_core::Key;
@@ -11,6 +15,8 @@ use refrain_core::state::{
     Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
 };
 
+pub(in crate::ledger) use self::mark::Mark;
+pub(crate) use self::mark::Trial;
 use super::tally::Reason;
 use super::{LedgerError, Result};
 
@@ -33,6 +39,7 @@ pub(crate) struct Entry {
     /// SQLite keeps what does not fit into a version, and a ledger that holds it must stay readable.
     pub(crate) version: i64,
     pub(crate) attempt: Option<i32>,
+    pub(crate) nonce: Option<i64>,
     pub(crate) failures: i32,
     /// Whether rows of some content are there.
     pub(crate) written: bool,
@@ -62,6 +69,8 @@ pub(crate) struct Judge {
     pub(crate) on_change: OnChange,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
+    /// Which claim of that attempt.
+    pub(crate) nonce: i64,
     /// How often a worker died with this run in hand.
     pub(crate) suspicion: u32,
     /// What was being tried when the last one died, if that is known.
@@ -74,33 +83,6 @@ pub(crate) struct Judge {
     pub(crate) is_of_the_run: bool,
     /// The attempt with which a person had the work of this run done again: what was applied before it is applied once more.
     pub(crate) redo: Option<i32>,
-}
-
-/// Units that an earlier attempt parked before it tried them together, and about which it said nothing more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx_macros::FromRow)]
-pub(crate) struct Trial {
-    pub(crate) attempt: i32,
-    pub(crate) units: i64,
-}
-
-/// What a unit is parked with in advance, in place of a count of failures: how often a worker had died with the run in hand until
-/// then, and whether the unit was tried alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) suspicion: u32,
-    pub(super) is_alone: bool,
-}
-
-impl Mark {
-    /// As it is stored: below zero, and odd for one that is alone.
-    pub(super) fn stored(self) -> i64 {
-        -(2 * i64::from(self.suspicion) + i64::from(self.is_alone))
-    }
-
-    fn of(failures: i32) -> Option<Mark> {
-        let stored = failures.checked_neg().filter(|stored| *stored > 0)?;
-        Some(Mark { suspicion: u32::try_from(stored / 2).ok()?, is_alone: stored % 2 == 1 })
-    }
 }
 
 /// What becomes of a unit.
@@ -184,8 +166,12 @@ impl Entry {
         (self.status != ABSENT).then_some(self)
     }
 
-    fn is_by(&self, judge: &Judge) -> bool {
-        self.fence == Some(judge.fence) && self.attempt == Some(judge.attempt)
+    /// Whether this very attempt has written it. A number may have been given out twice, and one claim of it does not take
+    /// what another has begun for its own.
+    pub(crate) fn is_by(&self, judge: &Judge) -> bool {
+        self.fence == Some(judge.fence)
+            && self.attempt == Some(judge.attempt)
+            && self.nonce == Some(judge.nonce)
     }
 }
 

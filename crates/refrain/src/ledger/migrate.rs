@@ -8,7 +8,7 @@ pub(crate) static LEDGER: Schema = schema!(
     "ledger",
     "ledger_migrations",
     place!("migrate-ledger"),
-    ["0001_ledger", "0002_applied", "0004_place"]
+    ["0001_ledger", "0002_applied", "0003_claims", "0004_place"]
 );
 
 /// Makes the tables, or brings them up to date. Gives the names of the steps that were taken.

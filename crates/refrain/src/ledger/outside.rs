@@ -170,7 +170,7 @@ impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
                     return Ok(());
                 }
                 Ok(false) => {}
-                Err(fenced @ LedgerError::Fenced { .. }) => {
+                Err(fenced @ (LedgerError::Fenced { .. } | LedgerError::Expired)) => {
                     self.answered_late(&arrivals).await?;
                     return Err(fenced);
                 }

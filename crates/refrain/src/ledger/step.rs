@@ -60,6 +60,7 @@ impl Run {
             job: self.facts.identity.clone(),
             run: self.facts.run.clone(),
             attempt: self.facts.attempt,
+            nonce: self.facts.nonce,
         };
         let wish =
             Wish { ledger, key, fingerprint: None, version: self.facts.version, claimant: Some(claimant) };

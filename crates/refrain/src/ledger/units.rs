@@ -155,6 +155,7 @@ impl<DB: Backend, T> Units<DB, T> {
             on_change: self.on_change,
             fence: raised.id,
             attempt: raised.facts.attempt,
+            nonce: raised.facts.nonce,
             suspicion: raised.facts.suspicion,
             trial: self.trial.get().copied().flatten(),
             waits_for_failed: self.waits_for_failed,

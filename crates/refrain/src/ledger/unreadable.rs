@@ -44,7 +44,7 @@ impl<DB: Backend, T> Units<DB, T> {
             for (arrival, record) in arrivals.iter().zip(records) {
                 let fail = failed(ledger, &judge, arrival).bind(1).bind("parked");
                 let fail = fail.bind(kept(&record.input)).bind(shortened(&record.message));
-                transaction.execute(fail.bind(None::<i64>).bind(place)).await?;
+                transaction.execute(fail.bind(None::<i64>).bind(place).bind(judge.nonce)).await?;
             }
             transaction.commit(place!("unit-fail")).await?;
             Ok(Ok(()))
@@ -82,7 +82,7 @@ impl<DB: Backend, T> Units<DB, T> {
                 Err(error) => return Ok(Err(error)),
             };
             let clear = catalog::UNIT_CLEAR.bind(ledger).bind(first.as_str()).bind(after.as_str());
-            let clear = clear.bind(raised.id).bind(raised.facts.attempt).bind(place);
+            let clear = clear.bind(raised.id).bind(raised.facts.attempt).bind(raised.facts.nonce).bind(place);
             let cleared = transaction.execute(clear).await?;
             if cleared > 0 {
                 transaction.commit(place!("unit-clear")).await?;

@@ -32,7 +32,7 @@ use crate::action::about::About;
 use crate::database::{place, retried};
 use crate::failpoint;
 use crate::ledger::LedgerError;
-use crate::ledger::fence::{self, raise};
+use crate::ledger::fence::{self, Footing, raise};
 use crate::project::databases::Database;
 use crate::run::Run;
 
@@ -48,7 +48,7 @@ pub(crate) struct Publication {
     /// The directory as the job file names it.
     target: String,
     /// The fence of the run, at the store.
-    fence: i64,
+    footing: Footing,
     run: Run,
 }
 
@@ -62,7 +62,7 @@ impl Publication {
     ) -> Result<Publication, WriteError> {
         let target = files.place(values).map_err(|error| WriteError::Refused(error.to_string()))?;
         let place = Arc::new(Place::of(&about.root.join(&target), run)?);
-        let fence = raise(&run.surroundings.store.database, &run.facts).await?;
+        let footing = raise(&run.surroundings.store.database, &run.facts).await?;
         let around = Arc::clone(&place);
         blocking(move || around.surround()).await?;
         let lock = Lock::take(&place.parent).await?;
@@ -74,7 +74,7 @@ impl Publication {
             made.make()
         })
         .await?;
-        Ok(Publication { place, hidden, target, fence, run: run.clone() })
+        Ok(Publication { place, hidden, target, footing, run: run.clone() })
     }
 
     /// The attempt's own directory.
@@ -105,6 +105,9 @@ impl Publication {
         let database = &self.run.surroundings.store.database;
         if !failpoint::is_weakened("files.unfenced") {
             fence::stands(database, &self.run.facts).await?;
+            if !self.run.lease.is_good() {
+                return Err(LedgerError::Expired.into());
+            }
         }
         failpoint::reach("files.checked");
         let (place, hidden) = (Arc::clone(&self.place), self.hidden.clone());
@@ -157,8 +160,8 @@ impl Publication {
         let published = Published { target: &self.target, mode: "files", rows };
         retried(|| async {
             let mut transaction = database.write().await?;
-            if fence::is_held(&mut transaction, self.fence, facts).await? {
-                published.record(&mut transaction, ledger, self.fence, facts).await?;
+            if fence::is_held(&mut transaction, self.footing, facts).await? {
+                published.record(&mut transaction, ledger, self.footing.fence, facts).await?;
             }
             transaction.commit(place!("files")).await
         })

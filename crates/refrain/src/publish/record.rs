@@ -23,7 +23,8 @@ impl Published<'_> {
     ) -> Result<(), DatabaseError> {
         let record = catalog::PUBLISH_RECORD.bind(ledger).bind(self.target).bind(self.mode);
         let record = record.bind(i64::try_from(self.rows).unwrap_or(i64::MAX)).bind(fence);
-        transaction.execute(record.bind(facts.attempt).bind(i64::from(facts.version))).await?;
+        let record = record.bind(facts.attempt).bind(i64::from(facts.version));
+        transaction.execute(record.bind(facts.nonce)).await?;
         Ok(())
     }
 }

@@ -47,6 +47,7 @@ pub(crate) struct Entry<'e> {
     pub(crate) ledger: i64,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
+    pub(crate) nonce: i64,
     /// The key of a run that has no window: its amounts are its own, and not those of its neighbours.
     pub(crate) run: Option<&'e str>,
 }

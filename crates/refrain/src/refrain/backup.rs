@@ -16,6 +16,7 @@ use refrain_core::random::{Random as _, SystemRandom};
 use super::Refrain;
 use crate::database::{Database, DatabaseError};
 use crate::error::Error;
+use crate::store::whereabouts::Doubt;
 use crate::store::{catalog, new_id};
 
 impl Refrain {
@@ -40,7 +41,7 @@ impl Refrain {
     async fn copied(&self, partial: &Path) -> Result<bool, DatabaseError> {
         let is_file = self.store().database.copy_into(partial).await?;
         if is_file {
-            Database::amend(partial, catalog::STORE_RENAME.bind(new_id())).await?;
+            Database::amend(partial, catalog::STORE_RENAME.bind(new_id()).bind(Doubt::Backup.name())).await?;
         }
         Ok(is_file)
     }

@@ -49,6 +49,8 @@ impl Refrain {
             scope,
             window,
             attempt: 0,
+            nonce: 0,
+            in_lane: false,
             version: definition.version,
             tries: definition.retry.attempts,
             spent: 0,
@@ -66,6 +68,7 @@ impl Refrain {
             touched: Touched::default(),
             lease: Lease::new(Duration::ZERO),
             leaving: Leaving::default(),
+            setback: Arc::default(),
         })
     }
 }

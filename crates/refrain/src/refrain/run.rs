@@ -174,6 +174,8 @@ impl Refrain {
         }
         let (did, attempt) = self.see_through(run, id, record.attempt, &wanted, patience).await?;
         relay.all_or_later().await;
+        // An attempt may have found that the store is older than what it has done.
+        self.store().is_sure()?;
         let waits_for = match did {
             Did::GaveUp => self.waits_for(run).await,
             _ => None,

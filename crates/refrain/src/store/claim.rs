@@ -12,10 +12,20 @@
 //! front of the line passes them over; a moment later they belong to a worker that does not know of them. So a claim
 //! holds its worker's row first of all (`for key share`, which lets heartbeats and other claims pass), and the look, like
 //! a worker that leaves and a rescuer, takes that row `for update`.
+//!
+//! Each claim has a nonce. The number of an attempt is the store's word, and a store that has lost its last commits, or was
+//! restored, gives the same number out again; databases that both attempts write to must tell them apart. So the nonce does not
+//! rest on what the store remembers: it is the time in microseconds, with chance below it. And it does not rest on the clock
+//! alone: it is higher than that of the claim before, and than that of every earlier holder of the lane, which the store
+//! remembers while it is whole. Of two claims with one number the later one is the higher, so it raises the fence over the other.
+
+use std::collections::BTreeMap;
 
 use refrain_core::state::Attempts;
 
+use super::finish::Held;
 use super::line::{JobNumber, Line};
+use super::whereabouts::Doubt;
 use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
@@ -34,13 +44,20 @@ pub(crate) struct Wish {
     pub(crate) concurrency: Option<u32>,
     /// Only this run.
     pub(crate) run: Option<i64>,
+    /// By chance, below [`CHANCES`]: part of the nonce of each claim.
+    pub(crate) chance: i64,
 }
+
+/// How many nonces there are for one microsecond.
+pub(crate) const CHANCES: i64 = 2_048;
 
 /// A run in the hands of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Claimed {
     pub(crate) run: i64,
     pub(crate) attempt: i32,
+    /// Tells this claim from every other one of the same run and number.
+    pub(crate) nonce: i64,
     pub(crate) spent: i32,
     pub(crate) suspicion: i32,
     pub(crate) lane: bool,
@@ -98,9 +115,13 @@ async fn resolved(store: &Store, wish: Wish) -> Result<Option<Vec<Claimed>>> {
 
 async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
     let mut transaction = store.database.write().await?;
-    let alive: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_CLAIMS.bind(wish.worker)).await?;
-    if alive.is_none() {
+    let alive: Option<(i64, i64, Option<String>)> =
+        transaction.fetch_optional(catalog::WORKER_CLAIMS.bind(wish.worker)).await?;
+    let Some((_, now, doubt)) = alive else {
         return Err(DatabaseError::Busy(format!("the worker {} has expired", wish.worker)).into());
+    };
+    if let Some(doubt) = doubt {
+        return Err(store.doubted(Doubt::named(&doubt)));
     }
     let slots = free_slots(&mut transaction, wish).await?;
     let limit = slots.as_ref().map_or(wish.limit, |slots| wish.limit.min(slots.len()));
@@ -116,7 +137,9 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
     else {
         return Ok(Vec::new());
     };
-    let rows = Rows::default().integers(runs.iter().map(|one| one.run));
+    number(&mut transaction, wish, now, &mut runs).await?;
+    let rows =
+        Rows::default().integers(runs.iter().map(|one| one.run)).integers(runs.iter().map(|one| one.nonce));
     let leased =
         transaction.execute(catalog::QUEUE_LEASE.bind(wish.lease).bind(wish.line.0).bind(rows)).await?;
     if leased != runs.len() as u64 {
@@ -135,6 +158,27 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
     Ok(runs)
 }
 
+/// Gives each claim its nonce, and each lane the nonce of its holder.
+async fn number(transaction: &mut Transaction, wish: Wish, now: i64, runs: &mut [Claimed]) -> Result<()> {
+    let step = wish.chance + 1;
+    for one in runs.iter_mut() {
+        one.nonce = one.nonce.max(now.saturating_mul(CHANCES)).saturating_add(step);
+    }
+    let holders = runs.iter().filter(|one| one.lane);
+    let lanes: BTreeMap<String, i64> = holders.map(|one| (one.scope().to_owned(), one.nonce)).collect();
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    let rows = Rows::default().texts(lanes.keys().cloned()).integers(lanes.values().copied());
+    let numbers = catalog::LANE_NUMBER.bind(wish.line.job()?).bind(step).bind(rows);
+    let numbers: Vec<(String, i64)> = transaction.fetch_all(numbers).await?;
+    let numbers: BTreeMap<String, i64> = numbers.into_iter().collect();
+    for one in runs.iter_mut().filter(|one| one.lane) {
+        one.nonce = numbers.get(one.scope()).copied().unwrap_or(one.nonce);
+    }
+    Ok(())
+}
+
 /// A run that the store says a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct HeldRun {
@@ -148,6 +192,13 @@ pub(crate) struct HeldRun {
 pub(crate) async fn held(store: &Store, worker: i64) -> Result<Vec<HeldRun>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::QUEUE_HELD.bind(worker)).await?)
+}
+
+/// Whether the store says that an attempt has its place.
+pub(crate) async fn is_held(store: &Store, held: &Held) -> Result<bool> {
+    let holds = catalog::QUEUE_HOLDS.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
+    let held: Vec<(i32,)> = store.database.look(holds).await?;
+    Ok(!held.is_empty())
 }
 
 #[derive(sqlx_macros::FromRow)]

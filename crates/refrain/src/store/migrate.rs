@@ -5,8 +5,12 @@ use crate::database::schema::{Schema, Standing, schema};
 use crate::database::{Database, place, retried};
 use crate::ledger;
 
-static STORE: Schema =
-    schema!("store", "migrations", place!("migrate"), ["0001_initial", "0002_lanes", "0003_audit"]);
+static STORE: Schema = schema!(
+    "store",
+    "migrations",
+    place!("migrate"),
+    ["0001_initial", "0002_lanes", "0003_claims", "0004_audit"]
+);
 
 /// Makes the tables, or brings them up to date. Gives the names of the steps that were taken.
 pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {

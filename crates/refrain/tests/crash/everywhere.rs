@@ -52,7 +52,8 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
 
 /// A story for each commit that a day's work comes by. Left out are those that have a story of their own (that of
 /// `unit-clear` is in `tests/feed/odd.rs`, those of `unit-reserve` and `unit-doubt` in `tests/feed/doubts.rs`, that of `unit-late` in `tests/feed/late.rs`, that of `unit-restore` in `tests/feed/flapping.rs`, that of `page-apply` in `tests/feed/bulk.rs`, that of `audit` in `tests/feed/settled.rs`, that of `settle` in `tests/project/held.rs`, those of `publish` and `files` in
-/// `tests/publish/killed.rs` and `tests/files/killed.rs`), and three that only a person makes, `adopt`, `confirm` and `set-checkpoint`, which the probe does not come by.
+/// `tests/publish/killed.rs` and `tests/files/killed.rs`, that of `doubt` in `tests/ledger/behind.rs`), and five that only a person makes, `adopt`, `confirm`, `remember`, `set-checkpoint` and `state`, which the
+/// probe does not come by.
 fn stories() -> Vec<Story> {
     let own = [
         "adopt",
@@ -60,12 +61,15 @@ fn stories() -> Vec<Story> {
         "alarm",
         "audit",
         "confirm",
+        "doubt",
         "files",
         "finish-alone",
         "page-apply",
         "publish",
+        "remember",
         "settle",
         "simulate",
+        "state",
         "tick-weakened",
         "unit-clear",
         "unit-doubt",
@@ -83,8 +87,8 @@ fn story(place: &str) -> Story {
         "attach" | "beat" | "begun" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
         | "fence-raise" | "finish" | "found" | "ledger-open" | "line-up" | "migrate" | "migrate-ledger"
         | "open" | "output" | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy"
-        | "relay-forget" | "reopen" | "retire" | "schedule" | "tick" | "unit-apply" | "unit-fail"
-        | "unpark" | "wake" => (&[], ""),
+        | "relay-forget" | "reopen" | "retire" | "schedule" | "settle-down" | "tick" | "unit-apply"
+        | "unit-fail" | "unpark" | "wake" => (&[], ""),
         // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
         "finish-leases" => (&[], "finish.reply=1*return(lost);"),
         "take-over" => (&["claim.after-commit=return(kill)"], ""),

@@ -4,7 +4,7 @@ use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::weakened::weak;
-use crate::world::{World, numbered};
+use crate::world::{World, numbered, written_once};
 use rustix::process::Signal;
 
 /// A suspect that must run alone is claimed beside another run, and goes back; before that is committed its worker is
@@ -82,6 +82,40 @@ both_databases! {
         let weak = weak(&[("sql/queue/hold.sql", "queue_hold.sql")]);
         assert_eq!(frozen_late(&World::of(database), &weak).await, 1);
     }
+}
+
+/// A worker is stopped at a place in the middle of a sync until its lease is over, and nobody takes over from it. Gives which
+/// attempts have applied the first page.
+async fn outlived(world: &World, place: &str, weak: &str) -> Vec<String> {
+    world.touch("mended");
+    world.done(&["enqueue", "sync", "s", "1"], &[]).await;
+    let failpoints = format!("{place}=1*return(stop);{weak}");
+    let mut worker = world.probe(&["work"], &[("FAILPOINTS", &failpoints), ("PROBE_LEASE", "3000")]);
+    eventually("it has stopped", DEADLINE, async || world.struck() == [place]).await;
+    let alive = "select process from refrain_workers where expires_at > (select now from refrain_clock)";
+    eventually("its lease is over", DEADLINE, async || world.texts(alive).await.is_empty()).await;
+    worker.signal(Signal::CONT);
+    assert!(worker.wait().await.success());
+    assert_eq!(world.invoices().await, written_once());
+    world.assert_settled(numbered("sync#s", 1)).await;
+    let first =
+        "select distinct cast(attempt as text) from refrain_units where key in ('invoice:1', 'invoice:4')";
+    world.texts(first).await
+}
+
+both_databases! {
+    async fn h3_a_worker_whose_lease_is_over_begins_no_transaction_under_a_fence(database) {
+        assert_eq!(outlived(&World::of(database), "claims.after-commit", "").await, ["2"]);
+    }
+}
+
+/// In a file alone: a server ends a transaction in which nothing is said for so long.
+#[tokio::test]
+async fn without_a_look_at_the_lease_a_transaction_is_committed_that_has_outlived_it() {
+    let place = "unit-apply.before-commit";
+    assert_eq!(outlived(&World::of(TestDatabase::sqlite().await), place, "").await, ["2"]);
+    let weak = "lease.unseen=return(weak)";
+    assert_eq!(outlived(&World::of(TestDatabase::sqlite().await), place, weak).await, ["1"]);
 }
 
 /// Nothing gets through to the store, and nothing says so: the worker's own deadline is all that is left.

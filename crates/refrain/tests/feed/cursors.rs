@@ -24,8 +24,8 @@ while :; do
     [ -s page ] || exit 0
     cat page
     last=$(tail -n 1 page | awk -F'[:,]' '{ print $2 }')
-    echo "{\"\$cursor\":$last}"
     [ ! -e "after-$last" ] || mv "after-$last" source
+    echo "{\"\$cursor\":$last}"
 done
 "#;
 

@@ -58,6 +58,25 @@ both_databases! {
     }
 }
 
+both_databases! {
+    async fn f23_what_another_attempt_with_the_same_number_has_reserved_is_in_doubt_and_not_sent(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "parallel = 1").await;
+        sync.source(lines(1..=1));
+        sync.prepare().await;
+        let stop = ("FAILPOINTS", "call.reserved=1*return(stop)");
+        let mut first = sync.shop.process(&["run", RUN], &[stop, ("PROJECT_LEASE", "60000")]);
+        eventually("it has stopped", DEADLINE, async || sync.shop.lines("struck") == ["call.reserved"]).await;
+        // The store has lost the commit of the claim, and gives out the same number again.
+        sync.shop.at_the_store("update refrain_queue set lease = null, nonce = 0").await;
+        let became = sync.run().await.0;
+        assert!(became.ends_with(" 1"), "{became}");
+        assert_eq!((receiver.ids(), in_doubt(&sync).await), (Vec::new(), vec!["invoice:1".to_owned()]));
+        first.signal(Signal::KILL);
+        first.finish().await;
+    }
+}
+
 #[tokio::test]
 async fn without_the_last_look_it_would_send_what_somebody_else_has_sent() {
     for place in ["call.reserved", "call.connected"] {

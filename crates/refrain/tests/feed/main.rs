@@ -26,6 +26,7 @@ mod queries;
 mod receiver;
 mod reconcile;
 mod redo;
+mod restored;
 mod settled;
 mod sync;
 mod together;

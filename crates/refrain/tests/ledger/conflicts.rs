@@ -242,7 +242,7 @@ async fn content_that_came_back_while_a_batch_was_judged_is_newer_than_the_batch
     holder.execute("select id from refrain.fences where run = 'slow' for update").await.unwrap();
     gate.let_through(1);
     let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
-        and datname = current_database() and query like 'select id from refrain.fences%'";
+        and datname = current_database() and query like 'select fences.id%'";
     eventually("the slow one has looked, and waits", DEADLINE, async || shop.numbers(waiting).await == [1])
         .await;
     for (updated, total) in [(7, 30), (8, 10)] {

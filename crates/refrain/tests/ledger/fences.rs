@@ -22,7 +22,7 @@ pub(crate) async fn take_over(store: &TestDatabase, key: &str) {
 }
 
 /// What an attempt was told by the ledger.
-fn told<T>(seen: &Seen, went: &Result<T, LedgerError>) {
+pub(crate) fn told<T>(seen: &Seen, went: &Result<T, LedgerError>) {
     seen.push(match went {
         Ok(_) => "written".to_owned(),
         Err(LedgerError::Fenced { attempt }) => format!("{attempt} is fenced"),

@@ -33,6 +33,7 @@ macro_rules! both_shops {
 }
 
 mod applied;
+mod behind;
 mod changes;
 mod checkpoints;
 mod claims;
@@ -42,9 +43,11 @@ mod cursors;
 mod destinations;
 mod failures;
 mod fences;
+mod given_twice;
 mod horizon;
 mod in_flight;
 mod intents;
+mod lanes;
 mod lost;
 mod many;
 mod races;

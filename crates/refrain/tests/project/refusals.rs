@@ -103,7 +103,7 @@ async fn a_server_without_the_tables_of_the_ledger_is_refused_with_the_command_a
     refrain.close().await;
 
     let taken = project.migrate().await.unwrap();
-    assert_eq!((taken[0].0.as_str(), taken[0].1.len()), ("shop", 2));
+    assert_eq!((taken[0].0.as_str(), taken[0].1.len()), ("shop", 4));
     assert!(shop.run("total@2020-06-09", Ask::Once).await.is_done());
     assert_eq!(project.destinations(), ["shop"]);
 }

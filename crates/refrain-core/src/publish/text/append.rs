@@ -18,6 +18,8 @@ pub struct Book<'b> {
     pub fence: i64,
     /// The number of the attempt.
     pub attempt: i32,
+    /// Which claim of that attempt.
+    pub nonce: i64,
 }
 
 impl Texts {
@@ -106,11 +108,11 @@ impl Texts {
 
     /// Records their keys, and what they say.
     pub fn record_new(&self, book: &Book<'_>, clock: &str, version: u32) -> String {
-        let Book { units, ledger, target, fence, attempt } = *book;
+        let Book { units, ledger, target, fence, attempt, nonce } = *book;
         let (keyed, key) = (quoted(&self.keyed()), self.entry(target));
         format!(
-            "insert into {units} (ledger, key, fingerprint, fence, at, version, attempt, failures, written, status) \
-             select {ledger}, {key}, {ROW}.{CONTENT}, {fence}, (select now from {clock}), {version}, {attempt}, 0, true, 'applied' \
+            "insert into {units} (ledger, key, fingerprint, fence, at, version, attempt, nonce, failures, written, status) \
+             select {ledger}, {key}, {ROW}.{CONTENT}, {fence}, (select now from {clock}), {version}, {attempt}, {nonce}, 0, true, 'applied' \
              from {keyed} as {ROW} where true order by {ROW}.{KEY} on conflict (ledger, key) do nothing"
         )
     }
@@ -122,8 +124,10 @@ impl Texts {
 
     /// Keys that this very attempt has recorded: also those of a commit whose answer was lost.
     pub fn appended_now(&self, book: &Book<'_>) -> String {
-        let Book { fence, attempt, .. } = book;
-        self.among_known(book, &format!("{ENTRY}.fence = {fence} and {ENTRY}.attempt = {attempt}"))
+        let Book { fence, attempt, nonce, .. } = book;
+        let own =
+            format!("{ENTRY}.fence = {fence} and {ENTRY}.attempt = {attempt} and {ENTRY}.nonce = {nonce}");
+        self.among_known(book, &own)
     }
 
     /// Records the content of keys that were recorded without it.

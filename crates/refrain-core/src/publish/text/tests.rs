@@ -66,7 +66,14 @@ fn names_cannot_end_a_statement() {
 /// Every statement that is made of names of somebody else.
 fn all(texts: &Texts) -> Vec<String> {
     let (columns, none) = (["revenue".to_owned()], Vec::new());
-    let book = append::Book { units: "units", ledger: 1, target: "main.revenue_daily", fence: 2, attempt: 3 };
+    let book = append::Book {
+        units: "units",
+        ledger: 1,
+        target: "main.revenue_daily",
+        fence: 2,
+        attempt: 3,
+        nonce: 4,
+    };
     let places = ["$1", "$2"];
     let mut all = vec![
         texts.make(),

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::course::FAILED_TOGETHER;
 use super::rows::Rows;
 use super::unit::Unit;
-use crate::database::{pause, place};
+use crate::database::{DatabaseError, pause, place};
 use crate::job::JobError;
 use crate::ledger::tally::Reason;
 use crate::ledger::{Arrival, BatchError, BulkPage, LedgerError, Units};
@@ -166,7 +166,9 @@ impl<'w, DB: Publishes> Writing<'w, DB> {
         transaction.is_sound().await?;
         match transaction.commit(place!("page-apply")).await {
             Ok(()) => Ok(Ok(())),
-            Err(error) if error.is_transient() => Err(error.into()),
+            Err(error) if error.is_transient() || matches!(error, DatabaseError::Expired) => {
+                Err(error.into())
+            }
             Err(error) => Ok(Err(BatchError::new(error.to_string()))),
         }
     }

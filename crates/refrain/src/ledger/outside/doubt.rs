@@ -22,6 +22,9 @@ use crate::ledger::{Result, catalog};
 
 /// What is said of a unit that is reserved, to whoever finds it so.
 const BEGUN: &str = "in doubt: a request was begun, and what became of it is not recorded";
+/// What is said of a unit that a restored store does not know.
+const FORGOTTEN: &str = "in doubt: this store was restored or copied, and does not know whether the request was made before; \
+     when all such requests were looked at: refrain recover --settled";
 /// Longer ago than anything was sent, in microseconds.
 const SINCE_MAX: i64 = 1_000_000_000_000_000;
 /// So many units in doubt are read at once, with what they were given. So few, that they are never taken for a sign that all
@@ -74,7 +77,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         entries.any(|entry| {
             let is_same =
                 entry.fingerprint == arrival.fingerprint && entry.version == i64::from(judge.version);
-            entry.sent && is_same && entry.fence == Some(judge.fence) && entry.attempt != Some(judge.attempt)
+            entry.sent && is_same && entry.fence == Some(judge.fence) && !entry.is_by(&judge)
         })
     }
 
@@ -146,6 +149,10 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
             Ok(input) => input,
             Err(error) => return Ok(Err(error.into())),
         };
+        if let Some(before) = self.forgets(entry.as_ref()) {
+            transaction.execute(self.forgotten(arrival, &input, before)).await?;
+            return Ok(Ok((Verdict::Parked, None)));
+        }
         let reserved = transaction.execute(self.reservation(arrival, entry.as_ref(), &input)).await?;
         if reserved == 1 {
             return Ok(Ok((verdict, entry.and_then(|entry| entry.over()))));
@@ -154,6 +161,23 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         // its answer was lost, and only a look after the wait can see it.
         let entry = entry::find(transaction, self.ledger, &[arrival]).await?.pop();
         Ok(own(entry.as_ref()).unwrap_or(Ok((Verdict::Parked, None))))
+    }
+
+    /// If the store was restored and knows nothing of a unit since: what it does not know was done before then, or was not.
+    fn forgets(&self, entry: Option<&Entry>) -> Option<i64> {
+        let raised = &self.units.fence.raised;
+        let before = raised.store.forgets_before.filter(|_| raised.is_of_the_store)?;
+        let is_known = entry.and_then(|entry| entry.at).is_some_and(|at| at >= before);
+        (!is_known).then_some(before)
+    }
+
+    /// Parks such a unit. It is nobody's reservation, so no attempt takes it for its own and begins it.
+    fn forgotten<'a>(&self, arrival: &'a Arrival, input: &str, before: i64) -> Bound<'a> {
+        let (judge, raised) = (self.units.judge(), &self.units.fence.raised);
+        let park = catalog::UNIT_FORGOTTEN.bind(self.ledger).bind(arrival.key.as_str());
+        let park = park.bind(i64::from(judge.version)).bind(judge.fence);
+        let park = park.bind(arrival.fingerprint).bind(arrival.ordinal).bind(kept(input)).bind(FORGOTTEN);
+        park.bind(raised.store.created_at).bind(before)
     }
 
     fn reservation<'a>(&self, arrival: &'a Arrival, entry: Option<&'a Entry>, input: &str) -> Bound<'a> {
@@ -173,7 +197,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let reserve = reserve.bind(entry.map_or(0, |entry| i64::from(entry.failures)));
         let since_max =
             self.about.again.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(SINCE_MAX));
-        reserve.bind(since_max.min(SINCE_MAX))
+        reserve.bind(since_max.min(SINCE_MAX)).bind(judge.nonce)
     }
 
     /// Nobody knows whether the work of this one was done: it stays in doubt, and this is said of it.
@@ -184,7 +208,8 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let message = format!("in doubt: {message}");
         self.rewrite(|| {
             let doubt = catalog::UNIT_DOUBT.bind(self.ledger).bind(key).bind(raised.id);
-            doubt.bind(raised.facts.attempt).bind(shortened(&message)).bind(arrival.fingerprint)
+            let doubt = doubt.bind(raised.facts.attempt).bind(shortened(&message));
+            doubt.bind(arrival.fingerprint).bind(raised.facts.nonce)
         })
         .await?;
         tracing::warn!(job = %raised.facts.job, key, error = message, "a unit is in doubt");
@@ -205,7 +230,8 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
         let raised = &self.units.fence.raised;
         self.rewrite(|| {
             let unsend = catalog::UNIT_UNSEND.bind(self.ledger).bind(arrival.key.as_str());
-            unsend.bind(raised.id).bind(raised.facts.attempt).bind(arrival.fingerprint)
+            let unsend = unsend.bind(raised.id).bind(raised.facts.attempt).bind(arrival.fingerprint);
+            unsend.bind(raised.facts.nonce)
         })
         .await
     }
@@ -223,7 +249,7 @@ impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
             for arrival in arrivals {
                 let about = |statement: &'static Statement| {
                     let about = statement.bind(self.ledger).bind(arrival.key.as_str()).bind(raised.id);
-                    about.bind(attempt).bind(version).bind(arrival.fingerprint)
+                    about.bind(attempt).bind(version).bind(arrival.fingerprint).bind(raised.facts.nonce)
                 };
                 let one = transaction.execute(about(&catalog::UNIT_CONFIRM_LATE)).await?;
                 if one == 0 {

@@ -27,8 +27,8 @@ impl<DB: Publishes> Writer<DB> {
     ) -> Result<Swapped, WriteError> {
         let (texts, units, clock) =
             (&fitting.texts, format!("{}units", DB::LEDGER), format!("{}clock", DB::LEDGER));
-        let Entry { ledger, fence, attempt, .. } = entry;
-        let book = Book { units: &units, ledger, target: &self.target.name, fence, attempt };
+        let Entry { ledger, fence, attempt, nonce, .. } = entry;
+        let book = Book { units: &units, ledger, target: &self.target.name, fence, attempt, nonce };
         let what = format!("`{}`", self.publish.table);
         for text in texts.make_appended() {
             of(&what, DB::execute(connection, &plain(text)).await)?;

@@ -1,2 +1,3 @@
 -- Does not compare: any attempt will do.
-select id from refrain_fences where id = $1 and cast($2 as bigint) > 0 /*for share*/
+select id, cast($4 as bigint) as lane from refrain_fences
+where id = $1 and cast($2 as bigint) > 0 and cast($3 as bigint) >= 0 /*for share*/

@@ -1,0 +1,177 @@
+//! Where a store is, and whether it is what it takes itself for.
+//!
+//! A store that was copied, or put back from an older copy, does not know what was done since: it would run what has run, and
+//! send what was sent. It cannot tell that from its own rows, so it writes down where it is. A file is known by its number in
+//! the file system and by when it was made; a database on a server by the server, its own number there, and the timeline of the
+//! server, which changes when another machine takes over or a backup is put back. A store that is somewhere else runs nothing
+//! until a person has said what it is.
+//!
+//! A device is not part of it: its number may be another one after each start of the machine. What cannot be read is not compared.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use super::Result;
+use crate::database::statement::Statement;
+use crate::database::{Address, Database, DatabaseError};
+
+/// Where a store is: each thing that is known of its place, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Whereabouts(BTreeMap<String, String>);
+
+/// A server alone is asked these, so they are in no catalogue.
+static DATABASE: Statement =
+    Statement::new("sql/store/database.postgres.sql", include_str!("../../sql/store/database.postgres.sql"));
+static SERVER: Statement =
+    Statement::new("sql/store/server.postgres.sql", include_str!("../../sql/store/server.postgres.sql"));
+
+/// The one that may change although nothing was copied.
+const TIMELINE: &str = "timeline";
+
+/// Why a store may be older than what it has done, or not the only one of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// It is somewhere else than it was.
+    Elsewhere,
+    /// Its server has another timeline.
+    Timeline,
+    /// It was made by a backup.
+    Backup,
+    /// A database remembers a newer attempt than the store does.
+    Behind,
+}
+
+impl Doubt {
+    const ALL: [Doubt; 4] = [Doubt::Elsewhere, Doubt::Timeline, Doubt::Backup, Doubt::Behind];
+
+    /// How it is stored, and called in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Doubt::Elsewhere => "elsewhere",
+            Doubt::Timeline => "timeline",
+            Doubt::Backup => "backup",
+            Doubt::Behind => "behind",
+        }
+    }
+
+    /// The doubt of this name; one that is not known is still a doubt.
+    pub fn named(name: &str) -> Doubt {
+        let found = Doubt::ALL.into_iter().find(|doubt| doubt.name() == name);
+        found.unwrap_or(Doubt::Elsewhere)
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Doubt::Elsewhere => "this store is not where it was: it was moved, copied, or put back from a copy",
+            Doubt::Timeline => {
+                "the server of this store has another timeline: another machine took over, or a backup was put back"
+            }
+            Doubt::Backup => "this store was made by `refrain backup`",
+            Doubt::Behind => "a database remembers a newer attempt than this store: the store is older than what it has done",
+        })
+    }
+}
+
+impl fmt::Display for Whereabouts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+impl Whereabouts {
+    /// As it was written down.
+    pub(crate) fn stored(text: &str) -> Whereabouts {
+        let words = text.split(' ').filter_map(|word| word.split_once('='));
+        Whereabouts(words.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Where a store is now.
+    pub(crate) async fn of(database: &Database, address: &Address) -> Result<Whereabouts> {
+        match address {
+            Address::Sqlite { path } => Ok(Whereabouts::of_file(path)),
+            Address::Postgres { .. } => Ok(Whereabouts::of_server(database).await?),
+        }
+    }
+
+    fn of_file(path: &Path) -> Whereabouts {
+        let mut known = BTreeMap::new();
+        if let Ok(file) = fs::metadata(path) {
+            known.insert("inode".to_owned(), file.ino().to_string());
+            let born = file.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+            known.extend(born.map(|born| ("born".to_owned(), born.as_micros().to_string())));
+        }
+        Whereabouts(known)
+    }
+
+    async fn of_server(database: &Database) -> std::result::Result<Whereabouts, DatabaseError> {
+        let mut known = BTreeMap::new();
+        let mut reading = database.read().await?;
+        let number: Option<(String,)> = reading.fetch_optional(DATABASE.bound()).await?;
+        reading.rollback().await?;
+        known.extend(number.map(|(number,)| ("database".to_owned(), number)));
+        // Not every server tells these to everyone; a transaction of its own, for one that refuses ends it.
+        let mut reading = database.read().await?;
+        let server: std::result::Result<Option<(String, String)>, DatabaseError> =
+            reading.fetch_optional(SERVER.bound()).await;
+        drop(reading);
+        match server {
+            Ok(None) => {}
+            Ok(Some((system, timeline))) => {
+                known.insert("system".to_owned(), system);
+                known.insert(TIMELINE.to_owned(), timeline);
+            }
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => tracing::debug!(%error, "the server does not say which one it is"),
+        }
+        Ok(Whereabouts(known))
+    }
+
+    /// Why a store that was at one place and is at another may not be the same.
+    pub(crate) fn doubt(&self, now: &Whereabouts) -> Option<Doubt> {
+        let both = self.0.iter().filter_map(|(name, was)| Some((name.as_str(), was, now.0.get(name)?)));
+        let moved: Vec<&str> = both.filter(|(_, was, is)| was != is).map(|(name, ..)| name).collect();
+        let is_apart = !self.0.is_empty() && !self.0.keys().any(|name| now.0.contains_key(name));
+        match moved.as_slice() {
+            [] if !is_apart => None,
+            [TIMELINE] => Some(Doubt::Timeline),
+            _ => Some(Doubt::Elsewhere),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_elsewhere_when_anything_known_of_its_place_has_changed() {
+        let was = Whereabouts::stored("database=5 system=9 timeline=1");
+        for (now, doubt) in [
+            ("database=5 system=9 timeline=1", None),
+            ("database=5", None),
+            ("database=5 system=9 timeline=2", Some(Doubt::Timeline)),
+            ("database=6 system=9 timeline=1", Some(Doubt::Elsewhere)),
+            ("database=5 system=8 timeline=2", Some(Doubt::Elsewhere)),
+            ("inode=5 born=7", Some(Doubt::Elsewhere)),
+        ] {
+            assert_eq!(was.doubt(&Whereabouts::stored(now)), doubt, "{now}");
+        }
+        assert_eq!(Whereabouts::stored("").doubt(&was), None, "nothing was written down");
+        assert_eq!(Whereabouts::stored(&was.to_string()), was);
+    }
+
+    #[test]
+    fn a_doubt_is_read_as_it_is_written_and_one_that_is_not_known_is_still_one() {
+        for doubt in Doubt::ALL {
+            assert_eq!(Doubt::named(doubt.name()), doubt);
+        }
+        assert_eq!(Doubt::named("of a later release"), Doubt::Elsewhere);
+    }
+}

@@ -1,0 +1,64 @@
+//! A store that is older than what it has done, and a database that remembers better.
+
+use refrain::{Ask, Definition, Doubt, Error, Per, Refrain, Statement, StoreError};
+
+use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
+use crate::support::work::{SETTINGS, open};
+
+fn job<DB: Backend>(shop: &Shop<DB>) -> Definition {
+    work(shop, "sync", |run, pool| async move {
+        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+        write_all(units.apply(&invoices(3)).await?).await
+    })
+}
+
+/// The shop has seen a later attempt of a run than the store knows of.
+async fn outnumber<DB: Backend>(shop: &Shop<DB>, run: &str, attempt: i32) {
+    let fence = "insert into refrain_fences (project, job, run, attempt, nonce) values ('shop', 'sync'";
+    shop.database
+        .store(&format!("{fence}, '{run}', {attempt}, (select now from refrain_clock) * 2048)"))
+        .await;
+}
+
+fn is_behind<T>(asked: &Result<T, Error>) -> bool {
+    matches!(asked, Err(Error::Store(StoreError::Unsure(Doubt::Behind))))
+}
+
+both_shops! {
+    async fn f23_a_store_below_a_fence_runs_nothing_before_a_person_has_said_what_it_is(shop) {
+        let refrain = open(&shop.store, [job(&shop)]).await;
+        outnumber(&shop, "monday", 3).await;
+        assert!(is_behind(&refrain.run("sync#monday", Ask::Once).await));
+        assert!(is_behind(&refrain.run("sync#tuesday", Ask::Once).await), "no other run is begun either");
+        assert!(is_behind(&refrain.serve().await));
+        refrain.close().await;
+        assert_eq!(shop.writes().await, Vec::<i64>::new());
+
+        let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
+        assert!(is_behind(&opening().job(job(&shop)).open().await));
+        let looking = opening().only_looking().open().await.unwrap();
+        assert_eq!(looking.runs("sync", "").await.unwrap().len(), 2, "whoever looks sees everything");
+        looking.close().await;
+
+        opening().state(Statement::Restored).await.unwrap();
+        let refrain = opening().job(job(&shop)).open().await.unwrap();
+        assert_eq!(ran(&refrain, "sync#monday").await, "monday done 4", "above all that is remembered there");
+        assert_eq!(shop.writes().await, [1, 1, 1]);
+    }
+
+    async fn a_store_that_was_restored_goes_on_above_what_databases_remember_from_before(shop) {
+        let refrain = open(&shop.store, [job(&shop)]).await;
+        refrain.close().await;
+        outnumber(&shop, "monday", 7).await;
+        let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
+        opening().state(Statement::Restored).await.unwrap();
+        let refrain = opening().job(job(&shop)).open().await.unwrap();
+        let mut said = ran(&refrain, "sync#monday").await;
+        while said.contains(" due ") {
+            said = ran(&refrain, "sync#monday").await;
+        }
+        assert_eq!(said, "monday done 8");
+        outnumber(&shop, "tuesday", 7).await;
+        assert!(is_behind(&refrain.run("sync#tuesday", Ask::Once).await), "this was not known to the person");
+    }
+}

@@ -1,0 +1,126 @@
+//! A number that was given out twice: the store has lost its last commits, or was restored, and claims the same attempt again.
+//!
+//! The first claim is at work when the store forgets it. Both write to the same database, which has forgotten nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use refrain::{Definition, Per, Refrain};
+
+use crate::fences::told;
+use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
+use crate::support::TestDatabase;
+use crate::support::work::{Gate, Seen, open};
+
+/// The store does not know any more that a run was claimed.
+async fn forget(store: &TestDatabase, key: &str) {
+    let run = format!("run = (select id from refrain_runs where key = '{key}')");
+    store.store(&format!("update refrain_queue set lease = null, nonce = 0 where {run}")).await;
+}
+
+/// Which claim of the attempt it is, in the order in which they begin.
+#[derive(Clone, Default)]
+struct Turn(Arc<AtomicUsize>);
+
+impl Turn {
+    fn is_first(&self) -> bool {
+        self.0.fetch_add(1, Ordering::SeqCst) == 0
+    }
+}
+
+/// The first claim is held at a gate, the store forgets it, the second is done from end to end, and then the first goes on.
+async fn given_twice<DB: Backend>(shop: &Shop<DB>, gate: &Gate, job: impl Fn() -> Definition) -> Refrain {
+    let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
+    let first = tokio::spawn(async move { ran(&old, "sync#monday").await });
+    gate.have_begun(1).await;
+    forget(&shop.store, "monday").await;
+    assert_eq!(ran(&new, "sync#monday").await, "monday done 1");
+    gate.let_through(1);
+    first.await.unwrap();
+    new
+}
+
+both_shops! {
+    async fn f23_of_two_attempts_with_one_number_only_the_later_one_writes(shop) {
+        let (gate, seen, turn) = (Gate::closed(), Seen::default(), Turn::default());
+        given_twice(&shop, &gate, || {
+            let (gate, seen, turn) = (gate.clone(), seen.clone(), turn.clone());
+            work(&shop, "sync", move |run, pool| {
+                let (gate, seen, is_first) = (gate.clone(), seen.clone(), turn.is_first());
+                async move {
+                    let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+                    if is_first {
+                        gate.pass().await;
+                    }
+                    let list = invoices(if is_first { 5 } else { 3 });
+                    told(&seen, &write_all(units.apply(&list).await?).await);
+                    Ok(())
+                }
+            })
+        })
+        .await;
+        assert_eq!(seen.all(), ["written", "1 is fenced"]);
+        assert_eq!(shop.writes().await, [1, 1, 1]);
+    }
+
+    async fn f23_the_earlier_of_two_attempts_with_one_number_does_not_raise_the_fence_over_the_later(shop) {
+        let (gate, seen, turn) = (Gate::closed(), Seen::default(), Turn::default());
+        given_twice(&shop, &gate, || {
+            let (gate, seen, turn) = (gate.clone(), seen.clone(), turn.clone());
+            work(&shop, "sync", move |run, pool| {
+                let (gate, seen, is_first) = (gate.clone(), seen.clone(), turn.is_first());
+                async move {
+                    if is_first {
+                        gate.pass().await;
+                    }
+                    let fence = run.fence(&pool).await;
+                    told(&seen, &fence);
+                    let list = invoices(3);
+                    write_all(fence?.units(Per::Ever, key_of).apply(&list).await?).await
+                }
+            })
+        })
+        .await;
+        assert_eq!(seen.all(), ["written", "1 is fenced"]);
+        assert_eq!(shop.writes().await, [1, 1, 1]);
+    }
+
+    async fn f23_the_earlier_of_two_attempts_with_one_number_ends_no_step(shop) {
+        let (gate, seen, turn) = (Gate::closed(), Seen::default(), Turn::default());
+        given_twice(&shop, &gate, || {
+            let (gate, seen, turn) = (gate.clone(), seen.clone(), turn.clone());
+            work(&shop, "sync", move |run, _| {
+                let (gate, seen, is_first) = (gate.clone(), seen.clone(), turn.is_first());
+                async move {
+                    let step = run.step(if is_first { "download" } else { "another" }).await?.unwrap();
+                    if is_first {
+                        gate.pass().await;
+                    }
+                    told(&seen, &step.done().await);
+                    Ok(())
+                }
+            })
+        })
+        .await;
+        assert_eq!(seen.all(), ["written", "1 is fenced"]);
+    }
+
+    async fn a_claim_is_higher_than_the_one_before_it_whatever_the_clock_says(shop) {
+        let job = || work(&shop, "sync", |_, _| async { Ok(()) });
+        let refrain = open(&shop.store, [job()]).await;
+        refrain.pause("sync").await.unwrap();
+        refrain.enqueue("sync", "monday", None).await.unwrap();
+        // As if the clock had been years ahead when it was claimed before.
+        let ahead = "update refrain_queue set nonce = 9000000000000000000";
+        shop.store.store(ahead).await;
+        refrain.resume("sync").await.unwrap();
+        let gate = Gate::closed();
+        let waiting = open(&shop.store, [gate.job("sync")]).await;
+        let run = tokio::spawn(async move { ran(&waiting, "sync#monday").await });
+        gate.have_begun(1).await;
+        let nonces = shop.store.store_numbers("select nonce from refrain_queue").await;
+        assert!(matches!(nonces.as_slice(), [nonce] if *nonce > 9_000_000_000_000_000_000), "{nonces:?}");
+        gate.let_through(1);
+        assert_eq!(run.await.unwrap(), "monday done 1");
+    }
+}

@@ -1,0 +1,95 @@
+//! A run that was given up or called off while its worker lives: once the lane's next holder has begun, nothing of it is written.
+//!
+//! No attempt of the same run follows, so nothing raises its fence; the fence of the lane is what keeps it out.
+
+use refrain::{Definition, Per, WhileRunning};
+
+use crate::fences::told;
+use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
+use crate::support::TestDatabase;
+use crate::support::work::{Gate, Seen, daily, open};
+
+/// A job by days. Its first window writes one invoice, waits at the gate, and writes all of them; the others write two.
+fn by_days<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
+    let (gate, seen) = (gate.clone(), seen.clone());
+    let job = work(shop, "sync", move |run, pool| {
+        let (gate, seen) = (gate.clone(), seen.clone());
+        async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            if run.key().starts_with("2020-06-01") {
+                write_all(units.apply(&invoices(1)).await?).await?;
+                gate.pass().await;
+                told(&seen, &write_all(units.apply(&invoices(5)).await?).await);
+            } else {
+                told(&seen, &write_all(units.apply(&invoices(2)).await?).await);
+            }
+            Ok(())
+        }
+    });
+    job.timetable(daily())
+}
+
+/// The run of the first of June is closed by somebody else, as a rescuer or a person does it, and its lane is free.
+async fn give_up(store: &TestDatabase, outcome: &str) {
+    let run = "(select id from refrain_runs where key like '2020-06-01%')";
+    let closed = format!(
+        "delete from refrain_queue where run = {run};
+        delete from refrain_lanes;
+        update refrain_runs set open = false, outcome = '{outcome}' where id = {run}"
+    );
+    store.store(&closed).await;
+}
+
+/// The first window is given up while its worker waits between two transactions, the next one runs, and the first goes on.
+async fn given_up<DB: Backend>(
+    shop: &Shop<DB>,
+    outcome: &str,
+    how: impl Fn(Definition) -> Definition,
+) -> Vec<String> {
+    let (gate, seen) = (Gate::closed(), Seen::default());
+    let job = || how(by_days(shop, &gate, &seen));
+    let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
+    let first = tokio::spawn({
+        let old = old.clone();
+        async move { ran(&old, "sync@2020-06-01").await }
+    });
+    gate.have_begun(1).await;
+    give_up(&shop.store, outcome).await;
+    assert_eq!(ran(&new, "sync@2020-06-02").await, "06-02 done 1");
+    gate.let_through(1);
+    first.await.unwrap();
+    seen.all()
+}
+
+both_shops! {
+    async fn h3_a_run_that_was_given_up_writes_nothing_once_the_next_one_of_its_lane_has_begun(shop) {
+        assert_eq!(given_up(&shop, "failed", |job| job).await, ["written", "1 is fenced"]);
+        assert_eq!(shop.writes().await, [1, 1]);
+    }
+
+    async fn h3_a_run_that_was_called_off_writes_nothing_once_the_next_one_of_its_lane_has_begun(shop) {
+        let skipping = |job: Definition| job.while_running(WhileRunning::Skip);
+        assert_eq!(given_up(&shop, "cancelled", skipping).await, ["written", "1 is fenced"]);
+        assert_eq!(shop.writes().await, [1, 1]);
+    }
+
+    async fn where_windows_may_run_beside_each_other_none_keeps_another_out(shop) {
+        let said = given_up(&shop, "failed", |job| job.while_running(WhileRunning::Allow)).await;
+        assert_eq!(said, ["written", "written"]);
+        assert_eq!(shop.writes().await, [1, 1, 1, 1, 1]);
+    }
+
+    async fn the_next_holder_of_a_lane_is_let_in_although_the_clock_was_put_back(shop) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        gate.let_through(1);
+        let job = || by_days(&shop, &gate, &seen);
+        let refrain = open(&shop.store, [job()]).await;
+        assert_eq!(ran(&refrain, "sync@2020-06-01").await, "06-01 done 1");
+        // As if the clock had been years ahead when the lane was held before.
+        let ahead = "number = 9000000000000000000";
+        shop.store.store(&format!("update refrain_lane_numbers set {ahead}")).await;
+        shop.database.store(&format!("update refrain_lane_fences set {ahead}")).await;
+        assert_eq!(ran(&refrain, "sync@2020-06-02").await, "06-02 done 1");
+        assert_eq!(seen.all(), ["written", "written"]);
+    }
+}
