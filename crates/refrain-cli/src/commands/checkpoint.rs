@@ -82,7 +82,7 @@ pub(crate) struct Part {
     /// In this scope.
     #[arg(long, default_value = "")]
     scope: String,
-    /// Of this window, by its start, if each window has its own ([cursor] per = "window").
+    /// Of this window, by its start, if each window has its own: `per = "window"` of a cursor.
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
 }

@@ -88,7 +88,7 @@ impl Ended {
             Ended::WaitsForEffects { run, attempt } => {
                 let said =
                     format!("{run} has done its work, by attempt {attempt}, and waits for its effects");
-                Told::new("waits-for-effects", said).next("refrain effects --waiting")
+                Told::new("waits-for-effects", said).next("refrain effects")
             }
             Ended::Failed { run, attempt, at, message, doubtful } => {
                 let message = quoted(message.as_deref().unwrap_or("nothing was said"));

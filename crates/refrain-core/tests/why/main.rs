@@ -276,7 +276,7 @@ fn a_run_that_ended_is_told_by_how() {
     recorded(
         ended(RunOutcome::Waiting, ""),
         &["waits-for-effects"],
-        "sync#42 has done its work, by attempt 2, and waits for its effects.\n  refrain effects --waiting",
+        "sync#42 has done its work, by attempt 2, and waits for its effects.\n  refrain effects",
     );
     let left = |key: &str, is_parked| UnitLeft { key: key.to_owned(), is_parked, is_in_doubt: false };
     let doubtful = UnitLeft { is_in_doubt: true, ..left("invoice:9", true) };

@@ -61,6 +61,13 @@ pub struct CheckpointOf<'a> {
 }
 
 impl CheckpointOf<'_> {
+    /// The job with the window and the scope, as runs are written.
+    fn whose(&self) -> String {
+        let window = self.window.map(|window| format!("@{window}")).unwrap_or_default();
+        let scope = if self.scope.is_empty() { String::new() } else { format!("/{}", self.scope) };
+        format!("{}{window}{scope}", self.job)
+    }
+
     /// The start of its window as ledgers have it.
     fn window_start(&self) -> String {
         self.window.map(|window| window.to_string()).unwrap_or_default()
@@ -224,13 +231,12 @@ impl Refrain {
             ([found], _) => (found.destination.clone(), found.ledger),
             ([], None) => self.place_for_new(first, of).await?.ok_or_else(ambiguous)?,
             ([], Some(_)) => {
-                let job = if scope.is_empty() { job.to_owned() } else { format!("{job}/{scope}") };
-                return Err(CheckpointError::Unknown { job, name: name.to_owned(), known: names }.into());
+                let (job, name) = (of.whose(), name.to_owned());
+                return Err(CheckpointError::Unknown { job, name, known: names }.into());
             }
             _ => return Err(ambiguous().into()),
         };
-        let scoped = if scope.is_empty() { job.to_owned() } else { format!("{job}/{scope}") };
-        let decision = self.decision(Verb::SetCheckpoint, format!("{scoped} {name}"));
+        let decision = self.decision(Verb::SetCheckpoint, format!("{} {name}", of.whose()));
         let detail = format!("from {} to {}", shown(seen.unwrap_or("nowhere")), shown(position));
         audit::record_alone(&self.store().database, &[decision.detailed(detail)]).await?;
         if checkpoints::set(&destination.database, ledger, name, position, seen).await? {

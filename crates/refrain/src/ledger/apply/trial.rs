@@ -50,7 +50,8 @@ impl<DB: Backend, T: Serialize> Applying<'_, DB, T> {
         let entries = retried(|| async {
             let mut reading = raised.destination.database.read().await?;
             let arrivals = self.arrivals_of(&chunk);
-            if chunk.unknown {
+            // Of what is to be done again, nothing is certainly done.
+            if chunk.unknown || judge.redo.is_some() {
                 return entry::find(&mut reading, self.ledger, &arrivals).await;
             }
             entry::doubtful(&mut reading, self.ledger, &judge, &arrivals).await
