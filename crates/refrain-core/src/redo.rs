@@ -4,10 +4,10 @@
 //! once. Rows that replace themselves can be written twice without harm. What reaches outside, or adds, is done twice by it,
 //! so a person is asked first. A row that was appended cannot be taken back, and a second one beside it is never meant.
 
-use crate::Template;
-use crate::feed::Apply;
+use crate::feed::{Apply, FeedCursor};
 use crate::project::{Action, JobFile};
 use crate::publish::{Mode, Publish};
+use crate::{Per, Template};
 
 /// What a redo of a job comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,14 @@ impl Redo {
             }
             Action::Units(feed) => match &feed.apply {
                 Apply::Publish(publish) if publish.mode == Mode::AppendOnce => appended(),
-                Apply::Publish(_) => Redo::AtOnce,
+                Apply::Publish(_) => match &feed.cursor {
+                    // A cursor that is kept for ever does not say where a run began.
+                    Some(FeedCursor { name, per: Per::Ever }) => Redo::Asks(format!(
+                        "only what its source shows after the cursor `{name}` is written once more; to go further \
+                         back, put the cursor back first (refrain checkpoint set)"
+                    )),
+                    _ => Redo::AtOnce,
+                },
                 Apply::Command { argv, .. } => {
                     Redo::Asks(format!("`{}` is executed once more for each of its units", program(argv)))
                 }
@@ -90,6 +97,14 @@ mod tests {
             (format!("{query}mode = \"merge\"\nkey = [\"ds\"]\n"), "at once"),
             (format!("{query}mode = \"append-once\"\nkey = [\"ds\"]\n"), "refused"),
             (format!("{units}{into}mode = \"merge\"\nkey = [\"id\"]\n"), "at once"),
+            (
+                format!("{units}[cursor]\nper = \"window\"\n{into}mode = \"merge\"\nkey = [\"id\"]\n"),
+                "at once",
+            ),
+            (
+                format!("{units}[cursor]\n{into}mode = \"merge\"\nkey = [\"id\"]\n"),
+                "only what its source shows after the cursor `cursor` is written once more; to go further back, put the cursor back first (refrain checkpoint set)",
+            ),
             (format!("{units}{into}mode = \"append-once\"\n"), "refused"),
             (
                 format!("{units}command = [\"./book.sh\", \"{{id}}\"]\n"),

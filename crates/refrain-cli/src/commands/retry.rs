@@ -60,7 +60,7 @@ pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, 
         let settlement = if *done { Settlement::Done } else { Settlement::Again };
         let keys: Vec<&str> = units.iter().map(String::as_str).collect();
         refrain.settle_units(run, &keys, settlement).await?;
-        let is = if *done { "is recorded as done" } else { "is not parked any more" };
+        let is = if *done { "is recorded as done" } else { "has all its tries again" };
         for unit in &units {
             place.output.say(format_args!("`{}` {is}", harmless(unit)));
         }

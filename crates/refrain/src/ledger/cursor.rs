@@ -27,6 +27,8 @@ pub struct Cursor<'u, DB: Backend, T> {
     units: &'u Units<DB, T>,
     ledger: i64,
     pub(super) checkpoint: Checkpoint,
+    /// Whether the source is read from its beginning once more, although the cursor stands further on.
+    pub(super) is_anew: bool,
     /// Whether a page was given and is not done.
     pub(super) is_open: bool,
     pub(super) is_over: bool,
@@ -87,14 +89,17 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
     pub async fn cursor_per<'u>(&'u self, per: Per, name: &str) -> Result<Cursor<'u, DB, T>> {
         let raised = &self.fence.raised;
         let checkpoint = Checkpoint::read(raised, raised.ledger(per).await?, name).await?;
-        Ok(Cursor { units: self, ledger: self.ledger().await?, checkpoint, is_open: false, is_over: false })
+        let ledger = self.ledger().await?;
+        // The work of a window that is done again begins where the window does; what was done again before is known.
+        let is_anew = per == Per::Window && raised.facts.redo.is_some();
+        Ok(Cursor { units: self, ledger, checkpoint, is_anew, is_open: false, is_over: false })
     }
 }
 
 impl<'u, DB: Backend, T: Serialize> Cursor<'u, DB, T> {
     /// Where to go on reading; none at the beginning of everything.
     pub fn position(&self) -> Option<&str> {
-        self.checkpoint.position.as_deref()
+        self.checkpoint.position.as_deref().filter(|_| !self.is_anew)
     }
 
     /// A part of a page that is too long to be held at once. Done, it moves nothing: only the page that ends with a token
@@ -131,7 +136,7 @@ impl<'u, DB: Backend, T: Serialize> Cursor<'u, DB, T> {
         if self.is_over {
             return Ok(None);
         }
-        let Fetched { units, next } = read(self.checkpoint.position.clone()).await?;
+        let Fetched { units, next } = read(self.position().map(str::to_owned)).await?;
         if units.is_empty() && next.is_none() {
             self.is_over = true;
             return Ok(None);

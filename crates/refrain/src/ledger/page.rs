@@ -47,7 +47,7 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
         of: Of<'p, 'u, DB, T>,
     ) -> Result<Page<'p, 'u, DB, T>> {
         let place = match &of {
-            Of::Cursor(cursor, _) | Of::Part(cursor) => cursor.checkpoint.position.clone(),
+            Of::Cursor(cursor, _) | Of::Part(cursor) => cursor.position().map(str::to_owned),
             Of::Watermark(watermark) => watermark.from().map(|from| from.to_string()),
         };
         Ok(Page { units, ledger, list: units.list(&items)?, items, place: place.unwrap_or_default(), of })
@@ -94,6 +94,7 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
         match self.of {
             Of::Cursor(cursor, Some(next)) => {
                 cursor.checkpoint.advance(raised, &next, &proof).await?;
+                cursor.is_anew = false;
                 cursor.is_open = false;
             }
             Of::Cursor(cursor, None) => {

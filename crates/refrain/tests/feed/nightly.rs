@@ -1,12 +1,15 @@
 //! An import that begins anew each night: the position of its cursor belongs to the window, and a changed invoice is taken up.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use jiff::Timestamp;
 use refrain::CheckpointOf;
+use rustix::process::Signal;
 
 use crate::both_databases;
 use crate::cursors::PAGES;
 use crate::support::TestDatabase;
-use crate::sync::{Says, Sync, lines, rows, texts};
+use crate::sync::{LEASE, RUN, Says, Sync, lines, rows, texts};
 
 const NIGHTLY: Says<'_> = Says { top: "", unit: "", more: "[cursor]\nper = \"window\"\n" };
 const SECOND_NIGHT: &str = "sync@2020-06-10";
@@ -85,5 +88,19 @@ both_databases! {
         assert_eq!(positions(&sync).await, ["2020-06-10T00:00:00Z 3", "2020-06-09T00:00:00Z 5"]);
         sync.ask(&["run", SECOND_NIGHT, "--again"]).await;
         assert_eq!(sync.shop.lines("told"), ["from 0", "from 0", "from 3"]);
+    }
+
+    async fn f2_a_redo_of_a_night_begins_at_its_beginning_also_after_a_kill(database) {
+        let sync = nightly(database).await;
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        sync.shop.execute("delete from invoices where id in (2, 14)").await;
+        let variables = [("FAILPOINTS", "checkpoint.after-commit=1*off->return(kill)"), LEASE];
+        let killed = sync.shop.process(&["run", RUN, "--redo"], &variables).wait().await;
+        assert_eq!(killed.signal(), Some(Signal::KILL.as_raw()));
+        sync.shop.expire().await;
+        assert_eq!(sync.run().await.0, "Ran done 3");
+        assert_eq!(sync.invoices().await, rows(1..=15));
+        assert_eq!(sync.shop.lines("told"), ["from 0"; 3]);
+        assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 5"]);
     }
 }
