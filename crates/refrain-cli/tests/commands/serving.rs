@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use jiff::{SignedDuration, Timestamp};
 use rustix::process::Signal;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqliteConnection};
@@ -96,7 +97,14 @@ async fn a_broken_file_stops_no_other_job_and_its_own_goes_on_as_it_was() {
 
 #[tokio::test]
 async fn f14_a_clock_that_jumps_ahead_opens_no_window_of_the_future() {
-    let (desk, mut serve) = served(SERVE).await;
+    let desk = Desk::sqlite();
+    let start = (Timestamp::now() - SignedDuration::from_hours(48)).strftime("%Y-%m-%d");
+    let past = format!(
+        "schedule = \"@daily\"\nwindow = \"day\"\nstart = {start}\ncatch-up = \"all\"\ncommand = [\"true\"]\n"
+    );
+    desk.write("jobs/past.toml", &past);
+    let mut serve = ChildProcess::spawn(&mut desk.command(SERVE));
+    serve.wait_for_line("serving").await;
     let file = SqliteConnectOptions::new().filename(desk.file("store.db"));
     let mut store = SqliteConnection::connect_with(&file).await.unwrap();
     // A scheduler that has opened a window has read the clock before.
