@@ -40,15 +40,10 @@ const DURABLE: &str = "select set_config('synchronous_commit', 'on', true) \
 /// A replica refuses to begin so, and a primary does not: a read must not see a copy that lags behind.
 const ONLY_READS: &str = " read write; set local transaction_read_only = on";
 
-/// Takes back what the planner was told, and the limit of a statement. A role that is called like our schema finds our tables
-/// before its own by the usual search path: `audit` would be ours. So the schema is the last of the path; it stays in it, for
-/// such a role may have made tables of its own there.
+/// Takes back what the planner was told, and the limit of a statement.
 pub(super) const HAND_OVER: &str = "set local statement_timeout to default; set local enable_seqscan to default; set local enable_bitmapscan to default; \
      set local enable_hashjoin to default; set local enable_mergejoin to default; \
-     set local enable_material to default; set local plan_cache_mode to default; set local jit to default; \
-     select set_config('search_path', (select string_agg(quote_ident(path.name), ', ' order by path.name = 'refrain', path.place) \
-         from unnest(current_schemas(false)) with ordinality as path (name, place)), true) \
-     where 'refrain' = any (current_schemas(false))";
+     set local enable_material to default; set local plan_cache_mode to default; set local jit to default";
 
 /// How transactions begin.
 #[derive(Debug, Clone)]

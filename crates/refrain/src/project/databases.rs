@@ -33,6 +33,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait for a connection that is free.
 const CONNECT: Duration = Duration::from_secs(30);
 
+/// A role that is called like our schema finds our tables before its own by the usual search path: its `jobs` would be ours. On
+/// a connection for statements of a job, the schema is the last of the path. It stays in it, for such a role may have made
+/// tables of its own there.
+const OWN_TABLES_FIRST: &str = r#"select set_config('search_path',
+        trim(leading ', ' from regexp_replace(current_setting('search_path'), '"\$user",?\s*', '') || ', refrain'), false)
+    where current_user = 'refrain' and current_setting('search_path') like '%"$user"%'"#;
+
 /// A database of a project.
 pub(crate) struct Database {
     /// What the project calls it.
@@ -101,6 +108,9 @@ async fn open(address: &Address) -> Result<Connected, sqlx::Error> {
             let answer = tokio::time::timeout(PATIENCE, options.connect()).await;
             answer.map_err(|_| unanswered())??.close().await?;
             let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
+            let pool = pool.after_connect(|connection, _| {
+                Box::pin(async move { connection.execute(OWN_TABLES_FIRST).await.map(drop) })
+            });
             Ok(Connected::Postgres(pool.connect_lazy_with((**options).clone())))
         }
     }

@@ -15,6 +15,7 @@ mod modes;
 mod names;
 mod polled;
 mod refusals;
+mod role;
 mod together;
 mod warehouse;
 mod weakened;
