@@ -6,7 +6,7 @@
 //! last one points at one unit.
 //!
 //! Each death of a run that its worker held alone costs it a try, and a death is dear: the run waits, and without a service
-//! somebody has to start it again. So there are no more deaths than the tries allow, and no more than it takes to have few parts:
+//! a person has to start it again. So there are no more deaths than the tries allow, and no more than it takes to have few parts:
 //! a thousand units are 32 parts of 32 at first, and then 32 alone. Rejected: halves, which cost ten deaths instead of two.
 
 /// So many parts are few enough to be tried one after another.
@@ -23,7 +23,7 @@ pub struct Search {
 
 impl Search {
     /// The search of a run that may be tried `tries` times and has `spent` of them. `suspects` units were being tried when the
-    /// last worker died; 0 if nobody knows which. The try that is the last must not end in a death.
+    /// last worker died; 0 if that is not known. The try that is the last must not end in a death.
     ///
     /// ```
     /// use refrain_core::search::Search;
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn parts_are_as_large_as_tries_and_patience_allow() {
         for (tries, spent, suspects, expected, others) in [
-            // A thousand units, nobody suspected.
+            // A thousand units, none of them a suspect.
             (1, 0, 0, 1, 1_000),
             (2, 0, 0, 1, 1),
             (3, 0, 0, 1, 32),

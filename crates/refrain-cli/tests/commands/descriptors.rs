@@ -1,4 +1,4 @@
-//! A process that may open too few files: that is no fault of a run, and costs it no attempt.
+//! A process whose limit of open files is too low puts its runs off, and they keep all their attempts.
 
 use std::process::Command;
 

@@ -1,38 +1,11 @@
 //! A call whose answer was lost, as a person meets it: who says so, what to look at, what to type.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-
 use crate::support::Desk;
-
-/// Answers each request, but for that of the second invoice; tells which paths it has heard of.
-fn books() -> (u16, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (told, heard) = channel();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let length = stream.read(&mut request).unwrap();
-            let text = String::from_utf8_lossy(request.get(..length).unwrap()).into_owned();
-            let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
-            if !path.ends_with('2') {
-                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
-            }
-            if told.send(path).is_err() {
-                return;
-            }
-        }
-    });
-    (port, heard)
-}
+use crate::support::books::books;
 
 #[test]
 fn a_call_in_doubt_is_shown_asked_about_and_settled_by_a_person() {
-    let (port, heard) = books();
+    let (port, heard) = books(&['2']);
     let job = format!(
         "queue = true\nretry = {{ attempts = 1 }}\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\n\
          key = \"invoice:{{id}}\"\nhttp = {{ url = \"http://127.0.0.1:{port}/invoices/{{id}}\", json = {{ id = \"{{id}}\" }} }}\n"

@@ -1,40 +1,15 @@
 //! What people decide, as they meet it: what waits for them, what to type, who it was.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::sync::mpsc::Receiver;
 
 use serde_json::Value;
 
+use crate::support::books::books;
 use crate::support::{Desk, Said, said};
-
-/// Answers a request for an even invoice with nothing, and any other one well; tells which paths it has heard of.
-fn books() -> (u16, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (told, heard) = channel();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let length = stream.read(&mut request).unwrap();
-            let text = String::from_utf8_lossy(request.get(..length).unwrap()).into_owned();
-            let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
-            if !path.ends_with(['2', '4']) {
-                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
-            }
-            if told.send(path).is_err() {
-                return;
-            }
-        }
-    });
-    (port, heard)
-}
 
 /// A desk with a job that makes a call for each of four invoices, two of which have no answer.
 fn calling() -> (Desk, Receiver<String>) {
-    let (port, heard) = books();
+    let (port, heard) = books(&['2', '4']);
     let unit = format!(
         "command = [\"./list.sh\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{{id}}\"\n\
          http = {{ url = \"http://127.0.0.1:{port}/invoices/{{id}}\", json = {{ id = \"{{id}}\" }} }}\n"

@@ -177,7 +177,7 @@ pub(crate) struct Harm {
     /// Connections that the server ended.
     pub(crate) terminations: usize,
     pub(crate) crashes: usize,
-    /// Times in which nothing got through, and nobody was told.
+    /// Times in which the network swallowed everything without an error.
     pub(crate) partitions: usize,
     /// Times in which everything was slow.
     pub(crate) delays: usize,

@@ -84,7 +84,7 @@ both_databases! {
     }
 }
 
-/// A worker is stopped at a place in the middle of a sync until its lease is over, and nobody takes over from it. Gives which
+/// A worker is stopped at a place in the middle of a sync until its lease is over, and no rescuer takes over from it. Gives which
 /// attempts have applied the first page.
 async fn outlived(world: &World, place: &str, weak: &str) -> Vec<String> {
     world.touch("mended");

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 pub(crate) use refrain_harness::{address, black_hole, children, eventually};
 
+pub(crate) mod books;
 pub(crate) mod postgres;
 pub(crate) mod project;
 pub(crate) mod terminal;

@@ -1,0 +1,29 @@
+//! Another machine on loopback that is called for each invoice, and says nothing to some of the calls.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+/// Answers each request but those whose path ends with one of these; gives its port, and tells which paths it has heard of.
+pub(crate) fn books(unanswered: &'static [char]) -> (u16, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (told, heard) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            let text = String::from_utf8_lossy(request.get(..length).unwrap()).into_owned();
+            let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+            if !path.ends_with(unanswered) {
+                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+            }
+            if told.send(path).is_err() {
+                return;
+            }
+        }
+    });
+    (port, heard)
+}
