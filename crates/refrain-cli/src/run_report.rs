@@ -226,6 +226,10 @@ fn next(exit: Exit, Ran { name, report }: &Ran, doubts: &[Doubt], project: &Proj
             "it is tried again by `refrain serve` or `refrain tick`, or by the same command at once"
                 .to_owned()
         }
+        // A unit that is parked is not tried again by itself; `why` names it and what to type.
+        _ if report.run.standing.outcome == Some(RunOutcome::Partial) => {
+            format!("which units, and what to type: refrain why {name}")
+        }
         _ => format!("look: refrain {look} {name}; the same command tries it again"),
     }
 }

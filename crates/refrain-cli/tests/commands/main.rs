@@ -16,6 +16,7 @@ mod hostile_rows;
 mod hostile_words;
 mod interruption;
 mod overlap;
+mod parked;
 mod people;
 mod places;
 mod rights;
