@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use refrain::core::Word as _;
-use refrain::{Ask, Error, OutputPlace, Project, Refrain, Settings};
+use refrain::{Ask, CheckpointOf, Error, Opening, OutputPlace, Project, Refrain, Settings, Statement};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often to look whether anything is open.
@@ -70,6 +70,20 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
     Ok(())
 }
 
+/// What an operator says of the store before it is opened; false if the words are about something else.
+async fn stated(opening: &Opening, arguments: &[&str]) -> Result<bool, Error> {
+    match *arguments {
+        ["state", "restored"] => opening.state(Statement::Restored).await?,
+        ["state", "settled"] => opening.state(Statement::Settled).await?,
+        ["adopt"] => {
+            let shown = opening.recover(None).await?;
+            println!("adopted {}", opening.recover(Some(&shown)).await?.len());
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
     let project = Project::load(root).unwrap();
     let settings = Settings {
@@ -77,7 +91,12 @@ async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
         poll: milliseconds("PROJECT_POLL", 50),
         ..Settings::default()
     };
-    let refrain = project.opening(None).await?.settings(settings).connections(4).open().await?;
+    let opening = project.opening(None).await?.settings(settings).connections(4);
+    if stated(&opening, arguments).await? {
+        project.close().await;
+        return Ok(());
+    }
+    let refrain = opening.open().await?;
     match *arguments {
         ["run", name] => run(&refrain, name, Ask::Once).await?,
         ["run", name, "--again"] => run(&refrain, name, Ask::Again).await?,
@@ -87,6 +106,11 @@ async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
         ["settle", name] => {
             let report = refrain.settle_held(name).await?;
             println!("did {:?} {} {}", report.did, report.run.standing.node().name(), report.run.attempt);
+        }
+        ["set-checkpoint", run, name, position, seen] => {
+            let (window, job) = (refrain.window_start(run).await?, run.split('@').next().unwrap());
+            let of = CheckpointOf { job, scope: "", window, name };
+            refrain.set_checkpoint(of, position, Some(seen)).await?;
         }
         ["enqueue", job, key, payload] => {
             let enqueued = refrain.enqueue(job, key, Some(payload)).await?;

@@ -94,15 +94,16 @@ impl Opening {
                     let decision = Decision::new(self.person.as_ref(), Verb::Recover, subject);
                     let detail = format!("it belonged to the store {}", adopted.was);
                     audit::record_alone(&store.database, &[decision.detailed(detail)]).await?;
+                    if !is_adopting {
+                        // It does not know what the other one has done. Recorded first: a database that is this store's
+                        // already is not found again, and a store killed in between would never learn that.
+                        stated(&store, &store.id, true, None).await?;
+                        is_adopting = true;
+                    }
                     self.adopt(database, &adopted).await?;
-                    is_adopting = true;
                 }
                 found.push(adopted);
             }
-        }
-        if is_adopting {
-            // It does not know what the other one has done.
-            stated(&store, &store.id, true, None).await?;
         }
         store.database.close().await;
         Ok(found)

@@ -90,6 +90,27 @@ both_databases! {
         assert_eq!(sync.shop.lines("told"), ["from 0", "from 0", "from 3"]);
     }
 
+    async fn m12_killed_while_a_person_moves_a_cursor_it_is_where_it_was_or_where_it_should_be(database) {
+        let moved = ["set-checkpoint", RUN, "cursor", "3", "5"];
+        for (when, position) in [("before-commit", 5), ("after-commit", 3)] {
+            let sync = nightly(TestDatabase::like(&database).await).await;
+            assert_eq!(sync.run().await.0, "Ran done 1");
+            let failpoints = format!("set-checkpoint.{when}=return(kill)");
+            let killed = sync.shop.process(&moved, &[("FAILPOINTS", &failpoints)]).wait().await;
+            assert_eq!(killed.signal(), Some(Signal::KILL.as_raw()), "{when}");
+            assert_eq!(positions(&sync).await, [format!("2020-06-09T00:00:00Z {position}")]);
+            sync.shop.process(&moved, &[]).wait().await;
+            assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 3"], "{when}");
+            sync.ask(&["run", RUN, "--again"]).await;
+            assert_eq!(sync.shop.lines("told"), ["from 0", "from 3"], "{when}");
+        }
+        let sync = nightly(database).await;
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        sync.shop.done_with(&moved, &[("FAILPOINTS", "set-checkpoint.reply=1*return(lost)")]).await;
+        assert_eq!(sync.shop.lines("struck"), ["set-checkpoint.reply"]);
+        assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 3"]);
+    }
+
     async fn f2_a_redo_of_a_night_begins_at_its_beginning_also_after_a_kill(database) {
         let sync = nightly(database).await;
         assert_eq!(sync.run().await.0, "Ran done 1");

@@ -17,6 +17,7 @@ mod held;
 mod killed;
 mod once;
 mod queued;
+mod recovered;
 mod refusals;
 mod renaming;
 mod scopes;
