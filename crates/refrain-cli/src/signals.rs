@@ -63,13 +63,13 @@ impl Signals {
             }
             match steps.next() {
                 Some(Step::Drain) => {
-                    output.say("draining: what is under way may end; the next signal gives it back");
                     stop.drain();
+                    output.say("draining: what is under way may end; the next signal gives it back");
                 }
                 Some(Step::StopNow) => {
-                    output.say("stopping: what is under way is given back");
                     is_interrupted = true;
                     stop.stop_now();
+                    output.say("stopping: what is under way is given back");
                 }
                 None => return Ended { result: None, is_interrupted: true },
             }
