@@ -93,7 +93,8 @@ impl PrivateServer {
 
     /// Ends every connection to a database, from the server's side; how many that were. One may have gone by itself.
     pub async fn terminate_backends(&self, database: &str) -> usize {
-        let statement = "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = $1";
+        let statement = "select pg_terminate_backend(pid, 60000) from pg_stat_activity
+            where datname = $1 and backend_type = 'client backend'";
         let ended: Vec<bool> =
             sqlx::query_scalar(statement).bind(database).fetch_all(&mut self.connect().await).await.unwrap();
         ended.into_iter().filter(|has_ended| *has_ended).count()

@@ -87,7 +87,7 @@ async fn stated(opening: &Opening, arguments: &[&str]) -> Result<bool, Error> {
 async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
     let project = Project::load(root).unwrap();
     let settings = Settings {
-        lease: milliseconds("PROJECT_LEASE", 2_000),
+        lease: milliseconds("PROJECT_LEASE", 60_000),
         poll: milliseconds("PROJECT_POLL", 50),
         ..Settings::default()
     };

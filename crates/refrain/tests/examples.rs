@@ -128,7 +128,18 @@ async fn m12_a_sync_that_is_killed_goes_on_where_it_was_and_writes_nothing_twice
     let mut invoices: Vec<(i64, i64, i64)> = (1..=450).map(|id| (id, id * 10, id)).collect();
     invoices[36].1 = -1;
     told(&desk, &invoices);
+    // The source is read anew for each page: the victim finds a pipe into which one page is written, and waits for the second.
+    let (pipe, text) = (desk.path("source"), std::fs::read(desk.path("source")).unwrap());
+    std::fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, text).unwrap()
+    });
     desk.killed_after(&FILES, "a page of 100").await;
+    writer.join().unwrap();
+    std::fs::remove_file(&pipe).unwrap();
+    told(&desk, &invoices);
     let said = desk.run(&FILES).await;
     assert!(said.contains(&"a page of 50".to_owned()), "{said:?}");
     assert_eq!(desk.numbers("shop.db", "select count(*) from invoices where total = id * 10").await, [449]);

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `PROBE_STORE` | the address of the store |
 //! | `PROBE_DIRECTORY` | where `effects` and `batches` are written, and `gate-KEY[-ATTEMPT]`, `begin`, `drain[-PID]`, `stop` are waited for |
-//! | `PROBE_LEASE`, `PROBE_BUSY` | milliseconds: of a lease, and for which `hog` keeps every thread busy |
+//! | `PROBE_LEASE`, `PROBE_GRACE`, `PROBE_BUSY` | milliseconds: of a lease, for a command to end, and for which `hog` keeps every thread busy |
 //! | `PROBE_SLOTS` | how many runs at once |
 //! | `PROBE_START` | the first window of `hourly` and `scoped`; without it there are none |
 //! | `PROBE_GATED` | if it is set, the scopes of `scoped` are known only when there is a file `scopes` |
@@ -145,7 +145,6 @@ async fn opening() -> Opening {
     };
     let queued = [
         job(Probe::Noop, "noop"),
-        // Long enough for a worker with a short lease to have to say that it is alive.
         job(Probe::Brief(Duration::from_millis(250)), "limited").concurrency(2),
         job(Probe::Brief(Duration::from_millis(20)), "brief").retry(Retry { attempts: 50, backoff: BACKOFF }),
         job(Probe::Flaky, "flaky"),
@@ -153,6 +152,7 @@ async fn opening() -> Opening {
         job(Probe::Noop, "called-off"),
         job(Probe::Poison, "poison"),
         job(Probe::Slow, "slow"),
+        job(Probe::Slow, "gated").retry(Retry { attempts: 50, backoff: BACKOFF }),
         job(Probe::Hog, "hog"),
         job(script::script(Interrupted::Again), "script").retry(Retry { attempts: 50, backoff: BACKOFF }),
         job(script::script(Interrupted::Hold), "held"),

@@ -7,7 +7,7 @@ use refrain::action::environment::environment_of;
 use refrain::core::Zone;
 use refrain::{JobError, Run};
 
-use super::directory;
+use super::{directory, number};
 
 /// Tells outside the store that it began and that it ended, and prints a line to each stream.
 const TOLD: &str = r#"
@@ -15,9 +15,6 @@ echo "begun $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
 echo "to be kept"; echo "and this" >&2
 echo "ended $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
 "#;
-
-/// How long a command has to end.
-const GRACE: Duration = Duration::from_secs(1);
 
 pub(crate) fn script(interrupted: Interrupted) -> CommandJob {
     let make = move |run: &Run| {
@@ -30,5 +27,5 @@ pub(crate) fn script(interrupted: Interrupted) -> CommandJob {
         let environment = environment_of(run, &Zone::utc());
         Ok(Command { argv, environment, interrupted, directory: directory(), ..Command::default() })
     };
-    CommandJob::new(make).grace(GRACE)
+    CommandJob::new(make).grace(Duration::from_millis(number("PROBE_GRACE", 1_000)))
 }

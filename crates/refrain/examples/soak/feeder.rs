@@ -25,7 +25,7 @@ pub(crate) struct Feeder {
 
 impl Feeder {
     pub(crate) async fn new(arena: &Arena, seed: u64) -> Result<Feeder, Failure> {
-        let refrain = worker::opening(&arena.own).await?.open().await?;
+        let refrain = worker::opening(&arena.own, worker::LEASE).await?.open().await?;
         let names = FEEDS.into_iter().chain([MARKED]).enumerate();
         let source = |(nth, name)| {
             Source::create(&arena.own.directory, name, SeededRandom::of_member(seed, 1_000 + nth as u64))

@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::destination::Rows;
 use crate::feeder::Feeder;
 use crate::source::{Change, MARKED};
-use crate::worker::{PACKING, effect_of, key_of, opening, told};
+use crate::worker::{LEASE, PACKING, effect_of, key_of, opening, told};
 
 /// What is not as it must be.
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ pub(crate) async fn judge(
     effects_are_what_was_written(store, destination, &items, findings).await;
     runs_are_closed(store, feeder, is_last, findings).await;
     steps_are_done_once(&told(&arena.own.directory), findings);
-    let refrain = opening(&arena.own).await.unwrap().open().await.unwrap();
+    let refrain = opening(&arena.own, LEASE).await.unwrap().open().await.unwrap();
     let found = refrain.fsck().await.unwrap();
     findings.wrong.extend(found.into_iter().map(|found| format!("{} ({})", found.what, found.row)));
     refrain.close().await;

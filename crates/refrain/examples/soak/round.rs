@@ -20,6 +20,7 @@ use crate::feeder::Feeder;
 use crate::oracle::{Findings, judge};
 use crate::report::Report;
 use crate::support::children::ChildProcess;
+use crate::support::eventually::DEADLINE;
 use crate::worker::LEASE;
 
 /// How many processes work at once.
@@ -123,8 +124,9 @@ impl Round {
         std::fs::write(guarded, [0]).unwrap();
         let variables = [("FAILPOINTS", fault.failpoints()), ("REFRAIN_GUARDED", path.as_str())];
         let mut process = self.arena.start("work", &variables);
-        let begun = timeout(PATIENCE, process.line_with("begun")).await;
-        if matches!(begun, Ok(Some(_))) {
+        // On a slow machine, or while the store is away, that takes as long as it takes; one that has ended says no more.
+        let has_begun = matches!(timeout(DEADLINE, process.line_with("begun")).await, Ok(Some(_)));
+        if has_begun {
             match fault {
                 Fault::Kill { after } | Fault::Lose { after, .. } => sleep(*after).await,
                 Fault::KillAt { .. } => drop(timeout(PATIENCE, process.line_with(NO_LINE)).await),
@@ -136,7 +138,8 @@ impl Round {
             }
         }
         process.signal(Signal::KILL);
-        let is_killed = process.wait().await.signal() == Some(Signal::KILL.as_raw());
+        let signal = process.wait().await.signal();
+        let is_killed = has_begun && signal == Some(Signal::KILL.as_raw());
         if is_killed {
             let kills = self.kills.fetch_add(1, Ordering::SeqCst) + 1;
             if kills.is_multiple_of(TOLD_EVERY) {

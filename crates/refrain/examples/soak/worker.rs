@@ -23,6 +23,8 @@ use crate::source::{Change, FEEDS, MARKED, ORDERS, first_since, read};
 
 pub(crate) const PROJECT: &str = "soak";
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
+/// Of a process that lets everything finish: faults have ended, and a slow machine must not make it look dead.
+const LAST_LEASE: Duration = Duration::from_secs(15);
 /// Changes in a page, and pages in a run while faults go on.
 const PAGE: usize = 25;
 const PAGES: usize = 6;
@@ -196,23 +198,22 @@ impl<DB: Destination> Work<DB> {
 }
 
 /// The store with all jobs. Orders are applied in the store's own database, the others beside it.
-pub(crate) async fn opening(surroundings: &Surroundings) -> Result<Opening, Failure> {
+pub(crate) async fn opening(surroundings: &Surroundings, lease: Duration) -> Result<Opening, Failure> {
     if surroundings.store.starts_with("sqlite:") {
-        typed::<Sqlite>(surroundings).await
+        typed::<Sqlite>(surroundings, lease).await
     } else {
-        typed::<Postgres>(surroundings).await
+        typed::<Postgres>(surroundings, lease).await
     }
 }
 
-async fn typed<DB: Destination>(surroundings: &Surroundings) -> Result<Opening, Failure> {
+async fn typed<DB: Destination>(surroundings: &Surroundings, lease: Duration) -> Result<Opening, Failure> {
     let (beside, inside) = (DB::open(&surroundings.destination).await?, DB::open(&surroundings.store).await?);
     let surroundings = Arc::new(surroundings.clone());
     let job = |what: What, name: &str, pool: &Pool<DB>, attempts: u32| {
         let work = Work { what, pool: pool.clone(), surroundings: Arc::clone(&surroundings) };
         Definition::of(work)?.named(name).map(|job| job.retry(Retry { attempts, backoff: BACKOFF }))
     };
-    let settings =
-        Settings { slots: 3, lease: LEASE, poll: Duration::from_millis(50), ..Settings::default() };
+    let settings = Settings { slots: 3, lease, poll: Duration::from_millis(50), ..Settings::default() };
     let opening = Refrain::at(&surroundings.store, PROJECT)?
         .settings(settings)
         .connections(4)
@@ -229,7 +230,8 @@ async fn typed<DB: Destination>(surroundings: &Surroundings) -> Result<Opening, 
 /// Serves: for ever, or until nothing is open.
 pub(crate) async fn work(is_last: bool) -> Result<(), Failure> {
     let surroundings = Surroundings::of_this_process();
-    let refrain = opening(&surroundings).await?.open().await?;
+    let lease = if is_last { LAST_LEASE } else { LEASE };
+    let refrain = opening(&surroundings, lease).await?.open().await?;
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let until = async {

@@ -73,6 +73,11 @@ impl Desk {
 
     /// A job of this process that executes these words, each as it is.
     pub(crate) fn job(&self, name: &str, argv: &[&str]) -> Definition {
+        self.job_within(name, argv, Duration::from_millis(200))
+    }
+
+    /// The same; when it is asked to end, it has so long for it.
+    pub(crate) fn job_within(&self, name: &str, argv: &[&str], grace: Duration) -> Definition {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
         let directory = self.directory.path().to_owned();
         let make = move |run: &refrain::Run| {
@@ -80,7 +85,7 @@ impl Desk {
             let environment = environment_of(run, &Zone::utc());
             Ok(command::Command { argv, environment, directory, ..command::Command::default() })
         };
-        let job = CommandJob::new(make).supervisor(program()).grace(Duration::from_millis(200));
+        let job = CommandJob::new(make).supervisor(program()).grace(grace);
         let backoff = Backoff { min: Duration::from_millis(1), max: Duration::from_millis(2) };
         job.definition(name).unwrap().retry(Retry { attempts: 2, backoff })
     }

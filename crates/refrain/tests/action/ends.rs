@@ -103,7 +103,8 @@ async fn one_that_is_asked_to_end_and_does_so_has_the_time_for_it() {
     let desk = Desk::sqlite().await;
     let script =
         "trap 'echo tidied up; touch tidied; exit 0' TERM; touch began; while :; do sleep 0.01; done";
-    let refrain = desk.open([desk.shell(script).timeout(Duration::from_mins(1))]).await;
+    let job = desk.job_within("shell", &["sh", "-c", script, "sh"], Duration::from_mins(1));
+    let refrain = desk.open([job.timeout(Duration::from_mins(1))]).await;
     let asked = refrain.clone();
     let running = tokio::spawn(async move { asked.run("shell#k", Ask::Once).await });
     desk.appears("began").await;

@@ -54,7 +54,7 @@ impl Servers {
             let mut command = Command::new(program);
             command.arg(&self.root).arg("serve").env("CHAOS_SERVER", self.started.to_string());
             command.env("REFRAIN_TEST_CLOCK", &self.clock);
-            command.env("PROJECT_LEASE", "1500").env("PROJECT_POLL", "25");
+            command.env("PROJECT_LEASE", "60000").env("PROJECT_POLL", "25");
             let mut server = ChildProcess::spawn(&mut command);
             if server.line_with("serving").await.is_some() {
                 *self.slot(which) = Some((self.started, server));

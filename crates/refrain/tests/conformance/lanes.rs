@@ -7,6 +7,7 @@ use refrain::core::retry::{Backoff, Retry};
 use refrain::{Ask, Cancelling, CatchUp, Definition, Did, Error, JobError, Patience, Place, WhileRunning};
 
 use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::work::{Gate, Seen, daily, is_sound, job, june, open, short, shown, timetable, told};
 
 /// Backs off for hours, so that only a test lets an attempt begin again; two tries.
@@ -167,12 +168,21 @@ every_store! {
         let elsewhere = open(&database, [gate.job("report").timetable(daily()).catch_up(CatchUp::All)]).await;
         let holder = tokio::spawn(async move { elsewhere.run("report@2020-06-01", Ask::Once).await.unwrap() });
         gate.have_begun(1).await;
-        let listener = heard.clone();
-        let patience = Patience::of(Duration::from_millis(400)).telling(move |cause| listener.push(cause.to_string()));
-        for (run, rule) in [("report@2020-06-02", "lane-held"), ("report@2020-06-01", "running")] {
+        for (at, (run, rule)) in [("report@2020-06-02", "lane-held"), ("report@2020-06-01", "running")].into_iter().enumerate() {
+            let patience = Patience::of(Duration::from_millis(400));
             let report = refrain.run_within(run, Ask::Once, &patience).await.unwrap();
             assert_eq!((report.did, report.is_done()), (Did::GaveUp, false), "{run}");
             assert_eq!(report.waits_for.unwrap().rule(), rule);
+
+            // Another one waits for as long as it takes to hear it.
+            let (listener, waiting) = (heard.clone(), refrain.clone());
+            let waiting = tokio::spawn(async move {
+                let patience = Patience::endless().telling(move |cause| listener.push(cause.to_string()));
+                waiting.run_within(run, Ask::Once, &patience).await
+            });
+            eventually("it is told", DEADLINE, async || heard.all().len() > at).await;
+            waiting.abort();
+            assert!(waiting.await.is_err_and(|error| error.is_cancelled()), "{run}: it goes on waiting");
         }
         let heard = heard.all();
         assert_eq!(heard.len(), 2, "each is told once: {heard:?}");
@@ -277,7 +287,7 @@ every_store! {
             let refrain = refrain.clone();
             async move { refrain.run("report@2020-06-01", Ask::Once).await.unwrap() }
         });
-        crate::support::eventually::eventually("the older window waits", crate::support::eventually::DEADLINE, async || {
+        eventually("the older window waits", DEADLINE, async || {
             let run = refrain.show("report@2020-06-01").await.unwrap();
             run.is_some_and(|run| run.place == Some(Place::BehindItsLane))
         }).await;

@@ -17,7 +17,7 @@ fn offered() -> impl Iterator<Item = String> {
 
 /// Processes that all write at once; none of them hears of it.
 async fn all_write_at_once(world: &World) {
-    let variables = [("PROBE_LEASE", "20000")];
+    let variables = [("PROBE_LEASE", "600000")];
     let (count, prefixes) = (OFFERS.to_string(), numbered("w", WRITERS).map(|prefix| prefix + "-"));
     let mut processes: Vec<_> =
         prefixes.map(|prefix| world.probe(&["offer", "noop", &prefix, &count], &variables)).collect();
@@ -87,7 +87,7 @@ async fn f47_an_ending_that_is_caught_in_a_deadlock_is_done_again() {
     brief.execute("commit").await.unwrap();
     closing.await.unwrap();
 
-    eventually("the server has counted a deadlock", DEADLINE, async || deadlocks().await == before + 1).await;
+    eventually("the server has counted a deadlock", DEADLINE, async || deadlocks().await > before).await;
     world.touch("drain");
     assert!(worker.wait().await.success());
     world.assert_settled(["slow#s0".to_owned()]).await;

@@ -53,13 +53,14 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
 /// A story for each commit that a day's work comes by. Left out are those that have a story of their own, in `tests/feed`
 /// (`audit`, `confirm`, `page-apply`, `set-checkpoint`, `unit-clear`, `unit-doubt`, `unit-late`, `unit-reserve`, `unit-restore`),
 /// in `tests/project` (`adopt`, `doubt`, `remember`, `settle`, `state`), in `tests/publish` (`publish`), in `tests/files`
-/// (`files`) and below (`alarm`, `finish-alone`, `simulate`), and the weakened forms.
+/// (`files`) and below (`alarm`, `beat`, `finish-alone`, `simulate`), and the weakened forms.
 fn stories() -> Vec<Story> {
     let own = [
         "adopt",
         "set-checkpoint",
         "alarm",
         "audit",
+        "beat",
         "confirm",
         "doubt",
         "files",
@@ -84,7 +85,7 @@ fn stories() -> Vec<Story> {
 
 fn story(place: &str) -> Story {
     let (before, way): (&[&str], &str) = match place {
-        "attach" | "beat" | "begun" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
+        "attach" | "begun" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
         | "fence-raise" | "finish" | "found" | "ledger-open" | "line-up" | "migrate" | "migrate-ledger"
         | "open" | "output" | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy"
         | "relay-forget" | "reopen" | "retire" | "schedule" | "settle-down" | "tick" | "unit-apply"
@@ -144,11 +145,8 @@ async fn all(database: &TestDatabase, tell: fn(World, Story) -> Tale) {
     told.join_all().await;
 }
 
-/// A lease that does not run out while its worker waits for its turn on a busy machine. Only a worker with a short one has
-/// to say during its day that it is alive.
-fn lease(place: &str) -> (&'static str, &'static str) {
-    ("PROBE_LEASE", if place == "beat" { "1000" } else { "60000" })
-}
+/// A lease that does not run out while its worker waits for its turn on a busy machine.
+const LEASE: (&str, &str) = ("PROBE_LEASE", "60000");
 
 /// Lets the lease of a worker that was killed run out; it may have been killed before there were workers.
 async fn expire(world: &World) {
@@ -157,7 +155,7 @@ async fn expire(world: &World) {
 
 async fn go_before(world: &World, story: &Story) {
     for failpoints in story.before {
-        let variables = [("PROBE_START", world.start()), ("FAILPOINTS", failpoints), lease(&story.place)];
+        let variables = [("PROBE_START", world.start()), ("FAILPOINTS", failpoints), LEASE];
         let status = world.probe(&["day"], &variables).wait().await;
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{}", story.place);
         expire(world).await;
@@ -168,7 +166,7 @@ async fn killed(world: World, story: Story, when: &'static str) {
     go_before(&world, &story).await;
     let place = format!("{}.{when}", story.place);
     let failpoints = format!("{}{place}=return(kill)", story.way);
-    let variables = [("PROBE_START", world.start()), ("FAILPOINTS", &failpoints), lease(&story.place)];
+    let variables = [("PROBE_START", world.start()), ("FAILPOINTS", &failpoints), LEASE];
     let mut victim = world.probe(&["day"], &variables);
     let output = victim.finish().await;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -183,7 +181,7 @@ async fn lost(world: World, story: Story) {
     let place = format!("{}.reply", story.place);
     let once = format!("{place}=1*return(lost)");
     let failpoints = if story.way.starts_with(&once) { once } else { format!("{}{once}", story.way) };
-    let variables = [("PROBE_START", world.start()), ("FAILPOINTS", &failpoints), lease(&story.place)];
+    let variables = [("PROBE_START", world.start()), ("FAILPOINTS", &failpoints), LEASE];
     world.done(&["day"], &variables).await;
     assert!(world.struck().contains(&place), "{place} was not lost");
     finish_and_judge(world, &place).await;
@@ -217,7 +215,28 @@ async fn killed_when_ending_alone(world: World, when: &str) {
     world.assert_settled(numbered("slow#s", 6)).await;
 }
 
+/// A worker says that it is alive while a run is under way, which lasts until that has been struck.
+async fn struck_at_a_beat(world: World, ending: &str) {
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let failpoints = format!("beat.{ending}");
+    let mut victim = world.probe(&["serve"], &[("PROBE_LEASE", "10000"), ("FAILPOINTS", &failpoints)]);
+    eventually("a beat was struck", DEADLINE, async || world.struck().len() == 1).await;
+    world.touch("gate-s0");
+    world.touch("drain");
+    let is_killed = victim.wait().await.signal() == Some(Signal::KILL.as_raw());
+    assert_eq!(is_killed, ending.contains("kill"), "{ending}");
+    expire(&world).await;
+    world.done(&["work"], &[]).await;
+    world.assert_settled(numbered("slow#s", 1)).await;
+}
+
 both_databases! {
+    async fn f1_killed_at_a_heartbeat_and_its_answer_lost_the_run_is_done_once(database) {
+        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+            struck_at_a_beat(World::like(&database).await, ending).await;
+        }
+    }
+
     async fn f1_killed_while_the_rest_of_a_batch_is_ended_apart(database) {
         killed_when_ending_alone(World::like(&database).await, "before-commit").await;
         killed_when_ending_alone(World::of(database), "after-commit").await;

@@ -25,7 +25,7 @@ both_databases! {
         let hours = SignedDuration::from_hours(i64::try_from(WINDOWS).unwrap() + 1);
         let from = Timestamp::now().round((Unit::Hour, 1)).unwrap() - hours;
         let start = from.strftime("%Y-%m-%dT%H:%M").to_string();
-        let variables = [("PROBE_START", start.as_str()), ("PROBE_LEASE", "10000"), ("PROBE_SLOTS", "4")];
+        let variables = [("PROBE_START", start.as_str()), ("PROBE_LEASE", "600000"), ("PROBE_SLOTS", "4")];
         let minutes = (WINDOWS * 60).to_string();
         let said = world.done(&["schedule", &from.to_string(), &minutes, &minutes, "1"], &variables).await;
         assert_eq!(said.trim(), format!("opened {}", 2 * WINDOWS));

@@ -114,7 +114,7 @@ both_databases! {
         let suspect = "update refrain_queue set suspicion = 3, line = line + 4294967296
             where run = (select id from refrain_runs where key = 'b1')";
         world.execute(suspect).await.unwrap();
-        world.done(&["work"], &[("PROBE_LEASE", "10000")]).await;
+        world.done(&["work"], &[("PROBE_LEASE", "600000")]).await;
         world.assert_settled(numbered("limited#l", 3).chain(numbered("brief#b", 3))).await;
         let effects = world.effects();
         let begun = effects.iter().position(|effect| effect.run == "brief#b1").unwrap();

@@ -60,18 +60,23 @@ both_databases! {
         world.done(&["enqueue", "brief", "b", &RUNS.to_string()], &[]).await;
         let variables = [("PROBE_SLOTS", "2")];
         for round in 0..ROUNDS {
+            // As many as both have slots for, and none of them ends: each worker has begun two, however fast the other is.
+            let gated = format!("g{round}-");
+            world.done(&["enqueue", "gated", &gated, "4"], &[]).await;
             let mut workers = [world.probe(&["serve"], &variables), world.probe(&["serve"], &variables)];
             for worker in &mut workers {
-                worker.wait_for_line("begun brief#").await;
+                worker.wait_for_line(&format!("begun gated#{gated}")).await;
             }
             let [drained, killed] = &mut workers;
-            world.touch(&format!("drain-{}", drained.id()));
             killed.signal(Signal::KILL);
+            world.touch(&format!("drain-{}", drained.id()));
+            numbered(&format!("gate-{gated}"), 4).for_each(|gate| world.touch(&gate));
             assert!(drained.wait().await.success(), "in round {round}");
             killed.wait().await;
         }
         world.done(&["work"], &[]).await;
-        world.assert_settled(numbered("brief#b", RUNS)).await;
+        let gated = (0..ROUNDS).flat_map(|round| numbered(&format!("gated#g{round}-"), 4).collect::<Vec<_>>());
+        world.assert_settled(numbered("brief#b", RUNS).chain(gated)).await;
     }
 
     async fn f39_a_run_that_keeps_every_thread_busy_outlives_its_lease_and_keeps_it(database) {

@@ -119,7 +119,7 @@ async fn wished_and_relayed_by_one_that_dies(world: &World, failpoints: &str) ->
 
 /// One worker has claimed all that it can; another one looks for work.
 async fn claimed_in_turn(world: &World, weakened: &str) -> Vec<String> {
-    let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "10000")];
+    let variables = [("REFRAIN_WEAKENED", weakened), ("PROBE_LEASE", "600000")];
     world.done(&["enqueue", "slow", "s", "4"], &[]).await;
     let mut first = world.probe(&["serve"], &[&variables[..], &[("PROBE_SLOTS", "4")]].concat());
     for _ in 0..4 {

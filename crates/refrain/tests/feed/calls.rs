@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::both_databases;
 use crate::receiver::{Heard, Receiver, Reply};
 use crate::support::TestDatabase;
-use crate::sync::{RUN, Sync, lines, texts};
+use crate::sync::{LEASE, RUN, Sync, lines, texts};
 
 pub(crate) const FINE: fn(&Heard) -> Reply = |_| Reply::Status(200, String::new());
 
@@ -16,7 +16,7 @@ pub(crate) async fn calling(database: TestDatabase, receiver: &Receiver, top: &s
     let sync = Sync::of(database).await;
     let url = receiver.url();
     let http = format!(
-        "http = {{ url = \"{url}/invoices/{{id}}\", headers = {{ X-Job = \"{{job}}\" }}, timeout = \"20s\", \
+        "http = {{ url = \"{url}/invoices/{{id}}\", headers = {{ X-Job = \"{{job}}\" }}, timeout = \"10m\", \
          json = {{ id = \"{{id}}\", note = \"no. {{id}}\" }} }}\n{unit}"
     );
     let top = format!("database = \"shop\"\n{top}");
@@ -131,9 +131,12 @@ both_databases! {
     async fn who_never_answers_is_waited_for_so_long_and_then_in_doubt(database) {
         let receiver = Receiver::answering(but("4", Reply::Silence)).await;
         let sync = calling(database, &receiver, "", "").await;
-        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("timeout = \"20s\"", "timeout = \"1s\"");
+        sync.source(lines([1, 2, 3, 5, 6]));
+        assert_eq!(sync.run().await.0, "Ran done 1");
+        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("timeout = \"10m\"", "timeout = \"1s\"");
         sync.shop.job("sync", &job);
-        sync.run().await;
+        sync.source(lines(1..=6));
+        sync.again().await;
         assert!(sync.said().await.contains("in doubt: there was no answer within 1s"), "{}", sync.said().await);
         assert_eq!((receiver.ids(), in_doubt(&sync).await), (texts(1..=6), vec!["invoice:4".to_owned()]));
     }
@@ -142,8 +145,11 @@ both_databases! {
         let receiver = Receiver::answering(FINE).await;
         let sync = calling(database, &receiver, "", "").await;
         let job = sync.shop.lines("jobs/sync.toml").join("\n");
-        let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        sync.shop.job("sync", &job.replace(&receiver.port.to_string(), &unused.to_string()));
+        // Bound and not listened at: no other test gets the port, and a connection to it is refused.
+        let unused = tokio::net::TcpSocket::new_v4().unwrap();
+        unused.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let unused = (unused.local_addr().unwrap().port(), unused);
+        sync.shop.job("sync", &job.replace(&receiver.port.to_string(), &unused.0.to_string()));
         assert_eq!(sync.run().await.0, "Ran due 2");
         assert!(sync.said().await.contains("nothing was sent: "), "{}", sync.said().await);
         assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
@@ -238,15 +244,14 @@ both_databases! {
         let sync = calling(database, &receiver, "", "parallel = 3").await;
         sync.source(lines(1..=3));
         assert_eq!(sync.run().await.0, "Ran done 1", "three are under way at once");
-        receiver.answers(|_| Reply::Silence);
-        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("timeout = \"20s\"", "timeout = \"1s\"");
-        sync.shop.job("sync", &job);
+        receiver.answers(|heard| if heard.id() == "nod" { FINE(heard) } else { Reply::When(7, 200) });
         sync.source(lines(4..=7));
-        let mut process = sync.shop.process(&["run", RUN, "--again"], &[]);
+        let mut process = sync.shop.process(&["run", RUN, "--again"], &[LEASE]);
         receiver.until(6).await;
         assert_eq!(receiver.heard().len(), 6);
+        receiver.nod().await;
         process.finish().await;
-        assert_eq!(receiver.heard().len(), 7);
+        assert_eq!(receiver.ids(), [texts(1..=7), vec!["nod".to_owned()]].concat());
     }
 
     async fn s19_a_secret_that_the_other_side_repeats_is_not_kept(database) {

@@ -9,7 +9,7 @@ use crate::calls::{FINE, but, calling, in_doubt, keys};
 use crate::receiver::{Receiver, Reply};
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::sync::{RUN, Sync, lines, texts};
+use crate::sync::{LEASE, RUN, Sync, lines, texts};
 
 /// Where a worker that makes two calls at once may die on its way, and how many must be in doubt then, and how many may be.
 /// The other side cuts a call off only where its doubt is recorded: elsewhere that doubt, when recorded first, would be a third.
@@ -165,17 +165,17 @@ both_databases! {
     }
 
     async fn a_person_who_does_not_wait_for_the_answer_hides_no_doubt(database) {
-        let receiver = Receiver::answering(|_| Reply::Silence).await;
+        let receiver =
+            Receiver::answering(|heard| if heard.id() == "nod" { FINE(heard) } else { Reply::When(2, 502) }).await;
         let sync = calling(database, &receiver, "", "").await;
-        let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("timeout = \"20s\"", "timeout = \"3s\"");
-        sync.shop.job("sync", &job);
         sync.source(lines(1..=1));
         sync.prepare().await;
-        let mut process = sync.shop.process(&["run", RUN], &[]);
+        let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
         receiver.until(1).await;
         let refrain = sync.shop.open().await;
         assert_eq!(refrain.unpark(RUN, "invoice:1").await.unwrap(), 1);
         refrain.close().await;
+        receiver.nod().await;
         assert!(process.finish().await.status.success());
         assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
     }
@@ -194,7 +194,7 @@ both_databases! {
         let sync = calling(database, &receiver, "while-running = \"allow\"", "per = \"ever\"\nparallel = 8").await;
         sync.source(lines(1..=40));
         sync.prepare().await;
-        let mut processes = ["sync@2020-06-08", RUN].map(|run| sync.shop.process(&["run", run], &[]));
+        let mut processes = ["sync@2020-06-08", RUN].map(|run| sync.shop.process(&["run", run], &[LEASE]));
         for process in &mut processes {
             let output = process.finish().await;
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -235,7 +235,11 @@ async fn met_in_the_middle(is_weak: bool) -> Vec<String> {
     sync.prepare().await;
     let weak = if is_weak { weakened(&sync) } else { String::new() };
     let variables = [("REFRAIN_WEAKENED", weak.as_str()), ("PROJECT_LEASE", "60000")];
-    let stop = [&variables[..], &[("FAILPOINTS", "unit-reserve.before-commit=1*return(stop)")]].concat();
+    let stop = [
+        &variables[..],
+        &[("FAILPOINTS", "unit-reserve.before-commit=1*return(stop);transaction.patient=return(weak)")],
+    ]
+    .concat();
     let mut first = sync.shop.process(&["run", "sync@2020-06-08"], &stop);
     eventually("the first one has stopped", DEADLINE, async || !sync.shop.lines("struck").is_empty()).await;
     let mut second = sync.shop.process(&["run", RUN], &variables);

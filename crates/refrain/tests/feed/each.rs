@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::both_databases;
 use crate::support::TestDatabase;
-use crate::sync::{RUN, Sync, lines};
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::sync::{LEASE, RUN, Sync, lines};
 
 /// Tells what it was given.
 const TELL: &str = r#"#!/bin/sh
@@ -13,13 +14,22 @@ echo "seen $1"
 [ ! -e "bad-$1" ] || { echo "this one is bad" >&2; exit 3; }
 "#;
 
-/// Says how many are there while it is, and goes when there have been as many as may be.
+/// Counts how many are there while it is, and goes when as many as may be have counted.
 const AT_ONCE: &str = r#"#!/bin/sh
 : > "here-$1"
 ls | grep -c ^here- >> at-once
-until [ -e gate ]; do [ "$(ls | grep -c ^here-)" -lt 3 ] || : > gate; sleep 0.01; done
+until [ -e gate ]; do [ "$(wc -l < at-once)" -lt 3 ] || : > gate; sleep 0.01; done
 rm "here-$1"
 "#;
+
+/// Says which process it is, and does not end by itself.
+const LINGER: &str = "#!/bin/sh\necho \"$$\" >> told\nsleep 600\n";
+
+fn none_is_left(sync: &Sync) {
+    for process in sync.shop.lines("told") {
+        assert!(!std::path::Path::new(&format!("/proc/{process}")).exists(), "{process} is still there");
+    }
+}
 
 /// Where the units are remembered: in the store, or in a database of the project.
 const PLACES: [&str; 2] = ["", "database = \"shop\""];
@@ -107,13 +117,21 @@ both_databases! {
     }
 
     async fn f42_when_time_is_up_nothing_of_a_unit_is_left_running(database) {
-        let script = "#!/bin/sh\necho \"$$\" >> told\nsleep 600\n";
-        let sync = each(database, "timeout = \"2s\"", script, "").await;
+        let sync = each(database, "timeout = \"2s\"", LINGER, "").await;
         assert_eq!((sync.run().await.0, sync.said().await), ("Ran due 2".to_owned(), "timed out after 2s".to_owned()));
-        let begun = sync.shop.lines("told");
-        assert_eq!(begun.len(), 4);
-        for process in begun {
-            assert!(!std::path::Path::new(&format!("/proc/{process}")).exists(), "{process} is still there");
-        }
+        none_is_left(&sync);
+    }
+
+    async fn f42_when_a_run_is_cancelled_nothing_of_its_units_is_left_running(database) {
+        let sync = each(database, "", LINGER, "").await;
+        sync.prepare().await;
+        let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
+        eventually("as many as may be have begun", DEADLINE, async || sync.shop.lines("told").len() == 4).await;
+        let refrain = sync.shop.open().await;
+        refrain.cancel(RUN).await.unwrap();
+        refrain.close().await;
+        process.finish().await;
+        assert_eq!(sync.shop.lines("told").len(), 4);
+        none_is_left(&sync);
     }
 }

@@ -17,10 +17,12 @@ use crate::sync::{RUN, Sync, lines};
 
 /// The lease runs out by the clock of the worker that is stopped, too: that is what these stories are about.
 const LEASE: (&str, &str) = ("PROJECT_LEASE", "4000");
+/// A worker that was stopped is looked at twice, a third of this apart, before its run is taken over.
+const TAKES_OVER: (&str, &str) = ("PROJECT_LEASE", "3000");
 
 /// Another worker takes the run over, and finds the only unit in doubt.
 async fn taken_over(sync: &Sync) {
-    let became = sync.run().await.0;
+    let became = sync.ask_with(&["run", RUN], &[TAKES_OVER]).await.0;
     assert!(!became.ends_with(" 1"), "{became}");
     assert_eq!(in_doubt(sync).await, ["invoice:1"]);
 }
@@ -102,14 +104,6 @@ async fn answered_after_a_takeover(failpoints: &str) -> (Sync, Receiver, ChildPr
     (sync, receiver, first)
 }
 
-/// Says something that the receiver waits for.
-async fn nod(receiver: &Receiver) {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", receiver.port)).await.unwrap();
-    stream.write_all(b"GET /nod HTTP/1.1\r\n\r\n").await.unwrap();
-    let _ = stream.read(&mut [0; 64]).await.unwrap();
-}
-
 #[tokio::test]
 async fn f12_an_answer_that_comes_after_a_takeover_ends_the_doubt() {
     for (ending, is_known) in [
@@ -119,7 +113,7 @@ async fn f12_an_answer_that_comes_after_a_takeover_ends_the_doubt() {
         ("unit-late.reply=1*return(lost)", true),
     ] {
         let (sync, receiver, mut first) = answered_after_a_takeover(ending).await;
-        nod(&receiver).await;
+        receiver.nod().await;
         first.signal(Signal::CONT);
         first.finish().await;
         assert_eq!(sync.shop.lines("struck").len(), usize::from(!ending.is_empty()), "{ending}");
@@ -174,7 +168,10 @@ async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one() {
     // It goes on believing in its lease, so that the fence alone keeps it out.
     sync.shop.execute("update refrain.workers set expires_at = 1").await;
     sync.source(["{\"id\":1,\"total\":11}"]);
-    eventually("another one has done it", DEADLINE, async || sync.run().await.0.contains(" done ")).await;
+    eventually("another one has done it", DEADLINE, async || {
+        sync.ask_with(&["run", RUN], &[TAKES_OVER]).await.0.contains(" done ")
+    })
+    .await;
     first.signal(Signal::CONT);
     first.finish().await;
     let refrain = sync.shop.open().await;
@@ -206,13 +203,13 @@ async fn answered_beside_another(database: TestDatabase, first: u16, second: Rep
     let mut other = sync.shop.process(&["run", RUN], &patient);
     receiver.until(2).await;
     if is_silent {
-        nod(&receiver).await;
+        receiver.nod().await;
         one.finish().await;
         other.signal(Signal::KILL);
         other.finish().await;
     } else {
         other.finish().await;
-        nod(&receiver).await;
+        receiver.nod().await;
         one.finish().await;
     }
     (sync, receiver)

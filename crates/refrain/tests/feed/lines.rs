@@ -2,7 +2,8 @@
 
 use crate::both_databases;
 use crate::support::TestDatabase;
-use crate::sync::{Says, Sync, lines, rows, texts};
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::sync::{LEASE, RUN, Says, Sync, lines, rows, texts};
 
 both_databases! {
     async fn what_a_script_prints_becomes_rows_once_and_what_changed_is_written_again(database) {
@@ -102,11 +103,23 @@ both_databases! {
         assert_eq!(sync.writes().await, texts(1..=3));
     }
 
-    async fn a_script_that_takes_too_long_is_ended_and_what_it_printed_stays(database) {
+    async fn a_script_that_takes_too_long_is_ended(database) {
         let sync = Sync::into_table(database, Says { top: "timeout = \"2s\"", ..Says::default() }).await;
+        sync.shop.program("list", "#!/bin/sh\nsleep 600\n");
+        assert_eq!((sync.run().await.0, sync.said().await), ("Ran due 2".to_owned(), "timed out after 2s".to_owned()));
+    }
+
+    async fn what_a_script_has_printed_stays_when_it_is_ended_before_its_time(database) {
+        let sync = Sync::into_table(database, Says::default()).await;
         sync.source(lines(1..=1_000));
         sync.shop.program("list", "#!/bin/sh\ncat source\nsleep 600\n");
-        assert_eq!((sync.run().await.0, sync.said().await), ("Ran due 2".to_owned(), "timed out after 2s".to_owned()));
+        sync.prepare().await;
+        let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
+        eventually("all of it is applied", DEADLINE, async || sync.invoices().await.len() == 1_000).await;
+        let refrain = sync.shop.open().await;
+        refrain.cancel(RUN).await.unwrap();
+        refrain.close().await;
+        process.finish().await;
         assert_eq!(sync.invoices().await.len(), 1_000);
     }
 }

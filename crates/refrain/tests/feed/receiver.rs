@@ -91,6 +91,13 @@ impl Receiver {
         ids
     }
 
+    /// Says something that it may be waiting for.
+    pub(crate) async fn nod(&self) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+        stream.write_all(b"GET /nod HTTP/1.1\r\n\r\n").await.unwrap();
+        let _ = stream.read(&mut [0; 64]).await.unwrap();
+    }
+
     /// Waits until it has heard so many.
     pub(crate) async fn until(&self, count: usize) {
         self.heard.subscribe().wait_for(|heard| heard.len() >= count).await.unwrap();

@@ -87,9 +87,14 @@ impl Sync {
         self.ask(&["run", RUN, "--again"]).await
     }
 
+    /// In a process whose lease does not run out on a slow machine.
     pub(crate) async fn ask(&self, arguments: &[&str]) -> (String, String) {
+        self.ask_with(arguments, &[LEASE]).await
+    }
+
+    pub(crate) async fn ask_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
         self.prepare().await;
-        let said = self.shop.done(arguments).await;
+        let said = self.shop.done_with(arguments, variables).await;
         let (first, rest) = said.split_once('\n').unwrap();
         (first.strip_prefix("did ").unwrap().to_owned(), rest.to_owned())
     }

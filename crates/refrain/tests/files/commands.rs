@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::both_databases;
 use crate::export::{VISIBLE, WHEN, WINDOW, is_tidy, names};
-use crate::killed::{LEASE, LONG_LEASE, mended};
+use crate::killed::{LEASE, mended};
 use crate::shop::Shop;
 use crate::support::TestDatabase;
 
@@ -108,7 +108,7 @@ both_databases! {
             mended(&shop).await;
             shop.write("version", "2");
             let failpoints = format!("{place}=return(kill)");
-            let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LONG_LEASE]);
+            let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LEASE]);
             assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached");
             shop.expire().await;
             assert_eq!(seen(&shop).unwrap(), both(version), "{place}");

@@ -16,18 +16,21 @@ use crate::shop::Shop;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
 
-/// Short, so that the next one need not wait long for the dead.
-pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "600");
-/// Long, so that a victim gets to its place; it is made to run out afterwards.
-pub(crate) const LONG_LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
+/// Long, so that a process gets where it should on a slow machine. A dead one is taken over from at once, for its process is
+/// gone; that of one that was stopped is made to run out.
+pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 const ROUNDS: u32 = 20;
 /// Longer than a dead one is waited for and the work takes.
 const MOMENTS: u64 = 1_500;
 
 /// Does it until it is done, whatever the attempts before have come to.
 pub(crate) async fn mended(shop: &Shop) {
+    mended_with(shop, LEASE).await;
+}
+
+pub(crate) async fn mended_with(shop: &Shop, lease: (&str, &str)) {
     eventually("it is done", DEADLINE, async || {
-        shop.done_with(&["run", WINDOW, "--again"], &[LEASE])
+        shop.done_with(&["run", WINDOW, "--again"], &[lease])
             .await
             .lines()
             .any(|line| line.contains(" done "))
@@ -106,7 +109,7 @@ both_databases! {
 
 async fn killed(shop: &Shop, place: &str) {
     let failpoints = format!("{place}=return(kill)");
-    let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LONG_LEASE]);
+    let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LEASE]);
     assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached");
     shop.expire().await;
 }

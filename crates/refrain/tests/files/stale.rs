@@ -6,11 +6,14 @@ use rustix::process::Signal;
 
 use crate::both_databases;
 use crate::export::{WINDOW, is_tidy, seen, stock, stocked, versioned};
-use crate::killed::{LEASE, mended};
+use crate::killed::{LEASE, mended, mended_with};
 use crate::shop::Shop;
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
+
+/// A worker that was stopped is looked at twice, a third of this apart, before its run is taken over.
+const TAKES_OVER: (&str, &str) = ("PROJECT_LEASE", "3000");
 
 /// One that has version 2 in its hands and is stopped, while the source has version 3 already.
 async fn stopped(shop: &Shop, place: &str, weakened: &str) -> ChildProcess {
@@ -20,6 +23,7 @@ async fn stopped(shop: &Shop, place: &str, weakened: &str) -> ChildProcess {
     let failpoints = format!("{place}=1*return(stop);{weakened}");
     let older = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LEASE]);
     eventually("the older one has stopped", DEADLINE, async || shop.lines("struck") == [place]).await;
+    shop.expire().await;
     stock(shop, 3).await;
     older
 }
@@ -36,7 +40,7 @@ both_databases! {
     async fn f11_stopped_before_its_last_look_it_moves_nothing_any_more(database) {
         let shop = versioned(database).await;
         let mut older = stopped(&shop, "files.written", "").await;
-        mended(&shop).await;
+        mended_with(&shop, TAKES_OVER).await;
         assert_eq!(seen(&shop), Some(stocked(3)));
         goes_on(&shop, &mut older).await;
         assert_eq!(seen(&shop), Some(stocked(3)));
@@ -48,7 +52,7 @@ both_databases! {
         let mut older = stopped(&shop, "files.checked", "").await;
         let lock = File::open(shop.root().join("out/.refrain.lock")).unwrap();
         assert!(matches!(lock.try_lock(), Err(TryLockError::WouldBlock)), "whoever moves a link has the directory's lock");
-        let mut newer = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
+        let mut newer = shop.process(&["run", WINDOW, "--again"], &[TAKES_OVER]);
         if !shop.database.is_sqlite() {
             let attempts = "select count(*) from refrain_fences where attempt > 2";
             eventually("the newer one has raised the fence", DEADLINE, async || {
@@ -59,7 +63,7 @@ both_databases! {
         }
         goes_on(&shop, &mut older).await;
         assert!(newer.wait().await.success());
-        mended(&shop).await;
+        mended_with(&shop, TAKES_OVER).await;
         assert_eq!(seen(&shop), Some(stocked(3)));
         assert!(is_tidy(&shop));
     }
@@ -69,7 +73,7 @@ both_databases! {
 async fn without_its_last_look_it_would_show_old_files_again() {
     let shop = versioned(TestDatabase::postgres().await).await;
     let mut older = stopped(&shop, "files.written", "files.unfenced=return(weak)").await;
-    mended(&shop).await;
+    mended_with(&shop, TAKES_OVER).await;
     goes_on(&shop, &mut older).await;
     assert_eq!(seen(&shop), None, "the link leads to what the newer one has taken away");
 }
@@ -78,7 +82,7 @@ async fn without_its_last_look_it_would_show_old_files_again() {
 async fn f11_without_the_lock_it_would_move_the_link_after_the_newer_one() {
     let shop = versioned(TestDatabase::postgres().await).await;
     let mut older = stopped(&shop, "files.checked", "files.unlocked=return(weak)").await;
-    mended(&shop).await;
+    mended_with(&shop, TAKES_OVER).await;
     assert_eq!(seen(&shop), Some(stocked(3)), "nothing keeps the newer one waiting");
     goes_on(&shop, &mut older).await;
     assert_ne!(seen(&shop), Some(stocked(3)), "the older one has moved the link since");

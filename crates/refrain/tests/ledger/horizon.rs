@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use refrain::core::random::{Random, SeededRandom};
 use refrain::{Definition, Fetched, Horizon, LedgerError, Per, Run, key};
@@ -200,16 +200,12 @@ async fn pins(writer: &PgPool) {
     let number = "select cast(cast(pg_current_xact_id() as text) as bigint)";
     let number: i64 = sqlx::query_scalar(number).fetch_one(&mut *transaction).await.unwrap();
     let began = Instant::now();
-    let mut longest = Duration::ZERO;
     for key in ["one", "two"] {
         let at_least = began.elapsed();
         let horizon = horizons(&shop, key, shop.pool.clone(), 1).await.unwrap()[0];
         assert!(horizon.below() <= number, "{horizon:?} passes {number}");
-        assert!(
-            horizon.pinned_for() >= at_least && horizon.pinned_for() > longest,
-            "{horizon:?} {at_least:?}"
-        );
-        longest = horizon.pinned_for();
+        // Other tests may have older writers on the server, which come and go.
+        assert!(horizon.pinned_for() >= at_least, "{horizon:?} {at_least:?}");
     }
     transaction.rollback().await.unwrap();
 }

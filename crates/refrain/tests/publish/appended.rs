@@ -128,20 +128,24 @@ both_databases! {
     }
 }
 
+/// Stopped before its commit, for however long: the server does not end its transaction meanwhile.
+const STOPPED: &str = "publish.before-commit=1*return(stop);transaction.patient=return(weak)";
+
 /// One attempt has published. The source changes, and the commit of the next attempt never reaches the server: the connection is
 /// gone. Gives how many rows there are then; of the newer content there are two.
 async fn cut_off(weakened: &[(&str, &str)]) -> usize {
     let shop = warehouse(TestDatabase::postgres().await).await;
     well(&shop, &window("overwrite"), Ask::Once).await;
     shop.execute("insert into orders values (6, '2026-06-09', 'asia', 3)").await;
-    let mut variables =
-        vec![("FAILPOINTS", "publish.before-commit=1*return(stop)"), ("PROJECT_LEASE", "60000")];
+    let mut variables = vec![("FAILPOINTS", STOPPED), ("PROJECT_LEASE", "60000")];
     variables.extend(weakened);
     let mut process = shop.process(&["run", &window("overwrite"), "--again"], &variables);
     eventually("it is about to commit", DEADLINE, async || shop.lines("struck") == ["publish.before-commit"])
         .await;
-    let ended = "select cast(pg_terminate_backend(pid) as text) from pg_stat_activity
-         where datname = current_database() and state = 'idle in transaction' and pid <> pg_backend_pid()";
+    let ended = "select cast(pg_terminate_backend(pid) as text) from pg_locks
+         where database = (select oid from pg_database where datname = current_database())
+             and relation = 'revenue'::regclass and granted and pid <> pg_backend_pid()
+         group by pid";
     assert_eq!(shop.rows(ended).await, ["true"]);
     process.signal(Signal::CONT);
     let said = String::from_utf8(process.finish().await.stdout).unwrap();

@@ -87,9 +87,12 @@ impl Desk {
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.file(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
+        // The whole text or none of it: a process that serves may be reading the folder.
+        let part = self.file(".part");
+        std::fs::write(&part, text).unwrap();
         let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
-        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(&part, Permissions::from_mode(mode)).unwrap();
+        std::fs::rename(part, path).unwrap();
     }
 
     /// The program with its arguments, to be run here.
