@@ -108,15 +108,27 @@ impl ChildProcess {
         waitid(WaitId::Pid(self.pid()), options).unwrap().is_some()
     }
 
-    /// Whether each of its threads waits for something: none has work that it could go on with.
+    /// Whether each of its threads waits for something: none has work that it could go on with. One look is not enough, for a
+    /// thread may be woken right after it was looked at, by one that sleeps when its turn comes.
     pub fn is_idle(&self) -> bool {
+        let before = self.switches();
+        before.is_some() && before == self.switches()
+    }
+
+    /// How often each of its threads was given the processor or gave it up; none if one has it, or waits for it.
+    fn switches(&self) -> Option<Vec<String>> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
-        let mut states = threads.map(|thread| {
+        let mut switches = Vec::new();
+        for thread in threads {
             // A thread that has ended meanwhile has no work either.
-            let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
-            stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('S'))
-        });
-        states.all(|sleeps| sleeps)
+            let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap_or_default();
+            let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            if !line("State:").is_empty() && !line("State:").contains("S (sleeping)") {
+                return None;
+            }
+            switches.extend(status.lines().filter(|line| line.contains("ctxt_switches")).map(str::to_owned));
+        }
+        Some(switches)
     }
 
     /// How it ended, and all that was printed, also by what it has started.

@@ -197,14 +197,16 @@ async fn killed_when_ending_alone(world: World, when: &str) {
         victim.wait_for_line("begun slow#s").await;
     }
     world.take_over("s1", 2).await;
-    // While the ending of the first cannot be written, those of the others come together.
+    // While the ending of the first cannot be written, those of the others come together. A run says that it ended before its
+    // ending is handed on: that is done when no thread has anything left to do.
     let hold = world.hold().await;
     for run in 0..6 {
         world.touch(&format!("gate-s{run}"));
         victim.wait_for_line(&format!("ended slow#s{run}")).await;
+        if run == 0 {
+            eventually("the first ending waits to be written", DEADLINE, async || victim.is_idle()).await;
+        }
     }
-    // A run says that it ended before its ending is handed on, and any of them may be the last to do that: it is done
-    // when no thread has anything left to do.
     eventually("every ending was handed on", DEADLINE, async || victim.is_idle()).await;
     hold.release().await;
     assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.told());
