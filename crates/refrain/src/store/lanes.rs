@@ -102,7 +102,7 @@ pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, 
         let next: Option<Waiting> =
             transaction.fetch_optional(catalog::LANE_NEXT.bind(job).bind(scope.as_str())).await?;
         let Some(next) = next else {
-            transaction.execute(catalog::LANE_FREE.bind(job).bind(scope).bind(run)).await?;
+            transaction.execute(catalog::LANE_FREE.bind(job).bind(scope)).await?;
             continue;
         };
         transaction.execute(catalog::LANE_PASS.bind(job).bind(scope.as_str()).bind(next.run)).await?;

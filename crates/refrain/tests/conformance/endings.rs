@@ -1,7 +1,7 @@
 //! The end of an attempt is recorded only for a run that is open and that the attempt still holds.
 
 use crate::support::TestDatabase;
-use crate::support::work::{Gate, open, shown};
+use crate::support::work::{Gate, is_sound, open, shown, told};
 
 every_store! {
     async fn a_run_that_was_closed_behind_its_worker_keeps_its_outcome(database) {
@@ -16,5 +16,24 @@ every_store! {
         assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
         let run = shown(&refrain, "export#k").await;
         assert_eq!(run.standing.outcome.map(|outcome| outcome.to_string()).as_deref(), Some("cancelled"));
+    }
+
+    async fn an_attempt_that_another_worker_has_by_now_is_ended_by_that_one_alone(database) {
+        let gate = Gate::closed();
+        let refrain = open(&database, [gate.job("export")]).await;
+        refrain.enqueue("export", "k", None).await.unwrap();
+        let ticking = refrain.clone();
+        let ticking = tokio::spawn(async move { ticking.tick().await });
+        gate.have_begun(1).await;
+        // As if it had been given back: the next worker has it under the same number.
+        database.store("update refrain_queue set lease = 999").await;
+        gate.let_through(1);
+        assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
+        assert!(shown(&refrain, "export#k").await.standing.is_open(), "the next worker is at it");
+        database.store("update refrain_queue set lease = null").await;
+        gate.let_through(1);
+        assert_eq!(refrain.tick().await.unwrap().ended, 1);
+        assert_eq!(told(&refrain, "export").await, ["k done 1"]);
+        is_sound(&refrain).await;
     }
 }

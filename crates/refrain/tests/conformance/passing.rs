@@ -10,7 +10,7 @@ use sqlx::{Executor as _, PgPool};
 
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Seen, daily, is_sound, job, june, open, told};
+use crate::support::work::{Gate, Seen, daily, is_sound, job, june, open, told};
 
 /// A database, and connections on which another scheduler holds rows.
 async fn shared() -> (TestDatabase, PgPool) {
@@ -18,6 +18,13 @@ async fn shared() -> (TestDatabase, PgPool) {
     let TestDatabase::Postgres { pool, .. } = &database else { panic!("this is a PostgreSQL") };
     let other = pool.clone();
     (database, other)
+}
+
+/// Waits until a transaction waits for another one.
+async fn is_waiting(database: &TestDatabase) {
+    let waiting = "select cast(count(*) as text) from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()";
+    eventually("one waits", DEADLINE, async || database.texts(waiting).await == ["1"]).await;
 }
 
 #[tokio::test]
@@ -70,12 +77,32 @@ async fn an_attempt_that_is_woken_while_it_is_called_off_never_begins() {
     woken.execute(move_it).await.unwrap();
     let cancelling = refrain.clone();
     let cancelling = tokio::spawn(async move { cancelling.cancel("flaky#k").await });
-    let waiting = "select cast(count(*) as text) from pg_stat_activity
-        where wait_event_type = 'Lock' and datname = current_database()";
-    eventually("the one who cancels waits", DEADLINE, async || database.texts(waiting).await == ["1"]).await;
+    is_waiting(&database).await;
     woken.commit().await.unwrap();
     assert_eq!(cancelling.await.unwrap().unwrap(), Cancelling::Cancelled);
     assert_eq!(told(&refrain, "flaky").await, ["k cancelled 2"]);
     assert_eq!(refrain.open_runs().await.unwrap(), 0);
+    is_sound(&refrain).await;
+}
+
+/// A run comes to wait for a lane, and has not committed that yet, when the run that holds the lane ends.
+#[tokio::test]
+async fn a_run_that_comes_to_wait_while_a_lane_is_left_is_begun() {
+    let (database, other) = shared().await;
+    let gate = Gate::closed();
+    let refrain = open(&database, [gate.job("report").timetable(daily()).catch_up(CatchUp::All)]).await;
+    refrain.open_due(june("03T06:00")).await.unwrap();
+    database.store("create table public.coming as select * from refrain_lane_waits").await;
+    database.store("delete from refrain_lane_waits").await;
+    let ticking = refrain.clone();
+    let ticking = tokio::spawn(async move { ticking.tick_at(june("03T06:00")).await.unwrap() });
+    gate.have_begun(1).await;
+    let mut coming = other.begin().await.unwrap();
+    coming.execute("update refrain.lanes set run = run").await.unwrap();
+    coming.execute("insert into refrain.lane_waits select * from public.coming").await.unwrap();
+    gate.let_through(2);
+    is_waiting(&database).await;
+    coming.commit().await.unwrap();
+    assert_eq!(ticking.await.unwrap().ended, 2);
     is_sound(&refrain).await;
 }

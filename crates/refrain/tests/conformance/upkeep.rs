@@ -50,6 +50,30 @@ every_store! {
         assert_eq!(shown(&refrain, "mails#ada").await.payload, None);
     }
 
+    async fn what_an_open_or_a_young_run_has_is_not_pruned(database) {
+        let refrain = open(&database, [nothing("mails")]).await;
+        refrain.enqueue("mails", "again", Some("{}")).await.unwrap();
+        refrain.enqueue("mails", "young", Some("{}")).await.unwrap();
+        refrain.tick().await.unwrap();
+        for given in [
+            "insert into refrain_outputs (run, attempt, number, stream, at, text)
+                select id, 1, 1, 'stdout', 0, 'line' from refrain_runs",
+            "insert into refrain_begun (run, attempt, at) select id, 1, 0 from refrain_runs",
+            "insert into refrain_attempts (run, number, ended, ended_at)
+                select id, 0, 'errored', ended_at from refrain_runs",
+            // As if a person had asked for it again, years after it had ended, and had called that off.
+            "update refrain_runs set open = true, ended_at = 1 where key = 'again'",
+            "insert into refrain_cancellations (run, asked_at) select id, 0 from refrain_runs where open",
+        ] {
+            assert!(database.store(given).await > 0, "{given}");
+        }
+        assert_eq!(refrain.prune(Duration::from_hours(1), |_| ()).await.unwrap(), 0);
+        let kept = "select count(*) from refrain_outputs union all select count(*) from refrain_begun
+            union all select count(*) from refrain_attempts union all select count(*) from refrain_cancellations
+            union all select count(*) from refrain_runs where payload = '{}'";
+        assert_eq!(database.store_numbers(kept).await, [2, 2, 2, 1, 2]);
+    }
+
     async fn after_its_time_the_body_of_a_run_goes_and_its_key_stays(database) {
         let settings = Settings { keep: Duration::from_hours(1), ..SETTINGS };
         let seen = Seen::default();

@@ -53,7 +53,7 @@ async fn without_its_lease_and_number_a_late_give_back_lets_an_attempt_begin_twi
     assert!(faults.contains(&"attempt 2 of slow#s1 was begun 2 times".to_owned()), "{faults:?}");
 }
 
-/// A run is taken over while it asks for its scopes, and then freezes them. Gives how many windows are frozen.
+/// A run is lost while it asks for its scopes, and then freezes them. Gives how many windows are frozen.
 async fn frozen_late(world: &World, weakened: &str) -> usize {
     let variables = [
         ("PROBE_START", world.start()),
@@ -65,8 +65,8 @@ async fn frozen_late(world: &World, weakened: &str) -> usize {
     world.done(&["schedule", &from, "60", "60", "1"], &variables).await;
     let mut worker = world.probe(&["serve"], &variables);
     worker.wait_for_line("asked for scopes").await;
-    // As a rescuer does it, and another worker has it by now.
-    let taken_over = "update refrain_queue set attempt = 2, lease = 999 where run =
+    // As if it had been given back: another worker has it by now, under the same number.
+    let taken_over = "update refrain_queue set lease = 999 where run =
         (select min(runs.id) from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job
          where jobs.name = 'scoped')";
     world.execute(taken_over).await.unwrap();

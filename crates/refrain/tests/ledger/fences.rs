@@ -71,6 +71,35 @@ async fn height<DB: Backend>(shop: &Shop<DB>) -> Vec<i64> {
 }
 
 both_shops! {
+    async fn an_older_attempt_that_meets_a_newer_one_at_work_does_not_doubt_the_store(shop) {
+        let (before, now, seen) = (Gate::closed(), Gate::closed(), Seen::default());
+        let job = || {
+            let (before, now, seen) = (before.clone(), now.clone(), seen.clone());
+            work(&shop, "sync", move |run, pool| {
+                let (before, now, seen) = (before.clone(), now.clone(), seen.clone());
+                async move {
+                    if run.attempt() == 1 {
+                        before.pass().await;
+                        told(&seen, &run.fence(&pool).await);
+                        now.let_through(1);
+                    } else {
+                        run.fence(&pool).await?;
+                        before.let_through(1);
+                        now.pass().await;
+                    }
+                    Ok(())
+                }
+            })
+        };
+        let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
+        let first = tokio::spawn(async move { ran(&old, "sync#monday").await });
+        before.have_begun(1).await;
+        take_over(&shop.store, "monday").await;
+        assert_eq!(ran(&new, "sync#monday").await, "monday done 2");
+        first.await.unwrap();
+        assert_eq!(seen.all(), ["1 is fenced"]);
+    }
+
     async fn i5_an_older_attempt_applies_nothing_once_a_newer_one_has_begun(shop) {
         let (gate, seen) = (Gate::closed(), Seen::default());
         overtaken(&shop, &gate, || late(&shop, &gate, &seen)).await;

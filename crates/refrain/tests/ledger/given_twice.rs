@@ -10,7 +10,7 @@ use refrain::{Definition, Per, Refrain};
 use crate::fences::told;
 use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
 use crate::support::TestDatabase;
-use crate::support::work::{Gate, Seen, open};
+use crate::support::work::{Gate, Seen, job, open};
 
 /// The store does not know any more that a run was claimed.
 async fn forget(store: &TestDatabase, key: &str) {
@@ -103,6 +103,31 @@ both_shops! {
         })
         .await;
         assert_eq!(seen.all(), ["written", "1 is fenced"]);
+    }
+
+    async fn f23_an_attempt_ends_no_step_below_a_later_one_that_was_claimed_before_it(shop) {
+        for nonce in ["nonce", "nonce - 1"] {
+            let seen = Seen::default();
+            let (told_to, store) = (seen.clone(), Arc::new(TestDatabase::like(&shop.store).await));
+            let known = Arc::clone(&store);
+            let job = job("sync", move |run| {
+                let (seen, store) = (told_to.clone(), Arc::clone(&known));
+                async move {
+                    let step = run.step("download").await?.unwrap();
+                    let later = format!(
+                        "insert into refrain_fences (project, job, run, attempt, nonce)
+                         select 'shop', 'sync', 'monday', 3, {nonce} from refrain_queue"
+                    );
+                    store.store(&later).await;
+                    told(&seen, &step.done().await);
+                    Ok(())
+                }
+            });
+            let refrain = open(&store, [job]).await;
+            refrain.enqueue("sync", "monday", None).await.unwrap();
+            refrain.tick().await.unwrap();
+            assert_eq!(seen.all(), ["1 is fenced"], "{nonce}");
+        }
     }
 
     async fn a_claim_is_higher_than_the_one_before_it_whatever_the_clock_says(shop) {

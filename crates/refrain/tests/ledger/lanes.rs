@@ -29,6 +29,24 @@ fn by_days<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition
     job.timetable(daily())
 }
 
+/// A job by days whose first window waits at the gate before it has raised a fence.
+fn not_yet_let_in<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
+    let (gate, seen) = (gate.clone(), seen.clone());
+    let job = work(shop, "sync", move |run, pool| {
+        let (gate, seen) = (gate.clone(), seen.clone());
+        async move {
+            if run.key().starts_with("2020-06-01") {
+                gate.pass().await;
+            }
+            let fence = run.fence(&pool).await;
+            told(&seen, &fence);
+            let list = invoices(1);
+            write_all(fence?.units(Per::Window, key_of).apply(&list).await?).await
+        }
+    });
+    job.timetable(daily())
+}
+
 /// The run of the first of June is closed by somebody else, as a rescuer or a person does it, and its lane is free.
 async fn give_up(store: &TestDatabase, outcome: &str) {
     let run = "(select id from refrain_runs where key like '2020-06-01%')";
@@ -47,7 +65,11 @@ async fn given_up<DB: Backend>(
     how: impl Fn(Definition) -> Definition,
 ) -> Vec<String> {
     let (gate, seen) = (Gate::closed(), Seen::default());
-    let job = || how(by_days(shop, &gate, &seen));
+    overtaken(shop, &gate, outcome, || how(by_days(shop, &gate, &seen))).await;
+    seen.all()
+}
+
+async fn overtaken<DB: Backend>(shop: &Shop<DB>, gate: &Gate, outcome: &str, job: impl Fn() -> Definition) {
     let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
     let first = tokio::spawn({
         let old = old.clone();
@@ -58,7 +80,6 @@ async fn given_up<DB: Backend>(
     assert_eq!(ran(&new, "sync@2020-06-02").await, "06-02 done 1");
     gate.let_through(1);
     first.await.unwrap();
-    seen.all()
 }
 
 both_shops! {
@@ -71,6 +92,13 @@ both_shops! {
         let skipping = |job: Definition| job.while_running(WhileRunning::Skip);
         assert_eq!(given_up(&shop, "cancelled", skipping).await, ["written", "1 is fenced"]);
         assert_eq!(shop.writes().await, [1, 1]);
+    }
+
+    async fn h3_a_run_that_was_given_up_is_not_let_in_once_the_next_one_of_its_lane_has_begun(shop) {
+        let (gate, seen) = (Gate::closed(), Seen::default());
+        overtaken(&shop, &gate, "failed", || not_yet_let_in(&shop, &gate, &seen)).await;
+        assert_eq!(seen.all(), ["written", "1 is fenced"]);
+        assert_eq!(shop.writes().await, [1]);
     }
 
     async fn where_windows_may_run_beside_each_other_none_keeps_another_out(shop) {

@@ -1,0 +1,75 @@
+//! Each guard of the statements taken away once: the test that stands for it must fail without it.
+//!
+//! `list/` has the guards, a row for each (`row.rs` says how it is written). `./test` looks only whether the rows fit the
+//! statements and the tests, so that the list does not rot; with `REFRAIN_FULL` every guard is taken away, one at a time, in
+//! a process of its test alone. Nothing is built again: a test process takes a weak text in place of a statement's own from
+//! `REFRAIN_WEAKENED`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is the failure report"
+)]
+
+mod row;
+mod trial;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use row::{Row, Said, Test};
+
+#[test]
+fn every_guard_of_the_list_is_in_its_statement_once() {
+    let mut seen = BTreeSet::new();
+    for row in row::all() {
+        let found = row.body().matches(&row.guard).count();
+        assert_eq!(found, 1, "{row}: how often it is there");
+        assert_ne!(row.weak(), row.body(), "{row}: nothing is taken away");
+        assert!(seen.insert((row.statement.clone(), row.weak())), "{row}: it is listed twice");
+    }
+}
+
+#[test]
+fn every_test_of_the_list_is_there() {
+    let mut texts = BTreeMap::new();
+    for row in row::all() {
+        if let Said::Test(Test { program, name }) | Said::Itself(Test { program, name }) = &row.said {
+            let text = texts.entry(program.clone()).or_insert_with(|| sources(program));
+            let function = name.rsplit("::").find(|part| !DATABASES.contains(part)).unwrap();
+            assert!(text.contains(&format!("fn {function}(")), "{row}: there is no such test");
+        }
+    }
+}
+
+/// What a story is called on each database, behind its own name.
+const DATABASES: [&str; 3] = ["sqlite", "postgres", "pgbouncer"];
+
+/// All that a test program is made of.
+fn sources(program: &str) -> String {
+    let below = if program == trial::LIBRARY { "src".to_owned() } else { format!("tests/{program}") };
+    let path = row::here().join(below);
+    if path.is_dir() { texts(&path) } else { std::fs::read_to_string(path.with_extension("rs")).unwrap() }
+}
+
+fn texts(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: PathBuf| match path.extension() {
+        Some(extension) if extension == "rs" => std::fs::read_to_string(path).unwrap(),
+        _ if path.is_dir() => texts(&path),
+        _ => String::new(),
+    };
+    entries.map(text).collect()
+}
+
+#[test]
+fn every_guard_that_is_taken_away_is_missed_by_its_test() {
+    if std::env::var_os("REFRAIN_FULL").is_none() {
+        return;
+    }
+    let rows: Vec<Row> = row::all();
+    let misread = trial::misread(&rows);
+    assert!(misread.is_empty(), "not understood without their guards:\n{}", misread.join("\n"));
+    let kept = trial::unmissed(&rows);
+    assert!(kept.is_empty(), "{} guards are not missed:\n{}", kept.len(), kept.join("\n"));
+}

@@ -1,0 +1,98 @@
+//! A row of the list: a guard, what stands there without it, and the test that must notice.
+//!
+//! ```text
+//! queue/hold | lease = $3 | | crash zombies::a_stopped_worker::sqlite
+//! ```
+//!
+//! The columns: the statement, by its file below `sql/`; the text of the guard, which is there once; what stands there
+//! instead; the test, behind the name of its program. Without a word in the third column the guard is a condition that holds
+//! always, with `-` it is gone. A guard that no test can miss has `survives:` and the reason in the place of a test; one that a
+//! story takes away by itself, often with a second one that would stand in for it, has `itself:` before that story.
+//!
+//! A statement is read as one line, without its header.
+
+use std::fmt;
+use std::path::Path;
+
+pub(crate) struct Row {
+    pub(crate) statement: String,
+    pub(crate) guard: String,
+    instead: String,
+    pub(crate) said: Said,
+}
+
+pub(crate) struct Test {
+    pub(crate) program: String,
+    pub(crate) name: String,
+}
+
+/// What the row says of its guard.
+pub(crate) enum Said {
+    /// This test fails without it.
+    Test(Test),
+    /// This test takes it away by itself.
+    Itself(Test),
+    /// Nothing goes wrong without it, for a reason.
+    Survives,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} | {} | {}", self.statement, self.guard, self.instead)
+    }
+}
+
+impl Test {
+    fn parse(text: &str) -> Test {
+        let (program, name) = text.split_once(' ').expect(text);
+        Test { program: program.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl Row {
+    fn parse(line: &str) -> Row {
+        let columns: Vec<&str> = line.split(" |").map(str::trim).collect();
+        let [statement, guard, instead, said] = columns.try_into().expect(line);
+        let said = if let Some(reason) = said.strip_prefix("survives:") {
+            assert!(!reason.is_empty(), "{line}: why does it survive?");
+            Said::Survives
+        } else if let Some(story) = said.strip_prefix("itself: ") {
+            Said::Itself(Test::parse(story))
+        } else {
+            Said::Test(Test::parse(said))
+        };
+        Row { statement: statement.to_owned(), guard: guard.to_owned(), instead: instead.to_owned(), said }
+    }
+
+    /// As in `sql/queue/hold.sql`, which is what a process knows it by.
+    pub(crate) fn path(&self) -> String {
+        format!("sql/{}.sql", self.statement)
+    }
+
+    pub(crate) fn body(&self) -> String {
+        let text = std::fs::read_to_string(here().join(self.path())).expect(&self.statement);
+        let lines = text.lines().filter(|line| !line.starts_with("--"));
+        lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The statement without the guard.
+    pub(crate) fn weak(&self) -> String {
+        let instead = match self.instead.as_str() {
+            "" => format!("({} or true)", self.guard),
+            "-" => String::new(),
+            instead => instead.to_owned(),
+        };
+        self.body().replace(&self.guard, &instead)
+    }
+}
+
+pub(crate) fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every row, of both lists.
+pub(crate) fn all() -> Vec<Row> {
+    let lists = [include_str!("list/store.txt"), include_str!("list/ledger.txt")];
+    let lines = lists.into_iter().flat_map(str::lines);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(Row::parse).collect()
+}
