@@ -1,0 +1,63 @@
+//! Each comparison of a statement on its own: a row that is as it must be is met, and one that differs in a single thing is not.
+//!
+//! Most of these comparisons hold in the moment between a look and a write, which another process must hit; and often one
+//! stands in for another. Here a statement is asked without that other process, so each must do its part alone.
+//! On SQLite alone: the text is the same for both databases, and they understand it alike.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
+
+mod once;
+mod store;
+mod units;
+
+use refrain::{Refrain, testing};
+use refrain_harness::TestDatabase;
+use sqlx::{AssertSqlSafe, Executor as _};
+
+/// A statement, its arguments as they are written in SQL, and the rows that it finds.
+struct Case {
+    database: TestDatabase,
+    text: String,
+    given: &'static str,
+}
+
+impl Case {
+    async fn of(statement: &str, arguments: &[&str], given: &'static str) -> Case {
+        let database = TestDatabase::sqlite().await;
+        Refrain::migrate(&database.url()).await.unwrap();
+        let path = format!("sql/{statement}.sql");
+        let named = testing::statements().into_iter().find(|(name, ..)| *name == path);
+        let (_, text, _) = named.expect(statement);
+        // The last first: `$1` begins `$10` as well.
+        let places = arguments.iter().enumerate().rev();
+        let text = places
+            .fold(text.to_owned(), |text, (at, argument)| text.replace(&format!("${}", at + 1), argument));
+        Case { database, text, given }
+    }
+
+    /// How many rows it meets when this was changed before; nothing of it is kept.
+    async fn met(&self, change: &str) -> u64 {
+        let TestDatabase::Sqlite { pool, .. } = &self.database else { unreachable!() };
+        let mut transaction = pool.begin().await.unwrap();
+        transaction.execute(AssertSqlSafe(self.given)).await.unwrap();
+        if !change.is_empty() {
+            let changed = transaction.execute(AssertSqlSafe(change)).await.expect(change);
+            assert!(changed.rows_affected() > 0, "{change}");
+        }
+        let text = AssertSqlSafe(self.text.clone());
+        let met = if self.text.starts_with("select") || self.text.starts_with("with") {
+            transaction.fetch_all(text).await.unwrap().len() as u64
+        } else {
+            transaction.execute(text).await.unwrap().rows_affected()
+        };
+        transaction.rollback().await.unwrap();
+        met
+    }
+
+    /// It meets the row as it was given, and no row after any of these changes.
+    async fn compares(&self, changes: &[&str]) {
+        assert_eq!(self.met("").await, 1, "as it was given: {}", self.text);
+        for change in changes {
+            assert_eq!(self.met(change).await, 0, "{change}: {}", self.text);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The store: whose word counts, and what time has done.
+
+use super::Case;
+
+/// A run that an attempt holds, under the lease 1 of the worker 1.
+const HELD: &str = "insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
+    insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) values (1, 1, 1, 1, 3, 0);
+    insert into refrain_queue (line, run, lease, attempt, spent, suspicion, lane) values (1, 2, 1, 1, 0, 0, false)";
+
+/// A run that has ended.
+const ENDED: &str = "insert into refrain_runs (id, job, attempt, opened_at, ended_at, open, key, outcome)
+    values (2, 1, 1, 0, 1, false, 'k', 'failed')";
+
+const OF_ANOTHER_LEASE: &str = "update refrain_queue set lease = 9";
+const ANOTHER_ATTEMPT: &str = "update refrain_queue set attempt = 2";
+
+#[tokio::test]
+async fn an_attempt_has_its_place_only_under_its_lease_and_number() {
+    for statement in ["queue/hold", "queue/holds"] {
+        let place = Case::of(statement, &["1", "2", "1", "1"], HELD).await;
+        place.compares(&[OF_ANOTHER_LEASE, ANOTHER_ATTEMPT]).await;
+    }
+    for statement in ["queue/leave", "queue/give_back"] {
+        let place = Case::of(statement, &["'[[1, 2, 1, 1]]'"], HELD).await;
+        place.compares(&[OF_ANOTHER_LEASE, ANOTHER_ATTEMPT]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lease_has_only_those_of_its_stretch_that_have_it() {
+    Case::of("queue/held", &["1"], HELD).await.compares(&[OF_ANOTHER_LEASE]).await;
+    Case::of("queue/members", &["1", "1", "1", "3"], HELD).await.compares(&[OF_ANOTHER_LEASE]).await;
+}
+
+#[tokio::test]
+async fn only_what_has_no_lease_is_leased() {
+    let given = "insert into refrain_jobs (id, name, identity) values (1, 'sync', 'sync');
+        insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
+        insert into refrain_queue (line, run, attempt, spent, suspicion, lane) values (1, 2, 1, 0, 0, false)";
+    let paused = "update refrain_jobs set paused_at = 1";
+    Case::of("queue/due", &["10"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
+    Case::of("queue/front", &["1", "10", "0"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
+    Case::of("queue/one", &["1", "2"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
+    Case::of("queue/lease", &["5", "1", "'[[2, 7]]'"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
+    Case::of("queue/withdraw", &["'[[1, 2]]'"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_gets_another_attempt_only_after_the_one_that_was_seen() {
+    let changes = ["update refrain_runs set open = true", "update refrain_runs set attempt = 2"];
+    Case::of("run/reopen", &["2", "1", "'again'"], ENDED).await.compares(&changes).await;
+    Case::of("run/settle", &["2", "1", "null", "'done'"], ENDED).await.compares(&changes).await;
+}
+
+#[tokio::test]
+async fn only_an_open_run_is_ended() {
+    let ended = "update refrain_runs set open = false, outcome = 'done'";
+    Case::of("run/cancel", &["2", "1", "'why'"], HELD).await.compares(&[ended]).await;
+    let close = Case::of("run/close", &["1", r#"'[[2, 1, 1, "done", 0, null, null]]'"#], HELD).await;
+    close.compares(&[ended]).await;
+}
+
+#[tokio::test]
+async fn only_an_open_run_is_to_be_called_off() {
+    let given =
+        "insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
+        insert into refrain_cancellations (run, asked_at) values (2, 0)";
+    let list = Case::of("cancellation/list", &["10"], given).await;
+    list.compares(&["update refrain_runs set open = false, outcome = 'done'"]).await;
+}
+
+#[tokio::test]
+async fn a_worker_takes_only_its_own_word_for_its_own() {
+    let given =
+        "insert into refrain_attempts (run, number, ended, ended_at, worker) values (2, 1, 'errored', 0, 3)";
+    let changes = ["number = 2", "worker = 4", "ended = 'taken-over'", "ended = 'crashed-alone'"];
+    let changes = changes.map(|what| format!("update refrain_attempts set {what}"));
+    let mine = Case::of("attempt/mine", &["2", "1", "3"], given).await;
+    mine.compares(&changes.each_ref().map(String::as_str)).await;
+}
+
+#[tokio::test]
+async fn a_worker_is_alive_until_it_expires() {
+    let given = "insert into refrain_workers (id, process, started_at, expires_at) values (1, 'here/1', 0, 9000000000000000000)";
+    let expired = "update refrain_workers set expires_at = 0";
+    let elsewhere = "update refrain_workers set process = 'there/1'";
+    Case::of("worker/alive", &["'here/1'"], given).await.compares(&[expired, elsewhere]).await;
+    Case::of("worker/near", &["'here/'", "10"], given).await.compares(&[expired, elsewhere]).await;
+    Case::of("worker/beat", &["1", "1000"], given).await.compares(&[expired]).await;
+    Case::of("worker/claims", &["1"], given).await.compares(&[expired]).await;
+    let lease = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) values (1, 1, 1, 1, 1, 0)";
+    Case::of("worker/remove", &["1"], given).await.compares(&[lease]).await;
+}
+
+#[tokio::test]
+async fn a_worker_is_silent_only_when_it_has_expired() {
+    let given = "insert into refrain_workers (id, process, started_at, expires_at) values (1, 'here/1', 0, 0);
+        insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) values (1, 2, 1, 1, 1, 0)";
+    let alive = "update refrain_workers set expires_at = 9000000000000000000";
+    Case::of("worker/expired", &["10"], given).await.compares(&[alive]).await;
+    Case::of("worker/hold", &["1", "false"], given).await.compares(&[alive]).await;
+    let registered = "update refrain_workers set id = 2";
+    Case::of("worker/missing", &["10"], given).await.compares(&[registered]).await;
+}
+
+#[tokio::test]
+async fn only_an_earlier_attempt_is_one_of_which_the_end_is_not_known() {
+    let given = "insert into refrain_begun (run, attempt, at) values (2, 1, 0)";
+    let later = "update refrain_begun set attempt = 2";
+    Case::of("begun/find", &["2", "2"], given).await.compares(&[later]).await;
+    Case::of("begun/settle", &["'[[2, 1]]'"], given).await.compares(&[later]).await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_waits_for_its_time_lines_up_in_its_lane_when_that_has_come() {
+    let given = "insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
+        insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane) values (2, 0, 1, 1, 0, 0, true)";
+    let (early, alone) = (
+        "update refrain_delayed set wake_at = 9000000000000000000",
+        "update refrain_delayed set lane = false",
+    );
+    Case::of("delayed/laned", &["10"], given).await.compares(&[early, alone]).await;
+    Case::of("delayed/lane", &["2"], given).await.compares(&[alone]).await;
+}
+
+#[tokio::test]
+async fn a_schedule_is_due_when_its_time_has_come_and_after_the_page_before() {
+    let given = "insert into refrain_schedules (job, next_at) values (1, 5)";
+    let due = Case::of("schedule/due", &["5", "4", "0", "10"], given).await;
+    due.compares(&[
+        "update refrain_schedules set next_at = 6",
+        "update refrain_schedules set next_at = 4, job = 0",
+    ])
+    .await;
+    let retire = Case::of("schedule/retire", &["1"], given).await;
+    retire.compares(&["update refrain_schedules set next_at = null"]).await;
+}
+
+#[tokio::test]
+async fn only_what_is_old_is_pruned() {
+    for (statement, given, young) in [
+        (
+            "arrival/prune",
+            "insert into refrain_arrivals (destination, intent, at) values ('there', 1, 4)",
+            "update refrain_arrivals set at = 5",
+        ),
+        (
+            "effect_dedupe/prune",
+            "insert into refrain_effect_dedupes (effect, version, at, asked) values (1, 1, 4, 'intent')",
+            "update refrain_effect_dedupes set at = 5",
+        ),
+        (
+            "alarm/prune",
+            "insert into refrain_alarms (kind, at, subject, message) values ('spike', 4, 'sync', 'many')",
+            "update refrain_alarms set at = 5",
+        ),
+    ] {
+        Case::of(statement, &["5", "10"], given).await.compares(&[young]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_in_doubt_stays_so_and_knows_its_place_once() {
+    let given = "insert into refrain_store (only_row, id, project, simulated, created_at) values (true, 'id', 'shop', false, 0)";
+    let doubted = "update refrain_store set doubt = 'moved'";
+    Case::of("store/doubt", &["'behind'"], given).await.compares(&[doubted]).await;
+    let placed = "update refrain_store set place = 'there'";
+    Case::of("store/settle_down", &["'here'"], given).await.compares(&[placed]).await;
+}
+
+#[tokio::test]
+async fn a_ledger_gets_another_store_only_from_the_one_that_was_shown() {
+    let given = "insert into refrain_projects (name, store, destination) values ('shop', 'one', 'there')";
+    let adopt = Case::of("project/adopt", &["'shop'", "'two'", "'one'"], given).await;
+    adopt.compares(&["update refrain_projects set store = 'three'"]).await;
+    let nobodys = "insert into refrain_projects (name, store, destination) values ('shop', null, 'there')";
+    let attach = Case::of("project/attach", &["'shop'", "'two'", "'there'"], nobodys).await;
+    attach.compares(&["update refrain_projects set store = 'one'"]).await;
+}
