@@ -125,8 +125,9 @@ impl Round {
         let variables = [("FAILPOINTS", fault.failpoints()), ("REFRAIN_GUARDED", path.as_str())];
         let mut process = self.arena.start("work", &variables);
         // On a slow machine, or while the store is away, that takes as long as it takes; one that has ended says no more.
-        let has_begun = matches!(timeout(DEADLINE, process.line_with("begun")).await, Ok(Some(_)));
-        if has_begun {
+        let is_serving = matches!(timeout(DEADLINE, process.line_with("serving")).await, Ok(Some(_)));
+        // There may be nothing left to do for it.
+        if is_serving && matches!(timeout(PATIENCE, process.line_with("begun")).await, Ok(Some(_))) {
             match fault {
                 Fault::Kill { after } | Fault::Lose { after, .. } => sleep(*after).await,
                 Fault::KillAt { .. } => drop(timeout(PATIENCE, process.line_with(NO_LINE)).await),
@@ -138,8 +139,8 @@ impl Round {
             }
         }
         process.signal(Signal::KILL);
-        let signal = process.wait().await.signal();
-        let is_killed = has_begun && signal == Some(Signal::KILL.as_raw());
+        // Also by itself, at a commit that comes before it serves.
+        let is_killed = process.wait().await.signal() == Some(Signal::KILL.as_raw());
         if is_killed {
             let kills = self.kills.fetch_add(1, Ordering::SeqCst) + 1;
             if kills.is_multiple_of(TOLD_EVERY) {

@@ -234,6 +234,7 @@ pub(crate) async fn work(is_last: bool) -> Result<(), Failure> {
     let refrain = opening(&surroundings, lease).await?.open().await?;
     let serving = refrain.serve();
     let stop = serving.stop_handle();
+    crate::say("serving");
     let until = async {
         while !is_last || !matches!(refrain.open_runs().await, Ok(0)) {
             tokio::time::sleep(if is_last { LOOK } else { LEASE }).await;
