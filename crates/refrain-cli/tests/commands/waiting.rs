@@ -107,7 +107,7 @@ async fn of_ten_processes_at_one_window_one_has_processed_it() {
 /// The source of units dies after one of them: the unit is done, and the attempt has failed.
 #[test]
 fn an_attempt_that_failed_says_so_in_its_counts_wherever_they_stand() {
-    let desk = Desk::sqlite();
+    let desk = Desk::sqlite().without_hourly();
     let job = "queue = true\noutput = \"units\"\nretry = { attempts = 1 }\ncommand = [\"./dies.sh\"]\n\
         [unit]\nkey = \"u:{id}\"\ncommand = [\"true\"]\n";
     desk.write("jobs/dies.toml", job);

@@ -7,7 +7,7 @@ const WRONG: &str = "queue = true\ntimout = \"5m\"\ncommand = [\"true\"]\n";
 
 #[test]
 fn a_tick_runs_the_others_names_the_wrong_one_last_and_ends_with_1() {
-    let desk = Desk::sqlite();
+    let desk = Desk::sqlite().without_hourly();
     desk.write("jobs/good.toml", SOUND);
     desk.refrain("enqueue good --key 1").succeeds(&["queued"]);
     desk.write("jobs/wrong.toml", WRONG);
