@@ -1,16 +1,25 @@
 //! The end of an attempt is recorded only for a run that is open and that the attempt still holds.
 
+use refrain::{Counts, Error, Refrain};
+use tokio::task::JoinHandle;
+
 use crate::support::TestDatabase;
 use crate::support::work::{Gate, is_sound, open, shown, told};
+
+/// A process that has begun the run `export#k`, which waits for its gate.
+async fn under_way(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle<Result<Counts, Error>>) {
+    let refrain = open(database, [gate.job("export")]).await;
+    refrain.enqueue("export", "k", None).await.unwrap();
+    let ticking = refrain.clone();
+    let ticking = tokio::spawn(async move { ticking.tick().await });
+    gate.have_begun(1).await;
+    (refrain, ticking)
+}
 
 every_store! {
     async fn a_run_that_was_closed_behind_its_worker_keeps_its_outcome(database) {
         let gate = Gate::closed();
-        let refrain = open(&database, [gate.job("export")]).await;
-        refrain.enqueue("export", "k", None).await.unwrap();
-        let ticking = refrain.clone();
-        let ticking = tokio::spawn(async move { ticking.tick().await });
-        gate.have_begun(1).await;
+        let (refrain, ticking) = under_way(&database, &gate).await;
         database.store("update refrain_runs set open = false, outcome = 'cancelled', ended_at = 1").await;
         gate.let_through(1);
         assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
@@ -20,11 +29,7 @@ every_store! {
 
     async fn an_attempt_that_another_worker_has_by_now_is_ended_by_that_one_alone(database) {
         let gate = Gate::closed();
-        let refrain = open(&database, [gate.job("export")]).await;
-        refrain.enqueue("export", "k", None).await.unwrap();
-        let ticking = refrain.clone();
-        let ticking = tokio::spawn(async move { ticking.tick().await });
-        gate.have_begun(1).await;
+        let (refrain, ticking) = under_way(&database, &gate).await;
         // As if it had been given back: the next worker has it under the same number.
         database.store("update refrain_queue set lease = 999").await;
         gate.let_through(1);

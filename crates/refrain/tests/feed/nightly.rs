@@ -99,7 +99,7 @@ both_databases! {
             let killed = sync.shop.process(&moved, &[("FAILPOINTS", &failpoints)]).wait().await;
             assert_eq!(killed.signal(), Some(Signal::KILL.as_raw()), "{when}");
             assert_eq!(positions(&sync).await, [format!("2020-06-09T00:00:00Z {position}")]);
-            sync.shop.process(&moved, &[]).wait().await;
+            sync.shop.done(&moved).await;
             assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 3"], "{when}");
             sync.ask(&["run", RUN, "--again"]).await;
             assert_eq!(sync.shop.lines("told"), ["from 0", "from 3"], "{when}");
