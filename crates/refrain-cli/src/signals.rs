@@ -64,12 +64,14 @@ impl Signals {
             match steps.next() {
                 Some(Step::Drain) => {
                     stop.drain();
-                    output.say("draining: what is under way may end; the next signal gives it back");
+                    output.say(
+                        "draining: runs under way may finish; the next signal returns them to the queue",
+                    );
                 }
                 Some(Step::StopNow) => {
                     is_interrupted = true;
                     stop.stop_now();
-                    output.say("stopping: what is under way is given back");
+                    output.say("stopping: runs under way return to the queue");
                 }
                 None => return Ended { result: None, is_interrupted: true },
             }

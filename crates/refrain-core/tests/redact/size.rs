@@ -47,7 +47,7 @@ fn s22_a_secret_that_repeats_one_letter_does_not_stall() {
     assert_eq!(redactor.redact(&escaped), HIDDEN);
 }
 
-/// What is held back is no longer than what may be a secret.
+/// Only as much is held back as may be a secret.
 #[test]
 fn s22_a_text_that_never_ends_is_not_held_back() {
     let mut stream = Redactor::new(&[Secret::new("aaaaaaaa")]).stream();

@@ -339,7 +339,7 @@ fn end_of(status: ExitStatus) -> End {
     }
 }
 
-/// Everything must be gone when the lease has run out; whoever asks for the end earlier waits no longer than that.
+/// Everything must be gone when the lease has run out; a grace that ends later is cut short.
 fn kill_at(now: u64, until: u64, grace: u64) -> u64 {
     until.min(now.saturating_add(grace))
 }

@@ -96,7 +96,7 @@ impl DatabaseError {
     }
 
     /// Whether the connection that said so is not to be used again: it is gone, it leads to the wrong server, or it has met an
-    /// error of the disk, after which SQLite and its driver no longer agree whether a transaction is open.
+    /// error of the disk, after which SQLite and its driver may disagree whether a transaction is open.
     pub(crate) fn spoils_its_connection(&self) -> bool {
         matches!(
             self,

@@ -35,7 +35,7 @@ pub(crate) struct Pulse {
     pub(crate) cancelled: Arc<Vec<i64>>,
 }
 
-/// A registered worker; dropped, it beats no longer.
+/// A registered worker; dropping it ends its heartbeat.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     pub(crate) worker: i64,

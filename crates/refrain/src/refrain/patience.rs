@@ -27,7 +27,7 @@ impl Patience {
         Patience::default()
     }
 
-    /// No longer than this.
+    /// At most this long.
     pub fn of(limit: Duration) -> Patience {
         Patience { limit: Some(limit), listener: None }
     }

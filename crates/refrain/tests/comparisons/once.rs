@@ -1,4 +1,4 @@
-//! What is written once: the same said again finds it there, and is no error.
+//! Statements that write a row once: executed again, they find the row and change nothing.
 
 use super::Case;
 

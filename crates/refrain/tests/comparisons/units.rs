@@ -112,7 +112,7 @@ async fn an_order_is_raised_only_of_content_that_is_applied_and_never_lowered() 
     raise.compares(&[OTHER_CONTENT, "update refrain_units set ordinal = 8", IS_FAILED]).await;
 }
 
-/// What a failure and a suspicion have in common: who is recorded over whom.
+/// Failures and suspicions replace the same records, and leave the same ones alone.
 async fn is_recorded_over(statement: &str, arguments: impl Fn(&'static str) -> Vec<&'static str>) {
     let failed = Case::of(statement, &arguments("null"), FAILED).await;
     let reserved = "update refrain_units set status = 'parked', sent = 50";

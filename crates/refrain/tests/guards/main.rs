@@ -37,7 +37,7 @@ fn every_test_of_the_list_is_there() {
         if let Said::Test(Test { program, name }) | Said::Itself(Test { program, name }) = &row.said {
             let text = texts.entry(program.clone()).or_insert_with(|| sources(program));
             let function = name.rsplit("::").find(|part| !DATABASES.contains(part)).unwrap();
-            assert!(text.contains(&format!("fn {function}(")), "{row}: there is no such test");
+            assert!(text.contains(&format!("fn {function}(")), "{row}: the test does not exist");
         }
     }
 }
