@@ -2,16 +2,33 @@
 //!
 //! Most of these comparisons hold in the moment between a look and a write, which another process must hit; and often one
 //! stands in for another. Here a statement is asked without that other process, so each must do its part alone.
-//! On SQLite alone: the text is the same for both databases, and they understand it alike.
+//! On SQLite alone: the text is the same for both databases, and they understand it alike. Locks are another matter
+//! (`locks.rs`), and PostgreSQL's alone.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
+mod locks;
 mod once;
 mod store;
 mod units;
 
 use refrain::{Refrain, testing};
 use refrain_harness::TestDatabase;
-use sqlx::{AssertSqlSafe, Executor as _};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+
+/// A statement by the name of its file, for SQLite and for PostgreSQL.
+fn texts(statement: &str) -> (&'static str, &'static str) {
+    let path = format!("sql/{statement}.sql");
+    let named = testing::statements().into_iter().find(|(name, ..)| *name == path);
+    let (_, sqlite, postgres) = named.expect(statement);
+    (sqlite, postgres)
+}
+
+/// A text with its arguments in their places.
+fn with(text: &str, arguments: &[&str]) -> String {
+    // The last first: `$1` begins `$10` as well.
+    let places = arguments.iter().enumerate().rev();
+    places.fold(text.to_owned(), |text, (at, argument)| text.replace(&format!("${}", at + 1), argument))
+}
 
 /// A statement, its arguments as they are written in SQL, and the rows that it finds.
 struct Case {
@@ -24,17 +41,11 @@ impl Case {
     async fn of(statement: &str, arguments: &[&str], given: &'static str) -> Case {
         let database = TestDatabase::sqlite().await;
         Refrain::migrate(&database.url()).await.unwrap();
-        let path = format!("sql/{statement}.sql");
-        let named = testing::statements().into_iter().find(|(name, ..)| *name == path);
-        let (_, text, _) = named.expect(statement);
-        // The last first: `$1` begins `$10` as well.
-        let places = arguments.iter().enumerate().rev();
-        let text = places
-            .fold(text.to_owned(), |text, (at, argument)| text.replace(&format!("${}", at + 1), argument));
-        Case { database, text, given }
+        let (sqlite, _) = texts(statement);
+        Case { database, text: with(sqlite, arguments), given }
     }
 
-    /// How many rows it meets when this was changed before; nothing of it is kept.
+    /// How many rows it meets, or counts, when this was changed before; nothing of it is kept.
     async fn met(&self, change: &str) -> u64 {
         let TestDatabase::Sqlite { pool, .. } = &self.database else { unreachable!() };
         let mut transaction = pool.begin().await.unwrap();
@@ -44,7 +55,10 @@ impl Case {
             assert!(changed.rows_affected() > 0, "{change}");
         }
         let text = AssertSqlSafe(self.text.clone());
-        let met = if self.text.starts_with("select") || self.text.starts_with("with") {
+        let met = if self.text.starts_with("select count(") {
+            let count: i64 = transaction.fetch_one(text).await.unwrap().get(0);
+            count.unsigned_abs()
+        } else if self.text.starts_with("select") || self.text.starts_with("with") {
             transaction.fetch_all(text).await.unwrap().len() as u64
         } else {
             transaction.execute(text).await.unwrap().rows_affected()

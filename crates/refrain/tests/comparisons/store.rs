@@ -176,4 +176,17 @@ async fn a_ledger_gets_another_store_only_from_the_one_that_was_shown() {
     let nobodys = "insert into refrain_projects (name, store, destination) values ('shop', null, 'there')";
     let attach = Case::of("project/attach", &["'shop'", "'two'", "'there'"], nobodys).await;
     attach.compares(&["update refrain_projects set store = 'one'"]).await;
+    let alone = Case::of("project/attach", &["'shop'", "null", "'there'"], nobodys).await;
+    assert_eq!(alone.met("").await, 0, "what comes without a store writes nothing");
+}
+
+#[tokio::test]
+async fn a_store_sees_the_intents_of_its_project_and_counts_those_for_another_store() {
+    let given = "insert into refrain_intents (id, project, kind, name, key, store)
+        values (1, 'shop', 'run', 'mail', 'k', 'another')";
+    let of_another_project = "update refrain_intents set project = 'stranger'";
+    let numbers = Case::of("intent/numbers", &["'shop'", "0", "10"], given).await;
+    numbers.compares(&[of_another_project, "update refrain_intents set id = 0"]).await;
+    let stranded = Case::of("intent/stranded", &["'shop'", "'own'"], given).await;
+    stranded.compares(&[of_another_project, "update refrain_intents set store = 'own'"]).await;
 }

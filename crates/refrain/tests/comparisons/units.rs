@@ -100,6 +100,14 @@ async fn a_failed_try_is_taken_off_only_as_it_was_read() {
     restore.compares(&changes).await;
 }
 
+/// Units that were read as applied are left out before it is asked; the statement does not rest on that.
+#[tokio::test]
+async fn a_unit_that_is_applied_has_no_failed_try_to_take_off() {
+    let rows = r#"'[[1, "k", 3, 7, 1, 5, 6, "applied", 1]]'"#;
+    let restore = Case::of("unit/restore", &["1", rows], FAILED).await;
+    assert_eq!(restore.met(IS_APPLIED).await, 0);
+}
+
 #[tokio::test]
 async fn the_first_content_is_told_of_again_only_where_its_row_is_written_and_nothing_was_sent() {
     let keep = Case::of("unit/keep_first", &[r#"'[[1, "k"]]'"#], FAILED).await;
@@ -188,6 +196,11 @@ async fn what_is_left_to_do_is_what_is_not_applied_and_was_kept() {
     for statement in ["unit/unapplied", "unit/unreadable"] {
         Case::of(statement, &["1", "'a'", "'z'"], FAILED).await.compares(&[IS_APPLIED]).await;
     }
+}
+
+#[tokio::test]
+async fn a_run_has_left_only_what_is_its_own_and_not_applied() {
+    Case::of("unit/left", &["1", "7"], FAILED).await.compares(&[OTHER_FENCE, IS_APPLIED]).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,178 @@
+//! Each lock of a statement on its own: the statement that competes with it waits, or passes the row over.
+//!
+//! A lock does its part in the moment between a look and a commit, which another process must hit. Here the moment lasts: one
+//! transaction has executed its statement and stays open while another one executes the other. That one is either seen to
+//! wait, by the word of the server, or it returns; the first of the two is the answer, so a lock that is missing shows at once.
+//! On PostgreSQL alone: a SQLite file has one writer.
+
+use refrain::Refrain;
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use sqlx::{AssertSqlSafe, Executor as _, PgPool, PgTransaction};
+
+use super::{texts, with};
+
+/// What became of a statement beside a transaction that was open.
+#[derive(Debug, PartialEq, Eq)]
+enum Beside {
+    /// It waited for the transaction.
+    Waited,
+    /// It met so many rows, without waiting.
+    Met(u64),
+}
+
+use Beside::{Met, Waited};
+
+/// Rows in a database, which two transactions want at once.
+struct Wanted {
+    database: TestDatabase,
+}
+
+impl Wanted {
+    async fn rows(given: &str) -> Wanted {
+        let database = TestDatabase::postgres().await;
+        Refrain::migrate(&database.url()).await.unwrap();
+        database.store(given).await;
+        Wanted { database }
+    }
+
+    /// What becomes of the second statement while the transaction of the first is open; nothing of either is kept.
+    async fn beside(&self, first: &str, second: &str) -> Beside {
+        let TestDatabase::Postgres { pool, .. } = &self.database else { unreachable!() };
+        let (mut holder, holding) = begun(pool).await;
+        let held = holder.execute(AssertSqlSafe(first)).await.expect(first).rows_affected();
+        assert_eq!(held, 1, "there is something to hold: {first}");
+        let (mut other, waiting) = begun(pool).await;
+        let text = AssertSqlSafe(second.to_owned());
+        let asking = tokio::spawn(async move {
+            let met = other.execute(text).await.unwrap().rows_affected();
+            other.rollback().await.unwrap();
+            met
+        });
+        let mut waits = false;
+        eventually("it waits or returns", DEADLINE, async || {
+            waits = is_blocked(pool, waiting, holding).await;
+            waits || asking.is_finished()
+        })
+        .await;
+        holder.rollback().await.unwrap();
+        let met = asking.await.expect(second);
+        if waits { Waited } else { Met(met) }
+    }
+}
+
+/// A transaction, and the process of the server that is at it.
+async fn begun(pool: &PgPool) -> (PgTransaction<'static>, i32) {
+    let mut transaction = pool.begin().await.unwrap();
+    let process = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut *transaction).await.unwrap();
+    (transaction, process)
+}
+
+async fn is_blocked(pool: &PgPool, waiting: i32, holding: i32) -> bool {
+    let blocked = sqlx::query_scalar("select $2 = any(pg_blocking_pids($1))").bind(waiting).bind(holding);
+    blocked.fetch_one(pool).await.unwrap()
+}
+
+/// A statement for PostgreSQL, with its arguments as they are written in SQL.
+fn said(statement: &str, arguments: &[&str]) -> String {
+    let (_, postgres) = texts(statement);
+    with(postgres, arguments)
+}
+
+/// The second attempt of a run has raised its fence, and that of its lane.
+const FENCED: &str =
+    "insert into refrain_fences (project, job, run, attempt, nonce) values ('shop', 'sync', 'monday', 2, 9);
+    insert into refrain_lane_fences (project, job, scope, number) values ('shop', 'sync', '', 9)";
+
+#[tokio::test]
+async fn the_fences_of_a_run_and_of_its_lane_are_raised_only_after_the_batches_that_hold_them() {
+    let fences = Wanted::rows(FENCED).await;
+    let hold = said("fence/hold", &["1", "2", "9", "1"]);
+    let raise = said("fence/raise", &["'shop'", "'sync'", "'monday'", "3", "10"]);
+    assert_eq!(fences.beside(&hold, &raise).await, Waited);
+    let next_holder = said("fence/raise_lane", &["'shop'", "'sync'", "''", "10"]);
+    assert_eq!(fences.beside(&hold, &next_holder).await, Waited);
+    assert_eq!(fences.beside(&hold, &hold).await, Met(1), "batches do not wait for one another");
+}
+
+#[tokio::test]
+async fn the_fences_of_a_company_are_raised_only_after_its_commit() {
+    let fences = Wanted::rows(FENCED).await;
+    let hold = said("fence/hold_many", &["'shop'", "'{sync}'", "'{monday}'", "'{2}'", "'{9}'"]);
+    let raise = said("fence/raise_many", &["'shop'", "'{sync}'", "'{monday}'", "'{3}'", "'{10}'"]);
+    assert_eq!(fences.beside(&hold, &raise).await, Waited);
+    assert_eq!(fences.beside(&hold, &hold).await, Met(1), "companies do not wait for one another");
+}
+
+#[tokio::test]
+async fn a_look_at_what_an_attempt_has_published_waits_for_its_commits_and_lets_none_begin() {
+    let fences = Wanted::rows(FENCED).await;
+    let publish = said("fence/hold", &["1", "2", "9", "1"]);
+    let look = said("fence/wait", &["1", "2", "9"]);
+    assert_eq!(fences.beside(&publish, &look).await, Waited);
+    assert_eq!(fences.beside(&look, &publish).await, Waited);
+}
+
+#[tokio::test]
+async fn a_relay_passes_over_intents_that_another_relay_is_forgetting() {
+    let intent = "insert into refrain_intents (project, kind, name, key) values ('shop', 'run', 'mail', 'k')";
+    let forget = said("intent/forget", &["'{1}'"]);
+    assert_eq!(Wanted::rows(intent).await.beside(&forget, &forget).await, Met(0));
+}
+
+/// A run of a job that waits in the queue.
+const QUEUED: &str = "insert into refrain_jobs (name, identity) values ('sync', 'sync');
+    insert into refrain_runs (job, attempt, opened_at, open, key) values (1, 1, 0, true, 'k');
+    insert into refrain_queue (line, run, attempt, spent, suspicion, lane) values (1, 1, 1, 0, 0, false)";
+
+#[tokio::test]
+async fn a_claim_passes_over_runs_that_another_claim_is_taking() {
+    let front = said("queue/front", &["1", "10", "0"]);
+    assert_eq!(Wanted::rows(QUEUED).await.beside(&front, &front).await, Met(0));
+}
+
+#[tokio::test]
+async fn an_attempt_keeps_its_place_until_it_has_written_that_its_command_begins() {
+    let queue = Wanted::rows(QUEUED).await;
+    queue.database.store("update refrain_queue set lease = 1").await;
+    let begins = said("queue/hold", &["1", "1", "1", "1"]);
+    let taken_over = said("queue/leave", &["'{1}'", "'{1}'", "'{1}'", "'{1}'"]);
+    assert_eq!(queue.beside(&begins, &taken_over).await, Waited);
+    assert_eq!(queue.beside(&taken_over, &begins).await, Waited);
+}
+
+#[tokio::test]
+async fn a_run_that_is_being_called_off_ends_after_that_and_one_that_ends_is_called_off_after_that() {
+    let runs = Wanted::rows(QUEUED).await;
+    let call_off = said("run/lock", &["1"]);
+    let row = ["'{1}'", "'{1}'", "'{1}'", "'{done}'", "'{0}'", "'{null}'", "'{null}'"];
+    let end = said("run/close", &[&["1"], &row[..]].concat());
+    assert_eq!(runs.beside(&call_off, &end).await, Waited);
+    assert_eq!(runs.beside(&end, &call_off).await, Waited);
+}
+
+#[tokio::test]
+async fn the_slots_of_a_job_are_counted_by_one_claim_at_a_time() {
+    let job = said("job/lock", &["1"]);
+    assert_eq!(Wanted::rows(QUEUED).await.beside(&job, &job).await, Waited);
+}
+
+#[tokio::test]
+async fn a_rescuer_passes_over_a_worker_that_another_rescuer_or_a_claim_holds() {
+    let worker = "insert into refrain_workers (process, started_at, expires_at) values ('here/1', 0, 9000000000000000000)";
+    let worker = Wanted::rows(worker).await;
+    let rescue = said("worker/hold", &["1", "true"]);
+    assert_eq!(worker.beside(&rescue, &rescue).await, Met(0), "another rescuer");
+    let claim = said("worker/claims", &["1"]);
+    assert_eq!(worker.beside(&claim, &rescue).await, Met(0), "a claim");
+}
+
+#[tokio::test]
+async fn an_edit_of_a_schedule_waits_for_its_tick_and_a_tick_passes_over_an_edit() {
+    let schedule = "insert into refrain_jobs (name, identity) values ('report', 'report');
+        insert into refrain_schedules (job, next_at) values (1, 5)";
+    let schedule = Wanted::rows(schedule).await;
+    let (edit, tick) = (said("schedule/wait", &["1"]), said("schedule/lock", &["1"]));
+    assert_eq!(schedule.beside(&tick, &edit).await, Waited);
+    assert_eq!(schedule.beside(&edit, &tick).await, Met(0));
+}
