@@ -46,6 +46,16 @@ both_shops! {
         assert_eq!(shop.writes().await, [1, 1, 1]);
     }
 
+    async fn f23_a_process_that_was_there_before_begins_nothing_once_another_one_has_found_the_store_behind(shop) {
+        let before = open(&shop.store, [job(&shop)]).await;
+        assert_eq!(ran(&before, "sync#sunday").await, "sunday done 1");
+        let other = open(&shop.store, [job(&shop)]).await;
+        outnumber(&shop, "monday", 3).await;
+        assert!(is_behind(&other.run("sync#monday", Ask::Once).await));
+        assert!(is_behind(&before.run("sync#tuesday", Ask::Once).await), "it has seen nothing of that by itself");
+        assert!(is_behind(&before.serve().await));
+    }
+
     async fn a_store_that_was_restored_goes_on_above_what_databases_remember_from_before(shop) {
         let refrain = open(&shop.store, [job(&shop)]).await;
         refrain.close().await;

@@ -2,8 +2,8 @@
 
 use refrain::core::state::EffectState;
 use refrain::{
-    Batch, BatchError, Definition, EffectRecord, Error, Intent, Ledger, LedgerError, PAYLOAD_BYTES_MAX, Per,
-    Refrain, key,
+    Batch, BatchError, Definition, EffectRecord, Error, Intent, Ledger, LedgerError, Opening,
+    PAYLOAD_BYTES_MAX, Per, Refrain, Statement, key,
 };
 use sqlx::pool::PoolOptions;
 
@@ -25,8 +25,11 @@ async fn tried<DB: Backend>(
     jobs: impl IntoIterator<Item = Definition>,
 ) -> Result<Refrain, Error> {
     Refrain::migrate(&shop.store.url()).await.unwrap();
-    let opening = Refrain::at(&shop.store.url(), "shop").unwrap().destination(&shop.pool).settings(SETTINGS);
-    jobs.into_iter().fold(opening, refrain::Opening::job).open().await
+    jobs.into_iter().fold(opening(shop), Opening::job).open().await
+}
+
+fn opening<DB: Backend>(shop: &Shop<DB>) -> Opening {
+    Refrain::at(&shop.store.url(), "shop").unwrap().destination(&shop.pool).settings(SETTINGS)
 }
 
 fn notify(invoice: &Invoice) -> Result<Intent, LedgerError> {
@@ -237,6 +240,20 @@ both_shops! {
         let refused = tried(&shop, []).await.err().unwrap();
         assert!(matches!(refused, Error::Ledger(LedgerError::OtherStore { .. })), "{refused}");
         assert!(refused.is_usage() && !refused.is_transient());
+    }
+
+    async fn f23_what_an_application_wished_for_before_its_database_got_another_store_stays_where_it_is(shop) {
+        opened(&shop, []).await.close().await;
+        wish(&shop, [Intent::run("greet", key!(1).unwrap()).unwrap()]).await;
+        opening(&shop).state(Statement::Copied).await.unwrap();
+        let shown = opening(&shop).recover(None).await.unwrap();
+        assert_eq!(shown.iter().map(|one| one.stranded).sum::<u64>(), 1, "{shown:?}");
+        opening(&shop).recover(Some(&shown)).await.unwrap();
+        let seen = Seen::default();
+        let refrain = opened(&shop, [seen.job("greet")]).await;
+        wish(&shop, [Intent::run("greet", key!(2).unwrap()).unwrap()]).await;
+        refrain.tick().await.unwrap();
+        assert_eq!((seen.all(), waiting(&shop).await), (vec!["2".to_owned()], 1));
     }
 
     async fn what_cannot_be_copied_stands_in_nobodys_way(shop) {
