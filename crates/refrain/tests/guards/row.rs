@@ -8,7 +8,6 @@
 //! instead; the test, behind the name of its program. Without a word in the third column the guard is a condition that holds
 //! always, with `-` it is gone. A guard that no test can miss has `survives:` and the reason in the place of a test; one that a
 //! story takes away by itself, often with a second one that would stand in for it, has `itself:` before that story.
-//! `open:` says what is missing where neither a test nor a reason is there.
 //!
 //! A statement is read as one line, without its header.
 
@@ -33,7 +32,7 @@ pub(crate) enum Said {
     Test(Test),
     /// This test takes it away by itself.
     Itself(Test),
-    /// Nothing goes wrong without it, for a reason, or no test shows yet what does.
+    /// Nothing goes wrong without it, for a reason.
     Unmissed,
 }
 
@@ -54,7 +53,7 @@ impl Row {
     fn parse(line: &str) -> Row {
         let columns: Vec<&str> = line.split(" |").map(str::trim).collect();
         let [statement, guard, instead, said] = columns.try_into().expect(line);
-        let said = if let Some(reason) = said.strip_prefix("survives:").or(said.strip_prefix("open:")) {
+        let said = if let Some(reason) = said.strip_prefix("survives:") {
             assert!(!reason.is_empty(), "{line}: why does no test miss it?");
             Said::Unmissed
         } else if let Some(story) = said.strip_prefix("itself: ") {
