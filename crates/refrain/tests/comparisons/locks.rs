@@ -9,6 +9,7 @@ use refrain::Refrain;
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use sqlx::{AssertSqlSafe, Executor as _, PgPool, PgTransaction};
+use tokio::task::JoinHandle;
 
 use super::{texts, with};
 
@@ -42,23 +43,45 @@ impl Wanted {
         let (mut holder, holding) = begun(pool).await;
         let held = holder.execute(AssertSqlSafe(first)).await.expect(first).rows_affected();
         assert_eq!(held, 1, "there is something to hold: {first}");
-        let (mut other, waiting) = begun(pool).await;
-        let text = AssertSqlSafe(second.to_owned());
-        let asking = tokio::spawn(async move {
-            let met = other.execute(text).await.unwrap().rows_affected();
-            other.rollback().await.unwrap();
-            met
-        });
-        let mut waits = false;
-        eventually("it waits or returns", DEADLINE, async || {
-            waits = is_blocked(pool, waiting, holding).await;
-            waits || asking.is_finished()
-        })
-        .await;
+        let (asking, waits) = asked(pool, second, holding).await;
         holder.rollback().await.unwrap();
         let met = asking.await.expect(second);
         if waits { Waited } else { Met(met) }
     }
+
+    /// A statement takes two keys at once, the second of them named first; another transaction takes them one by one, and has the
+    /// first when the statement begins. The second must be free then, or the two would wait for each other.
+    async fn are_taken_in_order(&self, of: impl Fn(&str, &str) -> String) {
+        let TestDatabase::Postgres { pool, .. } = &self.database else { unreachable!() };
+        let [both, first, second] = [("'{b,a}'", "'{1,1}'"), ("'{a}'", "'{1}'"), ("'{b}'", "'{1}'")]
+            .map(|(keys, ones)| of(keys, ones));
+        let (mut holder, holding) = begun(pool).await;
+        holder.execute(AssertSqlSafe(first)).await.unwrap();
+        let (asking, waits) = asked(pool, &both, holding).await;
+        assert!(waits, "{both}");
+        holder.execute(AssertSqlSafe(second)).await.expect(&both);
+        holder.rollback().await.unwrap();
+        assert_eq!(asking.await.expect(&both), 2, "{both}");
+    }
+}
+
+/// Executes a statement in a transaction of its own, until it waits for that of another process or returns. Gives what will
+/// have become of it, and whether it waits.
+async fn asked(pool: &PgPool, statement: &str, holding: i32) -> (JoinHandle<u64>, bool) {
+    let (mut transaction, waiting) = begun(pool).await;
+    let text = AssertSqlSafe(statement.to_owned());
+    let asking = tokio::spawn(async move {
+        let met = transaction.execute(text).await.unwrap().rows_affected();
+        transaction.rollback().await.unwrap();
+        met
+    });
+    let mut waits = false;
+    eventually("it waits or returns", DEADLINE, async || {
+        waits = is_blocked(pool, waiting, holding).await;
+        waits || asking.is_finished()
+    })
+    .await;
+    (asking, waits)
 }
 
 /// A transaction, and the process of the server that is at it.
@@ -175,4 +198,24 @@ async fn an_edit_of_a_schedule_waits_for_its_tick_and_a_tick_passes_over_an_edit
     let (edit, tick) = (said("schedule/wait", &["1"]), said("schedule/lock", &["1"]));
     assert_eq!(schedule.beside(&tick, &edit).await, Waited);
     assert_eq!(schedule.beside(&edit, &tick).await, Met(0));
+}
+
+#[tokio::test]
+async fn statements_that_take_the_same_keys_take_them_in_one_order_and_never_wait_for_each_other() {
+    let keys = Wanted::rows("select 1").await;
+    keys.are_taken_in_order(|keys, ones| said("unit/insert", &["1", "1", "7", "2", "9", keys, ones, ones]))
+        .await;
+    keys.are_taken_in_order(|keys, ones| {
+        let first = ["1", "1", "7", "2", "-1", "'tried'", "null", "null", "9"];
+        said("unit/blame", &[&first[..], &[keys, ones, ones, keys]].concat())
+    })
+    .await;
+    keys.are_taken_in_order(|keys, ones| {
+        said("unit/claim_many", &[ones, keys, ones, ones, ones, ones, ones])
+    })
+    .await;
+    keys.are_taken_in_order(|runs, ones| {
+        said("fence/raise_many", &["'shop'", &ones.replace('1', "sync"), runs, ones, ones])
+    })
+    .await;
 }
