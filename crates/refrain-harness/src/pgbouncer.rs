@@ -55,7 +55,7 @@ fn settings(server: &Address, port: u16) -> String {
          listen_addr = 127.0.0.1\n\
          listen_port = {port}\n\
          unix_socket_dir =\n\
-         auth_type = scram-sha-256\n\
+         auth_type = md5\n\
          auth_file = users\n\
          pool_mode = transaction\n\
          max_client_conn = 400\n\

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use refrain::{Ask, Error, Project, Refrain, RunReport};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -17,12 +18,16 @@ use crate::work::SETTINGS;
 pub struct Shop {
     pub database: TestDatabase,
     folder: TempDir,
+    migrated: Mutex<Option<Migrated>>,
 }
+
+/// The settings of a project, and the databases that its jobs write to.
+type Migrated = (String, Vec<String>);
 
 impl Shop {
     /// A project with one database, which is called `shop`. A store on a server stands in it; one in a file does not.
     pub fn of(database: TestDatabase) -> Shop {
-        let shop = Shop { database, folder: tempfile::tempdir().unwrap() };
+        let shop = Shop { database, folder: tempfile::tempdir().unwrap(), migrated: Mutex::default() };
         let url = shop.database.url();
         let store = if shop.database.is_sqlite() { "sqlite:refrain.db" } else { &url };
         shop.settings(store, &format!("shop = \"{url}\""));
@@ -82,15 +87,27 @@ impl Shop {
     /// Makes all tables, and puts no timetable in force.
     pub async fn prepare(&self) {
         let project = Project::load(self.root()).unwrap();
-        project.opening(None).await.unwrap().migrate().await.unwrap();
-        project.migrate().await.unwrap();
+        self.migrate(&project).await.unwrap();
         project.close().await;
+    }
+
+    /// Makes the tables that are missing. Where settings and destinations are those of the last time, none is, and no
+    /// connection is opened: most stories come here a dozen times.
+    async fn migrate(&self, project: &Project) -> Result<(), Error> {
+        let destinations = project.destinations().into_iter().map(str::to_owned).collect();
+        let wanted = (fs::read_to_string(self.root().join("refrain.toml")).unwrap(), destinations);
+        if self.migrated.lock().unwrap().as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        project.opening(None).await?.migrate().await?;
+        project.migrate().await?;
+        *self.migrated.lock().unwrap() = Some(wanted);
+        Ok(())
     }
 
     pub async fn opened(&self) -> Result<Refrain, Error> {
         let project = Project::load(self.root()).unwrap();
-        project.opening(None).await?.migrate().await?;
-        project.migrate().await?;
+        self.migrate(&project).await?;
         project.opening(None).await?.settings(SETTINGS).open().await
     }
 

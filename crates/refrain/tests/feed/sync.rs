@@ -93,7 +93,7 @@ impl Sync {
     }
 
     pub(crate) async fn ask_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
-        self.prepare().await;
+        self.shop.prepare().await;
         let said = self.shop.done_with(arguments, variables).await;
         let (first, rest) = said.split_once('\n').unwrap();
         (first.strip_prefix("did ").unwrap().to_owned(), rest.to_owned())
@@ -153,7 +153,7 @@ impl Sync {
     /// Asks in a process that is killed where it is said.
     pub(crate) async fn killed(&self, failpoints: &str) {
         use std::os::unix::process::ExitStatusExt;
-        self.prepare().await;
+        self.shop.prepare().await;
         let mut process = self.shop.process(&["run", RUN], &[("FAILPOINTS", failpoints), LEASE]);
         let output = process.finish().await;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
