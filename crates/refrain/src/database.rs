@@ -5,8 +5,9 @@
 //! locks and lists of rows in texts (`statement.rs`), what a code means (`error.rs`), how a file or a server is opened
 //! (`sqlite.rs`, `postgres.rs`), how arguments are given (`connection.rs`), schemas (`migrations/`).
 //!
-//! There is no door outside a transaction: behind a pooler in transaction mode, a statement prepared outside one
-//! may be executed on another server connection than the one that knows it.
+//! Statements are executed in a transaction: behind a pooler in transaction mode, one that is prepared outside may be executed on
+//! another server connection than the one that knows it. The doors beside it are for statements that stand alone:
+//! `look` on a file, and `alone` and `tell` (`postgres.rs`).
 
 pub(crate) mod address;
 pub(crate) mod connection;

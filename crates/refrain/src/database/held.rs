@@ -105,6 +105,17 @@ impl<DB: Holds> Held<DB> {
         begun.map(|()| held)
     }
 
+    /// A connection of the pool on which no transaction is open: each statement is one by itself.
+    pub(crate) async fn bare(pool: &Pool<DB>, deadline: Duration) -> Result<Held<DB>, sqlx::Error> {
+        let mut connection = pool.acquire().await?;
+        while DB::TransactionManager::get_transaction_depth(&connection) > 0 {
+            cut(connection);
+            connection = pool.acquire().await?;
+        }
+        let (connection, deadline) = (Some(connection), Some(deadline).filter(|_| DB::IS_REMOTE));
+        Ok(Held { connection, pool: pool.clone(), state: State::Open, deadline, lease: None })
+    }
+
     /// From here on somebody else's statements are executed, which may take as long as they do.
     pub(crate) fn lift_deadline(&mut self) {
         self.deadline = None;

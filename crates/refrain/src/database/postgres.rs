@@ -10,8 +10,10 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Executor as _};
 
-use super::held::answered;
-use super::{Database, DatabaseError, begun};
+use super::connection::{Connection, Record};
+use super::held::{Held, answered};
+use super::statement::Bound;
+use super::{Database, DatabaseError, Place};
 use crate::failpoint;
 
 /// Every statement of the store finds its rows by an index, in the order of that index. The planner does not know: it
@@ -57,6 +59,8 @@ pub struct Beginnings {
     pub(super) idle: Duration,
     /// How long the server may take to answer.
     pub(super) deadline: Duration,
+    /// Whether all connections are ours, and nobody else's statements leave anything open on them.
+    is_own: bool,
 }
 
 /// No statement may be waited for less long than this, however short the lease: a machine that is busy for a moment is not a
@@ -81,7 +85,7 @@ pub(super) async fn open(
     idle: Duration,
 ) -> Result<Database, DatabaseError> {
     let persistent = is_persistent(options);
-    let begin = Beginnings::new(idle);
+    let begin = Beginnings { is_own: true, ..Beginnings::new(idle) };
     let options = options.clone().application_name("refrain");
     let nobody =
         format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
@@ -109,13 +113,40 @@ impl Database {
     /// Says something to whoever listens at the server; it writes nothing.
     pub(crate) async fn tell(&self, text: &'static str) -> Result<(), DatabaseError> {
         if let Database::Postgres { pool, begin, .. } = self {
-            let mut begun = begun(pool, &begin.write, begin.deadline).await?;
-            let deadline = begun.speak()?;
-            let answer = answered(deadline, begun.execute(sqlx::raw_sql(text))).await;
-            begun.heard(answer.map_err(DatabaseError::from))?;
-            begun.commit().await?;
+            let mut bare = Held::bare(pool, begin.deadline).await?;
+            let deadline = bare.speak()?;
+            let answer = answered(deadline, bare.execute(sqlx::raw_sql(text))).await;
+            bare.heard(answer.map_err(DatabaseError::from))?;
         }
         Ok(())
+    }
+
+    /// The rows of a statement that writes and is a transaction by itself: to begin and to commit would be two more ways to the
+    /// server and back. Its text must ask for durability, need no help of the planner's, and wait no longer for a lock than it is
+    /// told, in milliseconds, as the last of its arguments. None where it cannot be so: in a file; where statements do
+    /// not stay prepared, for then text and arguments may reach two servers; in a caller's own pool, where nobody knows in
+    /// the middle of what a connection is.
+    pub(crate) async fn alone<T: Record>(
+        &self,
+        bound: Bound<'_>,
+        place: Place,
+    ) -> Result<Option<Vec<T>>, DatabaseError> {
+        let Database::Postgres { pool, persistent: true, begin } = self else { return Ok(None) };
+        if !begin.is_own {
+            return Ok(None);
+        }
+        let mut bare = Held::bare(pool, begin.deadline).await?;
+        let _guarded = failpoint::guarded();
+        failpoint::reach(place.before);
+        let deadline = bare.speak()?;
+        let bound = bound.bind(begin.lock_limit());
+        let answer = answered(deadline, Connection::Postgres(&mut bare, true).fetch_all(bound)).await;
+        let rows = bare.heard(answer).map_err(DatabaseError::of_commit)?;
+        failpoint::reach(place.after);
+        if failpoint::is_lost(place.reply) {
+            return Err(DatabaseError::Unknown("a test lost it".to_owned()));
+        }
+        Ok(Some(rows))
     }
 }
 
@@ -126,7 +157,12 @@ impl Beginnings {
 
     /// The same for whoever must notice a server that is gone well before its lease runs out.
     pub(super) fn hurried(&self) -> Beginnings {
-        Beginnings::within(SHORTEST_DEADLINE, self.idle)
+        Beginnings { is_own: self.is_own, ..Beginnings::within(SHORTEST_DEADLINE, self.idle) }
+    }
+
+    /// How long a statement that is a transaction by itself waits for a lock, in milliseconds.
+    fn lock_limit(&self) -> String {
+        (self.deadline * 4 / 5).as_millis().to_string()
     }
 
     fn within(deadline: Duration, idle: Duration) -> Beginnings {
@@ -146,6 +182,7 @@ impl Beginnings {
             snapshot: format!("begin isolation level repeatable read{ONLY_READS}").into(),
             idle,
             deadline,
+            is_own: false,
         }
     }
 }

@@ -9,11 +9,17 @@ use refrain_core::RunKey;
 
 use super::line::{JobNumber, Line};
 use super::{Result, Store, catalog};
-use crate::database::statement::Rows;
+use crate::database::statement::{Rows, Statement};
 use crate::database::{DatabaseError, Transaction, place, retried};
 
 /// The most offers that go into one transaction.
 pub(crate) const OFFERS_MAX: usize = 5_000;
+
+/// A server alone can do this, so it is in no catalogue.
+static ENQUEUE_ALONE: Statement = Statement::new(
+    "sql/run/enqueue_alone.postgres.sql",
+    include_str!("../../sql/run/enqueue_alone.postgres.sql"),
+);
 
 /// A key that somebody wants done, with what the job is given.
 #[derive(Debug, Clone)]
@@ -56,6 +62,11 @@ async fn offered(
     asked: &str,
     again: bool,
 ) -> std::result::Result<Vec<bool>, DatabaseError> {
+    if let ([offer], false) = (offers, again)
+        && opened_alone(store, job, line, offer).await?
+    {
+        return Ok(vec![true]);
+    }
     let mut transaction = store.database.write().await?;
     let is_new = open(&mut transaction, job, line, offers).await?;
     // After a lost answer these may be our own, and nobody else asked.
@@ -66,6 +77,18 @@ async fn offered(
     }
     transaction.commit(place!("enqueue")).await?;
     Ok(is_new)
+}
+
+/// Opens and queues the run of one key in one message, where the database can do that. False if it is not known to be new.
+async fn opened_alone(
+    store: &Store,
+    job: JobNumber,
+    line: Line,
+    offer: &Offer,
+) -> std::result::Result<bool, DatabaseError> {
+    let bound = ENQUEUE_ALONE.bind(job).bind(line.0).bind(offer.key.to_string()).bind(offer.payload.clone());
+    let opened: Option<Vec<(i64,)>> = store.database.alone(bound, place!("enqueue-alone")).await?;
+    Ok(opened.is_some_and(|opened| !opened.is_empty()))
 }
 
 /// Opens and queues a run for each key that has none. Gives for each offer whether it was new.

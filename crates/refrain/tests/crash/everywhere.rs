@@ -53,7 +53,7 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
 /// A story for each commit that a day's work comes by. Left out are those that have a story of their own, in `tests/feed`
 /// (`audit`, `confirm`, `page-apply`, `set-checkpoint`, `unit-clear`, `unit-doubt`, `unit-late`, `unit-reserve`, `unit-restore`),
 /// in `tests/project` (`adopt`, `doubt`, `remember`, `settle`, `state`), in `tests/publish` (`publish`), in `tests/files`
-/// (`files`) and below (`alarm`, `beat`, `finish-alone`, `simulate`), and the weakened forms.
+/// (`files`) and below (`alarm`, `beat`, `enqueue-alone`, `finish-alone`, `simulate`), and the weakened forms.
 fn stories() -> Vec<Story> {
     let own = [
         "adopt",
@@ -63,6 +63,7 @@ fn stories() -> Vec<Story> {
         "beat",
         "confirm",
         "doubt",
+        "enqueue-alone",
         "files",
         "finish-alone",
         "page-apply",
@@ -310,5 +311,23 @@ both_databases! {
             assert_eq!(world.texts("select subject from refrain_alarms").await, ["noop"], "{ending}");
             world.assert_settled(numbered("noop#n", 30)).await;
         }
+    }
+}
+
+/// On PostgreSQL alone: there one run is opened and queued by one statement, outside of any transaction of ours.
+#[tokio::test]
+async fn f4_one_run_is_offered_once_whatever_happens_to_the_only_message() {
+    let offer = ["enqueue", "noop", "n", "1"];
+    for (ending, dedupes) in
+        [("before-commit=return(kill)", 0), ("after-commit=return(kill)", 1), ("reply=1*return(lost)", 1)]
+    {
+        let world = World::of(TestDatabase::postgres().await);
+        let failpoints = format!("enqueue-alone.{ending}");
+        world.probe(&offer, &[("FAILPOINTS", failpoints.as_str())]).wait().await;
+        assert_eq!(world.struck().len(), 1, "{ending}");
+        world.done(&offer, &[]).await;
+        assert_eq!(world.dedupes().await, dedupes, "{ending}: only who asked again counts");
+        world.done(&["work"], &[]).await;
+        world.assert_settled(numbered("noop#n", 1)).await;
     }
 }

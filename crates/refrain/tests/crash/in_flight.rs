@@ -34,7 +34,8 @@ impl HeldCommit {
         let mut port = None;
         eventually("a commit is under way", DEADLINE, async || {
             let waiting = "select cast(client_port as text) from pg_stat_activity
-                where wait_event = 'advisory' and query = 'COMMIT' and datname = current_database()";
+                where wait_event = 'advisory' and (query = 'COMMIT' or query like 'with settings as%')
+                    and datname = current_database()";
             port = world.texts(waiting).await.pop();
             port.is_some()
         })
@@ -229,4 +230,18 @@ async fn f4_a_window_that_is_opened_after_the_connection_broke_was_asked_for_onc
     asking.wait_for_line("did Ran 1").await;
     assert!(asking.wait().await.success());
     assert_eq!((world.history().await, world.dedupes().await), (Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn f4_one_run_that_is_offered_after_the_connection_broke_was_asked_for_once() {
+    let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
+    world.done(&["enqueue", "noop", "n", "0"], &[LONG]).await;
+    let commit = HeldCommit::of(&world, "runs", "new.id = 1 and new.open").await;
+    let mut asking = world.probe(&["enqueue", "noop", "n", "1"], &[LONG]);
+    commit.cut(&world, &proxy).await;
+    waits(&world, "insert into refrain.runs").await;
+    commit.release().await;
+    assert!(asking.wait().await.success());
+    assert_eq!((world.history().await, world.dedupes().await), (Vec::new(), 0));
+    assert_eq!(world.texts("select cast(run as text) from refrain_queue").await, ["1"]);
 }
