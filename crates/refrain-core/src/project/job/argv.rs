@@ -1,30 +1,25 @@
 //! Commands as lists of words: the program is fixed, and no value becomes a part of a script.
 //!
 //! A value is data: a payload that anyone may enqueue, a line that a script printed, a scope from a table. As a word of its
-//! own it stays a word; pasted into a text that another program interprets, it is a program. Which programs do that cannot
-//! be listed, so what announces a script is looked at as well as who reads it. JOBS.md says what is not found.
+//! own it stays a word; pasted into a text that another program interprets, it is a program. Programs that are known are
+//! followed word by word ([`chain`]). Which others interpret their arguments cannot be listed, so what announces a script is
+//! looked at too, in all words. JOBS.md says what is not found.
+
+mod chain;
 
 use std::collections::BTreeSet;
+
+use chain::Taken;
 
 use super::Reader;
 use crate::Template;
 use crate::project::document::Text;
 use crate::project::names::Names;
 
-/// Programs that take a script as an argument, without the digits and dots of their versions.
-const INTERPRETERS: [&str; 19] = [
-    "sh", "ash", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "python", "pypy", "perl",
-    "ruby", "node", "deno", "bun", "php", "lua",
-];
-/// Programs whose first argument that is no option is a script, unless an option says otherwise.
-const SCRIPT_FIRST: [&str; 7] = ["awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq"];
-/// The options of those that take a value, and those by which the script stands elsewhere.
-const WITH_VALUE: [&str; 6] = ["-v", "-F", "--assign", "--field-separator", "--arg", "--argjson"];
-const SCRIPT_ELSEWHERE: [&str; 5] = ["-f", "--file", "--from-file", "-e", "--expression"];
 /// Long options that announce a script.
 const ANNOUNCEMENTS: [&str; 7] =
     ["--command", "--eval", "--exec", "--execute", "--expression", "--print", "--split-string"];
-/// The last letters of short options that announce one, whoever reads them; and of a program that is named.
+/// The last letters of short options that announce one to any program, and to one that is named.
 const ANNOUNCED_BY: [char; 3] = ['c', 'e', 'E'];
 const ANNOUNCED_BY_IN: [(&str, char); 4] = [("php", 'r'), ("env", 'S'), ("node", 'p'), ("ruby", 'E')];
 
@@ -32,7 +27,12 @@ impl Reader<'_> {
     /// The templates of a command, if it has any words.
     pub(super) fn argv(&mut self, elements: &[Text], names: Names) -> Option<Vec<Template>> {
         let (program, _) = elements.split_first()?;
-        if let Some(script) = pasted(elements) {
+        let taken = chain::taken(elements);
+        let script = match taken {
+            Some(Taken::Script(script)) => Some(script),
+            _ => pasted(elements),
+        };
+        if let Some(script) = script {
             let problem = script.wrong("a value would become part of a script", "pasted into a script");
             let help = "read it from the environment, as in \"$REFRAIN_DS\", or give it as an argument of its own: \
                         [\"sh\", \"-c\", \"echo \\\"$1\\\"\", \"sh\", \"{ds}\"]";
@@ -40,7 +40,7 @@ impl Reader<'_> {
         }
         let templates: Option<Vec<Template>> =
             elements.iter().map(|element| self.template(element, names)).collect();
-        if has_value(program) {
+        if let Some(Taken::Program(program)) = taken {
             let problem =
                 program.wrong("the program is fixed; only its arguments take values", "a value in here");
             self.problems
@@ -58,7 +58,7 @@ fn pasted(elements: &[Text]) -> Option<&Text> {
     let mut programs = BTreeSet::new();
     for (at, word) in elements.iter().enumerate() {
         let after = elements.get(at + 1..).unwrap_or_default();
-        let script = announced(word, &programs, after).or_else(|| first_of(word, after));
+        let script = announced(word, &programs, after).or_else(|| chain::first_of(program(word), after));
         if script.is_some() {
             return script;
         }
@@ -69,7 +69,7 @@ fn pasted(elements: &[Text]) -> Option<&Text> {
 
 /// The script that a word announces to one of the programs before it, if it holds a value.
 fn announced<'t>(word: &'t Text, programs: &BTreeSet<&str>, after: &'t [Text]) -> Option<&'t Text> {
-    let is_known = INTERPRETERS.iter().any(|name| programs.contains(name));
+    let is_known = programs.iter().any(|name| chain::is_interpreter(name));
     let (option, attached) = match word.value.split_once('=') {
         Some((option, _)) => (option, true),
         None => (word.value.as_str(), false),
@@ -91,12 +91,14 @@ fn announced<'t>(word: &'t Text, programs: &BTreeSet<&str>, after: &'t [Text]) -
     is_script.then_some(script)
 }
 
-/// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces.
+/// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces; to a shell `c` does anywhere, as in `-cx`.
 fn is_short_announcement(option: &str, programs: &BTreeSet<&str>) -> bool {
     let Some(letters) = option.strip_prefix('-') else { return false };
     let is_cluster = letters.chars().all(|letter| letter.is_ascii_alphabetic());
     let is_named = |(name, letter): (&str, char)| letters.ends_with(letter) && programs.contains(name);
-    is_cluster && (letters.ends_with(ANNOUNCED_BY) || ANNOUNCED_BY_IN.into_iter().any(is_named))
+    let is_of_shell = || letters.contains('c') && programs.iter().any(|name| chain::is_shell(name));
+    is_cluster
+        && (letters.ends_with(ANNOUNCED_BY) || is_of_shell() || ANNOUNCED_BY_IN.into_iter().any(is_named))
 }
 
 /// The first word that is no option; a shell's `-o` takes a word with it.
@@ -108,23 +110,6 @@ fn script_after(words: &[Text]) -> Option<&Text> {
             "--" => {}
             option if option.len() > 1 && option.starts_with(['-', '+']) && !has_value(word) => {}
             _ => return Some(word),
-        }
-    }
-    None
-}
-
-/// The script of a program that needs no announcement, if it holds a value.
-fn first_of<'t>(word: &Text, arguments: &'t [Text]) -> Option<&'t Text> {
-    let is_elsewhere = |word: &Text| SCRIPT_ELSEWHERE.contains(&word.value.as_str());
-    if !SCRIPT_FIRST.contains(&program(word)) || arguments.iter().any(is_elsewhere) {
-        return None;
-    }
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        if WITH_VALUE.contains(&word.value.as_str()) {
-            words.next();
-        } else if !word.value.starts_with('-') {
-            return has_value(word).then_some(word);
         }
     }
     None
