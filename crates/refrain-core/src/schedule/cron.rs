@@ -6,7 +6,7 @@ use jiff::civil::DateTime;
 use super::calendar::{self, Dates, Times, Values};
 use super::fault::{Fault, Remedy, place};
 use super::field::FIELDS;
-use super::in_words;
+use super::{elsewhere, in_words};
 use crate::ParseError;
 
 /// A pattern that has been read.
@@ -56,6 +56,10 @@ impl CronPattern {
             [second, minute, hour, day, month, weekday] => (Some(second), minute, hour, day, month, weekday),
             _ => return Err(wrong_count(text, words)),
         };
+        if year.is_some_and(|year| elsewhere::is_year(year)) && elsewhere::counts_weekdays(weekday) {
+            let reason = "a pattern with a year comes from where weekdays have other numbers".to_owned();
+            return Err(Fault { span: place(text, weekday), reason, remedy: Remedy::NameWeekdays });
+        }
         let [of_seconds, of_minutes, of_hours, of_days, of_months, of_weekdays] = &FIELDS;
         let times = Times {
             seconds: match seconds {
@@ -142,6 +146,8 @@ mod tests {
     use crate::Schedule;
     use proptest::prelude::*;
 
+    const COUNTED: &str = "a pattern with a year comes from where weekdays have other numbers";
+
     #[test]
     fn each_fault_is_named_where_it_stands() {
         for (text, span, reason) in [
@@ -184,6 +190,10 @@ mod tests {
             ("0 2 * *", 0..7, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
             ("  0 2 * * ", 2..9, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
             ("0 0 2 * * * 2026", 12..16, "there is no field for a year"),
+            ("0 0 12 ? * 2-6 *", 11..14, COUNTED),
+            ("0 15 10 ? * 6L 2026-2028", 12..14, COUNTED),
+            ("0 0 12 ? * 6-2 *", 11..14, COUNTED),
+            ("0 0 12 ? * 2#1 *", 11..14, COUNTED),
             ("", 0..0, "it is empty"),
             ("sometimes", 0..9, "it is neither a cron pattern nor `every` with a length"),
         ] {
@@ -219,10 +229,12 @@ mod tests {
             ("0 0 * * FRI#L", "write \"0 0 * * FRIL\""),
             ("0 0 * * L5", "write \"0 0 * * 5L\""),
             ("0,,30 * * * *", "write \"0,30 * * * *\""),
-            ("0 2, * * *", "write \"0 2 * * *\""),
             ("/5 * * * *", "write \"*/5 * * * *\""),
             ("0 ? * * *", "write \"0 * * * *\""),
             ("0 0 12 ? * MON-FRI 2026", "without a year it ticks in every year: \"0 0 12 ? * MON-FRI\""),
+            ("0 15 10 ? * 6L 2026-2028", elsewhere::NAME_WEEKDAYS),
+            ("0 0 12 ? * 2-6 *", elsewhere::NAME_WEEKDAYS),
+            ("0 0 12 ? * MON#2 2026", "without a year it ticks in every year: \"0 0 12 ? * MON#2\""),
             ("MON 2 * * *", super::super::fault::ORDER),
             ("0 2 * *", super::super::fault::ORDER),
         ] {
@@ -282,6 +294,8 @@ mod tests {
             ("30 0 2 * * *", true),
             ("*/10 0 2 * * *", false),
             ("0 0 2 * * ? *", true),
+            ("0 0 2 ? * MON#1 *", true),
+            ("0 0 2 ? * */2 *", true),
             ("@hourly", false),
             ("@daily", true),
         ] {

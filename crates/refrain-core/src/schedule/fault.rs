@@ -38,6 +38,8 @@ pub(super) enum Remedy {
     LongStep(u32, String),
     /// The year, which can only be left out.
     NoYear,
+    /// Weekdays as numbers, which mean other days where the text comes from.
+    NameWeekdays,
 }
 
 /// Where a part of a text stands in it.
@@ -69,6 +71,9 @@ impl Fault {
         match &self.remedy {
             Remedy::None => None,
             Remedy::Order => Some(ORDER.to_owned()),
+            // Without its comma a list that was torn apart would be two fields.
+            _ if elsewhere::is_torn(text) => None,
+            Remedy::NameWeekdays => Some(elsewhere::NAME_WEEKDAYS.to_owned()),
             Remedy::NoYear => {
                 Some(format!("without a year it ticks in every year: \"{}\"", self.mended(text)?))
             }
