@@ -27,8 +27,8 @@ pub(super) fn recognise(text: &str) -> Option<ParseError> {
         .or_else(|| zones::in_front(text, &words))
         .or_else(|| zones::behind(text, &words))
         .or_else(|| comment(text, &words))
-        .or_else(|| lengths::length_of_time(text))
         .or_else(|| lengths::time_of_day(text))
+        .or_else(|| lengths::length_of_time(text))
         .or_else(|| nickname(text, &words))
         .or_else(|| years::amazon(text))
         .or_else(|| chosen::by_another(text, &words))
@@ -123,7 +123,7 @@ fn crontab_line(text: &str, words: &[&str]) -> Option<ParseError> {
     })?;
     let pattern = words.get(..count)?.join(" ");
     // The rest of a list that a blank has torn apart is no command.
-    if next.starts_with(',') {
+    if words.get(count..)?.iter().any(|word| lists::is_part(word)) {
         return None;
     }
     let is_field = next.bytes().all(|byte| byte.is_ascii_digit() || b"*?,-/#".contains(&byte));

@@ -3,6 +3,7 @@
 //! Fields end at blanks, so such a text has too many of them, and read as fields it may mean something else: with the comma
 //! left out `0, 30 * * * *` would be a pattern with seconds. Only the same letters without the blanks are proposed.
 
+use super::super::field::{MONTHS, WEEKDAYS, is_digits};
 use super::{fault, is_readable};
 use crate::ParseError;
 
@@ -22,6 +23,19 @@ pub(super) fn torn(text: &str, words: &[&str]) -> Option<ParseError> {
 /// Whether a list may have been torn apart by blanks: then nothing is proposed that leaves a comma out.
 pub(in super::super) fn is_torn(text: &str) -> bool {
     text.split_whitespace().any(|word| word.starts_with(',') || word.ends_with(','))
+}
+
+/// Whether a word is one end of a list of values, as against a word of a command.
+pub(super) fn is_part(word: &str) -> bool {
+    let is_named = |part: &str| {
+        let mut names = MONTHS.iter().chain(&WEEKDAYS);
+        names.any(|name| name.get(..3).is_some_and(|short| short.eq_ignore_ascii_case(part)))
+    };
+    let values = word.trim_matches(',');
+    values.len() < word.len()
+        && values
+            .split([',', '-', '/'])
+            .all(|part| part == "*" || part.is_empty() || is_digits(part) || is_named(part))
 }
 
 fn is_end(word: &str) -> bool {
@@ -64,17 +78,14 @@ mod tests {
         ] {
             assert_eq!(advice(text), Some(format!("write \"{mended}\"")), "{text}");
         }
-        for text in [
-            "0, 30 * * *",
-            "0 2, * * *",
-            "0,, 30 * * * *",
-            "0, 12 * * *",
-            ",5 * * * *",
-            "0 0 * 1 MON ,FRI 0",
-            "0 18 ? * MON ,",
-        ] {
+        for text in
+            ["0, 30 * * *", "0 2, * * *", "0,, 30 * * * *", "0, 12 * * *", ",5 * * * *", "0 18 ? * MON ,"]
+        {
             assert_eq!(advice(text), None, "{text}");
         }
+        assert_eq!(advice("0 0 * 1 MON ,FRI 0").as_deref(), Some(ORDER));
+        let behind = "write \"0 5 * * *\", and the command as another key of the job file";
+        assert_eq!(advice("0 5 * * * root echo one, two").as_deref(), Some(behind));
     }
 
     proptest! {
