@@ -54,6 +54,52 @@ async fn a_version_that_no_job_may_have_is_read_from_a_ledger() {
     shop.close().await.unwrap();
 }
 
+/// Rows that something else has written are said, and the commands that list go on.
+#[tokio::test]
+async fn rows_that_cannot_be_read_do_not_end_the_lists_and_fsck_names_them() {
+    let desk = Desk::new().without_hourly();
+    desk.refrain("enqueue noop --key 1").succeeds(&["queued"]);
+    desk.refrain("enqueue noop-once --key 1").succeeds(&["queued"]);
+    let options = SqliteConnectOptions::new().filename(desk.file(".refrain/refrain.db"));
+    let mut store = SqliteConnection::connect_with(&options).await.unwrap();
+    for (fault, mend) in [
+        (
+            "update refrain_jobs set paused_at = 9223372036854775807 where name = 'noop'",
+            "update refrain_jobs set paused_at = null where name = 'noop'",
+        ),
+        (
+            "insert into refrain_jobs (name, identity) values ('No Name', 'no-name')",
+            "delete from refrain_jobs where name = 'No Name'",
+        ),
+        (
+            "insert into refrain_jobs (id, name, identity) values (3000000000, 'far', 'far')",
+            "delete from refrain_jobs where name = 'far'",
+        ),
+        (
+            "update refrain_runs set version = 4294967296 where job = (select id from refrain_jobs where name = 'noop')",
+            "update refrain_runs set version = 1",
+        ),
+        (
+            "update refrain_queue set attempt = 4294967296 where run = (select min(id) from refrain_runs)",
+            "update refrain_queue set attempt = 1",
+        ),
+    ] {
+        assert!(store.execute(fault).await.unwrap().rows_affected() > 0, "{fault}");
+        for line in ["status", "runs", "--json status"] {
+            let said = desk.refrain(line);
+            assert_eq!(said.code, Some(0), "{fault}: {line}: {said:?}");
+            assert!(said.stdout.contains("noop-once"), "{fault}: {line}: {said:?}");
+        }
+        assert!(desk.refrain("status").stderr.contains("`refrain fsck` lists what is wrong"), "{fault}");
+        let found = desk.refrain("fsck");
+        assert_eq!(found.code, Some(1), "{fault}: {found:?}");
+        assert!(found.stdout.contains("cannot be read"), "{fault}: {found:?}");
+        store.execute(mend).await.unwrap();
+        desk.refrain("fsck").succeeds(&["0 findings"]);
+    }
+    store.close().await.unwrap();
+}
+
 /// A machine that answers each request with its token, a control character between the letters.
 fn receiver() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -6,6 +6,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Postgres, Sqlite};
 
 use super::Result;
+use super::error::DatabaseError;
 use super::statement::{Argument, Bound, Column};
 
 /// A row of either database.
@@ -15,6 +16,27 @@ pub(crate) trait Record:
 }
 
 impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+
+/// A row with a number, which can be read whatever else stands in it, and the rest of the row if it can be read.
+pub(crate) struct Numbered<T> {
+    pub(crate) id: i64,
+    pub(crate) read: Result<T>,
+}
+
+impl<'r, R, T> FromRow<'r, R> for Numbered<T>
+where
+    R: sqlx::Row,
+    T: FromRow<'r, R>,
+    i64: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    i32: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    &'static str: sqlx::ColumnIndex<R>,
+{
+    fn from_row(row: &'r R) -> sqlx::Result<Numbered<T>> {
+        // PostgreSQL's driver takes a column of four bytes for no other number.
+        let id = row.try_get::<i64, _>("id").or_else(|_| row.try_get::<i32, _>("id").map(i64::from))?;
+        Ok(Numbered { id, read: T::from_row(row).map_err(DatabaseError::from) })
+    }
+}
 
 /// A connection of either database.
 #[derive(Debug)]

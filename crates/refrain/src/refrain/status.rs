@@ -85,8 +85,14 @@ impl Refrain {
                 tracing::error!("a run is not listed: {fault}; `refrain fsck` lists what is wrong");
                 continue;
             }
-            let record = if row.open { self.record(row.id).await? } else { Some(RunRecord::of(row, None)?) };
-            records.extend(record);
+            let id = row.id;
+            let record = if row.open { self.record(id).await } else { RunRecord::of(row, None).map(Some) };
+            match record {
+                Err(error) if error.is_unreadable() => {
+                    tracing::error!("run {id} is not listed: {error}; `refrain fsck` lists what is wrong");
+                }
+                record => records.extend(record?),
+            }
         }
         Ok(records)
     }

@@ -3,15 +3,19 @@
 //! The rules are kept by constraints and transactions, so a finding means that something else has written here, that
 //! a disk lied, or that we are wrong. Nothing is repaired by itself: a person decides.
 //!
-//! Runs and timetables are also read by the code that all other commands read them with: what that code cannot read is a
+//! Jobs, runs and timetables are also read by the code that all other commands read them with: what that code cannot read is a
 //! finding too. A list of forbidden values in SQL would forget some.
+
+use std::collections::BTreeMap;
 
 use refrain_core::Word;
 use refrain_core::state::EffectState;
 
+use super::jobs::{JobRow, JobStanding};
 use super::show::RunRow;
 use super::{Result, Store, StoreError, catalog, jobs, schedules};
 use crate::database::Transaction;
+use crate::database::connection::Numbered;
 use crate::database::statement::{Rows, Statement};
 
 /// The most rows that one check names.
@@ -25,13 +29,13 @@ const PAGE: i64 = 500;
 pub struct Finding {
     /// What is wrong, in a sentence.
     pub what: &'static str,
-    /// The number of the row: a run's, or a lease's; 0 if it is the file itself.
+    /// The number of the row: a run's, a job's, or a lease's; 0 if it is the file itself.
     pub row: i64,
     /// More about it, if there is more to say.
     pub detail: Option<String>,
 }
 
-static CHECKS: [(&Statement, &str); 12] = [
+static CHECKS: [(&Statement, &str); 13] = [
     (&catalog::FSCK_TWINS, "a run exists twice"),
     (&catalog::FSCK_LOST, "a run is open and stands nowhere: it would never run"),
     (&catalog::FSCK_PLACES, "a run stands in two places, or in one although it is not open"),
@@ -43,6 +47,7 @@ static CHECKS: [(&Statement, &str); 12] = [
     (&catalog::FSCK_SLOTS, "a slot is taken by a run that is not under way"),
     (&catalog::FSCK_JOBS, "a run belongs to a job that does not exist"),
     (&catalog::FSCK_AUDIT, "a decision is about a run that does not exist"),
+    (&catalog::FSCK_ATTEMPTS, "the attempt of a run has a number that cannot be read"),
     (&catalog::FSCK_LINES, "a run stands in the line of another job: it would never run"),
 ];
 
@@ -73,56 +78,57 @@ pub(crate) async fn fsck(store: &Store) -> Result<Vec<Finding>> {
         transaction.fetch_all(catalog::FSCK_EFFECTS.bind(FINDINGS_MAX).bind(states)).await?;
     let what = "an effect has a state that does not exist";
     findings.extend(effects.into_iter().map(|(row,)| Finding { what, row, detail: None }));
+    unreadable_jobs(&mut transaction, &mut findings).await?;
     unreadable_runs(&mut transaction, &mut findings).await?;
     drop(transaction);
     unreadable_timetables(store, &mut findings).await?;
     Ok(findings)
 }
 
-/// Reads every run as other commands do. A page that cannot be decoded is halved until the bad row stands alone.
+/// Reads every run as other commands do.
 async fn unreadable_runs(transaction: &mut Transaction, findings: &mut Vec<Finding>) -> Result<()> {
-    const WHAT: &str = "a run cannot be read";
     let mut found: i64 = 0;
     let mut before = i64::MAX;
     loop {
-        let numbers: Vec<(i64,)> =
-            transaction.fetch_all(catalog::RUN_NUMBERS.bind(before).bind(PAGE)).await?;
-        let Some((last,)) = numbers.last() else { return Ok(()) };
-        before = *last;
-        let mut parts = vec![numbers.as_slice()];
-        while let Some(part) = parts.pop() {
-            let Some((first,)) = part.first() else { continue };
-            let limit = i64::try_from(part.len()).unwrap_or(PAGE);
-            let rows =
-                transaction.fetch_all(catalog::RUN_RECENT.bind(first.saturating_add(1)).bind(limit)).await;
-            let faults = match rows {
-                Err(error) if error.is_undecodable() && part.len() > 1 => {
-                    let (front, back) = part.split_at(part.len() / 2);
-                    parts.extend([back, front]);
-                    continue;
-                }
-                Err(error) if error.is_undecodable() => vec![(*first, error.to_string())],
-                rows => faults(rows?),
-            };
-            for (row, fault) in faults {
-                findings.push(Finding {
-                    what: WHAT,
-                    row,
-                    detail: Some(format!("run {row} cannot be read: {fault}")),
-                });
-                found += 1;
-                if found >= FINDINGS_MAX {
-                    return Ok(());
-                }
+        let rows: Vec<Numbered<RunRow>> =
+            transaction.fetch_all(catalog::RUN_RECENT.bind(before).bind(PAGE)).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        before = last.id;
+        for Numbered { id, read } in rows {
+            let fault = read.map_or_else(|error| Some(error.to_string()), |row| row.fault());
+            let Some(fault) = fault else { continue };
+            let detail = Some(format!("run {id} cannot be read: {fault}"));
+            findings.push(Finding { what: "a run cannot be read", row: id, detail });
+            found += 1;
+            if found >= FINDINGS_MAX {
+                return Ok(());
             }
         }
     }
 }
 
-/// The runs whose columns do not make a record, and why.
-fn faults(rows: Vec<RunRow>) -> Vec<(i64, String)> {
-    let faults = rows.into_iter().filter_map(|row| row.fault().map(|fault| (row.id, fault)));
-    faults.collect()
+/// Reads every job as other commands do: what is registered of it, and how it stands.
+async fn unreadable_jobs(transaction: &mut Transaction, findings: &mut Vec<Finding>) -> Result<()> {
+    let mut faults = BTreeMap::new();
+    let rows: Vec<Numbered<JobRow>> = transaction.fetch_all(catalog::JOB_LIST.bound()).await?;
+    for Numbered { id, read } in rows {
+        faults.extend(
+            read.map_or_else(|error| Some(error.to_string()), |row| row.fault()).map(|fault| (id, fault)),
+        );
+    }
+    let rows: Vec<Numbered<JobStanding>> = transaction.fetch_all(catalog::JOB_STANDING.bound()).await?;
+    for Numbered { id, read } in rows {
+        let fault = read.map_or_else(|error| Some(error.to_string()), |row| row.fault());
+        if let Some(fault) = fault {
+            faults.entry(id).or_insert(fault);
+        }
+    }
+    let limit = usize::try_from(FINDINGS_MAX).unwrap_or(usize::MAX);
+    findings.extend(faults.into_iter().take(limit).map(|(row, fault)| {
+        let detail = Some(format!("job {row} cannot be read: {fault}"));
+        Finding { what: "a job cannot be read", row, detail }
+    }));
+    Ok(())
 }
 
 async fn unreadable_timetables(store: &Store, findings: &mut Vec<Finding>) -> Result<()> {

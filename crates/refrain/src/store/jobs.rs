@@ -8,7 +8,8 @@ use refrain_core::person::Verb;
 use super::audit::{self, Decision};
 use super::line::JobNumber;
 use super::{Result, Store, StoreError, catalog, settled};
-use crate::database::statement::Rows;
+use crate::database::connection::{Numbered, Record};
+use crate::database::statement::{Bound, Rows};
 use crate::database::{Transaction, place, retried};
 
 /// A job as it is stored.
@@ -19,6 +20,16 @@ pub(crate) struct JobRow {
     pub(crate) identity: String,
     /// Whether a file of the project describes it.
     pub(crate) from_file: bool,
+}
+
+impl JobRow {
+    /// Why a reader could make nothing of it, if so.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let of = |what: &str, name: &str| {
+            JobName::parse(name).err().map(|error| format!("its {what}: {}", error.reason()))
+        };
+        of("name", &self.name).or_else(|| of("first name", &self.identity))
+    }
 }
 
 /// What became of the wish to register a job.
@@ -128,10 +139,29 @@ pub(crate) async fn are_from_files(store: &Store, jobs: &[JobNumber]) -> Result<
     .await?)
 }
 
+/// The jobs that can be read. One that cannot is said and left out: it must not hide the others.
+async fn readable<T: Record>(
+    transaction: &mut Transaction,
+    bound: Bound<'_>,
+    fault: impl Fn(&T) -> Option<String>,
+) -> Result<Vec<T>> {
+    let rows: Vec<Numbered<T>> = transaction.fetch_all(bound).await?;
+    let mut readable = Vec::with_capacity(rows.len());
+    for Numbered { id, read } in rows {
+        match read.map_err(|error| error.to_string()).and_then(|row| fault(&row).map_or(Ok(row), Err)) {
+            Ok(row) => readable.push(row),
+            Err(fault) => {
+                tracing::error!("job {id} is not listed: {fault}; `refrain fsck` lists what is wrong");
+            }
+        }
+    }
+    Ok(readable)
+}
+
 /// All jobs, by name.
 pub(crate) async fn all(store: &Store) -> Result<HashMap<String, JobRow>> {
     let mut transaction = store.database.read().await?;
-    let rows: Vec<JobRow> = transaction.fetch_all(catalog::JOB_LIST.bound()).await?;
+    let rows = readable(&mut transaction, catalog::JOB_LIST.bound(), JobRow::fault).await?;
     Ok(rows.into_iter().map(|row| (row.name.clone(), row)).collect())
 }
 
@@ -151,10 +181,21 @@ pub(crate) struct JobStanding {
     pub(crate) revisions: i64,
 }
 
+impl JobStanding {
+    /// Why a reader could make nothing of it, if so.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let instants = [self.paused_at, self.next_at].into_iter().flatten();
+        let instant =
+            instants.filter_map(|at| super::instant(at).err()).map(|error| error.to_string()).next();
+        instant
+            .or_else(|| JobName::parse(&self.name).err().map(|error| format!("its name: {}", error.reason())))
+    }
+}
+
 /// All jobs by name, and when each has something to open.
 pub(crate) async fn standing(store: &Store) -> Result<Vec<JobStanding>> {
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_all(catalog::JOB_STANDING.bound()).await?)
+    readable(&mut transaction, catalog::JOB_STANDING.bound(), JobStanding::fault).await
 }
 
 /// Since when a job is paused, if it is.

@@ -1,5 +1,6 @@
 //! Reads what is recorded of runs.
 
+use refrain_core::JobName;
 use refrain_core::key::KEY_BYTES_MAX;
 use refrain_core::state::{FailureReason, Open, RunOutcome, RunStanding};
 
@@ -7,7 +8,8 @@ use super::lanes::Waiting;
 use super::line::{JobNumber, Line};
 use super::{Result, Store, StoreError, catalog};
 use crate::database::Transaction;
-use crate::database::statement::Rows;
+use crate::database::connection::Numbered;
+use crate::database::statement::{Bound, Rows};
 
 /// A run as it is stored.
 #[derive(Debug, Clone, sqlx_macros::FromRow)]
@@ -82,11 +84,11 @@ impl RunRow {
             [self.window_start, self.window_end, Some(self.opened_at), self.started_at, self.ended_at];
         let outcome = self.outcome().err().or(self.reason().err());
         let instant = instants.into_iter().flatten().find_map(|at| super::instant(at).err());
-        let fault = outcome.or(instant)?;
-        Some(match fault {
+        let fault = outcome.or(instant).map(|fault| match fault {
             StoreError::Broken(what) => what,
             other => other.to_string(),
-        })
+        });
+        fault.or_else(|| JobName::parse(&self.job).err().map(|error| format!("its job: {}", error.reason())))
     }
 
     /// How it last ended, and what its open attempt is doing.
@@ -116,10 +118,32 @@ pub(crate) async fn show(store: &Store, run: i64) -> Result<Option<(RunRow, Opti
     Ok(Some((row, open)))
 }
 
+impl StoreError {
+    /// Whether a row is there and cannot be read: others may still be.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Broken(_) => true,
+            Self::Database(error) => error.is_undecodable(),
+            _ => false,
+        }
+    }
+}
+
+/// The runs that can be read. One that cannot is said and left out: it must not hide the others.
+async fn readable(transaction: &mut Transaction, bound: Bound<'_>) -> Result<Vec<RunRow>> {
+    let rows: Vec<Numbered<RunRow>> = transaction.fetch_all(bound).await?;
+    let readable = rows.into_iter().filter_map(|Numbered { id, read }| {
+        let said =
+            |error| tracing::error!("run {id} is not listed: {error}; `refrain fsck` lists what is wrong");
+        read.map_err(said).ok()
+    });
+    Ok(readable.collect())
+}
+
 /// Runs of a job in the order of their keys, after `after`.
 pub(crate) async fn list(store: &Store, job: JobNumber, after: &str, limit: i64) -> Result<Vec<RunRow>> {
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_all(catalog::RUN_LIST.bind(job).bind(after).bind(limit)).await?)
+    readable(&mut transaction, catalog::RUN_LIST.bind(job).bind(after).bind(limit)).await
 }
 
 /// No key is at or above this: it is longer than any, and of the highest character.
@@ -136,13 +160,13 @@ pub(crate) async fn latest(
 ) -> Result<Vec<RunRow>> {
     let before = before.map_or_else(above_all_keys, str::to_owned);
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_all(catalog::RUN_LATEST.bind(job).bind(before).bind(limit)).await?)
+    readable(&mut transaction, catalog::RUN_LATEST.bind(job).bind(before).bind(limit)).await
 }
 
 /// Runs of all jobs, those that were opened last first, before `before`.
 pub(crate) async fn recent(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<RunRow>> {
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_all(catalog::RUN_RECENT.bind(before.unwrap_or(i64::MAX)).bind(limit)).await?)
+    readable(&mut transaction, catalog::RUN_RECENT.bind(before.unwrap_or(i64::MAX)).bind(limit)).await
 }
 
 /// Runs of a job from one key up to another that are not done, nor passed over or called off.
@@ -155,13 +179,13 @@ pub(crate) async fn awaited(
 ) -> Result<Vec<RunRow>> {
     let mut transaction = store.database.read().await?;
     let awaited = catalog::RUN_AWAITED.bind(job).bind(first).bind(above);
-    Ok(transaction.fetch_all(awaited.bind(limit)).await?)
+    readable(&mut transaction, awaited.bind(limit)).await
 }
 
 /// Runs of a job that have ended for a reason which a person may have to look at, after `after`.
 pub(crate) async fn waiting(store: &Store, job: JobNumber, after: &str, limit: i64) -> Result<Vec<RunRow>> {
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_all(catalog::RUN_WAITING.bind(job).bind(after).bind(limit)).await?)
+    readable(&mut transaction, catalog::RUN_WAITING.bind(job).bind(after).bind(limit)).await
 }
 
 /// Runs of a key, in whichever job.
@@ -171,7 +195,7 @@ pub(crate) async fn of_key(store: &Store, key: &str, limit: i64) -> Result<Vec<R
         .integers(jobs.values().map(|job| i64::from(job.id)))
         .texts(jobs.values().map(|_| key.to_owned()));
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_all(catalog::RUN_OF_KEY.bind(limit).bind(rows)).await?)
+    readable(&mut transaction, catalog::RUN_OF_KEY.bind(limit).bind(rows)).await
 }
 
 /// A run of a job and scope that is open, and whether it has begun; one that has comes first.

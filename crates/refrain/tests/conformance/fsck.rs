@@ -12,6 +12,11 @@ async fn found(refrain: &Refrain) -> Vec<&'static str> {
     found
 }
 
+/// How many findings are of one kind.
+async fn found_all(what: &str, refrain: &Refrain) -> usize {
+    refrain.fsck().await.unwrap().iter().filter(|finding| finding.what == what).count()
+}
+
 /// A store with runs in every place: two windows, of which one waits, and two keys.
 async fn populated(database: &TestDatabase) -> Refrain {
     let jobs =
@@ -26,7 +31,7 @@ async fn populated(database: &TestDatabase) -> Refrain {
 }
 
 /// How a rule is broken, how that is mended, and what is said in between.
-const FAULTS: [(&str, &str, &str); 14] = [
+const FAULTS: [(&str, &str, &str); 18] = [
     (
         "update refrain_runs set open = true where key = 'done'",
         "update refrain_runs set open = false where key = 'done'",
@@ -95,6 +100,26 @@ const FAULTS: [(&str, &str, &str); 14] = [
         "an effect has a state that does not exist",
     ),
     (
+        "update refrain_jobs set paused_at = 9223372036854775807 where name = 'report'",
+        "update refrain_jobs set paused_at = null where name = 'report'",
+        "a job cannot be read",
+    ),
+    (
+        "update refrain_schedules set next_at = 9223372036854775807",
+        "update refrain_schedules set next_at = null",
+        "a job cannot be read",
+    ),
+    (
+        "update refrain_jobs set identity = 'No Name' where name = 'report'",
+        "update refrain_jobs set identity = 'report' where name = 'report'",
+        "a job cannot be read",
+    ),
+    (
+        "insert into refrain_jobs (name, identity, from_file) values ('No Name', 'no-name', false)",
+        "delete from refrain_jobs where name = 'No Name'",
+        "a job cannot be read",
+    ),
+    (
         "update refrain_revisions set zone = 'Mars/Olympus'",
         "update refrain_revisions set zone = 'UTC'",
         "a timetable cannot be read",
@@ -127,6 +152,47 @@ every_store! {
         assert!(refrain.recent(None, 10).await.unwrap().len() > 1);
         let seen = refrain.show("welcome#done").await.unwrap_err().to_string();
         assert!(seen.contains("fsck"), "{seen}");
+        database.store("update refrain_runs set outcome = 'done' where key = 'done'").await;
+        // SQLite keeps in a column whatever it is given; PostgreSQL has no room for such a number.
+        for column in ["attempt", "version", "redo"] {
+            if !database.is_sqlite() {
+                break;
+            }
+            database.store(&format!("update refrain_runs set {column} = 4294967296 where key = 'done'")).await;
+            assert_eq!(found(&refrain).await, ["a run cannot be read"], "{column}");
+            let listed = refrain.latest("welcome", None, 10).await.unwrap();
+            assert_eq!(listed.len(), 1, "{column}: {listed:?}");
+            assert_eq!(refrain.runs("welcome", "").await.unwrap(), listed, "{column}");
+            assert_eq!(refrain.recent(None, 10).await.unwrap().len(), 3, "{column}");
+            database.store(&format!("update refrain_runs set {column} = 1 where key = 'done'")).await;
+        }
+        assert_eq!(refrain.recent(None, 10).await.unwrap().len(), 4);
+    }
+
+    async fn a_job_that_cannot_be_read_does_not_hide_the_others(database) {
+        let refrain = populated(&database).await;
+        let mut faults = vec![
+            "update refrain_jobs set paused_at = 9223372036854775807 where name = 'report'",
+            "insert into refrain_jobs (name, identity, from_file) values ('No Name', 'no-name', false)",
+        ];
+        // Only SQLite has room for these.
+        faults.extend(database.is_sqlite().then_some(
+            "insert into refrain_jobs (id, name, identity, from_file) values (3000000000, 'far', 'far', false)",
+        ));
+        faults.extend(database.is_sqlite().then_some(
+            "insert into refrain_jobs (name, identity, from_file) values (cast(x'ff' as text), 'bytes', false)",
+        ));
+        for fault in &faults {
+            database.store(fault).await;
+        }
+        assert_eq!(found_all("a job cannot be read", &refrain).await, faults.len());
+        let listed: Vec<String> =
+            refrain.job_records().await.unwrap().into_iter().map(|job| job.name).collect();
+        assert_eq!(listed, ["welcome"]);
+        assert_eq!(refrain.latest("welcome", None, 10).await.unwrap().len(), 2);
+        assert_eq!(refrain.recent(None, 10).await.unwrap().len(), 4, "the runs of both jobs");
+        let again = open(&database, [nothing("welcome").concurrency(2)]).await;
+        assert_eq!(again.recent(None, 10).await.unwrap().len(), 4);
     }
 
     async fn a_run_that_exists_twice_is_found(database) {
