@@ -28,7 +28,8 @@ pub(super) fn read(
     on_unreadable: impl Fn(ProjectError) -> Result<(), ProjectError>,
 ) -> Result<(Reading, Option<Problems>), ProjectError> {
     let folder = root.join(JOBS);
-    let bounds = Bounds::of(&[root, &folder]);
+    let bounds = Bounds::of(root);
+    bounds.holds_folder(&folder)?;
     let project = Source::new(FILE, bounds.text(&root.join(FILE))?);
     let (mut jobs, mut unreadable) = (Vec::new(), Vec::new());
     for path in listed(&folder)? {
@@ -98,13 +99,31 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
     Ok(paths)
 }
 
-/// The folders that a link may lead to: what is wrong with a file is shown with its lines, and whoever may put a link into
+/// The folder that a link may lead to: what is wrong with a file is shown with its lines, and a person who may put a link into
 /// a project must not read other files with the rights of the one who checks it.
-struct Bounds(Vec<PathBuf>);
+struct Bounds(Option<PathBuf>);
 
 impl Bounds {
-    fn of(folders: &[&Path]) -> Bounds {
-        Bounds(folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect())
+    fn of(root: &Path) -> Bounds {
+        Bounds(root.canonicalize().ok())
+    }
+
+    fn hold(&self, target: &Path) -> bool {
+        self.0.as_ref().is_some_and(|root| target.starts_with(root))
+    }
+
+    /// A folder that is a link would lead out with all its files, of which none is a link.
+    fn holds_folder(&self, folder: &Path) -> Result<(), ProjectError> {
+        match folder.canonicalize() {
+            Ok(target) if !self.hold(&target) => {
+                let source = io::Error::other(
+                    "it is a link that leads out of the project; put the folder itself here",
+                );
+                Err(ProjectError::Unreadable { path: folder.to_owned(), source })
+            }
+            // What is wrong with it otherwise is said when it is listed.
+            _ => Ok(()),
+        }
     }
 
     fn text(&self, path: &Path) -> Result<String, ProjectError> {
@@ -128,7 +147,7 @@ impl Bounds {
     fn limited(&self, path: &Path) -> io::Result<String> {
         if fs::symlink_metadata(path)?.is_symlink() {
             let target = path.canonicalize()?;
-            if !self.0.iter().any(|folder| target.starts_with(folder)) {
+            if !self.hold(&target) {
                 return Err(io::Error::other(
                     "it is a link that leads out of the project; put the file itself here",
                 ));
