@@ -3,7 +3,7 @@
 //! A file may hold anything: sequences that a terminal acts on, lines of a megabyte. So what is drawn is an excerpt of it:
 //! the lines around the fault, cut to a length that can be read, without what a terminal would act on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
@@ -22,6 +22,9 @@ const LINE_MAX: usize = 400;
 const BEFORE_MAX: usize = 100;
 /// The most lines of a fault that are drawn.
 const LINES_MAX: usize = 12;
+
+/// The most faults of all files together that a person is told; the others are counted.
+pub(crate) const TOLD_MAX: usize = 200;
 
 /// One problem with the part of the file it lies in.
 #[derive(Debug)]
@@ -143,7 +146,8 @@ pub(crate) fn draw(problems: &Problems) -> String {
         problems.sources.iter().map(|source| (source.path.as_str(), (source, source.positions()))).collect();
     let unknown = Source::new("", "");
     let mut text = String::new();
-    for problem in in_order(problems) {
+    let all = in_order(problems);
+    for problem in all.iter().take(TOLD_MAX).copied() {
         let excerpt = match sources.get(problem.path.as_str()) {
             Some((source, positions)) => Excerpt::of(problem, source, positions),
             None => Excerpt::of(problem, &unknown, &unknown.positions()),
@@ -154,7 +158,18 @@ pub(crate) fn draw(problems: &Problems) -> String {
         }
         text.push('\n');
     }
+    if let Some(others) = all.get(TOLD_MAX..).and_then(others) {
+        text.push_str(&others);
+    }
     problems.redactor.redact(text.trim_end_matches('\n')).into_owned() + "\n"
+}
+
+/// How many there are that are not told.
+fn others(others: &[&Problem]) -> Option<String> {
+    let files: BTreeSet<&str> = others.iter().map(|problem| problem.path.as_str()).collect();
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let (faults, files) = (count(others.len(), "more problem"), count(files.len(), "file"));
+    (!others.is_empty()).then(|| format!("and {faults} in {files}: mend those above first"))
 }
 
 /// By file, in the order in which files were read, and from top to bottom.

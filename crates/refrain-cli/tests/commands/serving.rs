@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqliteCo
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::postgres::Scratch;
+use crate::support::terminal::sequences;
 use crate::support::{Desk, project};
 
 const SERVE: &str = "serve --listen none";
@@ -93,6 +94,23 @@ async fn a_broken_file_stops_no_other_job_and_its_own_goes_on_as_it_was() {
     let is_whole = async || asked(&address, "/readyz").1 == "ready\n";
     eventually("nothing is left out any more", DEADLINE, is_whole).await;
     stops(&mut serve).await;
+}
+
+#[tokio::test]
+async fn s9_the_name_of_a_file_that_is_left_out_does_not_act_on_the_terminal_of_who_asks() {
+    let desk = Desk::sqlite();
+    desk.write("jobs/a\u{1b}[2J\u{202e}\nb.toml", "queue = 1\n");
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
+    let address = address_of(&mut serve).await;
+    serve.wait_for_line("serving").await;
+    let is_ready = async || asked(&address, "/readyz").0 == 200;
+    eventually("it is ready", DEADLINE, is_ready).await;
+    let (_, told) = asked(&address, "/readyz");
+    assert_eq!(told.lines().count(), 2, "{told:?}");
+    assert!(told.contains("left out, for it is wrong: jobs/a"), "{told:?}");
+    assert_eq!(sequences(&told), [""; 0], "{told:?}");
+    let logged = stops(&mut serve).await;
+    assert_eq!(sequences(&logged), [""; 0], "{logged:?}");
 }
 
 #[tokio::test]
