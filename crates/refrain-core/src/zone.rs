@@ -111,6 +111,11 @@ impl Zone {
         self.rules.to_offset(whole_second(at)).to_datetime(at)
     }
 
+    /// The offset from UTC at this instant, if the clock shows the same time at another instant too.
+    pub fn offset_in_fold(&self, at: Timestamp) -> Option<Offset> {
+        (self.instants(self.wall(at)).len() > 1).then(|| self.stretch(at).offset)
+    }
+
     /// The instants at which the clock shows `wall`: none inside a gap, two inside a fold.
     pub(crate) fn instants(&self, wall: DateTime) -> Vec<Timestamp> {
         let offsets = match self.rules.to_ambiguous_timestamp(wall).offset() {
@@ -299,6 +304,21 @@ mod tests {
             ]
         );
         assert_eq!(Zone::utc().jumps(from).count(), 0);
+    }
+
+    #[test]
+    fn a_time_that_comes_twice_is_told_apart_by_its_offset() {
+        for (instant, offset) in [
+            ("2026-10-24T23:59:59Z", None),
+            ("2026-10-25T00:00:00Z", Some("+02")),
+            ("2026-10-25T00:59:59Z", Some("+02")),
+            ("2026-10-25T01:00:00Z", Some("+01")),
+            ("2026-10-25T02:00:00Z", None),
+            ("2026-03-29T01:00:00Z", None),
+        ] {
+            let shown = berlin().offset_in_fold(instant.parse().unwrap()).map(|offset| offset.to_string());
+            assert_eq!(shown.as_deref(), offset, "{instant}");
+        }
     }
 
     #[test]

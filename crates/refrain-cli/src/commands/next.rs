@@ -143,6 +143,12 @@ fn covered(revisions: &Revisions, from: Timestamp) -> Option<Timestamp> {
     })
 }
 
+/// What the clock shows, with the offset where it shows the same twice.
 fn local(at: Timestamp, timetable: &Timetable) -> String {
-    format!("{} {}", timetable.zone.wall(at).strftime("%Y-%m-%d %H:%M:%S"), timetable.zone.name())
+    let zone = &timetable.zone;
+    let wall = zone.wall(at).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    match zone.offset_in_fold(at) {
+        Some(offset) => format!("{wall} {offset} {}", zone.name()),
+        None => format!("{wall} {}", zone.name()),
+    }
 }
