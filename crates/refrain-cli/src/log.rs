@@ -70,13 +70,13 @@ impl Drop for Hiding {
     }
 }
 
-/// A line in which nothing turns the direction of what follows.
+/// A line in which nothing turns the direction of what follows or is hidden.
 fn straight(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
-    for part in line.split_inclusive(terminal::turns) {
-        let is_turned = |letter: &char| terminal::turns(*letter);
+    for part in line.split_inclusive(terminal::disguises) {
+        let is_turned = |letter: &char| terminal::disguises(*letter);
         let turned = part.chars().next_back().filter(is_turned);
-        shown.push_str(part.strip_suffix(terminal::turns).unwrap_or(part));
+        shown.push_str(part.strip_suffix(terminal::disguises).unwrap_or(part));
         shown.extend(turned.map(|letter| terminal::harmless(&letter.to_string())));
     }
     shown

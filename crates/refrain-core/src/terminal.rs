@@ -1,36 +1,37 @@
 //! What a terminal, or a person who copies a line into a shell, makes of a text that came from somewhere else.
 //!
-//! One place for both, so that the library and every command agree: a text moves no cursor, sets no title, and does not
-//! turn the direction of what follows; a name in a hint is one word to a shell.
+//! One place for both, so that the library and every command agree: a text moves no cursor, sets no title, does not
+//! turn the direction of what follows and hides no letters; a name in a hint is one word to a shell.
 
 use std::fmt::Write as _;
 
 /// Whether a terminal would act on it instead of showing it.
 pub fn acts(letter: char) -> bool {
-    letter.is_control() || turns(letter)
+    letter.is_control() || disguises(letter)
 }
 
-/// Whether it turns the direction of the text around it, so that a name looks like another one. The same letters are
-/// invisible.
-pub fn turns(letter: char) -> bool {
+/// Whether it makes a name look like another one: it turns the direction of the text around it, ends a line although it is
+/// no line end, or is not seen at all. Joiners are left, which many languages write with.
+pub fn disguises(letter: char) -> bool {
     matches!(letter,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A text as a terminal may get it, on as many lines as it has: a control character is a mark, a letter that turns the
-/// direction is written as its number.
+/// A text as a terminal may get it, on as many lines as it has: a control character is a mark, a letter that disguises
+/// others is written as its number.
 ///
 /// ```
 /// use refrain_core::terminal::harmless;
 ///
-/// assert_eq!(harmless("a\u{1b}[2J\nb\u{202e}c"), "a\u{fffd}[2J\nb<U+202E>c");
+/// assert_eq!(harmless("a\u{1b}[2J\nb\u{202e}c\u{200b}"), "a\u{fffd}[2J\nb<U+202E>c<U+200B>");
 /// ```
 pub fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
             '\n' | '\t' => shown.push(letter),
-            letter if turns(letter) => {
+            letter if disguises(letter) => {
                 let _ = write!(shown, "<U+{:04X}>", u32::from(letter));
             }
             letter if letter.is_control() => shown.push(char::REPLACEMENT_CHARACTER),
