@@ -71,6 +71,7 @@ async fn reload(
     left_out: &LeftOut,
     output: Output,
 ) -> Option<Project> {
+    tracing::info!("files have changed, or it was asked for: they are being read");
     let folder = root.to_owned();
     // Not on a thread of the runtime: a large file, or a slow disk, must not keep a signal from being heard.
     let loaded = tokio::task::spawn_blocking(move || Project::load_sound(&folder)).await;

@@ -57,6 +57,7 @@ async fn s22_files_that_cannot_be_read_keep_a_process_neither_from_serving_nor_f
     fs::remove_file(desk.file("jobs/x.toml")).unwrap();
     serve.wait_for_line("the files were read again").await;
     desk.write("jobs/x.toml", &"=\n".repeat(500_000));
+    serve.wait_for_line("they are being read").await;
     serve.signal(Signal::TERM);
     let ended = serve.finish().await;
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
@@ -93,6 +94,23 @@ fn s10_a_link_out_of_the_project_is_not_shown() {
         assert!(!said.stderr.contains("secret-hash"), "{said:?}");
         fs::remove_file(&path).unwrap();
     }
+    desk.write("project/refrain.toml", PROJECT);
+    desk.write("foreign/x.toml", "password = \"secret-hash\"\n");
+    fs::rename(desk.file("project/jobs"), desk.file("project/inside")).unwrap();
+    symlink("../foreign", desk.file("project/jobs")).unwrap();
+    for line in [&["check"][..], &["--json", "check"], &["tick"], &["status"]] {
+        let said = refrain(line);
+        assert_eq!(said.code, Some(2), "{line:?}: {said:?}");
+        assert!(
+            said.stderr.contains("jobs cannot be read: it is a link that leads out"),
+            "{line:?}: {said:?}"
+        );
+        assert!(!format!("{said:?}").contains("secret-hash"), "{line:?}: {said:?}");
+    }
+    fs::remove_file(desk.file("project/jobs")).unwrap();
+    symlink("inside", desk.file("project/jobs")).unwrap();
+    fs::remove_file(desk.file("project/inside/y.toml")).unwrap();
+    refrain(&["check"]).succeeds(&["inside"]);
 }
 
 #[test]
@@ -128,6 +146,34 @@ fn s22_a_file_of_faults_is_refused_without_naming_all_of_them() {
             assert!(said.stderr.contains("and there are more"), "{}", &text[..40]);
         }
     }
+}
+
+#[tokio::test]
+async fn s22_many_files_of_faults_are_refused_with_a_bounded_number_of_words() {
+    let desk = desk();
+    for number in 0..300 {
+        desk.write(
+            &format!("jobs/x{number:03}.toml"),
+            "queue = true\ncommand = [\"true\"]\ntimout = \"5m\"\n",
+        );
+    }
+    let said = desk.refrain("check");
+    said.refuses(
+        2,
+        &["and 100 more problems in 100 files: mend those above first", "300 problems in 300 files"],
+    );
+    assert_eq!(said.stderr.matches("`timout`").count(), 200);
+    let json = desk.refrain("--json check").stdout;
+    let object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(object["problems"].as_array().map(Vec::len), Some(300), "programs get all of them");
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen none"));
+    let others = serve.wait_for_line("more is wrong with files than is told here").await;
+    assert!(others.contains("others=100"), "{others}");
+    serve.wait_for_line("serving").await;
+    serve.signal(Signal::TERM);
+    let ended = serve.finish().await;
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(told.matches("a file is wrong").count(), 200, "{}", told.len());
 }
 
 #[test]

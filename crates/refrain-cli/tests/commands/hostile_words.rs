@@ -47,9 +47,9 @@ fn s9_the_error_of_a_server_does_not_act_on_a_terminal() {
 }
 
 #[test]
-fn s9_letters_that_turn_the_direction_are_shown_by_their_number() {
+fn s9_letters_that_turn_the_direction_or_are_not_seen_are_shown_by_their_number() {
     let desk = desk();
-    let key = "a\u{202e}b\u{2066}c\u{200f}";
+    let key = "a\u{202e}b\u{2066}c\u{200f}d\u{200b}e\u{feff}";
     desk.enqueue("words", key, r#"{"word":"x\u202ey"}"#);
     let run = format!("words#{key}");
     for line in [
@@ -68,7 +68,7 @@ fn s9_letters_that_turn_the_direction_are_shown_by_their_number() {
         assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {said:?}");
         assert!(!said.stdout.is_empty(), "{line:?}");
     }
-    said(&mut desk.command_of(&["show", &run])).succeeds(&["a<U+202E>b<U+2066>c<U+200F>"]);
+    said(&mut desk.command_of(&["show", &run])).succeeds(&["a<U+202E>b<U+2066>c<U+200F>d<U+200B>e<U+FEFF>"]);
     let shown = said(&mut desk.command_of(&["--json", "show", &run]));
     let object: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!(object["run"], serde_json::json!(run), "JSON says the same text");

@@ -12,6 +12,7 @@ mod files;
 mod full_disk;
 mod hostile;
 mod hostile_files;
+mod hostile_output;
 mod hostile_rows;
 mod hostile_words;
 mod interruption;

@@ -5,6 +5,7 @@ use std::sync::mpsc::Receiver;
 use serde_json::Value;
 
 use crate::support::books::books;
+use crate::support::terminal::{on_a_terminal, sequences};
 use crate::support::{Desk, Said, said};
 
 /// A desk with a job that makes a call for each of four invoices, two of which have no answer.
@@ -94,7 +95,9 @@ fn all_doubts_are_settled_at_once_with_one_attempt_and_a_reason() {
     assert_eq!(heard.try_iter().count(), 0);
     let traced = desk.refrain("trace invoice:4");
     has(&traced.stdout, &["applied", "done invoice:4, by ada@office: the books have both"]);
-    assert!(!traced.stdout.contains('\u{1b}'), "{traced:?}");
+    let drawn = on_a_terminal(&desk.command("trace invoice:4"));
+    assert!(drawn.stdout.contains("the books have both"), "{drawn:?}");
+    assert_eq!(sequences(&drawn.stdout), [""; 0], "{drawn:?}");
     let decisions = object(&desk.refrain("--json show book#1"))["decisions"].clone();
     let verbs: Vec<&str> =
         decisions.as_array().unwrap().iter().filter_map(|one| one["decided"].as_str()).collect();
