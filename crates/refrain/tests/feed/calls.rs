@@ -306,4 +306,17 @@ both_databases! {
         assert_eq!(left.len(), 3, "{left:?}");
         assert!(left[0].contains("`.` or `..`") && left[1].contains("`X-Note` cannot be sent") && left[2].contains("{note}"), "{left:?}");
     }
+
+    async fn when_all_of_a_page_are_in_doubt_the_next_one_is_not_asked_for(database) {
+        let receiver = Receiver::answering(|_| Reply::Cut).await;
+        let sync = calling(database, &receiver, "", "").await;
+        let job = sync.shop.lines("jobs/sync.toml").join("\n");
+        sync.shop.job("sync", &format!("{job}\n[cursor]\n"));
+        let page = |ids: std::ops::RangeInclusive<u32>, token: &str| {
+            [lines(ids), vec![format!("{{\"$cursor\":\"{token}\"}}")]].concat()
+        };
+        sync.source([page(1..=20, "a"), page(21..=40, "b")].concat());
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!(receiver.ids().len(), 20, "a person has to look at each of them");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use refrain::Settlement;
 use rustix::process::Signal;
 
 use crate::both_databases;
@@ -178,6 +179,26 @@ both_databases! {
         receiver.nod().await;
         assert!(process.finish().await.status.success());
         assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
+    }
+
+    async fn what_a_person_has_settled_meanwhile_is_not_sent_again(database) {
+        let receiver = Receiver::answering(|_| Reply::Cut).await;
+        let unit = "parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"1h\"";
+        let sync = calling(database, &receiver, "", unit).await;
+        sync.source(lines(1..=2));
+        sync.run().await;
+        assert_eq!(in_doubt(&sync).await, ["invoice:1", "invoice:2"]);
+        // Both are to be sent again, one after the other; the first has no answer before a person has spoken of the second.
+        receiver.answers(|heard| if heard.id() == "nod" { FINE(heard) } else { Reply::When(4, 200) });
+        let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
+        receiver.until(3).await;
+        let refrain = sync.shop.open().await;
+        assert_eq!(refrain.settle_units(RUN, &["invoice:2"], Settlement::Done).await.unwrap(), 1);
+        refrain.close().await;
+        receiver.nod().await;
+        process.finish().await;
+        assert_eq!(receiver.ids(), ["1", "1", "2", "nod"]);
+        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
     }
 
     async fn who_asks_for_at_least_once_gets_it(database) {

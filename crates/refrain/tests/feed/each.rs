@@ -134,4 +134,27 @@ both_databases! {
         assert_eq!(sync.shop.lines("told").len(), 4);
         none_is_left(&sync);
     }
+
+    async fn a_unit_that_failed_is_not_executed_again_in_the_same_attempt(database) {
+        let sync = each(database, "", TELL, "").await;
+        let unit = "command = [\"./apply\", \"{id}\"]";
+        sync.job("command = [\"./list\"]\noutput = \"units\"", "", unit, "[cursor]\n");
+        sync.shop.write("bad-4", "");
+        let page = |token: &str| [lines([4]).concat(), format!("{{\"$cursor\":\"{token}\"}}")];
+        sync.source([page("a"), page("b")].concat());
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        assert_eq!(told(&sync), ["4"], "the source shows it on two pages");
+        assert_eq!(sync.run().await.0, "Ran due 3");
+        assert_eq!(told(&sync), ["4", "4"]);
+    }
+
+    async fn a_unit_that_is_longer_than_a_variable_fails_alone(database) {
+        let sync = each(database, "", TELL, "").await;
+        let long = format!("{{\"id\":2,\"note\":\"{}\"}}", "x".repeat(130 * 1_024));
+        sync.source([lines([1]).concat(), long, lines([3]).concat()]);
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        let said = sync.said().await;
+        assert!(said.contains("invoice:2: it is ") && said.contains("pass a reference, not the body"), "{said}");
+        assert_eq!(told(&sync), ["1", "3"]);
+    }
 }

@@ -47,4 +47,23 @@ both_databases! {
         assert!(sync.again().await.0.contains(" done "));
         assert_eq!(receiver.ids(), ["1", "2", "3"]);
     }
+
+    async fn f23_what_was_done_before_a_restore_is_known_only_where_units_are_remembered_elsewhere(database) {
+        for (is_in_the_store, hears) in [(true, vec!["1"]), (false, vec!["1", "1", "2"])] {
+            let receiver = Receiver::answering(FINE).await;
+            let sync = calling(TestDatabase::like(&database).await, &receiver, "", "per = \"ever\"\nparallel = 1").await;
+            if is_in_the_store {
+                let job = sync.shop.lines("jobs/sync.toml").into_iter().filter(|line| !line.starts_with("database"));
+                sync.shop.job("sync", &job.collect::<Vec<_>>().join("\n"));
+            }
+            sync.source(lines(1..=1));
+            assert!(sync.run().await.0.contains(" done "));
+            let restored = "update refrain_store set created_at = 1, forgets_before = (select now from refrain_clock)";
+            sync.shop.at_the_store(restored).await;
+            // What is known of the first one is older than what may be forgotten; of the second nothing is.
+            sync.source(["{\"id\":1,\"total\":11}".to_owned(), lines([2]).concat()]);
+            sync.again().await;
+            assert_eq!(receiver.ids(), hears, "remembered in the store: {is_in_the_store}");
+        }
+    }
 }

@@ -64,4 +64,16 @@ both_databases! {
         let left = sync.left().await;
         assert!(left[0].contains("parked line 2, column 24: `at` is \"soon\": write a time"), "{left:?}");
     }
+
+    async fn no_watermark_passes_a_line_of_which_not_all_could_be_kept(database) {
+        let sync = since(database).await;
+        let long = format!("{{\"id\":2,\"total\":2,\"at\":\"2020-06-09T11:30:00Z\",\"note\":\"{}\"}}", "x".repeat(2 * 1024 * 1024));
+        sync.source([line(1, 1, "11:00"), long, line(3, 3, "12:00")]);
+        assert_eq!(next(&sync, 10).await, "Ran due 2");
+        assert_eq!((sync.position().await, sync.writes().await), (Vec::<String>::new(), texts([1, 3])));
+        sync.source([line(1, 1, "11:00"), line(2, 2, "11:30"), line(3, 3, "12:00")]);
+        assert_eq!(next(&sync, 10).await, "Ran done 2");
+        assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
+        assert_eq!(sync.writes().await, texts(1..=3), "it is read when it is short enough");
+    }
 }
