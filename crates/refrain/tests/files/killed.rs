@@ -82,6 +82,22 @@ both_databases! {
         }
     }
 
+    async fn what_people_read_already_stays_although_it_could_not_be_recorded(database) {
+        let shop = versioned(database).await;
+        stock(&shop, 1).await;
+        mended(&shop).await;
+        stock(&shop, 2).await;
+        let hide = ("alter table refrain_publishes rename to hidden", "alter table refrain.publishes rename to hidden");
+        shop.at_the_store(shop.either(hide.0, hide.1)).await;
+        shop.process(&["run", WINDOW, "--again"], &[LEASE]).finish().await;
+        assert_eq!(seen(&shop), Some(stocked(2)), "the link is moved, and its directory is there");
+        let show = ("alter table hidden rename to refrain_publishes", "alter table refrain.hidden rename to publishes");
+        shop.at_the_store(shop.either(show.0, show.1)).await;
+        mended(&shop).await;
+        assert_eq!(seen(&shop), Some(stocked(2)));
+        assert!(is_tidy(&shop));
+    }
+
     async fn f1_killed_at_random_moments_people_never_read_a_part_or_a_mixture(database) {
         let shop = versioned(database).await;
         stock(&shop, 0).await;

@@ -1,13 +1,14 @@
 //! Claims: once per key, inside a program's own transaction, whose commit is the record.
 
 use refrain::core::state::RefusedUnit;
-use refrain::{Claim, DatabaseError, Ledger, LedgerError, key};
+use refrain::{BatchError, Claim, DatabaseError, Ledger, LedgerError, Per, key};
 use serde_json::{Value, json};
 use sqlx::Executor;
 use tokio::task::JoinSet;
 
-use crate::shop::{Backend, Shop, invoice};
+use crate::shop::{Backend, Shop, invoice, key_of, ran, work};
 use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::work::open;
 
 async fn ledger<DB: Backend>(shop: &Shop<DB>) -> Ledger<DB> {
     Ledger::open(&shop.pool, "shop", "digests").await.unwrap()
@@ -86,6 +87,23 @@ both_shops! {
         assert_eq!(tasks.join_all().await.into_iter().sum::<usize>(), 4);
         assert_eq!(shop.writes().await, [1, 1, 1, 1]);
         crowd.close().await;
+    }
+
+    async fn a_key_under_which_a_unit_failed_is_neither_free_nor_done(shop) {
+        let failing = work(&shop, "digests", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let list = [invoice(1, 1)];
+            let mut batches = units.apply(&list).await?;
+            while let Some(batch) = batches.next().await? {
+                batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
+            }
+            Ok(())
+        });
+        ran(&open(&shop.store, [failing]).await, "digests#one").await;
+        let ledger = Ledger::open(&shop.pool, "shop", "digests").await.unwrap();
+        let mut tx = shop.pool.begin().await.unwrap();
+        let claim = ledger.claim(&mut tx, key!("invoice", 1).unwrap()).await;
+        assert!(matches!(&claim, Err(LedgerError::NotApplied { key }) if key == "invoice:1"), "{claim:?}");
     }
 
     async fn names_and_projects_do_not_see_each_other(shop) {

@@ -262,6 +262,51 @@ async fn both_held(refrain: &Refrain, gate: &Gate) -> Vec<String> {
 }
 
 both_shops! {
+    async fn i9_a_cursor_that_was_read_twice_in_one_attempt_is_moved_by_one_of_the_two(shop) {
+        let twice = work(&shop, "sync", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let (mut one, mut other) = (units.cursor("billing").await?, units.cursor("billing").await?);
+            for (pages, id) in [(&mut one, 1), (&mut other, 2)] {
+                let next = Some(id.to_string());
+                let fetched = Fetched { units: vec![invoice(id, 1)], next };
+                let page = pages.next(|_| ready(Ok::<_, LedgerError>(fetched))).await?.unwrap();
+                write_all(page.apply()).await?;
+                page.done().await?;
+            }
+            Ok(())
+        });
+        let refrain = open(&shop.store, [twice]).await;
+        assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
+        let said = refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
+        assert!(said.contains("is not where it was read"), "{said}");
+        assert_eq!(position(&shop).await, ["1"]);
+    }
+
+    async fn i8_the_last_page_is_not_done_while_one_of_its_units_is_unsettled(shop) {
+        let dropping = work(&shop, "sync", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let mut pages = units.cursor("billing").await?;
+            let fetched = Fetched { units: vec![invoice(1, 1)], next: None };
+            let page = pages.next(|_| ready(Ok::<_, LedgerError>(fetched))).await?.unwrap();
+            page.done().await
+        });
+        let refrain = open(&shop.store, [dropping]).await;
+        assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
+        let said = refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
+        assert!(said.starts_with("1 of the units"), "{said}");
+    }
+
+    async fn a_run_without_a_window_has_no_cursor_of_its_window(shop) {
+        let windowed = work(&shop, "sync", |run, pool| async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            units.cursor_per(Per::Window, "billing").await.map(|_| ())
+        });
+        let refrain = open(&shop.store, [windowed]).await;
+        assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
+        let said = refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
+        assert!(said.contains("window"), "{said}");
+    }
+
     async fn i9_of_two_runs_that_move_one_cursor_one_moves_it_and_the_other_is_told(shop) {
         let (source, gate, seen) = (Source::of(invoices(30)), Gate::closed(), Seen::default());
         let refrain = open(&shop.store, [held(&shop, &source, &gate, &seen)]).await;

@@ -11,7 +11,7 @@ use refrain::{BatchError, Definition, Ledger, LedgerError, Per, key};
 
 use crate::shop::{Backend, Invoice, Shop, Source, counts, dedupes, invoice, invoices, key_of, ran};
 use crate::shop::{sync, traced, work, write, write_all};
-use crate::support::work::{Gate, open, shown};
+use crate::support::work::{Gate, Seen, open, shown};
 
 const TRIES: u32 = 3;
 
@@ -69,6 +69,29 @@ fn fussy<DB: Backend>(shop: &Shop<DB>, source: &Source, poison: &Poison) -> Defi
 }
 
 both_shops! {
+    async fn what_failed_of_one_kind_of_units_is_not_taken_for_another(shop) {
+        let seen = Seen::default();
+        let told = seen.clone();
+        let kinds = work(&shop, "sync", move |run, pool| {
+            let told = told.clone();
+            async move {
+                let fence = run.fence(&pool).await?;
+                let orders = fence.units(Per::Ever, |order: &Invoice| key!("order", order.id));
+                told.push(format!("{} orders", orders.failed().await?.len()));
+                let (invoices, list) = (fence.units(Per::Ever, key_of), [invoice(1, 1)]);
+                let mut batches = invoices.apply(&list).await?;
+                while let Some(batch) = batches.next().await? {
+                    batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
+                }
+                Ok(())
+            }
+        });
+        let refrain = open(&shop.store, [kinds]).await;
+        ran(&refrain, "sync#one").await;
+        ran(&refrain, "sync#one").await;
+        assert_eq!(seen.all(), ["0 orders", "0 orders"]);
+    }
+
     async fn m13_unit_37_of_100_fails_and_only_it_is_done_again(shop) {
         let (source, poison) = (Source::of(invoices(100)), Poison::of([37]));
         let refrain = open(&shop.store, [fussy(&shop, &source, &poison)]).await;

@@ -173,6 +173,14 @@ async fn a_fraction_of_a_second_is_kept_or_refused() {
 }
 
 #[tokio::test]
+async fn bytes_that_no_file_can_hold_are_refused() {
+    let (shop, _from) = copied("\\x00ff", "bytea", "text").await;
+    let said = fails(&shop, "copy@2026-06-09").await;
+    assert!(said.contains("a value is bytes, which cannot be moved into a file"), "{said}");
+    assert_eq!(shop.rows("select v from kept").await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_number_that_goes_into_a_text_keeps_all_of_its_digits() {
     for (value, kind) in [
         ("1.00", "numeric"),
