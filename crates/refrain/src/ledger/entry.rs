@@ -304,3 +304,19 @@ pub(super) fn shortened(message: &str) -> String {
     // PostgreSQL keeps no NUL.
     message.chars().filter(|letter| *letter != '\0').take(MESSAGE_BYTES_MAX / 4).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_or_has_a_nul_is_not_kept() {
+        for (input, is_kept) in [
+            ("x".repeat(CONTENT_BYTES_MAX), true),
+            ("x".repeat(CONTENT_BYTES_MAX + 1), false),
+            ("a\0b".to_owned(), false),
+        ] {
+            assert_eq!(kept(&input).is_some(), is_kept, "{} bytes", input.len());
+        }
+    }
+}

@@ -77,6 +77,22 @@ fn a_line_that_is_too_long_is_not_held_in_memory_and_its_neighbours_are_read() {
 }
 
 #[test]
+fn a_row_that_is_too_long_is_cut_as_a_line_is() {
+    let line = |length: usize| Line::from("x".repeat(length));
+    assert_eq!(line(LINE_BYTES_MAX).too_long, None);
+    let long = line(LINE_BYTES_MAX + 1);
+    assert_eq!((long.bytes.len(), long.too_long), (4_096, Some(LINE_BYTES_MAX + 1)));
+}
+
+#[test]
+fn what_is_kept_of_a_line_has_no_nul() {
+    let mut pages = pages(false);
+    let line = Line { bytes: b"no \0 unit".to_vec(), too_long: None };
+    assert!(pages.push(&line).unwrap().is_none());
+    assert_eq!(pages.rest().odd[0].text, "no \u{fffd} unit", "PostgreSQL would refuse it");
+}
+
+#[test]
 fn a_part_is_cut_by_count_and_by_bytes() {
     let text: Vec<String> = (0..2_500).map(|id| format!("{{\"id\":{id}}}\n")).collect();
     let counts = |text: &str| {

@@ -97,6 +97,14 @@ fn a_cursor_is_a_text_or_an_integer() {
 }
 
 #[test]
+fn a_cursor_is_no_longer_than_what_is_kept_of_it_and_has_no_nul() {
+    let read = |token: &str| shape("{id}").read(&format!(r#"{{"$cursor": "{token}"}}"#)).is_ok();
+    assert!(read(&"x".repeat(TOKEN_BYTES_MAX)));
+    assert!(!read(&"x".repeat(TOKEN_BYTES_MAX + 1)));
+    assert!(!read("a\\u0000b"));
+}
+
+#[test]
 fn an_order_is_an_integer_or_a_time() {
     let shape = Shape::of(&Feed { order: Some("at".to_owned()), ..feed("{id}") }, &Values::default());
     let micros = 1_781_006_400_000_000;
