@@ -307,6 +307,16 @@ both_databases! {
         assert!(left[0].contains("`.` or `..`") && left[1].contains("`X-Note` cannot be sent") && left[2].contains("{note}"), "{left:?}");
     }
 
+    async fn a_unit_of_another_window_is_another_call(database) {
+        let receiver = Receiver::answering(FINE).await;
+        let sync = calling(database, &receiver, "", "per = \"window\"").await;
+        sync.source(lines(1..=1));
+        for window in [RUN, "sync@2020-06-10"] {
+            assert_eq!(sync.ask(&["run", window]).await.0, "Ran done 1");
+        }
+        assert_eq!(keys(&receiver, "1").len(), 2, "whoever remembers the key would take the second for the first");
+    }
+
     async fn when_all_of_a_page_are_in_doubt_the_next_one_is_not_asked_for(database) {
         let receiver = Receiver::answering(|_| Reply::Cut).await;
         let sync = calling(database, &receiver, "", "").await;

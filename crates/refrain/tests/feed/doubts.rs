@@ -201,6 +201,27 @@ both_databases! {
         assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
     }
 
+    async fn a_request_whose_time_has_run_out_meanwhile_is_not_sent_again(database) {
+        let receiver = Receiver::answering(|_| Reply::Cut).await;
+        let unit = "parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"1h\"";
+        let sync = calling(database, &receiver, "", unit).await;
+        sync.source(lines(1..=2));
+        sync.run().await;
+        assert_eq!(in_doubt(&sync).await, ["invoice:1", "invoice:2"]);
+        receiver.answers(|heard| if heard.id() == "nod" { FINE(heard) } else { Reply::When(4, 200) });
+        let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
+        receiver.until(3).await;
+        let an_hour_passes = sync.shop.either(
+            "update refrain_units set sent = sent - 3600000000 where key = 'invoice:2'",
+            "update refrain.units set sent = sent - 3600000000 where key = 'invoice:2'",
+        );
+        sync.shop.execute(an_hour_passes).await;
+        receiver.nod().await;
+        process.finish().await;
+        assert_eq!(receiver.ids(), ["1", "1", "2", "nod"], "the other side may have forgotten its key");
+        assert_eq!(in_doubt(&sync).await, ["invoice:2"]);
+    }
+
     async fn who_asks_for_at_least_once_gets_it(database) {
         let receiver = Receiver::answering(but("1", Reply::Status(500, String::new()))).await;
         let sync = calling(database, &receiver, "", "in-doubt = \"at-least-once\"").await;

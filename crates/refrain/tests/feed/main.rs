@@ -14,6 +14,7 @@ mod doubts;
 mod durable;
 mod each;
 mod failures;
+mod fenced;
 mod flapping;
 mod killed;
 mod late;

@@ -63,6 +63,16 @@ both_databases! {
         }
     }
 
+    async fn a_query_that_breaks_off_in_the_middle_is_not_taken_for_all_of_its_rows(database) {
+        let sync = orders(database).await;
+        let overflow = sync.shop.either("abs(-9223372036854775807 - 1)", "9223372036854775807 + 1");
+        let query = format!("select id, case when id = 3 then {overflow} else amount end as total from orders order by id");
+        let top = "database = \"shop\"\nretry = { attempts = 1 }";
+        sync.job(&format!("query = \"{query}\""), top, "key = \"{id}\"", INTO);
+        let (became, told) = sync.ask(&["run", RUN]).await;
+        assert_eq!(became, "Ran failed 1", "{told}");
+    }
+
     async fn more_rows_than_one_part_holds_come_through(database) {
         let sync = orders(database).await;
         let many = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500) select i as id, i as total from n";
