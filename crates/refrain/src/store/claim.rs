@@ -19,6 +19,9 @@
 //! alone: it is higher than that of the claim before, and than that of every earlier holder of the lane, which the store
 //! remembers while it is whole. Of two claims with one number the later one is the higher, so it raises the fence over the other.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use refrain_core::state::Attempts;

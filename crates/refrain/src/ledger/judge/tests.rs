@@ -173,3 +173,61 @@ fn a_failure_is_settled_by_the_row_that_came_first_only_where_there_is_one() {
     assert!(!kept(&adding, Entry { written: true, ..applied() }), "nothing failed");
     assert!(!kept(&judge(), failed_over_other()), "rows are not only added");
 }
+
+#[test]
+fn what_is_reserved_is_left_alone_but_by_the_attempt_whose_answer_was_lost() {
+    let verdict = |entry: Entry, after_a_lost_answer| {
+        judge().judge(&[&arrival()], &[entry], after_a_lost_answer).unwrap().verdicts[0]
+    };
+    assert_eq!(verdict(reserved(), false), Verdict::Parked);
+    assert_eq!(verdict(reserved(), true), Verdict::Fresh);
+    let of_another_run = Entry { fence: Some(FENCE + 1), fingerprint: Some(6), ..reserved() };
+    assert_eq!(verdict(of_another_run, true), Verdict::Parked, "whatever it stands for since");
+}
+
+#[test]
+fn where_some_content_is_written_nothing_is_new() {
+    let failed = Entry { status: "failed".to_owned(), failures: 1, ..applied() };
+    for (written, verdict) in [(false, Verdict::Fresh), (true, Verdict::Changed)] {
+        let entry = Entry { written, ..failed.clone() };
+        assert_eq!(judge().judge(&[&arrival()], &[entry], false).unwrap().verdicts, [verdict]);
+    }
+}
+
+#[test]
+fn content_beneath_a_request_without_an_answer_is_not_known_to_be_applied() {
+    let covered = Entry { applied_fingerprint: Some(5), fingerprint: Some(6), ..failed_over_other() };
+    let known = |entry: &Entry| entry.recorded(&judge()).applied.is_some();
+    assert!(known(&covered));
+    assert!(!known(&Entry { unanswered: true, ..covered }));
+}
+
+#[test]
+fn a_key_is_too_wide_if_one_attempt_has_other_content_of_it_without_an_order() {
+    let suspects = |judge: &Judge, entry: Entry, ordinal: Option<i64>| {
+        let arrival = Arrival { ordinal, ..arrival() };
+        judge.judge(&[&arrival], &[entry], false).unwrap().suspects.len()
+    };
+    let other = Entry { fingerprint: Some(6), ..applied() };
+    assert_eq!(suspects(&judge(), other.clone(), None), 1);
+    assert_eq!(suspects(&judge(), applied(), None), 0, "the same content");
+    assert_eq!(suspects(&judge(), Entry { attempt: Some(ATTEMPT - 1), ..other.clone() }, None), 0, "earlier");
+    let ordered = Entry { ordinal: Some(1), ..other };
+    assert_eq!(suspects(&judge(), ordered.clone(), Some(2)), 0, "newer content");
+    assert_eq!(suspects(&Judge { is_of_the_run: true, ..judge() }, ordered, Some(2)), 1, "of the run alone");
+}
+
+#[test]
+fn a_failure_is_counted_once_and_what_is_on_trial_has_not_failed() {
+    let failed = Entry { status: "failed".to_owned(), failures: 1, ..applied() };
+    for (what, entry, has_failed) in [
+        ("this content, in this attempt", failed.clone(), true),
+        ("in an earlier one", Entry { attempt: Some(ATTEMPT - 1), ..failed.clone() }, false),
+        ("other content", Entry { fingerprint: Some(6), ..failed.clone() }, false),
+        ("of another version", Entry { version: 2, ..failed.clone() }, false),
+        ("parked in advance", Entry { failures: -1, status: "parked".to_owned(), ..failed }, false),
+        ("applied", applied(), false),
+    ] {
+        assert_eq!(judge().has_failed(&entry, &arrival()), has_failed, "{what}");
+    }
+}
