@@ -10,12 +10,11 @@ const CHOSEN: [&str; 5] = ["17", "3", "1", "1", "1"];
 pub(super) fn by_another(text: &str, words: &[&str]) -> Option<ParseError> {
     let has = |word: &&&str, is_so: fn(&str) -> bool| word.split(',').any(is_so);
     let is_line = (5..=6).contains(&words.len());
-    let (first, reason) = match words.iter().find(|word| has(word, is_hash)) {
-        Some(first) => (first, "there is no `H`, which lets Jenkins choose a time"),
-        None => {
-            let random = words.iter().find(|word| has(word, is_random)).filter(|_| is_line)?;
-            (random, "there is no `~`, which lets other crons choose a time at random")
-        }
+    let (first, reason) = if let Some(first) = words.iter().find(|word| has(word, is_hash)) {
+        (first, "there is no `H`, which lets Jenkins choose a time")
+    } else {
+        let random = words.iter().find(|word| has(word, is_random)).filter(|_| is_line)?;
+        (random, "there is no `~`, which lets other crons choose a time at random")
     };
     let written = words.iter().zip(CHOSEN).map(|(word, chosen)| {
         let items = word.split(',').map(|item| instead(item, chosen));
