@@ -180,6 +180,23 @@ async fn a_persons_word() {
 }
 
 #[test]
+fn a_time_that_comes_twice_is_printed_with_its_offset() {
+    let job =
+        "schedule = \"30 * * * *\"\ntimezone = \"Europe/Berlin\"\nwindow = \"tick\"\ncommand = [\"true\"]\n";
+    let desk = Desk::of(&[("refrain.toml", "[project]\nname = \"shop\"\n"), ("jobs/half.toml", job)]);
+    let next = desk.refrain("next half --from 2001-10-27T23:00:00Z --count 4");
+    let opens: Vec<&str> =
+        next.stdout.lines().filter_map(|line| line.split_once("opens ")).map(|(_, at)| at).collect();
+    let expected = [
+        "2001-10-28 01:30:00 Europe/Berlin",
+        "2001-10-28 02:30:00 +02 Europe/Berlin",
+        "2001-10-28 02:30:00 +01 Europe/Berlin",
+        "2001-10-28 03:30:00 Europe/Berlin",
+    ];
+    assert_eq!(opens, expected, "{next:?}");
+}
+
+#[test]
 fn a_source_beside_its_table() {
     let into = "[publish]\ndatabase = \"shop\"\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\nledger = false\nowns = \"day = :ds\"\n";
     let sync = format!(

@@ -10,11 +10,12 @@ const CHOSEN: [&str; 5] = ["17", "3", "1", "1", "1"];
 pub(super) fn by_another(text: &str, words: &[&str]) -> Option<ParseError> {
     let has = |word: &&&str, is_so: fn(&str) -> bool| word.split(',').any(is_so);
     let is_line = (5..=6).contains(&words.len());
-    let (first, reason) = if let Some(first) = words.iter().find(|word| has(word, is_hash)) {
-        (first, "there is no `H`, which lets Jenkins choose a time")
-    } else {
-        let random = words.iter().find(|word| has(word, is_random)).filter(|_| is_line)?;
-        (random, "there is no `~`, which lets other crons choose a time at random")
+    let hash = words.iter().find(|word| has(word, is_hash));
+    let random = words.iter().find(|word| is_line && has(word, is_random));
+    let (first, reason) = match (hash, random) {
+        (Some(hash), _) => (hash, "there is no `H`, which lets Jenkins choose a time"),
+        (None, Some(random)) => (random, "there is no `~`, which lets other crons choose a time at random"),
+        (None, None) => return None,
     };
     let written = words.iter().zip(CHOSEN).map(|(word, chosen)| {
         let items = word.split(',').map(|item| instead(item, chosen));
