@@ -186,7 +186,7 @@ fn a_time_that_comes_twice_is_printed_with_its_offset() {
     let desk = Desk::of(&[("refrain.toml", "[project]\nname = \"shop\"\n"), ("jobs/half.toml", job)]);
     let next = desk.refrain("next half --from 2001-10-27T23:00:00Z --count 4");
     let opens: Vec<&str> =
-        next.stdout.lines().filter_map(|line| line.split_once("opens ")).map(|(_, at)| at).collect();
+        next.stdout.lines().filter_map(|line| line.split_once("  opens ")).map(|(_, at)| at).collect();
     let expected = [
         "2001-10-28 01:30:00 Europe/Berlin",
         "2001-10-28 02:30:00 +02 Europe/Berlin",
