@@ -16,6 +16,7 @@ mod each;
 mod failures;
 mod fenced;
 mod flapping;
+mod held;
 mod killed;
 mod late;
 mod lines;

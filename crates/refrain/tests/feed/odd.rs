@@ -73,6 +73,28 @@ both_databases! {
         assert_eq!(sync.left().await, left);
     }
 
+    async fn what_one_run_has_kept_is_not_cleared_by_another_whose_key_begins_like_its_own(database) {
+        let sync = Sync::of(database).await;
+        let into = "[publish]\ndatabase = \"shop\"\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\n";
+        let job = "queue = true\ncommand = [\"./list\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{id}\"\n";
+        sync.shop.job("sync", &format!("{job}{into}"));
+        let refrain = sync.shop.open().await;
+        let kept = sync.shop.either("select key from refrain_units", "select key from refrain.units");
+        let (long, mut lines) = ("x".repeat(508), 0);
+        for key in ["a:b", long.as_str()] {
+            sync.source(["oops"]);
+            refrain.enqueue("sync", key, None).await.unwrap();
+            sync.ask(&["run", &format!("sync#{key}")]).await;
+            lines += 1;
+            assert_eq!(sync.shop.rows(kept).await.len(), lines, "{key}");
+        }
+        sync.source([""; 0]);
+        refrain.enqueue("sync", "a", None).await.unwrap();
+        assert_eq!(sync.ask(&["run", "sync#a"]).await.0, "Ran done 1");
+        assert_eq!(sync.shop.rows(kept).await.len(), lines, "those of `a:b` are not those of `a`");
+        refrain.close().await;
+    }
+
     async fn lines_after_one_of_which_not_all_could_be_kept_have_numbers_of_their_own(database) {
         let sync = Sync::into_table(database, CURSOR).await;
         let long = "x".repeat(2 * 1024 * 1024);

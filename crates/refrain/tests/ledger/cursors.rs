@@ -296,6 +296,28 @@ both_shops! {
         assert!(said.starts_with("1 of the units"), "{said}");
     }
 
+    async fn after_the_last_page_the_source_is_not_read_again(shop) {
+        let seen = Seen::default();
+        let told = seen.clone();
+        let reading = work(&shop, "sync", move |run, pool| {
+            let told = told.clone();
+            async move {
+                let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+                let mut pages = units.cursor("billing").await?;
+                for _ in 0..2 {
+                    let fetched = Fetched { units: vec![invoice(1, 1)], next: None };
+                    let Some(page) = pages.next(|_| ready(Ok::<_, LedgerError>(fetched))).await? else { break };
+                    write_all(page.apply()).await?;
+                    page.done().await?;
+                    told.push("a page");
+                }
+                Ok(())
+            }
+        });
+        ran(&open(&shop.store, [reading]).await, "sync#one").await;
+        assert_eq!(seen.all(), ["a page"]);
+    }
+
     async fn a_run_without_a_window_has_no_cursor_of_its_window(shop) {
         let windowed = work(&shop, "sync", |run, pool| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);

@@ -73,6 +73,10 @@ both_shops! {
         assert_eq!(shop.numbers("select id from invoices order by id").await, [1, 3], "the second was claimed");
         let mut tx = shop.pool.begin().await.unwrap();
         assert!(!alone.claim(&mut tx, key!("invoice", 3).unwrap()).await.unwrap().is_fresh());
+        tx.rollback().await.unwrap();
+        let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
+        let second = open(&other, [sync(&shop, &source, Per::Ever, first)]).await;
+        assert_eq!(ran(&second, "sync#monday").await, "monday due 2", "and to no other");
     }
 }
 

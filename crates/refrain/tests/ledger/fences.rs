@@ -129,6 +129,36 @@ both_shops! {
         assert_eq!(shop.database.store_numbers("select count(*) from refrain_units").await, [0]);
     }
 
+    async fn i5_an_older_attempt_ends_no_step_that_a_newer_one_is_doing(shop) {
+        let (gates, seen) = ([Gate::closed(), Gate::closed()], Seen::default());
+        let stepping = || {
+            let (gates, seen) = (gates.clone(), seen.clone());
+            work(&shop, "sync", move |run, _| {
+                let (gates, seen) = (gates.clone(), seen.clone());
+                async move {
+                    let step = run.step("download").await?.unwrap();
+                    gates[usize::from(run.attempt() == 2)].pass().await;
+                    told(&seen, &step.done().await);
+                    Ok(())
+                }
+            })
+        };
+        let mut runs = Vec::new();
+        for gate in &gates {
+            let refrain = open(&shop.store, [stepping()]).await;
+            runs.push(tokio::spawn(async move { ran(&refrain, "sync#monday").await }));
+            gate.have_begun(1).await;
+            if runs.len() == 1 {
+                take_over(&shop.store, "monday").await;
+            }
+        }
+        for (gate, run) in gates.iter().zip(runs) {
+            gate.let_through(1);
+            run.await.unwrap();
+        }
+        assert_eq!(seen.all(), ["1 is fenced", "written"], "both would have done it");
+    }
+
     async fn i5_an_older_attempt_moves_no_checkpoint_once_a_newer_one_has_begun(shop) {
         let (gate, seen) = (Gate::closed(), Seen::default());
         let paging = || {

@@ -114,6 +114,26 @@ both_shops! {
         a_sync_and_what_comes_of_it(shop).await;
     }
 
+    async fn a_wish_that_nobody_relays_is_no_fault_of_the_unit(shop) {
+        let pool = shop.pool.clone();
+        let work = job("sync", move |run| {
+            let pool = pool.clone();
+            async move {
+                let (units, source) = (run.fence(&pool).await?.units(Per::Ever, key_of), invoices(1));
+                let mut applying = units.apply(&source).await?;
+                while let Some(mut batch) = applying.next().await? {
+                    let went = batch.intend([notify(&source[0])?]).await;
+                    batch.settle(went).await?;
+                }
+                Ok(())
+            }
+        });
+        let refrain = open(&shop.store, [work]).await;
+        refrain.enqueue("sync", "monday", None).await.unwrap();
+        refrain.tick().await.unwrap();
+        assert_eq!((shop.standing("failed").await, shop.standing("applied").await), (0, 0));
+    }
+
     async fn what_is_intended_where_no_relay_looks_is_refused(shop) {
         let pool = shop.pool.clone();
         let (said, seen) = (Seen::default(), Seen::default());
