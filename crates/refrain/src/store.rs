@@ -255,7 +255,8 @@ impl Store {
 
     /// The same store over a connection of its own, for a thread that must not wait for anybody.
     pub(crate) async fn reopened(&self) -> Result<Store> {
-        let database = Database::open(&self.address, 1, self.idle).await?.hurried();
+        self.is_in_place()?;
+        let database = Database::reopen(&self.address, 1, self.idle).await?.hurried();
         Ok(Store { database, ..self.clone() })
     }
 

@@ -283,5 +283,6 @@ async fn a_store_that_is_moved_under_a_process_ends_it_with_an_error() {
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(1), "{said}");
         assert!(said.contains("was moved, removed or replaced while it was in use"), "{said}");
+        assert_eq!(desk.file("store.db").exists(), is_replaced, "no file is made where the old one was");
     }
 }

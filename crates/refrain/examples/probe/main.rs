@@ -250,6 +250,7 @@ async fn serve_until_told(refrain: &Refrain) -> Result<(), Error> {
             () = appears(&drain_this) => stop.drain(),
             () = appears(&stop_now) => stop.stop_now(),
         }
+        println!("told to end");
     })
     .await
 }
@@ -258,12 +259,11 @@ async fn serve(refrain: &Refrain, until: impl AsyncFn(&StopHandle)) -> Result<()
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     println!("serving");
-    let told = async {
-        until(&stop).await;
-        println!("told to end");
+    let mut serving = std::pin::pin!(serving.into_future());
+    let counts = tokio::select! {
+        counts = &mut serving => counts?,
+        () = until(&stop) => serving.await?,
     };
-    let (counts, ()) = tokio::join!(serving.into_future(), told);
-    let counts = counts?;
     println!("ended={} again={} lost={}", counts.ended, counts.again, counts.lost);
     Ok(())
 }

@@ -14,7 +14,7 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
-use super::{Database, DatabaseError, file_system, pause};
+use super::{Address, Database, DatabaseError, file_system, pause};
 
 /// Older ones can lose what was committed when the log is reset.
 const OLDEST: (i32, &str) = (3_051_003, "3.51.3");
@@ -36,8 +36,27 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
     if !path.exists() {
         create(&path).await?;
     }
+    connect(&path).await
+}
+
+impl Database {
+    /// Opens a database that was open before. A file that was moved away since is not made anew: the log that lies beside its old
+    /// place belongs to the moved one.
+    pub(crate) async fn reopen(
+        address: &Address,
+        connections: u32,
+        idle: Duration,
+    ) -> Result<Database, DatabaseError> {
+        match address {
+            Address::Sqlite { path } => connect(&file_system::prepare(path)?).await,
+            Address::Postgres { .. } => Database::open(address, connections, idle).await,
+        }
+    }
+}
+
+async fn connect(path: &Path) -> Result<Database, DatabaseError> {
     let options = SqliteConnectOptions::new()
-        .filename(&path)
+        .filename(path)
         .create_if_missing(false)
         .busy_timeout(BUSY)
         .foreign_keys(false)

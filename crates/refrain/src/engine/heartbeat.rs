@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::database::DatabaseError;
+use crate::failpoint;
 use crate::lease::{Lease, reached, since_boot};
 use crate::process::Process;
 use crate::store::{Result, Store, StoreError, workers};
@@ -119,11 +120,16 @@ impl Beating {
         }
     }
 
+    async fn reopened(&self) -> Result<Store> {
+        failpoint::reach("heartbeat.connect");
+        self.store.reopened().await
+    }
+
     /// Asks for runs to end, and says that the worker is alive if it is time.
     async fn say(&self, own: &mut Option<Store>, pulse: &watch::Sender<Pulse>, next: &mut Duration) {
         let store = match own {
             Some(store) => store,
-            None => match self.store.reopened().await {
+            None => match self.reopened().await {
                 Ok(store) => own.insert(store),
                 Err(error) => {
                     tracing::warn!(worker = self.worker, %error, "the heartbeat cannot connect");

@@ -12,6 +12,7 @@ mod everywhere;
 mod in_flight;
 mod lanes;
 mod late;
+mod moved;
 mod poison;
 mod server;
 mod stopping;

@@ -113,6 +113,11 @@ impl World {
         self.directory.path().join(name)
     }
 
+    /// The file of a store that is one.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.url.strip_prefix("sqlite:").unwrap().into()
+    }
+
     /// The first window of the probes' jobs by the hour; at least three are over.
     pub(crate) fn start(&self) -> &str {
         &self.start

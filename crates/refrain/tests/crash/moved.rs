@@ -1,0 +1,25 @@
+//! The file of a store is moved away under a process that has not said yet that it is alive.
+
+use rustix::process::Signal;
+
+use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::world::World;
+
+/// The log and the index of the file lie beside its old place: a new file there would be read with the log of another.
+#[tokio::test]
+async fn a_heartbeat_that_comes_after_its_store_was_moved_makes_no_new_file() {
+    let world = World::of(TestDatabase::sqlite().await);
+    world.done(&["enqueue", "noop", "n", "1"], &[]).await;
+    let stop = ("FAILPOINTS", "heartbeat.connect=1*return(stop)");
+    let mut worker = world.probe(&["serve"], &[stop, ("PROBE_LEASE", "600000")]);
+    eventually("it has stopped", DEADLINE, async || world.struck() == ["heartbeat.connect"]).await;
+    let file = world.file();
+    std::fs::rename(&file, file.with_extension("moved")).unwrap();
+    worker.signal(Signal::CONT);
+    let ended = worker.finish().await;
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("was moved, removed or replaced while it was in use"), "{said}");
+    assert!(!file.exists(), "a new file was made");
+}
