@@ -50,6 +50,14 @@ impl PrivateServer {
         self.start_until("database system is ready to accept read-only connections").await;
     }
 
+    /// Another server takes over under the same address: it repeated this one, and goes on with a timeline of its own.
+    pub async fn fail_over(&mut self) {
+        self.restart_as_replica().await;
+        let promoted: bool =
+            sqlx::query_scalar("select pg_promote()").fetch_one(&mut self.connect().await).await.unwrap();
+        assert!(promoted, "the server was not promoted");
+    }
+
     async fn start_until(&mut self, line: &str) {
         assert!(self.process.is_none(), "the server is running");
         let mut postgres = Command::new(programs().join("postgres"));

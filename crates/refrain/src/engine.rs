@@ -50,6 +50,9 @@ use crate::store::{Result, Store, StoreError};
 /// How often runs may wish for runs within one call, before the rest waits for the next one.
 const ROUNDS_MAX: u32 = 1_000;
 
+/// How often to ask a server whether it is the one that it was.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// How long to look for intents before leaving.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 
@@ -217,14 +220,24 @@ impl Engine {
     }
 }
 
-/// Ends an engine whose store is a file that was moved or replaced, for what it writes from then on is nobody's; and one whose
-/// store turned out to be older than what it has done.
+/// Ends an engine whose store is a file that was moved or replaced, for what it writes from then on belongs to no store; one whose
+/// server was taken over from by another; and one whose store turned out to be older than what it has done.
 async fn stays_in_place(store: Store, stop: Stop, poll: Duration) -> Result<()> {
+    // A file costs nothing to look at; a server is asked once a second at most.
+    let poll = if store.database.is_sqlite() { poll } else { poll.max(LOOK) };
     while stop.phase() < Phase::Draining {
-        if let Err(error) = store.is_in_place().and(store.is_sure()) {
-            tracing::error!(error = error.to_string(), "the store is not what it was");
-            stop.now();
-            return Err(error);
+        let looked = tokio::select! {
+            looked = store.stays_in_place() => looked,
+            () = stop.draining() => return Ok(()),
+        };
+        match looked {
+            Err(error @ (StoreError::Moved(_) | StoreError::Unsure(_))) => {
+                tracing::error!(error = error.to_string(), "the store is not what it was");
+                stop.now();
+                return Err(error);
+            }
+            Err(error) => tracing::debug!(%error, "the store cannot be asked where it is"),
+            Ok(()) => {}
         }
         tokio::select! {
             () = stop.draining() => {}

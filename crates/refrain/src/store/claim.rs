@@ -126,6 +126,10 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
     if let Some(doubt) = doubt {
         return Err(store.doubted(Doubt::named(&doubt)));
     }
+    if !store.goes_on_in(&mut transaction).await? {
+        transaction.rollback().await?;
+        return Err(store.is_doubted(Doubt::Timeline).await?);
+    }
     let slots = free_slots(&mut transaction, wish).await?;
     let limit = slots.as_ref().map_or(wish.limit, |slots| wish.limit.min(slots.len()));
     let front = if let Some(run) = wish.run {

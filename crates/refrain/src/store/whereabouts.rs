@@ -15,9 +15,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use super::Result;
+use super::{Result, Store};
 use crate::database::statement::Statement;
-use crate::database::{Address, Database, DatabaseError};
+use crate::database::{Address, Database, DatabaseError, Transaction};
 
 /// Where a store is: each thing that is known of its place, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +28,9 @@ static DATABASE: Statement =
     Statement::new("sql/store/database.postgres.sql", include_str!("../../sql/store/database.postgres.sql"));
 static SERVER: Statement =
     Statement::new("sql/store/server.postgres.sql", include_str!("../../sql/store/server.postgres.sql"));
+
+static SERVER_TIMELINE: Statement =
+    Statement::new("sql/store/timeline.postgres.sql", include_str!("../../sql/store/timeline.postgres.sql"));
 
 /// The one that may change although nothing was copied.
 const TIMELINE: &str = "timeline";
@@ -143,6 +146,31 @@ impl Whereabouts {
             [TIMELINE] => Some(Doubt::Timeline),
             _ => Some(Doubt::Elsewhere),
         }
+    }
+}
+
+impl Store {
+    /// Whether it is what and where it was when it was opened; what cannot be asked at present is no answer. That a server took
+    /// over under the same address is written down for all who use the store.
+    pub(crate) async fn stays_in_place(&self) -> Result<()> {
+        self.is_in_place()?;
+        self.is_sure()?;
+        if self.database.is_sqlite() {
+            return Ok(());
+        }
+        let now = Whereabouts::of(&self.database, &self.address).await?;
+        match self.whereabouts.doubt(&now) {
+            None => Ok(()),
+            Some(doubt) => Err(self.is_doubted(doubt).await?),
+        }
+    }
+
+    /// Whether the server of a transaction that is open goes on with the timeline that it had when the store was opened: the look
+    /// once a second may come after a claim. A server that does not say it is not asked.
+    pub(crate) async fn goes_on_in(&self, transaction: &mut Transaction) -> Result<bool> {
+        let Some(was) = self.whereabouts.0.get(TIMELINE) else { return Ok(true) };
+        let now: Option<(String,)> = transaction.fetch_optional(SERVER_TIMELINE.bound()).await?;
+        Ok(now.is_none_or(|(now,)| now == *was))
     }
 }
 

@@ -9,6 +9,7 @@ use refrain_harness::both_databases;
 
 mod contention;
 mod everywhere;
+mod failover;
 mod in_flight;
 mod lanes;
 mod late;
