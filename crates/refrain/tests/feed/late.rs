@@ -4,16 +4,19 @@
 //! on, so most of these stories are told on a server alone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use refrain::{Ask, Project, Settings};
 use rustix::process::Signal;
 
 use crate::both_databases;
 use crate::calls::{FINE, calling, in_doubt};
-use crate::receiver::{Receiver, Reply};
+use crate::receiver::{Heard, Receiver, Reply};
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::sync::{RUN, Sync, lines};
+use crate::support::work::SETTINGS;
+use crate::sync::{RUN, Sync, lines, texts};
 
 /// The lease runs out by the clock of the worker that is stopped, too: that is what these stories are about.
 const LEASE: (&str, &str) = ("PROJECT_LEASE", "4000");
@@ -136,6 +139,43 @@ async fn f12_an_answer_that_comes_when_a_person_has_had_it_sent_again_is_written
     refrain.close().await;
     let said = unit.message.unwrap_or_default();
     assert!(said.starts_with("attempt 1 of 2020-06-09") && said.contains("was answered late"), "{said}");
+}
+
+/// One who shares the process of the worker that is taken over takes over: it is not ended first.
+async fn taken_over_here(sync: &Sync) {
+    sync.shop.expire().await;
+    let project = Project::load(sync.shop.root()).unwrap();
+    let lease = Duration::from_secs(3);
+    let opening = project.opening(None).await.unwrap().settings(Settings { lease, ..SETTINGS });
+    let refrain = opening.open().await.unwrap();
+    let report = refrain.run(RUN, Ask::Once).await.unwrap();
+    assert_eq!(report.run.attempt, 2);
+    refrain.close().await;
+    project.close().await;
+}
+
+both_databases! {
+    async fn f12_of_two_answers_after_a_takeover_the_one_that_was_done_counts(database) {
+        let refused = |heard: &Heard| if heard.id() == "4" { Reply::When(7, 422) } else { Reply::When(7, 200) };
+        let receiver = Receiver::answering(refused).await;
+        let sync = calling(database, &receiver, "", "parallel = 6").await;
+        // A program would need a supervisor, which a test is not.
+        let job = sync.shop.lines("jobs/sync.toml").join("\n");
+        let query = "query = \"select id, total from invoices\"";
+        sync.shop.job("sync", &job.replace("command = [\"./list\"]\noutput = \"units\"", query));
+        sync.shop.execute("insert into invoices (id, total) values (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)").await;
+        let first = sync.shop.open().await;
+        let (running, all) = (first.clone(), texts(1..=6));
+        let running = tokio::spawn(async move { running.run(RUN, Ask::Once).await });
+        receiver.until(6).await;
+        taken_over_here(&sync).await;
+        assert_eq!((receiver.ids(), in_doubt(&sync).await.len()), (all, 6));
+        // All of them are answered at once.
+        receiver.nod().await;
+        drop(running.await.unwrap());
+        first.close().await;
+        assert_eq!(in_doubt(&sync).await, ["invoice:4"], "what is answered late may confirm, and never refuse");
+    }
 }
 
 both_databases! {

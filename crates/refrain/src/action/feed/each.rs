@@ -183,16 +183,20 @@ impl Each<'_> {
             && let Way::Http(..) = self.way
         {
             while let Some(ended) = under_way.running.join_next().await {
-                if let Ok((member, Ended::Done)) = ended
-                    && let Err(error) = outside.done(&[member]).await
-                {
-                    tracing::warn!(%error, "a call was done, and that could not be recorded");
+                let heard = match ended {
+                    Ok((member, Ended::Done)) => outside.done(&[member]).await,
+                    Ok((member, Ended::Failed(_) | Ended::TooLate)) => outside.unsent(member).await,
+                    _ => Ok(()),
+                };
+                if let Err(error) = heard {
+                    tracing::warn!(%error, "a call was answered, and that could not be recorded");
                 }
             }
         }
         recorded
     }
 
+    /// Records what has ended. What is wrong with one keeps no other from that: an answer that is not written down would be a doubt.
     async fn record_some<DB: Backend>(
         &self,
         outside: &Outside<'_, DB, Unit>,
@@ -201,46 +205,74 @@ impl Each<'_> {
         let (mut done, mut fault) = (Vec::new(), None);
         let mut ended = under_way.running.join_next().await;
         while let Some(one) = ended {
-            let (member, one) = one.map_err(|error| JobError::new(format!("panicked: {error}")))?;
-            match one {
-                Ended::Done => done.push(member),
-                Ended::Failed(message) => {
-                    if let Way::Http(..) = self.way {
-                        outside.unsent(member).await?;
-                    }
-                    under_way.fail(member, message);
+            let wrong = match one {
+                Ok((member, Ended::Done)) => {
+                    done.push(member);
+                    Ok(())
                 }
-                Ended::InDoubt(message) => {
-                    outside.doubted(member, &message, self.holds_doubts).await?;
-                    under_way.in_a_row += 1;
-                    under_way.last = message;
-                    self.doubts.fetch_add(usize::from(!outside.is_again()), Ordering::Relaxed);
-                }
-                Ended::Fault(error) => fault = Some(error),
-                Ended::CutOff => return Err(JobError::lost()),
-                Ended::TooLate => {
-                    // While nobody has taken over, it is as if it had not been begun; after that it is not this attempt's any more.
-                    fault =
-                        Some(outside.unsent(member).await.err().map_or_else(JobError::lost, JobError::from));
-                }
-            }
-            // Whatever is wrong with one, what the others have done is recorded first.
+                Ok((member, one)) => self.record_undone(outside, under_way, member, one).await,
+                Err(error) => Err(JobError::new(format!("panicked: {error}"))),
+            };
+            fault = fault.or(wrong.err());
             ended = if fault.is_some() {
                 under_way.running.join_next().await
             } else {
                 under_way.running.try_join_next()
             };
         }
-        if !done.is_empty() {
-            outside.done(&done).await?;
-            self.record_failing(outside, under_way).await?;
-            under_way.in_a_row = 0;
-            self.doubts.store(0, Ordering::Relaxed);
-        }
+        let recorded = self.record_done(outside, under_way, &done).await;
         if under_way.running.is_empty() {
             self.commands.calls_end();
         }
-        fault.map_or(Ok(()), Err)
+        recorded.and(fault.map_or(Ok(()), Err))
+    }
+
+    async fn record_done<DB: Backend>(
+        &self,
+        outside: &Outside<'_, DB, Unit>,
+        under_way: &mut UnderWay,
+        done: &[usize],
+    ) -> Result<(), JobError> {
+        if done.is_empty() {
+            return Ok(());
+        }
+        outside.done(done).await?;
+        self.record_failing(outside, under_way).await?;
+        under_way.in_a_row = 0;
+        self.doubts.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Records that the work of a unit was not done, or may not have been; or says why no other may be begun.
+    async fn record_undone<DB: Backend>(
+        &self,
+        outside: &Outside<'_, DB, Unit>,
+        under_way: &mut UnderWay,
+        member: usize,
+        ended: Ended,
+    ) -> Result<(), JobError> {
+        match ended {
+            Ended::Done => {}
+            Ended::Failed(message) => {
+                if let Way::Http(..) = self.way {
+                    outside.unsent(member).await?;
+                }
+                under_way.fail(member, message);
+            }
+            Ended::InDoubt(message) => {
+                outside.doubted(member, &message, self.holds_doubts).await?;
+                under_way.in_a_row += 1;
+                under_way.last = message;
+                self.doubts.fetch_add(usize::from(!outside.is_again()), Ordering::Relaxed);
+            }
+            Ended::Fault(error) => return Err(error),
+            Ended::CutOff => return Err(JobError::lost()),
+            // While no other attempt has taken over, it is as if it had not been begun.
+            Ended::TooLate => {
+                outside.unsent(member).await.map_err(JobError::from).and(Err(JobError::lost()))?;
+            }
+        }
+        Ok(())
     }
 
     async fn record_failing<DB: Backend>(
