@@ -4,7 +4,7 @@
 //! says that somebody has taken over.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often a batch may be refused, other than by a store that is away, before each is written by itself.
 const REFUSALS_MAX: u32 = 3;
 
-/// How many members of each lease have not ended yet.
+/// How many members of each lease have no ending that is recorded yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leases(Arc<Mutex<HashMap<i64, usize>>>);
 
@@ -33,31 +33,46 @@ impl Leases {
         }
     }
 
-    /// Whether members of it were begun here and have not ended.
+    /// Whether members of it were begun here whose endings are not recorded.
     pub(crate) fn contains(&self, lease: i64) -> bool {
         self.leases().contains_key(&lease)
     }
 
-    /// Counts endings off; gives the leases that have no member left.
-    fn count_off(&self, endings: &[Ending]) -> Vec<i64> {
+    /// The leases that have no member left when these endings are recorded.
+    fn emptied_by(&self, endings: &[Ending]) -> Vec<i64> {
+        let leases = self.leases();
+        let ending = members_of(endings).into_iter();
+        let emptied = ending.filter(|(lease, count)| leases.get(lease).is_some_and(|left| left <= count));
+        emptied.map(|(lease, _)| lease).collect()
+    }
+
+    /// Counts endings off that are recorded. Not before: a task that ends in between would leave runs of which it is not known
+    /// any more that they were begun, and they would be begun again without end.
+    fn count_off(&self, endings: &[Ending]) {
         let mut leases = self.leases();
-        let mut emptied = Vec::new();
-        for Ending { held, .. } in endings {
-            if let Some(left) = leases.get_mut(&held.lease) {
+        for (lease, count) in members_of(endings) {
+            if let Entry::Occupied(mut left) = leases.entry(lease) {
                 // One ending too many must not end the recording of all others.
-                *left = left.saturating_sub(1);
-                if *left == 0 {
-                    leases.remove(&held.lease);
-                    emptied.push(held.lease);
+                *left.get_mut() = left.get().saturating_sub(count);
+                if *left.get() == 0 {
+                    left.remove();
                 }
             }
         }
-        emptied
     }
 
     fn leases(&self) -> MutexGuard<'_, HashMap<i64, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many of these endings belong to each lease.
+fn members_of(endings: &[Ending]) -> BTreeMap<i64, usize> {
+    let mut members = BTreeMap::new();
+    for Ending { held, .. } in endings {
+        *members.entry(held.lease).or_default() += 1;
+    }
+    members
 }
 
 /// Endings on their way to the store. Until they are there, what they make way for cannot be seen. An attempt that was given
@@ -135,7 +150,7 @@ pub(crate) async fn record(
     let mut batch = Vec::with_capacity(BATCH);
     while endings.recv_many(&mut batch, BATCH).await > 0 {
         batch.sort_by_key(|ending| worker_of(ending.held.lease));
-        let emptied = leases.count_off(&batch);
+        let emptied = leases.emptied_by(&batch);
         for same in batch.chunk_by(|one, next| worker_of(one.held.lease) == worker_of(next.held.lease)) {
             let Some(worker) = same.first().map(|ending| worker_of(ending.held.lease)) else { continue };
             let emptied: Vec<i64> =
@@ -145,6 +160,7 @@ pub(crate) async fn record(
                 counts.add(ending, landed);
             }
         }
+        leases.count_off(&batch);
         unrecorded.recorded(&batch);
         batch.clear();
         wake.wake();

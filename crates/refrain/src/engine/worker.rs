@@ -71,7 +71,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) async fn start(engine: Engine) -> Result<Worker> {
-        let Engine { store, project, jobs, settings, wake, hints, destinations, vitals } = engine;
+        let Engine { store, project, jobs, settings, wake, hints, destinations, vitals, .. } = engine;
         let heartbeat = Heartbeat::start(&store, settings.lease).await?;
         vitals.lives_by(&heartbeat.lease);
         let (leases, unrecorded) = (Leases::default(), Unrecorded::default());
@@ -283,6 +283,9 @@ impl Worker {
     /// taken over, for nothing may begin under a lease that is not renewed.
     async fn stay_alive(&mut self) -> Result<()> {
         if self.heartbeat.is_lost() {
+            // What it would say later is not about the runs that are begun from here on.
+            self.listening.abort();
+            self.under_way.interrupt(Interruption::Lost, None);
             self.under_way.nothing().await;
             let heartbeat = Heartbeat::start(&self.store, self.settings.lease).await?;
             self.vitals.lives_by(&heartbeat.lease);
@@ -297,11 +300,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Once a heartbeat, compares what the store says that this worker holds with what it has in hand. An attempt that is in
+    /// Once a heartbeat, and when endings are not recorded any more, compares what the store says that this worker holds with what it has in hand. An attempt that is in
     /// neither hand nor on its way to the store would be kept alive for ever by a worker that does not know of it: its task is
     /// gone, or its ending could not be recorded. It goes back under a new number.
     async fn reconcile(&mut self) -> Result<()> {
-        if self.reconciled.elapsed() < self.settings.beat() || failpoint::is_weakened("worker.unreconciled") {
+        let is_due = self.finisher.is_finished() || self.reconciled.elapsed() >= self.settings.beat();
+        if !is_due || failpoint::is_weakened("worker.unreconciled") {
             return Ok(());
         }
         self.reconciled = Instant::now();

@@ -14,6 +14,7 @@ mod in_flight;
 mod lanes;
 mod late;
 mod moved;
+mod panics;
 mod poison;
 mod server;
 mod stopping;
