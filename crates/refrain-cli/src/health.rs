@@ -4,6 +4,7 @@
 //! few are let in at a time, and each has a moment to ask and is then shown out. Those who are not let in wait at the door and
 //! take no file descriptor from the jobs.
 
+use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -64,9 +65,13 @@ async fn alive(State((refrain, _)): State<(Refrain, LeftOut)>) -> impl IntoRespo
     told(refrain.is_alive(), "alive\n")
 }
 
-/// A job that is left out does not make the others unready; it is named.
+/// A job that is left out, or a database that does not answer, does not make the others unready; each is named.
 async fn ready_to_work(State((refrain, left_out)): State<(Refrain, LeftOut)>) -> impl IntoResponse {
-    told(refrain.is_ready(), &format!("ready\n{left_out}"))
+    let mut ready = format!("ready\n{left_out}");
+    for name in refrain.databases_away() {
+        let _ = writeln!(ready, "nothing is relayed from it, for it does not answer: {name}");
+    }
+    told(refrain.is_ready(), &ready)
 }
 
 fn told(answer: Result<(), Unwell>, well: &str) -> impl IntoResponse + use<> {

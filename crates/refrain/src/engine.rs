@@ -3,6 +3,7 @@
 //! Any number of engines may run on one store, in one process or on many machines; none of them leads. What makes
 //! that right is in the store: these loops only decide when to ask it.
 
+pub(crate) mod away;
 pub(crate) mod bell;
 pub(crate) mod executor;
 pub(crate) mod finisher;
@@ -10,10 +11,12 @@ mod fronts;
 mod heartbeat;
 mod isolation;
 mod lateness;
+mod loops;
 mod panics;
 pub(crate) mod pruner;
 mod reconcile;
 pub(crate) mod relay;
+mod relaying;
 pub(crate) mod rescuer;
 pub(crate) mod scheduler;
 pub(crate) mod service;
@@ -28,12 +31,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use refrain_core::ProjectName;
+use tokio::task::JoinHandle;
 
+use away::Away;
 use bell::Hints;
 use finisher::Counts;
 use lateness::Lateness;
+use loops::Loops;
 use pruner::Pruner;
 use relay::Relay;
+use relaying::Relaying;
 use rescuer::Rescuer;
 use scheduler::{Now, Scheduler};
 use service::{Next, Phase, Service, Stop, Wake, run};
@@ -66,6 +73,7 @@ pub(crate) struct Engine {
     pub(crate) wake: Wake,
     pub(crate) hints: Hints,
     pub(crate) destinations: Destinations,
+    pub(crate) away: Away,
     pub(crate) vitals: Vitals,
 }
 
@@ -100,22 +108,19 @@ impl Engine {
     }
 
     pub(crate) fn relay(&self) -> Relay {
-        Relay::new(self, self.destinations.relayed())
+        Relay::new(self, &self.destinations.relayed())
     }
 
-    /// A relay for each database: one that does not answer keeps nobody waiting.
-    fn relays(&self) -> impl Iterator<Item = Relay> {
-        self.destinations.relayed().iter().map(|one| Relay::new(self, std::slice::from_ref(one)))
-    }
-
-    /// Runs everything until told to stop; then lets what is under way end, and gives back what does not.
+    /// Runs everything until told to stop; then lets what is under way end, and gives back what does not. A loop that ends before
+    /// is an error.
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
         let poll = self.settings.poll;
         let quiet = Wake::default();
         let _stops = StopsWhenDropped(stop.clone());
+        let loops = Loops::new(&stop);
         // Before anything is written: a process that was stopped in the middle of a transaction may hold the store.
-        let rescuer =
-            tokio::spawn(run_watched(self.watched(self.rescuer()), stop.clone(), quiet.clone(), poll));
+        let rescuing = run_watched(self.watched(self.rescuer()), stop.clone(), quiet.clone(), poll);
+        let rescuer = loops.spawn(Rescuer::NAME, rescuing);
         let worker = match self.worker().await {
             Ok(worker) => worker,
             Err(error) => {
@@ -126,34 +131,41 @@ impl Engine {
         };
         let scheduling = self.watched(self.scheduler(Now::Database));
         let (until, left_alone) = (stop.clone(), quiet.clone());
-        let scheduler =
-            tokio::spawn(async move { run_watched(scheduling, until, left_alone, poll).await.total });
-        let pruner =
-            run(Pruner::new(self.store.clone(), self.settings.keep), stop.clone(), quiet.clone(), poll);
-        let relays = self.relays().map(|one| {
-            let relay = self.watched(one).whatever_it_finds();
-            tokio::spawn(run_watched(relay, stop.clone(), quiet.clone(), poll))
-        });
-        let relays: Vec<_> = relays.collect();
-        let others = [
-            tokio::spawn(pruner),
-            tokio::spawn(run(self.watcher(), stop.clone(), quiet.clone(), poll)),
-            tokio::spawn(run(self.lateness(), stop.clone(), quiet.clone(), poll)),
-            tokio::spawn(bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
-        ];
+        let scheduling = async move { run_watched(scheduling, until, left_alone, poll).await.total };
+        let scheduler = loops.spawn(Scheduler::NAME, scheduling);
+        let relaying = Relaying::new(self, &loops, &stop);
+        let relaying = loops.spawn(Relaying::NAME, run(relaying, stop.clone(), self.wake.clone(), poll));
+        let others = self.others(&loops, &stop);
         let in_place = tokio::spawn(stays_in_place(self.store.clone(), stop.clone(), poll));
-        let worker = self.claim_until(worker, &stop).await;
-        let counts = worker.finish(&stop).await;
+        let claiming = Box::pin(self.claim_until(worker, &stop));
+        let worker = loops.watched(Claiming::NAME, claiming).await;
+        let counts = match worker {
+            Some(worker) => worker.finish(&stop).await,
+            None => Ok(Counts::default()),
+        };
         drop(rescuer.await);
         for other in others {
             drop(other.await);
         }
-        // They may be cut off anywhere; a database that does not answer keeps nobody from leaving.
-        relays.iter().for_each(tokio::task::JoinHandle::abort);
+        // They may be cut off anywhere; a database that does not answer keeps no process from leaving.
+        relaying.abort();
         self.relay_last(&stop).await;
-        let opened = scheduler.await.unwrap_or_default();
+        let opened = scheduler.await.ok().flatten().unwrap_or_default();
         in_place.await.unwrap_or(Ok(()))?;
+        loops.outcome()?;
         counts.map(|counts| counts.with(opened))
+    }
+
+    /// Loops without which a process goes on for a while: they prune, watch, and listen.
+    fn others(&self, loops: &Loops, stop: &Stop) -> [JoinHandle<Option<()>>; 4] {
+        let (poll, quiet) = (self.settings.poll, Wake::default());
+        let pruner = Pruner::new(self.store.clone(), self.settings.keep);
+        [
+            loops.spawn(Pruner::NAME, run(pruner, stop.clone(), quiet.clone(), poll)),
+            loops.spawn(Watcher::NAME, run(self.watcher(), stop.clone(), quiet.clone(), poll)),
+            loops.spawn(Lateness::NAME, run(self.lateness(), stop.clone(), quiet, poll)),
+            loops.spawn("bell", bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
+        ]
     }
 
     /// Copies what the last runs have wished for.

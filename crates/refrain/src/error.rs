@@ -203,7 +203,12 @@ impl Error {
             | Self::StillOpen { .. }
             | Self::Checkpoint(_)
             | Self::Unreconciled(_)
-            | Self::Store(StoreError::Broken(_) | StoreError::Moved(_) | StoreError::Unsure(_)) => false,
+            | Self::Store(
+                StoreError::Broken(_)
+                | StoreError::Moved(_)
+                | StoreError::Unsure(_)
+                | StoreError::LoopEnded(_),
+            ) => false,
             _ => true,
         }
     }

@@ -26,6 +26,10 @@ use databases::{Connected, Database};
 pub use files::{FILE, JOBS};
 pub use unopened::Unopened;
 
+/// What is said of a database that does not answer when a store is opened.
+const AWAY: &str =
+    "this database does not answer; until it does, its jobs fail and nothing is relayed from it";
+
 /// A project that was read.
 #[derive(Debug, Clone)]
 pub struct Project {
@@ -226,12 +230,12 @@ impl Project {
                 opening = opening.beside_a_file();
             }
             opening = match database.connect().await {
-                Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, &database.name),
-                Ok(Connected::Postgres(pool)) => opening.spare_destination(pool, &database.name),
+                Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, database),
+                Ok(Connected::Postgres(pool)) => opening.spare_destination(pool, database),
                 Err(error) => {
-                    let (database, error) = (database.name.as_str(), error.to_string());
-                    tracing::warn!(database, error, "this database does not answer; its jobs will fail");
-                    opening
+                    let (name, error) = (database.name.as_str(), error.to_string());
+                    tracing::warn!(database = name, error, "{AWAY}");
+                    opening.away(database)
                 }
             };
         }
@@ -273,7 +277,8 @@ impl Project {
         }
     }
 
-    fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
+    /// The databases that jobs write to.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.databases.values().filter(|database| {
             self.files.jobs.iter().any(|job| written_by(job).any(|name| name == database.name))
         })

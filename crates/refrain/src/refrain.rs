@@ -55,6 +55,7 @@ pub use workers::WorkerRecord;
 
 use crate::database::{Address, Database};
 use crate::engine::Engine;
+use crate::engine::away::Away;
 use crate::engine::bell::{Bell, Hints};
 use crate::engine::service::{Stop, Wake};
 use crate::engine::settings::Settings;
@@ -64,6 +65,7 @@ use crate::job::{Definition, Jobs};
 use crate::ledger::destination::{Destination, Destinations, attach};
 use crate::ledger::{Backend, LedgerError};
 use crate::project::JobFiles;
+use crate::project::databases::Database as ProjectDatabase;
 use crate::store::fsck::{self, Finding};
 use crate::store::line::JobNumber;
 use crate::store::{Reality, Store};
@@ -118,6 +120,8 @@ pub struct Opening {
     /// The jobs of the project that have files, if it has files.
     files: Option<JobFiles>,
     destinations: Vec<Named>,
+    /// Those that do not answer.
+    away: Vec<Arc<ProjectDatabase>>,
     /// Whether jobs write to a SQLite file.
     has_file: bool,
     simulated: Option<Timestamp>,
@@ -129,8 +133,8 @@ pub struct Opening {
 #[derive(Debug)]
 struct Named {
     database: Database,
-    /// What it is called, if the store may be opened without it: only the jobs that need it fail then.
-    spare: Option<String>,
+    /// Which one it is of the project, if the store may be opened without it: only the jobs that need it fail then.
+    spare: Option<Arc<ProjectDatabase>>,
 }
 
 /// Connections to a PostgreSQL store, unless said otherwise.
@@ -151,6 +155,7 @@ impl Refrain {
             jobs: Vec::new(),
             files: None,
             destinations: Vec::new(),
+            away: Vec::new(),
             has_file: false,
             simulated: None,
             only_looks: false,
@@ -250,9 +255,19 @@ impl Opening {
     }
 
     /// The same for one of several databases of a project: if it does not answer, or has no ledger yet, the others work on.
-    pub(crate) fn spare_destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>, name: &str) -> Opening {
+    pub(crate) fn spare_destination<DB: Backend>(
+        mut self,
+        pool: &sqlx::Pool<DB>,
+        spare: &Arc<ProjectDatabase>,
+    ) -> Opening {
         let database = DB::database(pool, self.settings.idle());
-        self.destinations.push(Named { database, spare: Some(name.to_owned()) });
+        self.destinations.push(Named { database, spare: Some(Arc::clone(spare)) });
+        self
+    }
+
+    /// The same for one that does not answer now.
+    pub(crate) fn away(mut self, database: &Arc<ProjectDatabase>) -> Opening {
+        self.away.push(Arc::clone(database));
         self
     }
 
@@ -318,7 +333,9 @@ impl Opening {
         };
         // Whoever only looks may look into what belongs to another store: a backup, say.
         let owner = if self.only_looks { None } else { Some(&*store.id) };
-        let attached = Box::pin(attached(&store, &self.project, self.destinations, owner)).await?;
+        let away = Away::default();
+        self.away.iter().for_each(|database| away.add(database));
+        let attached = Box::pin(attached(&store, &self.project, self.destinations, owner, &away)).await?;
         let destinations = Destinations::relaying(attached, self.has_file || store.database.is_sqlite());
         let (wake, hints) = (Wake::default(), Hints::default());
         let engine = Engine {
@@ -329,6 +346,7 @@ impl Opening {
             wake: wake.clone(),
             hints: hints.clone(),
             destinations,
+            away,
             vitals: Vitals::default(),
         };
         Ok(Refrain {
@@ -347,16 +365,25 @@ async fn attached(
     project: &ProjectName,
     named: Vec<Named>,
     owner: Option<&str>,
+    away: &Away,
 ) -> Result<Vec<Destination>, Error> {
     let mut attached = vec![attach(store.database.clone(), project, owner).await?];
     for Named { database, spare } in named {
         match (attach(database.with_idle(store.idle()), project, owner).await, spare) {
-            (Ok(destination), _) => attached.push(destination),
-            (Err(error), Some(name)) if !matches!(error, LedgerError::OtherStore { .. }) => {
-                let error = error.to_string();
-                tracing::warn!(database = name, error, "this database is left out; its jobs will fail");
+            (Ok(destination), spare) => {
+                if let Some(database) = spare {
+                    away.is_attached(&database);
+                }
+                attached.push(destination);
             }
-            (Err(error), Some(name)) => return Err(Error::Destination { name, source: Box::new(error) }),
+            (Err(error), Some(spare)) if !matches!(error, LedgerError::OtherStore { .. }) => {
+                let (name, error) = (spare.name.as_str(), error.to_string());
+                tracing::warn!(database = name, error, "this database is left out; its jobs will fail");
+                away.add(&spare);
+            }
+            (Err(error), Some(spare)) => {
+                return Err(Error::Destination { name: spare.name.clone(), source: Box::new(error) });
+            }
             (Err(error), None) => return Err(error.into()),
         }
     }

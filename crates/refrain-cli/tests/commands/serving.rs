@@ -286,3 +286,56 @@ async fn a_store_that_is_moved_under_a_process_ends_it_with_an_error() {
         assert_eq!(desk.file("store.db").exists(), is_replaced, "no file is made where the old one was");
     }
 }
+
+/// Wishes for a run, in a database that is beside the store.
+async fn wish(desk: &Desk, key: &str) {
+    let file = SqliteConnectOptions::new().filename(desk.file("shop.db"));
+    let mut shop = SqliteConnection::connect_with(&file).await.unwrap();
+    let wish = "insert into refrain_intents (project, kind, name, key, payload)
+        values ('shop', 'run', 'letter', $1, '{\"to\": \"Ada\"}')";
+    sqlx::query(wish).bind(key).execute(&mut shop).await.unwrap();
+    shop.close().await.unwrap();
+}
+
+const AWAY: &str = "nothing is relayed from it, for it does not answer: shop\n";
+
+#[tokio::test]
+async fn a_database_that_was_away_at_first_is_relayed_when_it_is_back() {
+    let desk = Desk::shop().await;
+    desk.refrain("migrate").succeeds(&[]);
+    std::fs::rename(desk.file("shop.db"), desk.file("away.db")).unwrap();
+    let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
+    serve.wait_for_line("until it does, its jobs fail and nothing is relayed from it").await;
+    let address = address_of(&mut serve).await;
+    let is_said = async || asked(&address, "/readyz") == (200, format!("ready\n{AWAY}"));
+    eventually("it is said that the database is away", DEADLINE, is_said).await;
+    std::fs::rename(desk.file("away.db"), desk.file("shop.db")).unwrap();
+    wish(&desk, "1").await;
+    serve.wait_for_line("this database answers: what is intended there is relayed").await;
+    becomes_done(&desk, "letter#1").await;
+    assert_eq!(asked(&address, "/readyz"), (200, "ready\n".to_owned()));
+    stops(&mut serve).await;
+}
+
+#[tokio::test]
+async fn a_database_that_comes_with_new_files_is_relayed() {
+    let desk = Desk::shop().await;
+    desk.refrain("migrate").succeeds(&[]);
+    let settings = std::fs::read_to_string(desk.file("refrain.toml")).unwrap();
+    let mut later = Vec::new();
+    for job in ["jobs/totals.toml", "jobs/digest.toml"] {
+        later.push((job, std::fs::read_to_string(desk.file(job)).unwrap()));
+        std::fs::remove_file(desk.file(job)).unwrap();
+    }
+    desk.write("refrain.toml", settings.split("[databases]").next().unwrap());
+    let mut serve = ChildProcess::spawn(&mut desk.command(SERVE));
+    serve.wait_for_line("serving").await;
+    desk.write("refrain.toml", &settings);
+    for (job, text) in later {
+        desk.write(job, &text);
+    }
+    serve.wait_for_line("this database answers: what is intended there is relayed").await;
+    wish(&desk, "1").await;
+    becomes_done(&desk, "letter#1").await;
+    stops(&mut serve).await;
+}

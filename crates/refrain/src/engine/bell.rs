@@ -84,7 +84,7 @@ impl Bell {
 
 /// Hears the bell of other processes until the engine stops. A file cannot be listened to.
 pub(crate) async fn listen(store: Store, here: Wake, stop: Stop) {
-    let Some(pool) = store.database.postgres().cloned() else { return };
+    let Some(pool) = store.database.postgres().cloned() else { return stop.draining().await };
     while stop.phase() < Phase::Draining {
         let heard = async {
             // A pool of its own: who listens keeps a connection, and gives it back only when the server answers.

@@ -70,9 +70,9 @@ impl Heartbeat {
         Ok(Heartbeat { worker, pulse: heard, lease: good, stop })
     }
 
-    /// Whether the worker may have been taken over.
+    /// Whether the worker may have been taken over: it was, or the thread that said otherwise is gone.
     pub(crate) fn is_lost(&self) -> bool {
-        self.pulse.borrow().is_lost
+        self.pulse.borrow().is_lost || self.pulse.has_changed().is_err()
     }
 }
 

@@ -15,6 +15,8 @@ use refrain_core::{Backoff, Random, SystemRandom};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, watch};
 
+use crate::failpoint;
+
 /// How long a loop waits after errors.
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(500), max: Duration::from_secs(30) };
 
@@ -49,6 +51,7 @@ pub(crate) async fn run<S: Service>(mut service: S, stop: Stop, wake: Wake, idle
     let mut failures: u32 = 0;
     while stop.phase() < S::UNTIL {
         let woken = wake.woken();
+        failpoint::reach(S::NAME);
         match service.tick().await {
             Ok(next) => {
                 failures = 0;

@@ -111,17 +111,23 @@ impl UnderWay {
     }
 }
 
-/// Passes on what the heartbeat says: runs to end, or all of them.
+/// Passes on what the heartbeat says: runs to end, or all of them. A thread that is gone says nothing more, and nothing renews
+/// the lease: that is the end of all of them too.
 pub(super) fn listen(heartbeat: &Heartbeat, under_way: &UnderWay, wake: &Wake) -> JoinHandle<()> {
     let (mut pulse, under_way, wake) = (heartbeat.pulse.clone(), under_way.clone(), wake.clone());
     tokio::spawn(async move {
-        while pulse.changed().await.is_ok() {
+        loop {
+            let is_gone = pulse.changed().await.is_err();
             let Pulse { is_lost, cancelled } = pulse.borrow_and_update().clone();
+            let is_lost = is_lost || is_gone;
             if is_lost {
                 under_way.interrupt(Interruption::Lost, None);
             }
             under_way.interrupt(Interruption::Cancelled, Some(&cancelled));
             wake.wake();
+            if is_lost {
+                return;
+            }
         }
     })
 }

@@ -4,7 +4,8 @@
 //! a copy; it would take old work for undone and do it again, so it does nothing here until a person has looked.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
@@ -27,13 +28,13 @@ pub(crate) struct Destination {
 }
 
 /// The databases that this process has met, by their pools, and those whose intents it relays, by their names: one database
-/// may be met by several pools.
-#[derive(Debug, Clone, Default)]
+/// may be met by several pools. One that was away at first is relayed from when it answers.
+#[derive(Debug, Clone)]
 pub(crate) struct Destinations {
     met: Arc<Mutex<VecDeque<(Identity, Destination)>>>,
-    relayed: Arc<[Destination]>,
+    relayed: Arc<RwLock<Arc<[Destination]>>>,
     /// Whether one that was named is a SQLite file, even if it did not answer.
-    has_file: bool,
+    has_file: Arc<AtomicBool>,
 }
 
 impl Destinations {
@@ -42,27 +43,39 @@ impl Destinations {
         destinations: impl IntoIterator<Item = Destination>,
         has_file: bool,
     ) -> Destinations {
-        let mut relayed: Vec<Destination> = Vec::new();
-        for destination in destinations {
-            if relayed.iter().all(|one| one.id != destination.id) {
-                relayed.push(destination);
-            }
+        let relayed = Arc::new(RwLock::new(Arc::default()));
+        let made = Destinations { met: Arc::default(), relayed, has_file: Arc::new(has_file.into()) };
+        destinations.into_iter().for_each(|destination| made.relay_too(destination));
+        made
+    }
+
+    /// From here on intents of this one are relayed as well.
+    pub(crate) fn relay_too(&self, destination: Destination) {
+        let mut relayed = self.relayed.write().unwrap_or_else(PoisonError::into_inner);
+        if relayed.iter().all(|one| one.id != destination.id) {
+            *relayed = relayed.iter().cloned().chain([destination]).collect();
         }
-        Destinations { met: Arc::default(), relayed: relayed.into(), has_file }
+    }
+
+    /// Jobs write to a SQLite file, whether or not it answers now.
+    pub(crate) fn are_beside_a_file(&self) {
+        self.has_file.store(true, Ordering::Release);
     }
 
     /// Whether any of them is a SQLite file, which one process that is stopped keeps from all others.
     pub(crate) fn has_file(&self) -> bool {
         let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        self.has_file || met.iter().any(|(_, destination)| destination.database.is_sqlite())
+        self.has_file.load(Ordering::Acquire)
+            || met.iter().any(|(_, destination)| destination.database.is_sqlite())
     }
 
-    pub(crate) fn relayed(&self) -> &[Destination] {
-        &self.relayed
+    /// Those whose intents are relayed at present, the store's own first.
+    pub(crate) fn relayed(&self) -> Arc<[Destination]> {
+        Arc::clone(&self.relayed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn is_relayed(&self, destination: &Destination) -> bool {
-        self.relayed.iter().any(|one| one.id == destination.id)
+        self.relayed().iter().any(|one| one.id == destination.id)
     }
 
     pub(crate) fn find(&self, identity: &Identity) -> Option<Destination> {

@@ -72,6 +72,11 @@ impl Database {
         self.time
     }
 
+    /// Where it is, for people.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     pub(crate) fn is_postgres(&self) -> bool {
         matches!(self.address, Address::Postgres { .. })
     }

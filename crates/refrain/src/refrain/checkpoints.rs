@@ -182,7 +182,7 @@ impl Refrain {
     pub async fn checkpoints(&self, job: Option<&str>) -> Result<Vec<CheckpointRecord>, Error> {
         let names = self.first_names().await?;
         let mut records = Vec::new();
-        for destination in self.engine.destinations.relayed() {
+        for destination in self.engine.destinations.relayed().iter() {
             let jobs = match job {
                 Some(job) => vec![names.first(job).to_owned()],
                 None => trace::jobs(&destination.database, &self.engine.project).await?,
@@ -217,7 +217,7 @@ impl Refrain {
         let first = names.first(job);
         let window = of.window_start();
         let mut all = Vec::new();
-        for destination in self.engine.destinations.relayed() {
+        for destination in self.engine.destinations.relayed().iter() {
             all.extend(self.found(destination, first, Some(&window)).await?);
         }
         all.retain(|found| found.record.scope == scope);
@@ -273,7 +273,7 @@ impl Refrain {
     /// That a checkpoint which is to be begun is kept for ever, or by windows, as those of its name are.
     async fn is_kept_so(&self, of: CheckpointOf<'_>, first: &str) -> Result<(), Error> {
         let (job, name) = (of.job.to_owned(), of.name.to_owned());
-        for destination in self.engine.destinations.relayed() {
+        for destination in self.engine.destinations.relayed().iter() {
             let all = self.found(destination, first, None).await?;
             let mut windows =
                 all.iter().filter(|found| found.record.name == name).map(|found| found.record.window);
@@ -312,12 +312,12 @@ impl Refrain {
     ) -> Result<Option<(Destination, i64)>, Error> {
         let (all, project) = (self.engine.destinations.relayed(), &self.engine.project);
         let mut used = Vec::new();
-        for destination in all {
+        for destination in all.iter() {
             if trace::jobs(&destination.database, project).await?.iter().any(|known| known == job) {
                 used.push(destination);
             }
         }
-        let place = match (used.as_slice(), all) {
+        let place = match (used.as_slice(), &*all) {
             ([one], _) => *one,
             ([], [one]) => one,
             _ => return Ok(None),

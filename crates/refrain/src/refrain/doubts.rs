@@ -50,7 +50,7 @@ impl Refrain {
         }
         let names = self.first_names().await?;
         let (job, start) = (names.first(&run.job), run.window_start());
-        for destination in self.engine.destinations.relayed() {
+        for destination in self.engine.destinations.relayed().iter() {
             let (database, project) = (&destination.database, &self.engine.project);
             let (about, mut after) = ((run.key.as_str(), run.scope(), start.as_str()), String::new());
             loop {
@@ -130,8 +130,8 @@ impl Refrain {
             Settlement::Again => (Verb::Unpark, Word::Again),
             Settlement::Done => (Verb::Done, Word::Done),
         };
-        let mut parked = Vec::new();
-        for destination in self.engine.destinations.relayed() {
+        let (relayed, mut parked) = (self.engine.destinations.relayed(), Vec::new());
+        for destination in relayed.iter() {
             parked.push((destination, self.left_at(destination, &record, &keys, word).await?));
         }
         let is_absent = |key: &&Key| parked.iter().all(|(_, parked)| !parked.contains(key));

@@ -114,9 +114,17 @@ impl Refrain {
     }
 
     /// The same with the jobs of a project. A job whose file is gone opens nothing any more; one whose file cannot be
-    /// read stays in the store as it is, and does nothing here.
+    /// read stays in the store as it is, and does nothing here. A database that is new is relayed from as soon as it answers.
     pub async fn replace_project(&self, project: &Project) -> Result<(), Error> {
-        self.replace(project.definitions()?, Some(&project.job_files())).await
+        self.replace(project.definitions()?, Some(&project.job_files())).await?;
+        for database in project.written() {
+            self.engine.away.add(database);
+            if !database.is_postgres() {
+                self.engine.destinations.are_beside_a_file();
+            }
+        }
+        self.bell.ring();
+        Ok(())
     }
 
     async fn replace(&self, definitions: Vec<Definition>, files: Option<&JobFiles>) -> Result<(), Error> {

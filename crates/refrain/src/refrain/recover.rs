@@ -86,7 +86,10 @@ impl Opening {
     pub async fn recover(&self, shown: Option<&[Adopted]>) -> Result<Vec<Adopted>, Error> {
         let store = self.store().await?;
         let (mut found, mut is_adopting) = (Vec::new(), false);
-        let named = self.destinations.iter().map(|named| (&named.database, named.spare.as_deref()));
+        let named = self
+            .destinations
+            .iter()
+            .map(|named| (&named.database, named.spare.as_ref().map(|one| one.name.as_str())));
         for (database, name) in std::iter::once((&store.database, None)).chain(named) {
             if let Some(adopted) = self.look(&store, database, name).await? {
                 if shown.is_some_and(|shown| shown.contains(&adopted)) {

@@ -89,6 +89,12 @@ impl Refrain {
         self.engine.vitals.ready()
     }
 
+    /// The databases that jobs write to and from which nothing is relayed at present, by their names in the project: they did not
+    /// answer when the files were read, and have not since.
+    pub fn databases_away(&self) -> Vec<String> {
+        self.engine.away.names()
+    }
+
     /// Whether the loops of this process go on: none has ended by itself, and each has come round, give or take ten leases. A
     /// store that is away does not change that.
     pub fn is_alive(&self) -> Result<(), Unwell> {

@@ -82,7 +82,7 @@ impl Refrain {
         let project = &self.engine.project;
         let names = self.first_names().await?;
         let mut units = Vec::new();
-        for destination in self.engine.destinations.relayed() {
+        for destination in self.engine.destinations.relayed().iter() {
             for job in trace::jobs(&destination.database, project).await? {
                 let traced = trace::trace(&destination.database, project, &job, &key).await?;
                 let job = names.present(&job);

@@ -5,10 +5,49 @@ use rustix::process::Signal;
 use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::shop::Shop;
 use crate::world::{Recorded, World};
 
 /// A lease that does not run out by itself.
 const LONG: &str = "600000";
+
+/// A project with a queue, and its tables.
+async fn queue(database: TestDatabase) -> Shop {
+    let shop = Shop::of(database);
+    shop.job("noop", "queue = true\ncommand = [\"true\"]\n");
+    shop.prepare().await;
+    shop
+}
+
+both_databases! {
+    async fn a_loop_that_panics_ends_its_process_with_an_error(database) {
+        let shop = queue(database).await;
+        for place in ["rescuer", "scheduler", "worker", "relay", "relaying", "pruner", "watcher", "lateness"] {
+            let mut process = shop.process(&["serve"], &[("FAILPOINTS", &format!("{place}=panic"))]);
+            let ended = process.finish().await;
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert_eq!(ended.status.code(), Some(1), "{place}: {said}");
+            assert!(said.contains(&format!("project: the {place} of this process has ended")), "{said}");
+        }
+    }
+
+    async fn a_worker_whose_heartbeat_panics_registers_anew(database) {
+        let shop = queue(database).await;
+        let variables = [("FAILPOINTS", "heartbeat.connect=1*panic"), ("PROJECT_LEASE", LONG)];
+        let mut process = shop.process(&["serve"], &variables);
+        process.wait_for_line("refrain-heartbeat").await;
+        let refrain = shop.open().await;
+        let is_anew = async || refrain.workers().await.unwrap().iter().any(|worker| worker.id > 1);
+        eventually("there is another worker", DEADLINE, is_anew).await;
+        refrain.enqueue("noop", "1", None).await.unwrap();
+        let is_done = async || refrain.open_runs().await.unwrap() == 0;
+        eventually("it works", DEADLINE, is_done).await;
+        process.signal(Signal::TERM);
+        assert!(process.finish().await.status.success());
+        assert_eq!(refrain.workers().await.unwrap().len(), 0, "both have left");
+        refrain.close().await;
+    }
+}
 
 /// The task that records endings panics each time that a handler has ended, and the runs go back by the word of the store.
 const UNRECORDED: &str = "finish.before-commit=1*panic->1*off->1*panic->off";

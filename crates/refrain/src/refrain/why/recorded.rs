@@ -141,7 +141,7 @@ impl Refrain {
         let names = self.first_names().await?;
         let start = record.window_start();
         let mut left = Vec::new();
-        for destination in self.engine.destinations.relayed() {
+        for destination in self.engine.destinations.relayed().iter() {
             let job = names.first(&record.job);
             let (run, scope) = (record.key.as_str(), record.scope());
             let keys =
