@@ -44,6 +44,8 @@ struct Cuts {
     delay: Mutex<Duration>,
     /// Whether nothing gets through, in either direction.
     swallows: watch::Sender<bool>,
+    /// How many messages were swallowed on their way to the server.
+    swallowed: AtomicUsize,
 }
 
 impl Proxy {
@@ -97,6 +99,11 @@ impl Proxy {
     /// From here on nothing gets through, in either direction, and nobody is told; or everything does again.
     pub fn swallow(&self, swallows: bool) {
         self.cuts.swallows.send_replace(swallows);
+    }
+
+    /// How often something was swallowed on its way to the server.
+    pub fn swallowed(&self) -> usize {
+        self.cuts.swallowed.load(Ordering::SeqCst)
     }
 
     /// Takes back a cut that has not struck yet.
@@ -175,6 +182,9 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io:
             length = client.read_buf(&mut sent) => {
                 if length? == 0 {
                     return Ok(());
+                }
+                if *cuts.swallows.borrow() {
+                    cuts.swallowed.fetch_add(1, Ordering::SeqCst);
                 }
                 cuts.passed().await;
                 let delay = *cuts.delay.lock().unwrap();

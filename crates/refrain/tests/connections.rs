@@ -1,11 +1,14 @@
-//! What is promised about connections: a commit that was reported is on the disk whatever the server's settings say, and a
-//! server that has become a replica is neither written to nor read.
+//! What is promised about connections: a commit that was reported is on the disk whatever the server's settings say, a server
+//! that has become a replica is neither written to nor read, and no transaction stays open on a connection that goes back.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 
-use refrain::Refrain;
+use refrain::{Ledger, Refrain};
+use sqlx::postgres::{PgPoolOptions, Postgres};
 use support::TestDatabase;
+use support::eventually::{DEADLINE, eventually};
+use support::proxy::Proxy;
 use support::server::PrivateServer;
 use support::work::nothing;
 
@@ -61,4 +64,33 @@ async fn f22_a_server_that_has_become_a_replica_is_neither_read_nor_written() {
     assert!(read.contains("takes no writes") && read.contains("must lead to the primary"), "{read}");
     let written = refrain.enqueue("idle", "1", None).await.unwrap_err();
     assert!(written.is_transient() && written.to_string().contains("takes no writes"), "{written}");
+}
+
+/// The pool belongs to a program that also writes by itself: what it writes outside of a transaction is there at once.
+#[tokio::test]
+async fn a_begin_that_was_dropped_leaves_no_transaction_open() {
+    let database = TestDatabase::postgres().await;
+    Ledger::<Postgres>::migrate(pool_of(&database)).await.unwrap();
+    database.execute("create table notes (note text)", &[]).await.unwrap();
+    let network = Proxy::in_front_of(&database.url()).await;
+    let name = database.texts("select cast(current_database() as text)").await.remove(0);
+    // Asked before it is given out, a connection would say something before it begins.
+    let pool = PgPoolOptions::new().max_connections(1).test_before_acquire(false);
+    let pool = pool.connect(&network.url(&name)).await.unwrap();
+    network.swallow(true);
+    let beginning = tokio::spawn({
+        let pool = pool.clone();
+        async move { Ledger::open(&pool, "shop", "sync").await.map(drop) }
+    });
+    eventually("it has begun, and hears nothing", DEADLINE, async || network.swallowed() == 1).await;
+    beginning.abort();
+    assert!(beginning.await.unwrap_err().is_cancelled());
+    network.swallow(false);
+    sqlx::query("insert into notes values ('written')").execute(&pool).await.unwrap();
+    assert_eq!(database.texts("select note from notes").await, ["written"]);
+}
+
+fn pool_of(database: &TestDatabase) -> &sqlx::PgPool {
+    let TestDatabase::Postgres { pool, .. } = database else { unreachable!() };
+    pool
 }
