@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 
 use clap::Args;
 use jiff::Timestamp;
+use refrain::core::state::EffectState;
 use refrain::core::terminal::typed;
 use refrain::{JobRecord, JobView, Refrain, RunRecord};
 
@@ -159,11 +160,23 @@ async fn shown(
         1 => output.say("1 run waits for a person"),
         runs => output.say(format_args!("{runs} runs wait for a person")),
     }
+    match pending(refrain, arguments).await? {
+        0 => {}
+        1 => output.say("1 effect is pending: it is recorded, and not sent"),
+        effects => output.say(format_args!("{effects} effects are pending: they are recorded, and not sent")),
+    }
     match needed.into_iter().next_back() {
         Some((_, run)) => output.say(format_args!("next: refrain why {}", typed(&run))),
         None => output.say("nothing needs attention; one run: refrain show RUN"),
     }
     Ok(())
+}
+
+/// How many of the newest effects are pending, of all jobs or of the one that was asked for.
+async fn pending(refrain: &Refrain, arguments: &Arguments) -> Result<usize, Fault> {
+    let is_meant = |job: &Option<String>| arguments.job.is_none() || *job == arguments.job;
+    let effects = refrain.effects().await?.into_iter();
+    Ok(effects.filter(|effect| effect.state == EffectState::Pending && is_meant(&effect.job)).count())
 }
 
 /// All windows of a job, a line each. False: nobody reads any more.

@@ -6,6 +6,7 @@ mod black_hole;
 mod broken;
 mod descriptors;
 mod doubts;
+mod effects;
 mod empty_store;
 mod every_command;
 mod files;

@@ -173,7 +173,12 @@ impl Service for Rescuer {
 
 #[cfg(test)]
 mod tests {
+    use refrain_core::ProjectName;
+
     use super::*;
+    use crate::database::Address;
+    use crate::job::Registry;
+    use crate::store::Reality;
 
     #[test]
     fn a_worker_that_may_be_alive_has_another_heartbeat_to_say_so() {
@@ -184,5 +189,36 @@ mod tests {
             assert!(has_had_its_time(beat, beat, standing), "{standing:?}");
         }
         assert!(has_had_its_time(Duration::ZERO, beat, Some(Standing::Gone)));
+    }
+
+    #[tokio::test]
+    async fn a_worker_is_due_when_it_has_had_its_time_since_it_was_first_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
+        let (address, project) = (Address::parse(&address).unwrap(), ProjectName::parse("shop").unwrap());
+        let hour = Duration::from_hours(1);
+        let store = Store::open(&address, &project, 1, hour, Reality::Real).await.unwrap();
+        let this = Process::this().unwrap().to_string();
+        let (place, _) = this.rsplit_once('/').and_then(|(place, _)| place.rsplit_once('/')).unwrap();
+        let (gone, elsewhere) = (format!("{place}/0/1"), "unknown".to_owned());
+        for (process, beat, is_due) in [
+            (this.clone(), hour, false),
+            (this, Duration::ZERO, true),
+            (elsewhere.clone(), hour, false),
+            (elsewhere, Duration::ZERO, true),
+            (gone, hour, true),
+            (String::new(), hour, true),
+        ] {
+            let mut rescuer = Rescuer {
+                store: store.clone(),
+                jobs: Jobs::of(Registry::default()),
+                beat,
+                seen: HashMap::new(),
+                workers: Wake::default(),
+                destinations: Destinations::relaying([], true),
+            };
+            let worker = Silent { id: 7, process };
+            assert_eq!(rescuer.is_due(&worker), is_due, "{worker:?} after {beat:?}");
+        }
     }
 }
