@@ -106,3 +106,33 @@ async fn a_run_that_comes_to_wait_while_a_lane_is_left_is_begun() {
     assert_eq!(ticking.await.unwrap().ended, 2);
     is_sound(&refrain).await;
 }
+
+/// A worker that was silent for too long ends one of its runs after all, and has not committed that yet, when they are taken over.
+#[tokio::test]
+async fn of_runs_that_are_taken_over_while_one_of_them_ends_the_others_are_begun_again() {
+    let (database, other) = shared().await;
+    let seen = Seen::default();
+    let refrain = open(&database, [seen.job("report")]).await;
+    for key in ["k", "l"] {
+        refrain.enqueue("report", key, None).await.unwrap();
+    }
+    let leased = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
+            select 1, 999, min(line), min(run), max(run), 0 from refrain_queue;
+        update refrain_queue set lease = 1";
+    database.store(leased).await;
+    let mut ending = other.begin().await.unwrap();
+    ending
+        .execute("update refrain.runs set open = false, outcome = 'done', ended_at = 1 where key = 'k'")
+        .await
+        .unwrap();
+    let leave = "delete from refrain.queue where run = (select id from refrain.runs where key = 'k')";
+    ending.execute(leave).await.unwrap();
+    let rescuing = refrain.clone();
+    let rescuing = tokio::spawn(async move { rescuing.tick().await });
+    is_waiting(&database).await;
+    ending.commit().await.unwrap();
+    rescuing.await.unwrap().unwrap();
+    refrain.tick().await.unwrap();
+    assert_eq!((seen.all(), refrain.open_runs().await.unwrap()), (vec!["l".to_owned()], 0));
+    is_sound(&refrain).await;
+}
