@@ -314,7 +314,7 @@ both_databases! {
         for window in [RUN, "sync@2020-06-10"] {
             assert_eq!(sync.ask(&["run", window]).await.0, "Ran done 1");
         }
-        assert_eq!(keys(&receiver, "1").len(), 2, "whoever remembers the key would take the second for the first");
+        assert_eq!(keys(&receiver, "1").len(), 2, "a provider that remembers the key would take the second for the first");
     }
 
     async fn when_all_of_a_page_are_in_doubt_the_next_one_is_not_asked_for(database) {

@@ -3,7 +3,7 @@
 //! `list/` has the guards, a row for each (`row.rs` says how it is written). `./test` looks only whether the rows fit the
 //! statements and the tests, so that the list does not rot; with `REFRAIN_FULL` every guard is taken away, one at a time, in
 //! a process of its test alone. Nothing is built again: a test process takes a weak text in place of a statement's own from
-//! `REFRAIN_WEAKENED`.
+//! `REFRAIN_WEAKENED`. Guards in Rust are listed beside them (`rust.rs`).
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,6 +12,7 @@
 )]
 
 mod row;
+mod rust;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,11 +32,23 @@ fn every_guard_of_the_list_is_in_its_statement_once() {
 }
 
 #[test]
+fn every_guard_in_rust_is_in_its_file_once() {
+    let mut seen = BTreeSet::new();
+    for guard in rust::all() {
+        assert_eq!(guard.found(), 1, "{guard}: how often it is there");
+        assert_ne!(guard.text, guard.instead, "{guard}: nothing is taken away");
+        assert!(seen.insert(guard.to_string()), "{guard}: it is listed twice");
+    }
+}
+
+#[test]
 fn every_test_of_the_list_is_there() {
     let mut texts = BTreeMap::new();
-    for row in row::all() {
-        if let Said::Test(Test { program, name }) | Said::Itself(Test { program, name }) = &row.said {
-            let text = texts.entry(program.clone()).or_insert_with(|| sources(program));
+    let of_statements = row::all().into_iter().map(|row| (row.to_string(), row.said));
+    let of_rust = rust::all().into_iter().map(|guard| (guard.to_string(), guard.said));
+    for (row, said) in of_statements.chain(of_rust) {
+        if let Said::Test(Test { program, name }) | Said::Itself(Test { program, name }) = said {
+            let text = texts.entry(program.clone()).or_insert_with(|| sources(&program));
             let function = name.rsplit("::").find(|part| !DATABASES.contains(part)).unwrap();
             assert!(text.contains(&format!("fn {function}(")), "{row}: the test does not exist");
         }
@@ -45,11 +58,13 @@ fn every_test_of_the_list_is_there() {
 /// What a story is called on each database, behind its own name.
 const DATABASES: [&str; 3] = ["sqlite", "postgres", "pgbouncer"];
 
-/// All that a test program is made of.
+/// All that a test program is made of, in whichever crate.
 fn sources(program: &str) -> String {
     let below = if program == trial::LIBRARY { "src".to_owned() } else { format!("tests/{program}") };
-    let path = row::here().join(below);
-    if path.is_dir() { texts(&path) } else { std::fs::read_to_string(path.with_extension("rs")).unwrap() }
+    let paths = [".", "../refrain-cli"].map(|one| row::here().join(one).join(&below));
+    let is_there = |path: &&PathBuf| path.is_dir() || path.with_extension("rs").exists();
+    let path = paths.iter().find(is_there).unwrap_or_else(|| panic!("there is no program {program}"));
+    if path.is_dir() { texts(path) } else { std::fs::read_to_string(path.with_extension("rs")).unwrap() }
 }
 
 fn texts(folder: &Path) -> String {

@@ -49,19 +49,25 @@ impl Test {
     }
 }
 
+impl Said {
+    pub(crate) fn parse(said: &str) -> Said {
+        if let Some(reason) = said.strip_prefix("survives:") {
+            assert!(!reason.is_empty(), "{said}: why does no test miss it?");
+            return Said::Unmissed;
+        }
+        match said.strip_prefix("itself: ") {
+            Some(story) => Said::Itself(Test::parse(story)),
+            None => Said::Test(Test::parse(said)),
+        }
+    }
+}
+
 impl Row {
     fn parse(line: &str) -> Row {
         let columns: Vec<&str> = line.split(" |").map(str::trim).collect();
         let [statement, guard, instead, said] = columns.try_into().expect(line);
-        let said = if let Some(reason) = said.strip_prefix("survives:") {
-            assert!(!reason.is_empty(), "{line}: why does no test miss it?");
-            Said::Unmissed
-        } else if let Some(story) = said.strip_prefix("itself: ") {
-            Said::Itself(Test::parse(story))
-        } else {
-            Said::Test(Test::parse(said))
-        };
-        Row { statement: statement.to_owned(), guard: guard.to_owned(), instead: instead.to_owned(), said }
+        let [statement, guard, instead] = [statement, guard, instead].map(str::to_owned);
+        Row { statement, guard, instead, said: Said::parse(said) }
     }
 
     /// As in `sql/queue/hold.sql`, which is what a process knows it by.
@@ -90,7 +96,7 @@ pub(crate) fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every row, of both lists.
+/// Every row of the statements, of both lists.
 pub(crate) fn all() -> Vec<Row> {
     let lists = [include_str!("list/store.txt"), include_str!("list/ledger.txt")];
     let lines = lists.into_iter().flat_map(str::lines);

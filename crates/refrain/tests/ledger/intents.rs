@@ -114,7 +114,7 @@ both_shops! {
         a_sync_and_what_comes_of_it(shop).await;
     }
 
-    async fn a_wish_that_nobody_relays_is_no_fault_of_the_unit(shop) {
+    async fn a_wish_that_no_relay_looks_after_is_no_fault_of_the_unit(shop) {
         let pool = shop.pool.clone();
         let work = job("sync", move |run| {
             let pool = pool.clone();

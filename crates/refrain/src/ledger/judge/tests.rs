@@ -145,7 +145,7 @@ fn a_checkpoint_passes_what_is_applied_or_failed_with_its_input_kept() {
     let newer = Judge { version: 2, ..judge() };
     assert!(!newer.is_settled(&arrival(), Some(&Entry { kept: true, ..applied() })), "by an older version");
     let waiting = Judge { waits_for_failed: true, ..judge() };
-    assert!(!waiting.is_settled(&arrival(), Some(&failed)), "whoever waits for what failed does not pass it");
+    assert!(!waiting.is_settled(&arrival(), Some(&failed)), "what failed is waited for");
 }
 
 #[test]

@@ -154,7 +154,7 @@ async fn what_was_called_off_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_late_frees_no_slot_of_whoever_has_it_now() {
+async fn what_is_given_back_late_frees_no_slot_of_the_worker_that_has_it_now() {
     let mut world = World::new().await;
     let wish_of = |wish: Wish| Wish { concurrency: Some(1), limit: 1, ..wish };
     let offers = ["a", "b"].map(offer);
@@ -171,11 +171,11 @@ async fn what_is_given_back_late_frees_no_slot_of_whoever_has_it_now() {
     let wish = wish_of(world.wish(first));
     assert!(world.claimed(wish).await.is_empty(), "the only slot is taken");
     let one = Wish { run: Some(now[0].run + 1), ..wish_of(world.wish(first)) };
-    assert!(world.claimed(one).await.is_empty(), "also for whoever asks for a run by its number");
+    assert!(world.claimed(one).await.is_empty(), "also for one that is asked for by its number");
 }
 
 #[tokio::test]
-async fn a_lane_that_another_window_holds_is_waited_for_by_whoever_comes_again() {
+async fn a_run_that_comes_again_waits_for_a_lane_that_another_window_holds() {
     let mut world = World::new().await;
     for day in 1..=2 {
         world.window(day).await;

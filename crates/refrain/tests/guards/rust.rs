@@ -1,0 +1,53 @@
+//! The guards of the Rust code: lines that refuse, fence, lock or compare, so that something is not written, sent or claimed.
+//!
+//! A statement can be weakened in a process that runs; a line of Rust cannot. So these guards are taken away by hand, in a changed
+//! source that is not kept: what stands in the third column takes the place of the guard, and the test in the fourth must
+//! fail. `list/rust.txt` records what came of it. Here it is only looked whether each guard is still in its file, once, and
+//! whether the test is there; after a change of a guard it is taken away again.
+//!
+//! ```text
+//! store/expand.rs | mine.is_none() | false | conformance scopes::a_story::sqlite
+//! ```
+//!
+//! The columns are those of the other lists, but for the first: the file, below `src/`. They are separated by ` | `, and a
+//! source is read as one line. A hyphen says that the guard is gone. `open:` says what is missing where neither a test nor a
+//! reason is there.
+
+use std::fmt;
+
+use crate::row::{Said, here};
+
+pub(crate) struct Guard {
+    file: String,
+    pub(crate) text: String,
+    pub(crate) instead: String,
+    pub(crate) said: Said,
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} | {} | {}", self.file, self.text, self.instead)
+    }
+}
+
+impl Guard {
+    fn parse(line: &str) -> Guard {
+        let columns: Vec<&str> = line.split(" | ").collect();
+        let [file, text, instead, said] = columns.try_into().expect(line);
+        let [file, text, instead] = [file, text, instead].map(str::to_owned);
+        let said = if said.starts_with("open: ") { Said::Unmissed } else { Said::parse(said) };
+        Guard { file, text, instead, said }
+    }
+
+    /// How often its text is in its file.
+    pub(crate) fn found(&self) -> usize {
+        let source = std::fs::read_to_string(here().join("src").join(&self.file)).expect(&self.file);
+        let source = source.split_whitespace().collect::<Vec<_>>().join(" ");
+        source.matches(&self.text).count()
+    }
+}
+
+pub(crate) fn all() -> Vec<Guard> {
+    let lines = include_str!("list/rust.txt").lines();
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(Guard::parse).collect()
+}
