@@ -122,7 +122,7 @@ fn crontab_line(text: &str, words: &[&str]) -> Option<ParseError> {
         is_readable(&words.get(..count)?.join(" ")).then_some((count, *next))
     })?;
     let pattern = words.get(..count)?.join(" ");
-    // The rest of a list that a blank has torn apart is no command.
+    // What follows the blank in a list is the rest of the list, not a command.
     if words.get(count..)?.iter().any(|word| lists::is_part(word)) {
         return None;
     }

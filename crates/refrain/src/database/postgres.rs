@@ -59,7 +59,7 @@ pub struct Beginnings {
     pub(super) idle: Duration,
     /// How long the server may take to answer.
     pub(super) deadline: Duration,
-    /// Whether all connections are ours, and nobody else's statements leave anything open on them.
+    /// Whether all connections are ours: no statement of a caller leaves a transaction open on them.
     is_own: bool,
 }
 
@@ -124,8 +124,8 @@ impl Database {
     /// The rows of a statement that writes and is a transaction by itself: to begin and to commit would be two more ways to the
     /// server and back. Its text must ask for durability, need no help of the planner's, and wait no longer for a lock than it is
     /// told, in milliseconds, as the last of its arguments. None where it cannot be so: in a file; where statements do
-    /// not stay prepared, for then text and arguments may reach two servers; in a caller's own pool, where nobody knows in
-    /// the middle of what a connection is.
+    /// not stay prepared, for then text and arguments may reach two servers; in a caller's own pool, where a connection may be
+    /// in the middle of a transaction.
     pub(crate) async fn alone<T: Record>(
         &self,
         bound: Bound<'_>,

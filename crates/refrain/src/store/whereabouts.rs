@@ -150,7 +150,7 @@ impl Whereabouts {
 }
 
 impl Store {
-    /// Whether it is what and where it was when it was opened; what cannot be asked at present is no answer. That a server took
+    /// Whether it is what and where it was when it was opened; an error says only that it could not be asked. That a server took
     /// over under the same address is written down for all who use the store.
     pub(crate) async fn stays_in_place(&self) -> Result<()> {
         self.is_in_place()?;

@@ -9,6 +9,7 @@ use crate::both_databases;
 use crate::calls::{FINE, but, calling, in_doubt, keys};
 use crate::receiver::{Receiver, Reply};
 use crate::support::TestDatabase;
+use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::sync::{LEASE, RUN, Sync, lines, texts};
 
@@ -24,6 +25,20 @@ const PLACES: [(&str, usize, usize); 8] = [
     ("unit-doubt.before-commit", 1, 2),
     ("unit-doubt.after-commit", 1, 2),
 ];
+
+/// Two units in doubt are being sent again, one after the other: the first is heard, and has no answer before the test nods.
+async fn sent_again(database: TestDatabase) -> (Receiver, Sync, ChildProcess) {
+    let receiver = Receiver::answering(|_| Reply::Cut).await;
+    let unit = "parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"1h\"";
+    let sync = calling(database, &receiver, "", unit).await;
+    sync.source(lines(1..=2));
+    sync.run().await;
+    assert_eq!(in_doubt(&sync).await, ["invoice:1", "invoice:2"]);
+    receiver.answers(|heard| if heard.id() == "nod" { FINE(heard) } else { Reply::When(4, 200) });
+    let process = sync.shop.process(&["run", RUN], &[LEASE]);
+    receiver.until(3).await;
+    (receiver, sync, process)
+}
 
 both_databases! {
     async fn f1_killed_anywhere_each_call_is_made_once_or_known_to_be_in_doubt(database) {
@@ -182,16 +197,7 @@ both_databases! {
     }
 
     async fn what_a_person_has_settled_meanwhile_is_not_sent_again(database) {
-        let receiver = Receiver::answering(|_| Reply::Cut).await;
-        let unit = "parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"1h\"";
-        let sync = calling(database, &receiver, "", unit).await;
-        sync.source(lines(1..=2));
-        sync.run().await;
-        assert_eq!(in_doubt(&sync).await, ["invoice:1", "invoice:2"]);
-        // Both are to be sent again, one after the other; the first has no answer before a person has spoken of the second.
-        receiver.answers(|heard| if heard.id() == "nod" { FINE(heard) } else { Reply::When(4, 200) });
-        let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
-        receiver.until(3).await;
+        let (receiver, sync, mut process) = sent_again(database).await;
         let refrain = sync.shop.open().await;
         assert_eq!(refrain.settle_units(RUN, &["invoice:2"], Settlement::Done).await.unwrap(), 1);
         refrain.close().await;
@@ -202,15 +208,7 @@ both_databases! {
     }
 
     async fn a_request_whose_time_has_run_out_meanwhile_is_not_sent_again(database) {
-        let receiver = Receiver::answering(|_| Reply::Cut).await;
-        let unit = "parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"1h\"";
-        let sync = calling(database, &receiver, "", unit).await;
-        sync.source(lines(1..=2));
-        sync.run().await;
-        assert_eq!(in_doubt(&sync).await, ["invoice:1", "invoice:2"]);
-        receiver.answers(|heard| if heard.id() == "nod" { FINE(heard) } else { Reply::When(4, 200) });
-        let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
-        receiver.until(3).await;
+        let (receiver, sync, mut process) = sent_again(database).await;
         let an_hour_passes = sync.shop.either(
             "update refrain_units set sent = sent - 3600000000 where key = 'invoice:2'",
             "update refrain.units set sent = sent - 3600000000 where key = 'invoice:2'",

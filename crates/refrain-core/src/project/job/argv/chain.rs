@@ -84,7 +84,7 @@ const CHOOSING: [&str; 7] = ["PATH", "BASH_ENV", "ENV", "PERL5OPT", "RUBYOPT", "
 
 const SHELLS: [&str; 10] = ["sh", "ash", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"];
 
-/// Options of theirs whose value is the next word, and is no script.
+/// Options of theirs that take the next word, which is never a script.
 const OF_SHELLS: [&str; 6] = ["-o", "+o", "-O", "+O", "--rcfile", "--init-file"];
 
 /// Another interpreter.
@@ -92,7 +92,7 @@ struct Interpreter {
     name: &'static str,
     /// The letters that announce a script.
     letters: &'static str,
-    /// Its options whose value is the next word, and is no script.
+    /// Its options that take the next word, which is never a script.
     with_value: &'static [&'static str],
 }
 
@@ -119,7 +119,7 @@ static INTERPRETERS: [Interpreter; 9] = [
 const SUBCOMMANDS: [&str; 3] = ["run", "eval", "exec"];
 const LONG_SCRIPTS: [&str; 3] = ["--eval", "--print", "--command"];
 
-/// Programs whose first argument that is no option is a script: with the letters of the options that hold one or name its
+/// Programs whose first argument behind the options is a script: with the letters of the options that hold one or name its
 /// file, and the options with values, of one word and of two.
 const SCRIPT_FIRST: [(&str, &str); 7] = [
     ("awk", "feEil"),
@@ -286,7 +286,7 @@ fn is_option(word: &Text) -> bool {
     word.value.len() > 1 && word.value.starts_with(['-', '+'])
 }
 
-/// A shell's first word that is no option is a script, or the file of one.
+/// The first word behind a shell's options is a script, or the file of one.
 fn of_shell(words: &[Text]) -> Option<Taken<'_>> {
     let mut is_text = false;
     let mut words = words.iter();
