@@ -205,7 +205,11 @@ both_databases! {
         let world = World::of(database);
         world.done(&["enqueue", "again", "a", "0"], &[("PROBE_START", world.start())]).await;
         drop_the_constraint(&world).await;
-        let weak = weak(&[("sql/run/open.sql", "open.sql"), ("sql/run/enqueue.sql", "enqueue.sql")]);
+        let weak = weak(&[
+            ("sql/run/open.sql", "open.sql"),
+            ("sql/run/enqueue.sql", "enqueue.sql"),
+            ("sql/run/enqueue_alone.postgres.sql", "enqueue_alone.sql"),
+        ]);
         let no_look_up = ("FAILPOINTS", "run.no-look-up=return(weak)");
         let variables = [("PROBE_START", world.start()), ("REFRAIN_WEAKENED", &weak), no_look_up];
         let faults = offered_twice(&world, &variables).await;
