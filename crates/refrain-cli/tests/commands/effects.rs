@@ -7,12 +7,16 @@ use crate::support::Desk;
 
 #[tokio::test]
 async fn status_names_effects_that_are_recorded_and_not_sent() {
-    let desk = Desk::shop().await;
+    let desk = Desk::of(&[
+        ("refrain.toml", "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+        ("jobs/book.toml", "queue = true\ndatabase = \"shop\"\nsql = \"delete from totals where false\"\n"),
+    ]);
+    let file = SqliteConnectOptions::new().filename(desk.file("shop.db")).create_if_missing(true);
+    SqliteConnection::connect_with(&file).await.unwrap().close().await.unwrap();
     desk.refrain("migrate").succeeds(&[]);
     for (count, said) in [(0, ""), (1, "1 effect is pending: it is"), (2, "2 effects are pending: they are")]
     {
         if count > 0 {
-            let file = SqliteConnectOptions::new().filename(desk.file("shop.db"));
             let mut shop = SqliteConnection::connect_with(&file).await.unwrap();
             let wish = "insert into refrain_intents (project, kind, name, key, version) values ('shop', 'effect', 'mail', $1, 1)";
             sqlx::query(wish).bind(format!("order:{count}")).execute(&mut shop).await.unwrap();
