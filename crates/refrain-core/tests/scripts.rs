@@ -81,6 +81,9 @@ fn s11_a_value_does_not_become_part_of_a_script_wherever_a_command_stands() {
         &["parallel", "./export.sh {x}"],
         &["find", ".", "-exec", "sh", "-c", "echo {x}", ";"],
         &["perl", "-e{x}"],
+        &["wrapper-of-ours", "/usr/bin/perl5.36", "-lane", "print {x}"],
+        &["wrapper-of-ours", "bash", "-euxo", "pipefail", "-c", "{x}"],
+        &["bash", "run.sh", "-c", "echo {x}"],
     ] {
         for messages in in_each_place(words) {
             assert!(
@@ -182,6 +185,12 @@ fn s11_a_value_that_stays_a_word_is_taken() {
         &["jq", "-e", ".a", "{x}"],
         &["git", "log", "--since={x}"],
         &["wc", "-c", "{x}"],
+        &["bash", "run.sh", "-bucket", "{x}"],
+        &["bash", "./run", "-c", "{x}"],
+        &["timeout", "5", "python3", "sync.py", "-e", "{x}"],
+        &["env", "ENV={x}", "./export.sh"],
+        &["find", ".", "-name", "{x}.csv"],
+        &["./export", "-source", "s3://orders/{x}", "-date", "day-{x}"],
     ] {
         let [of_job, of_unit, of_effect] = in_each_place(words);
         let is_about_words =

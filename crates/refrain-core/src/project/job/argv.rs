@@ -21,6 +21,7 @@ const ANNOUNCEMENTS: [&str; 7] =
     ["--command", "--eval", "--exec", "--execute", "--expression", "--print", "--split-string"];
 /// The last letters of short options that announce one to any program, and to one that is named.
 const ANNOUNCED_BY: [char; 3] = ['c', 'e', 'E'];
+const LETTERS_MAX: usize = 3;
 const ANNOUNCED_BY_IN: [(&str, char); 4] = [("php", 'r'), ("env", 'S'), ("node", 'p'), ("ruby", 'E')];
 
 impl Reader<'_> {
@@ -62,9 +63,17 @@ fn pasted(elements: &[Text]) -> Option<&Text> {
         if script.is_some() {
             return script;
         }
+        // What stands behind the file of a script is for that script, and no longer for its interpreter.
+        if is_file(word) && !chain::is_interpreter(program(word)) {
+            programs.clear();
+        }
         programs.insert(program(word));
     }
     None
+}
+
+fn is_file(word: &Text) -> bool {
+    !word.value.starts_with('-') && word.value.contains(['/', '.'])
 }
 
 /// The script that a word announces to one of the programs before it, if it holds a value.
@@ -91,13 +100,16 @@ fn announced<'t>(word: &'t Text, programs: &BTreeSet<&str>, after: &'t [Text]) -
     is_script.then_some(script)
 }
 
-/// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces; to a shell `c` does anywhere, as in `-cx`.
+/// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces; to a shell `c` does anywhere, as in `-cx`. To a program
+/// that is not known many letters are one name, as in `-source`.
 fn is_short_announcement(option: &str, programs: &BTreeSet<&str>) -> bool {
     let Some(letters) = option.strip_prefix('-') else { return false };
     let is_cluster = letters.chars().all(|letter| letter.is_ascii_alphabetic());
     let is_named = |(name, letter): (&str, char)| letters.ends_with(letter) && programs.contains(name);
     let is_of_shell = || letters.contains('c') && programs.iter().any(|name| chain::is_shell(name));
+    let is_name = letters.len() > LETTERS_MAX && !programs.iter().any(|name| chain::is_interpreter(name));
     is_cluster
+        && !is_name
         && (letters.ends_with(ANNOUNCED_BY) || is_of_shell() || ANNOUNCED_BY_IN.into_iter().any(is_named))
 }
 

@@ -79,8 +79,8 @@ static WRAPPERS: [Wrapper; 21] = [
     Wrapper { then: Then::Joins, ..wrapper("parallel", 0, &["-j", "--jobs", "-a", "--arg-file", "-S"]) },
 ];
 
-/// Variables that decide what is executed.
-const CHOOSING: [&str; 7] = ["PATH", "BASH_ENV", "ENV", "PERL5OPT", "RUBYOPT", "NODE_OPTIONS", "PYTHONPATH"];
+/// Variables that decide what is executed. Not `ENV`: a shell reads that file only when it is interactive.
+const CHOOSING: [&str; 6] = ["PATH", "BASH_ENV", "PERL5OPT", "RUBYOPT", "NODE_OPTIONS", "PYTHONPATH"];
 
 const SHELLS: [&str; 10] = ["sh", "ash", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"];
 
