@@ -154,6 +154,20 @@ impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
     /// # }
     /// ```
     pub async fn settle<R, E: Into<BatchError>>(self, went: std::result::Result<R, E>) -> Result<()> {
+        self.settled(went, false).await
+    }
+
+    /// The same of a caller that says nothing more to the database once a statement has failed. If SQLite has ended the
+    /// transaction because of a row, as a trigger may tell it to, then nothing stands alone, and the row is found like any other.
+    pub(crate) async fn settle_at_once(self, went: std::result::Result<(), BatchError>) -> Result<()> {
+        self.settled(went, true).await
+    }
+
+    async fn settled<R, E: Into<BatchError>>(
+        self,
+        went: std::result::Result<R, E>,
+        was_last: bool,
+    ) -> Result<()> {
         let Batch { applying, opened: Opened { mut transaction, chunk, verdicts, suspects } } = self;
         let error = match went {
             Ok(_) => match commit(transaction).await {
@@ -166,7 +180,7 @@ impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
                 Err(error) => BatchError::new(error.to_string()),
             },
             Err(error) => {
-                let ended = transaction.is_ended().await;
+                let ended = if was_last { None } else { transaction.is_ended().await };
                 // Whatever became of the connection, the transaction is not going to be committed.
                 drop(transaction.rollback().await);
                 if let Some(ended) = ended {

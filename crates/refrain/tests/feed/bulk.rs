@@ -220,3 +220,26 @@ both_databases! {
         assert_eq!((sync.position().await, sync.invoices().await), (vec!["2020-06-09T10:00:09Z".to_owned()], rows(1..=9)));
     }
 }
+
+/// In a file alone: no trigger of a server can end the transaction that it is part of.
+#[tokio::test]
+async fn a_unit_for_which_a_trigger_ends_the_transaction_stands_alone_with_or_without_an_entry_for_each() {
+    let in_bulk = bulk(TestDatabase::sqlite().await, Says::default()).await;
+    let by_entries = Sync::into_table(TestDatabase::sqlite().await, Says::default()).await;
+    for sync in [in_bulk, by_entries] {
+        let refuse = "create trigger refused before insert on invoices when new.total < 0
+            begin select raise(rollback, 'no invoice has such a total'); end";
+        sync.shop.execute(refuse).await;
+        let mut source = lines(1..=12);
+        source[3] = "{\"id\":4,\"total\":-4}".to_owned();
+        sync.source(&source);
+        assert_eq!(sync.run().await.0, "Ran due 2");
+        let left = sync.left().await;
+        assert!(left.len() == 1 && left[0].starts_with("invoice:4 "), "{left:?}");
+        assert!(left[0].ends_with("no invoice has such a total"), "{left:?}");
+        assert_eq!(sync.counts().await, [[11, 0, 0, 1]]);
+        sync.source(lines(1..=12));
+        assert!(sync.run().await.0.contains(" done "));
+        assert_eq!((sync.invoices().await, sync.writes().await), (rows(1..=12), texts(1..=12)));
+    }
+}

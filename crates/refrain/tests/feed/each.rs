@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use sqlx::Executor;
+
 use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
@@ -24,6 +26,9 @@ rm "here-$1"
 
 /// Says which process it is, and does not end by itself.
 const LINGER: &str = "#!/bin/sh\necho \"$$\" >> told\nsleep 600\n";
+
+/// Waits until it may go.
+const WAIT: &str = "#!/bin/sh\necho \"$1\" >> told\nuntil [ -e gate ]; do sleep 0.01; done\n";
 
 fn none_is_left(sync: &Sync) {
     for process in sync.shop.lines("told") {
@@ -157,4 +162,28 @@ both_databases! {
         assert!(said.contains("invoice:2: it is ") && said.contains("pass a reference, not the body"), "{said}");
         assert_eq!(told(&sync), ["1", "3"]);
     }
+}
+
+/// Another run records other content under the key, and has not committed that yet, when the command has ended.
+#[tokio::test]
+async fn what_was_executed_over_content_that_came_meanwhile_is_recorded_and_not_executed_again() {
+    let sync = each(TestDatabase::postgres().await, "", WAIT, "").await;
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
+    eventually("the command is there", DEADLINE, async || told(&sync) == ["1"]).await;
+    let TestDatabase::Postgres { pool, .. } = &sync.shop.database else { unreachable!() };
+    let mut other = pool.begin().await.unwrap();
+    let record =
+        "insert into refrain.units (ledger, key, fingerprint, at, version, failures, written, status)
+        select id, 'invoice:1', 77, 1, 1, 0, true, 'applied' from refrain.ledgers where job = 'sync'";
+    other.execute(record).await.unwrap();
+    sync.shop.write("gate", "");
+    let waiting = "select query from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()";
+    eventually("its record waits", DEADLINE, async || sync.shop.rows(waiting).await.len() == 1).await;
+    other.commit().await.unwrap();
+    assert!(process.finish().await.status.success());
+    assert_eq!(sync.again().await.0, "Ran done 2");
+    assert_eq!((told(&sync), sync.counts().await), (vec!["1".to_owned()], vec![[1, 0, 0, 0], [0, 0, 1, 0]]));
 }

@@ -340,3 +340,30 @@ async fn f3_an_error_that_the_handler_keeps_to_itself_does_not_pass_for_success(
     assert_eq!(counts(&refrain, "sync#monday").await, [2, 0, 0, 1]);
     assert_eq!((shop.totals().await, shop.standing("applied").await), (vec![10, 30], 2));
 }
+
+/// A trigger ends the transaction, and the handler writes on: what it writes then stands alone, and must not be written again.
+#[tokio::test]
+async fn what_is_written_after_a_file_has_ended_the_transaction_is_no_fault_of_a_unit() {
+    let shop = Shop::in_a_file().await;
+    let end = "create trigger ends before insert on invoices when new.id = 1 begin select raise(rollback, 'no'); end";
+    shop.execute(end).await;
+    let persistent = work(&shop, "sync", |run, pool| async move {
+        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+        let list = invoices(2);
+        let mut batches = units.apply(&list).await?;
+        while let Some(mut batch) = batches.next().await? {
+            let mut went = Ok(());
+            for invoice in batch.all() {
+                went = sqlx::Sqlite::write(batch.tx(), invoice).await.and(went);
+            }
+            batch.settle(went).await?;
+        }
+        Ok(())
+    });
+    let refrain = open(&shop.store, [persistent]).await;
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
+    assert_eq!((shop.writes().await, shop.standing("failed").await), (vec![1], 0));
+    let attempt = refrain.attempts(&shown(&refrain, "sync#monday").await).await.unwrap().remove(0);
+    let said = attempt.message.unwrap();
+    assert!(said.contains("the database ended the transaction in the middle of it"), "{said}");
+}

@@ -157,10 +157,9 @@ impl<'w, DB: Publishes> Writing<'w, DB> {
                 None => Err(BatchError::new("the transaction is not one of this database")),
             };
             if let Err(error) = went {
-                let ended = transaction.is_ended().await;
                 // Whatever became of the connection, the transaction is not going to be committed.
                 drop(transaction.rollback().await);
-                return ended.map_or(Ok(Err(error)), |ended| Err(ended.into()));
+                return Ok(Err(error));
             }
         }
         transaction.is_sound().await?;

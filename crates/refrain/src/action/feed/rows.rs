@@ -46,7 +46,7 @@ impl<DB: Publishes> Rows<DB> {
         while let Some(mut batch) = batches.next().await? {
             let (connection, due) = batch.parts();
             let went = self.write(connection, &due).await;
-            batch.settle(went).await?;
+            batch.settle_at_once(went).await?;
         }
         Ok(())
     }
