@@ -289,7 +289,11 @@ async fn a_store_that_is_moved_under_a_process_ends_it_with_an_error() {
 
 /// Wishes for a run, in a database that is beside the store.
 async fn wish(desk: &Desk, key: &str) {
-    let file = SqliteConnectOptions::new().filename(desk.file("shop.db"));
+    wish_in(desk, "shop.db", key).await;
+}
+
+async fn wish_in(desk: &Desk, file: &str, key: &str) {
+    let file = SqliteConnectOptions::new().filename(desk.file(file));
     let mut shop = SqliteConnection::connect_with(&file).await.unwrap();
     let wish = "insert into refrain_intents (project, kind, name, key, payload)
         values ('shop', 'run', 'letter', $1, '{\"to\": \"Ada\"}')";
@@ -314,6 +318,24 @@ async fn a_database_that_was_away_at_first_is_relayed_when_it_is_back() {
     serve.wait_for_line("this database answers: what is intended there is relayed").await;
     becomes_done(&desk, "letter#1").await;
     assert_eq!(asked(&address, "/readyz"), (200, "ready\n".to_owned()));
+    stops(&mut serve).await;
+}
+
+/// A copy of the database has taken over, and the project names its address: the old one is not written to any more.
+#[tokio::test]
+async fn a_database_that_has_another_address_in_new_files_is_relayed_from_there() {
+    let desk = Desk::shop().await;
+    desk.refrain("migrate").succeeds(&[]);
+    let mut serve = ChildProcess::spawn(&mut desk.command(SERVE));
+    serve.wait_for_line("serving").await;
+    wish(&desk, "1").await;
+    becomes_done(&desk, "letter#1").await;
+    std::fs::copy(desk.file("shop.db"), desk.file("moved.db")).unwrap();
+    let settings = std::fs::read_to_string(desk.file("refrain.toml")).unwrap();
+    desk.write("refrain.toml", &settings.replace("shop.db", "moved.db"));
+    serve.wait_for_line("this database answers: what is intended there is relayed").await;
+    wish_in(&desk, "moved.db", "2").await;
+    becomes_done(&desk, "letter#2").await;
     stops(&mut serve).await;
 }
 

@@ -14,7 +14,7 @@ use super::service::{Next, Service};
 use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::LedgerError;
-use crate::ledger::destination::Destination;
+use crate::ledger::destination::{Destination, Destinations};
 use crate::ledger::waiting::{PAGE, Waiting, forget, look};
 use crate::payload;
 use crate::store::Store;
@@ -34,6 +34,7 @@ pub(crate) struct Relay {
     project: ProjectName,
     jobs: Jobs,
     bell: Bell,
+    destinations: Destinations,
     sources: Vec<Source>,
 }
 
@@ -105,6 +106,7 @@ impl Relay {
             project: engine.project.clone(),
             jobs: engine.jobs.clone(),
             bell: Bell::new(engine.store.clone(), engine.wake.clone(), engine.hints.clone()),
+            destinations: engine.destinations.clone(),
             sources: sources.collect(),
         }
     }
@@ -137,6 +139,7 @@ impl Relay {
         let mut total = Relayed::default();
         let mut sources = std::mem::take(&mut self.sources);
         for source in &mut sources {
+            source.destination = self.destinations.at_present(&source.destination);
             // In a box: it is large, and everything that waits for it would be as large.
             match Box::pin(self.relay(source)).await {
                 Ok(relayed) => {

@@ -43,18 +43,27 @@ impl Destinations {
         destinations: impl IntoIterator<Item = Destination>,
         has_file: bool,
     ) -> Destinations {
-        let relayed = Arc::new(RwLock::new(Arc::default()));
-        let made = Destinations { met: Arc::default(), relayed, has_file: Arc::new(has_file.into()) };
-        destinations.into_iter().for_each(|destination| made.relay_too(destination));
-        made
+        let mut relayed: Vec<Destination> = Vec::new();
+        for destination in destinations {
+            if relayed.iter().all(|one| one.id != destination.id) {
+                relayed.push(destination);
+            }
+        }
+        let relayed = Arc::new(RwLock::new(relayed.into()));
+        Destinations { met: Arc::default(), relayed, has_file: Arc::new(has_file.into()) }
     }
 
-    /// From here on intents of this one are relayed as well.
+    /// From here on intents of this one are relayed as well. One that is known has another address now: it is relayed from there,
+    /// but for the store's own.
     pub(crate) fn relay_too(&self, destination: Destination) {
         let mut relayed = self.relayed.write().unwrap_or_else(PoisonError::into_inner);
-        if relayed.iter().all(|one| one.id != destination.id) {
-            *relayed = relayed.iter().cloned().chain([destination]).collect();
+        let mut all = relayed.to_vec();
+        match all.iter().position(|one| one.id == destination.id) {
+            None => all.push(destination),
+            Some(0) => {}
+            Some(known) => all.splice(known..=known, [destination]).for_each(drop),
         }
+        *relayed = all.into();
     }
 
     /// Jobs write to a SQLite file, whether or not it answers now.
@@ -72,6 +81,12 @@ impl Destinations {
     /// Those whose intents are relayed at present, the store's own first.
     pub(crate) fn relayed(&self) -> Arc<[Destination]> {
         Arc::clone(&self.relayed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same database at the address that it has now.
+    pub(crate) fn at_present(&self, destination: &Destination) -> Destination {
+        let relayed = self.relayed();
+        relayed.iter().find(|one| one.id == destination.id).unwrap_or(destination).clone()
     }
 
     pub(crate) fn is_relayed(&self, destination: &Destination) -> bool {
