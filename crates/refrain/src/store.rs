@@ -169,11 +169,12 @@ impl Store {
         StoreError::Unsure(*self.doubt.get_or_init(|| doubt))
     }
 
-    /// The same, written down for all who use it.
+    /// The same, written down for all who use it, unless an operator has said what the store is since this process opened it:
+    /// then only this process must begin anew.
     pub(crate) async fn is_doubted(&self, doubt: Doubt) -> Result<StoreError> {
         retried(|| async {
             let mut transaction = self.database.write().await?;
-            transaction.execute(catalog::STORE_DOUBT.bind(doubt.name())).await?;
+            transaction.execute(catalog::STORE_DOUBT.bind(doubt.name()).bind(self.recovered_at)).await?;
             transaction.commit(place!("doubt")).await
         })
         .await?;

@@ -4,8 +4,8 @@
 //! transaction mode may stand in between. A transaction whose client has gone quiet is ended by the server well before
 //! a lease is, so that a stopped process never keeps a row from whoever takes its run over.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Executor as _};
@@ -61,6 +61,8 @@ pub struct Beginnings {
     pub(super) deadline: Duration,
     /// Whether all connections are ours: no statement of a caller leaves a transaction open on them.
     is_own: bool,
+    /// When a statement that is a transaction by itself was last left without an answer.
+    unanswered: Arc<Mutex<Option<Instant>>>,
 }
 
 /// No statement may be waited for less long than this, however short the lease: a machine that is busy for a moment is not a
@@ -69,6 +71,11 @@ pub(crate) const SHORTEST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long a statement may go through whole tables.
 pub(super) const SNAPSHOT_DEADLINE: Duration = Duration::from_hours(1);
+
+/// For how long no statement is a transaction by itself after one was left without an answer. Its limit for locks is in its text,
+/// which the server reads only when it has the tables: behind `vacuum full` or `lock table` it waits without a limit, its backend
+/// stays when the client has gone, and each further one would add another.
+const RELUCTANCE: Duration = Duration::from_mins(1);
 
 /// How long to wait for a lock if others are kept waiting by that.
 const BRIEFLY: Duration = Duration::from_millis(50);
@@ -125,14 +132,14 @@ impl Database {
     /// server and back. Its text must ask for durability, need no help of the planner's, and wait no longer for a lock than it is
     /// told, in milliseconds, as the last of its arguments. None where it cannot be so: in a file; where statements do
     /// not stay prepared, for then text and arguments may reach two servers; in a caller's own pool, where a connection may be
-    /// in the middle of a transaction.
+    /// in the middle of a transaction; for a while after one was left without an answer.
     pub(crate) async fn alone<T: Record>(
         &self,
         bound: Bound<'_>,
         place: Place,
     ) -> Result<Option<Vec<T>>, DatabaseError> {
         let Database::Postgres { pool, persistent: true, begin } = self else { return Ok(None) };
-        if !begin.is_own {
+        if !begin.is_own || begin.is_reluctant() {
             return Ok(None);
         }
         let mut bare = Held::bare(pool, begin.deadline).await?;
@@ -141,7 +148,7 @@ impl Database {
         let deadline = bare.speak()?;
         let bound = bound.bind(begin.lock_limit());
         let answer = answered(deadline, Connection::Postgres(&mut bare, true).fetch_all(bound)).await;
-        let rows = bare.heard(answer).map_err(DatabaseError::of_commit)?;
+        let rows = bare.heard(answer).map_err(|error| begin.unanswered(DatabaseError::of_commit(error)))?;
         failpoint::reach(place.after);
         if failpoint::is_lost(place.reply) {
             return Err(DatabaseError::Unknown("a test lost it".to_owned()));
@@ -157,7 +164,21 @@ impl Beginnings {
 
     /// The same for whoever must notice a server that is gone well before its lease runs out.
     pub(super) fn hurried(&self) -> Beginnings {
-        Beginnings { is_own: self.is_own, ..Beginnings::within(SHORTEST_DEADLINE, self.idle) }
+        let unanswered = self.unanswered.clone();
+        Beginnings { is_own: self.is_own, unanswered, ..Beginnings::within(SHORTEST_DEADLINE, self.idle) }
+    }
+
+    /// Remembers an error that leaves open what became of a statement.
+    fn unanswered(&self, error: DatabaseError) -> DatabaseError {
+        if let DatabaseError::Unknown(_) = error {
+            *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        error
+    }
+
+    fn is_reluctant(&self) -> bool {
+        let unanswered = *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        unanswered.is_some_and(|at| at.elapsed() < RELUCTANCE)
     }
 
     /// How long a statement that is a transaction by itself waits for a lock, in milliseconds.
@@ -183,6 +204,7 @@ impl Beginnings {
             idle,
             deadline,
             is_own: false,
+            unanswered: Arc::default(),
         }
     }
 }

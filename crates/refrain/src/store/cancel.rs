@@ -8,7 +8,7 @@ use super::audit::{self, Decision};
 use super::claim::scope_of;
 use super::finish::RunLook;
 use super::lanes::{self, Waiting};
-use super::line::{JobNumber, Line};
+use super::line::Line;
 use super::{Result, Store, catalog, settled};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
@@ -35,8 +35,7 @@ async fn cancelled(store: &Store, run: i64, decision: &Decision) -> Result<Optio
     let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
     let scope = scope_of(&row.key).to_owned();
-    let lane = Rows::default().integers([i64::from(row.job)]).texts([scope.clone()]);
-    let _: Vec<(JobNumber, String, i64)> = transaction.fetch_all(catalog::LANE_HOLD.bind(lane)).await?;
+    lanes::hold(&mut transaction, &[(row.job, &scope)]).await?;
     let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_LOCK.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
     if !row.open {

@@ -135,6 +135,7 @@ catalog! {
     RUN_LATEST = "sql/run/latest.sql",
     RUN_LIST = "sql/run/list.sql",
     RUN_LOCK = "sql/run/lock.sql",
+    RUN_LOCK_MANY = "sql/run/lock_many.sql",
     RUN_OF_KEY = "sql/run/of_key.sql",
     RUN_OPEN = "sql/run/open.sql",
     RUN_RECENT = "sql/run/recent.sql",

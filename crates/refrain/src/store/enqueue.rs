@@ -79,7 +79,8 @@ async fn offered(
     Ok(is_new)
 }
 
-/// Opens and queues the run of one key in one message, where the database can do that. False if it is not known to be new.
+/// Opens and queues the run of one key in one message, where the database can do that. False if it is not known to be new: a
+/// server that is not `read committed` by default refuses the key of another transaction that has just ended, and writes nothing.
 async fn opened_alone(
     store: &Store,
     job: JobNumber,
@@ -87,8 +88,11 @@ async fn opened_alone(
     offer: &Offer,
 ) -> std::result::Result<bool, DatabaseError> {
     let bound = ENQUEUE_ALONE.bind(job).bind(line.0).bind(offer.key.to_string()).bind(offer.payload.clone());
-    let opened: Option<Vec<(i64,)>> = store.database.alone(bound, place!("enqueue-alone")).await?;
-    Ok(opened.is_some_and(|opened| !opened.is_empty()))
+    match store.database.alone::<(i64,)>(bound, place!("enqueue-alone")).await {
+        Ok(opened) => Ok(opened.is_some_and(|opened| !opened.is_empty())),
+        Err(DatabaseError::Busy(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Opens and queues a run for each key that has none. Gives for each offer whether it was new.

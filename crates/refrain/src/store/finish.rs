@@ -240,18 +240,22 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
     Ok(true)
 }
 
-/// An attempt that would be followed by another one, and that a person has called off, is the last one.
+/// An attempt that would be followed by another one, and that an operator has cancelled, is the last one. Lanes are held before
+/// runs, as by the one who cancels.
 async fn called_off<'e>(
     transaction: &mut Transaction,
     endings: &'e [Ending],
 ) -> Result<Vec<Cow<'e, Ending>>> {
-    let follow = endings.iter().filter(|ending| matches!(ending.end, End::Again { .. }));
-    let follow: Vec<i64> = follow.map(|ending| ending.held.run).collect();
+    let follow: Vec<&Ending> =
+        endings.iter().filter(|ending| matches!(ending.end, End::Again { .. })).collect();
     if follow.is_empty() {
         return Ok(endings.iter().map(Cow::Borrowed).collect());
     }
-    let rows = Rows::default().integers(follow);
-    let wishes: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_FIND.bind(rows)).await?;
+    let lanes = follow.iter().filter_map(|ending| Some((ending.held.job, ending.held.lane.as_deref()?)));
+    lanes::hold(transaction, &lanes.collect::<Vec<_>>()).await?;
+    let rows = || Rows::default().integers(follow.iter().map(|ending| ending.held.run));
+    let _: Vec<(i64,)> = transaction.fetch_all(catalog::RUN_LOCK_MANY.bind(rows())).await?;
+    let wishes: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_FIND.bind(rows())).await?;
     let is_wished =
         |ending: &Ending| matches!(ending.end, End::Again { .. }) && wishes.contains(&(ending.held.run,));
     let closed = |ending: &Ending| {

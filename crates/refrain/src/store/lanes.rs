@@ -80,22 +80,28 @@ pub(crate) struct Waiting {
 }
 
 #[derive(sqlx_macros::FromRow)]
-struct Lane {
+pub(crate) struct Lane {
     job: JobNumber,
     scope: String,
     run: i64,
 }
 
-/// Leaves lanes: each goes to the one who waits first, who may begin now.
-pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, String, i64)]) -> Result<()> {
-    if leavers.is_empty() {
-        return Ok(());
+/// Holds lanes until the transaction ends; whoever also holds runs holds them after their lanes.
+pub(crate) async fn hold(transaction: &mut Transaction, lanes: &[(JobNumber, &str)]) -> Result<Vec<Lane>> {
+    if lanes.is_empty() {
+        return Ok(Vec::new());
     }
     let rows = Rows::default()
-        .integers(leavers.iter().map(|(job, ..)| i64::from(*job)))
-        .texts(leavers.iter().map(|(_, scope, _)| scope.clone()));
-    let lanes: Vec<Lane> = transaction.fetch_all(catalog::LANE_HOLD.bind(rows)).await?;
-    for Lane { job, scope, run } in lanes {
+        .integers(lanes.iter().map(|(job, _)| i64::from(*job)))
+        .texts(lanes.iter().map(|(_, scope)| (*scope).to_owned()));
+    Ok(transaction.fetch_all(catalog::LANE_HOLD.bind(rows)).await?)
+}
+
+/// Leaves lanes: each goes to the one who waits first, who may begin now.
+pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, String, i64)]) -> Result<()> {
+    let lanes: Vec<(JobNumber, &str)> =
+        leavers.iter().map(|(job, scope, _)| (*job, scope.as_str())).collect();
+    for Lane { job, scope, run } in hold(transaction, &lanes).await? {
         if !leavers.iter().any(|(.., leaver)| *leaver == run) {
             continue;
         }

@@ -163,7 +163,8 @@ async fn only_what_is_old_is_pruned() {
 async fn a_store_that_is_in_doubt_stays_so_and_knows_its_place_once() {
     let given = "insert into refrain_store (only_row, id, project, simulated, created_at) values (true, 'id', 'shop', false, 0)";
     let doubted = "update refrain_store set doubt = 'moved'";
-    Case::of("store/doubt", &["'behind'"], given).await.compares(&[doubted]).await;
+    let recovered = "update refrain_store set recovered_at = 5";
+    Case::of("store/doubt", &["'behind'", "null"], given).await.compares(&[doubted, recovered]).await;
     let placed = "update refrain_store set place = 'there'";
     Case::of("store/settle_down", &["'here'"], given).await.compares(&[placed]).await;
 }

@@ -10,7 +10,12 @@ use sqlx::{Executor as _, PgPool};
 
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Gate, Seen, daily, is_sound, job, june, open, told};
+use crate::support::work::{Gate, Seen, daily, is_sound, job, june, nothing, open, short, told};
+
+/// A worker has everything that is queued.
+const LEASED: &str = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
+        select 1, 999, min(line), min(run), max(run), 0 from refrain_queue;
+    update refrain_queue set lease = 1";
 
 /// A database, and connections on which another scheduler holds rows.
 async fn shared() -> (TestDatabase, PgPool) {
@@ -20,11 +25,15 @@ async fn shared() -> (TestDatabase, PgPool) {
     (database, other)
 }
 
-/// Waits until a transaction waits for another one.
-async fn is_waiting(database: &TestDatabase) {
+/// Whether a transaction waits for another one.
+async fn waits(database: &TestDatabase) -> bool {
     let waiting = "select cast(count(*) as text) from pg_stat_activity
         where wait_event_type = 'Lock' and datname = current_database()";
-    eventually("one waits", DEADLINE, async || database.texts(waiting).await == ["1"]).await;
+    database.texts(waiting).await == ["1"]
+}
+
+async fn is_waiting(database: &TestDatabase) {
+    eventually("one waits", DEADLINE, async || waits(database).await).await;
 }
 
 #[tokio::test]
@@ -116,10 +125,7 @@ async fn of_runs_that_are_taken_over_while_one_of_them_ends_the_others_are_begun
     for key in ["k", "l"] {
         refrain.enqueue("report", key, None).await.unwrap();
     }
-    let leased = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
-            select 1, 999, min(line), min(run), max(run), 0 from refrain_queue;
-        update refrain_queue set lease = 1";
-    database.store(leased).await;
+    database.store(LEASED).await;
     let mut ending = other.begin().await.unwrap();
     ending
         .execute("update refrain.runs set open = false, outcome = 'done', ended_at = 1 where key = 'k'")
@@ -134,5 +140,96 @@ async fn of_runs_that_are_taken_over_while_one_of_them_ends_the_others_are_begun
     rescuing.await.unwrap().unwrap();
     refrain.tick().await.unwrap();
     assert_eq!((seen.all(), refrain.open_runs().await.unwrap()), (vec!["l".to_owned()], 0));
+    is_sound(&refrain).await;
+}
+
+/// A worker ends its run, and has not committed that yet, when a person calls the run off.
+#[tokio::test]
+async fn a_run_that_ends_while_it_is_called_off_has_ended_and_is_asked_nothing() {
+    let (database, other) = shared().await;
+    let refrain = open(&database, [nothing("report")]).await;
+    refrain.enqueue("report", "k", None).await.unwrap();
+    database.store(LEASED).await;
+    let mut ending = other.begin().await.unwrap();
+    let end = "update refrain.runs set open = false, outcome = 'done', attempt = 1, ended_at = 1;
+        delete from refrain.queue;
+        delete from refrain.leases";
+    ending.execute(end).await.unwrap();
+    let cancelling = refrain.clone();
+    let cancelling = tokio::spawn(async move { cancelling.cancel("report#k").await });
+    let is_answered = || cancelling.is_finished();
+    eventually("the person waits", DEADLINE, async || is_answered() || waits(&database).await).await;
+    ending.commit().await.unwrap();
+    let refused = cancelling.await.unwrap().unwrap_err().to_string();
+    assert!(refused.contains("nothing to cancel"), "{refused}");
+    assert_eq!(told(&refrain, "report").await, ["k done 1"]);
+    let left = "select count(*) from refrain_cancellations";
+    assert_eq!(database.store_numbers(left).await, [0], "a wish would be one for the next attempt");
+    is_sound(&refrain).await;
+}
+
+/// A person calls off a run whose time has come again, and has not committed that yet, when it is to line up for its lane.
+#[tokio::test]
+async fn a_run_that_is_called_off_while_it_lines_up_for_its_lane_never_begins() {
+    let (database, other) = shared().await;
+    let hours = Backoff { min: Duration::from_hours(1), max: Duration::from_hours(1) };
+    let seen = Seen::default();
+    let said = seen.clone();
+    let flaky = job("report", move |run| {
+        said.push(format!("{} {}", short(run.key()), run.attempt()));
+        async { Err(JobError::new("not yet")) }
+    });
+    let flaky = flaky.timetable(daily()).catch_up(CatchUp::All).retry(Retry { attempts: 3, backoff: hours });
+    let refrain = open(&database, [flaky]).await;
+    assert_eq!(refrain.tick_at(june("02T06:00")).await.unwrap().again, 1);
+    database.store("update refrain_delayed set wake_at = 0").await;
+    let mut calling_off = other.begin().await.unwrap();
+    let call_off = "delete from refrain.delayed;
+        update refrain.runs set open = false, outcome = 'cancelled', attempt = 2, ended_at = 1";
+    calling_off.execute(call_off).await.unwrap();
+    let ticking = refrain.clone();
+    let ticking = tokio::spawn(async move { ticking.tick_at(june("02T06:00")).await });
+    is_waiting(&database).await;
+    calling_off.commit().await.unwrap();
+    ticking.await.unwrap().unwrap();
+    assert_eq!(seen.all(), ["06-01 1"]);
+    assert_eq!(told(&refrain, "report").await, ["06-01 cancelled 2"]);
+    assert_eq!(
+        database.store_numbers("select count(*) from refrain_lanes").await,
+        [0],
+        "no lane is held for it"
+    );
+    is_sound(&refrain).await;
+}
+
+/// An operator cancels a run, and has not committed that yet, when its attempt fails and would be followed by another one.
+#[tokio::test]
+async fn an_attempt_that_fails_while_its_run_is_cancelled_is_the_last_one() {
+    let (database, other) = shared().await;
+    let gate = Gate::closed();
+    let waiting = gate.clone();
+    let flaky = job("flaky", move |_| {
+        let gate = waiting.clone();
+        async move {
+            gate.pass().await;
+            Err(JobError::new("not yet"))
+        }
+    });
+    let refrain = open(&database, [flaky]).await;
+    refrain.enqueue("flaky", "k", None).await.unwrap();
+    let ticking = refrain.clone();
+    let ticking = tokio::spawn(async move { ticking.tick().await });
+    gate.have_begun(1).await;
+    let mut cancelling = other.begin().await.unwrap();
+    let cancel = "select 1 from refrain.runs for update;
+        insert into refrain.cancellations (run, asked_at) select id, 0 from refrain.runs";
+    cancelling.execute(cancel).await.unwrap();
+    gate.let_through(1);
+    let has_ended = || ticking.is_finished();
+    eventually("the ending waits", DEADLINE, async || has_ended() || waits(&database).await).await;
+    cancelling.commit().await.unwrap();
+    ticking.await.unwrap().unwrap();
+    assert_eq!(told(&refrain, "flaky").await, ["k cancelled 1"]);
+    assert_eq!(refrain.open_runs().await.unwrap(), 0);
     is_sound(&refrain).await;
 }

@@ -3,8 +3,10 @@
 use refrain::{DatabaseError, Error, Refrain, StoreError};
 
 use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::proxy::Proxy;
 use crate::support::server::PrivateServer;
-use crate::support::work::{is_sound, nothing, open};
+use crate::support::work::{is_sound, june, nothing, open};
 
 async fn refused(url: &str, project: &str) -> Error {
     match Refrain::at(url, project).unwrap().job(nothing("welcome")).open().await {
@@ -33,6 +35,22 @@ every_store! {
         assert!(matches!(of_store(&error), StoreError::FromTheFuture { .. }), "migrating does not go back: {error}");
         let steps = database.store_numbers("select cast(max(number) as bigint) from refrain_migrations").await;
         assert_eq!(steps, [9999]);
+    }
+
+    async fn the_clock_of_a_store_that_is_served_is_not_set_although_nothing_has_run(database) {
+        let refrain = open(&database, [nothing("welcome")]).await;
+        let serving = refrain.serve();
+        let stop = serving.stop_handle();
+        let serving = tokio::spawn(async move { serving.await.unwrap() });
+        let workers = "select count(*) from refrain_workers";
+        eventually("a worker is there", DEADLINE, async || database.store_numbers(workers).await != [0]).await;
+        let set = || Refrain::at(&database.url(), "shop").unwrap().simulated(june("09T12:00")).open();
+        let refused = set().await.err().unwrap();
+        assert!(matches!(of_store(&refused), StoreError::Real), "{refused}");
+        stop.drain();
+        serving.await.unwrap();
+        assert_eq!(database.store_numbers("select count(*) from refrain_store where simulated").await, [0]);
+        assert!(set().await.is_ok(), "nobody serves it any more");
     }
 
     async fn migrating_twice_and_many_at_once_makes_the_tables_once(database) {
@@ -110,4 +128,21 @@ async fn a_server_that_is_not_there_is_said_to_be_away() {
     let address = crate::support::address::Address::unused();
     let error = refused(&address.url("shop"), "shop").await;
     assert!(error.is_transient() && error.to_string().contains("is the server running"), "{error}");
+}
+
+/// The connection breaks in the middle of the question which server this is.
+#[tokio::test]
+async fn a_store_whose_server_goes_away_before_it_has_said_which_one_it_is_is_not_opened() {
+    let database = TestDatabase::postgres().await;
+    let direct = database.url();
+    Refrain::migrate(&direct).await.unwrap();
+    let network = Proxy::in_front_of(&direct).await;
+    let url = network.url(direct.rsplit('/').next().unwrap());
+    network.cut_after_forwarding(b"pg_control_system");
+    let error = refused(&url, "shop").await;
+    assert!(matches!(of_store(&error), StoreError::Database(DatabaseError::Lost(_))), "{error}");
+    assert_eq!(network.cuts(), 1);
+    Refrain::at(&url, "shop").unwrap().open().await.unwrap().close().await;
+    let place = database.store_texts("select place from refrain_store").await.concat();
+    assert!(place.contains("system="), "without it a copy would not be told from the store: {place}");
 }

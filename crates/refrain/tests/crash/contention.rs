@@ -1,10 +1,12 @@
 //! Many at once: writers of one file, transactions that the server refuses or sorts out.
 
+use refrain::Refrain;
 use sqlx::{Executor, PgConnection};
 
 use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::work::{SETTINGS, Seen};
 use crate::world::{World, numbered};
 
 const WRITERS: usize = 24;
@@ -47,6 +49,74 @@ async fn f47_a_server_that_is_serializable_by_default_changes_nothing() {
         current_database()); end $$";
     database.execute(strict, &[]).await.unwrap();
     all_write_at_once(&World::of(database)).await;
+}
+
+/// Such a server refuses a key that another transaction has committed meanwhile: who asked second is recorded all the same.
+#[tokio::test]
+async fn f47_of_two_that_offer_a_key_at_once_to_a_strict_server_the_second_is_recorded() {
+    let database = TestDatabase::postgres().await;
+    let strict =
+        "do $$ begin execute format('alter database %I set default_transaction_isolation = \"repeatable read\"',
+        current_database()); end $$";
+    database.execute(strict, &[]).await.unwrap();
+    let world = World::of(database);
+    world.done(&["enqueue", "noop", "before", "1"], &[]).await;
+    let first = world
+        .locked(
+            "with opened as (
+                 insert into refrain.runs (job, attempt, opened_at, open, key)
+                 select job, 1, 0, true, 'n0' from refrain.runs returning id
+             )
+             insert into refrain.queue (line, run, attempt, spent, suspicion, lane)
+             select queue.line, opened.id, 1, 0, 0, false from opened, refrain.queue",
+        )
+        .await;
+    let mut second = world.probe(&["enqueue", "noop", "n", "1"], &[]);
+    eventually("the second waits", DEADLINE, async || world.is_waiting("with settings as").await).await;
+    first.commit().await.unwrap();
+    assert!(second.wait().await.success());
+    assert_eq!(world.dedupes().await, 1);
+    world.done(&["work"], &[]).await;
+    world.assert_settled(["noop#before0".to_owned(), "noop#n0".to_owned()]).await;
+}
+
+/// While a table is rewritten, offers wait. One that is given up leaves its backend waiting; the next ones must not add theirs.
+#[tokio::test]
+async fn f28_offers_behind_a_locked_table_leave_one_backend_waiting_however_many_they_are() {
+    let database = TestDatabase::postgres().await;
+    Refrain::migrate(&database.url()).await.unwrap();
+    let opening = Refrain::at(&database.url(), "crash").unwrap().job(Seen::default().job("idle"));
+    let refrain = opening.settings(SETTINGS).open().await.unwrap();
+    let world = World::of(database);
+    let rewritten = world.locked("lock table refrain.runs in access exclusive mode").await;
+    let first = tokio::spawn({
+        let refrain = refrain.clone();
+        async move { refrain.enqueue("idle", "1", None).await }
+    });
+    let is_given_up = async || world.is_waiting("insert into refrain.runs").await;
+    eventually("the first is given up, and asks once more", DEADLINE, is_given_up).await;
+    let others = (2..5).map(|key| {
+        let refrain = refrain.clone();
+        tokio::spawn(async move { refrain.enqueue("idle", &key.to_string(), None).await })
+    });
+    let others: Vec<_> = others.collect();
+    let count =
+        "select query from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+        and query like 'insert into refrain.runs%'";
+    eventually("others wait too", DEADLINE, async || world.texts(count).await.len() > 1).await;
+    let abandoned = "select query from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and query like 'with settings as%'";
+    assert_eq!(world.texts(abandoned).await.len(), 1);
+    rewritten.rollback().await.unwrap();
+    for offer in others.into_iter().chain([first]) {
+        // One that was given up may have been written; asking again tells.
+        drop(offer.await.unwrap());
+    }
+    for key in 1..5 {
+        refrain.enqueue("idle", &key.to_string(), None).await.unwrap();
+    }
+    assert_eq!(world.texts("select key from refrain_runs order by key").await, ["1", "2", "3", "4"]);
+    refrain.close().await;
 }
 
 /// A stranger locks the two rows that an ending needs, in the other order.

@@ -3,7 +3,7 @@
 
 use std::future::IntoFuture;
 
-use refrain::Refrain;
+use refrain::{Refrain, Statement};
 use rustix::process::Signal;
 
 use crate::both_databases;
@@ -34,6 +34,44 @@ async fn f21_a_store_that_fails_over_under_a_worker_claims_nothing() {
         world.runs().await.into_iter().filter(|run| run.is_open).map(|run| run.run).collect();
     assert_eq!(open, ["noop#after0"]);
     assert_eq!(world.texts("select doubt from refrain_store").await, ["timeline"]);
+}
+
+/// No loop looks at the server here: the claim itself must notice.
+#[tokio::test]
+async fn f21_a_process_that_was_open_before_a_failover_claims_nothing_after_it() {
+    let mut server = PrivateServer::create().await;
+    let url = server.url(&server.create_database().await);
+    Refrain::migrate(&url).await.unwrap();
+    let seen = Seen::default();
+    let opening = Refrain::at(&url, "crash").unwrap().job(seen.job("idle"));
+    let refrain = opening.settings(SETTINGS).open().await.unwrap();
+    server.fail_over().await;
+    refrain.enqueue("idle", "1", None).await.unwrap();
+    let refused = refrain.tick().await.unwrap_err();
+    assert!(refused.is_for_a_person(), "{refused}");
+    assert_eq!(seen.all(), Vec::<String>::new());
+    refrain.close().await;
+}
+
+/// A worker is stopped. The store fails over, an operator looks at it and lets it go on; then the worker is continued.
+#[tokio::test]
+async fn f21_a_worker_that_missed_a_failover_and_the_recovery_ends_and_leaves_the_store_as_it_is() {
+    let mut server = PrivateServer::create().await;
+    let database = server.create_database().await;
+    let world = World::at(&server.url(&database));
+    world.done(&["enqueue", "noop", "before", "1"], &[]).await;
+    let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "600000")]);
+    worker.wait_for_line("ended noop#before0").await;
+    worker.signal(Signal::STOP);
+    server.fail_over().await;
+    Refrain::at(&server.url(&database), "crash").unwrap().state(Statement::Moved).await.unwrap();
+    worker.signal(Signal::CONT);
+    let said = String::from_utf8(worker.finish().await.stderr).unwrap();
+    assert!(said.contains("the server of this store has another timeline"), "{said}");
+    assert_eq!(world.texts("select coalesce(doubt, 'none') from refrain_store").await, ["none"]);
+    world.done(&["enqueue", "noop", "after", "1"], &[]).await;
+    world.done(&["work"], &[]).await;
+    assert_eq!(world.runs().await.iter().filter(|run| run.is_open).count(), 0);
 }
 
 both_databases! {
