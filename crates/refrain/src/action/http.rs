@@ -203,7 +203,27 @@ fn cut(said: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use refrain_core::call::Method as How;
+    use tokio::net::{TcpSocket, TcpStream};
+
     use super::*;
+    use crate::lease::since_boot;
+
+    /// A host with so many connections to accept that it neither accepts another one nor refuses it.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_for_which_there_is_no_connection_in_time_was_not_sent() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let _before = TcpStream::connect(address).await.unwrap();
+        let (minute, lease) = (Duration::from_mins(1), Lease::new(since_boot() + Duration::from_hours(24)));
+        let caller = Caller::new(&Redactor::new(&[]), minute, &lease).unwrap();
+        let (url, headers) = (format!("http://{address}/"), Vec::new());
+        let request = Request { method: How::Post, url, headers, body: None, timeout: minute };
+        let answer = caller.call(request, "key".to_owned()).await;
+        assert!(matches!(&answer, Answer::NotDone(said) if said.contains("nothing was sent")), "{answer:?}");
+    }
 
     #[test]
     fn s15_a_value_does_not_lead_to_another_path() {

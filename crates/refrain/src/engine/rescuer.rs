@@ -173,12 +173,42 @@ impl Service for Rescuer {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command};
+
     use refrain_core::ProjectName;
+    use tempfile::TempDir;
 
     use super::*;
     use crate::database::Address;
     use crate::job::Registry;
     use crate::store::Reality;
+    use crate::store::workers::{register, retire};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    async fn store(directory: &TempDir) -> Store {
+        let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
+        let (address, project) = (Address::parse(&address).unwrap(), ProjectName::parse("shop").unwrap());
+        Store::open(&address, &project, 1, HOUR, Reality::Real).await.unwrap()
+    }
+
+    fn identity(child: &Child) -> Process {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        let (_, after_its_name) = stat.rsplit_once(") ").unwrap();
+        let started = after_its_name.split(' ').nth(19).unwrap();
+        format!("{}{}/{started}", Process::here().unwrap(), child.id()).parse().unwrap()
+    }
+
+    fn rescuer(store: &Store, beat: Duration) -> Rescuer {
+        Rescuer {
+            store: store.clone(),
+            jobs: Jobs::of(Registry::default()),
+            beat,
+            seen: HashMap::new(),
+            workers: Wake::default(),
+            destinations: Destinations::relaying([], true),
+        }
+    }
 
     #[test]
     fn a_worker_that_may_be_alive_has_another_heartbeat_to_say_so() {
@@ -194,31 +224,36 @@ mod tests {
     #[tokio::test]
     async fn a_worker_is_due_when_it_has_had_its_time_since_it_was_first_seen() {
         let directory = tempfile::tempdir().unwrap();
-        let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
-        let (address, project) = (Address::parse(&address).unwrap(), ProjectName::parse("shop").unwrap());
-        let hour = Duration::from_hours(1);
-        let store = Store::open(&address, &project, 1, hour, Reality::Real).await.unwrap();
+        let store = store(&directory).await;
         let this = Process::this().unwrap().to_string();
         let (place, _) = this.rsplit_once('/').and_then(|(place, _)| place.rsplit_once('/')).unwrap();
         let (gone, elsewhere) = (format!("{place}/0/1"), "unknown".to_owned());
         for (process, beat, is_due) in [
-            (this.clone(), hour, false),
+            (this.clone(), HOUR, false),
             (this, Duration::ZERO, true),
-            (elsewhere.clone(), hour, false),
+            (elsewhere.clone(), HOUR, false),
             (elsewhere, Duration::ZERO, true),
-            (gone, hour, true),
-            (String::new(), hour, true),
+            (gone, HOUR, true),
+            (String::new(), HOUR, true),
         ] {
-            let mut rescuer = Rescuer {
-                store: store.clone(),
-                jobs: Jobs::of(Registry::default()),
-                beat,
-                seen: HashMap::new(),
-                workers: Wake::default(),
-                destinations: Destinations::relaying([], true),
-            };
             let worker = Silent { id: 7, process };
-            assert_eq!(rescuer.is_due(&worker), is_due, "{worker:?} after {beat:?}");
+            assert_eq!(rescuer(&store, beat).is_due(&worker), is_due, "{worker:?} after {beat:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_silent_under_one_number_is_ended_unless_it_is_heard_of_under_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(&directory).await;
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let process = identity(&child);
+        let silent = Silent { id: 999, process: process.to_string() };
+        let number = register(&store, &silent.process, HOUR).await.unwrap();
+        assert!(rescuer(&store, HOUR).end_holder(&silent).await.unwrap());
+        assert_eq!(process.standing(), Standing::Alive, "it has noticed by itself");
+        retire(&store, number).await.unwrap();
+        assert!(rescuer(&store, HOUR).end_holder(&silent).await.unwrap());
+        assert_eq!(process.standing(), Standing::Gone);
+        child.wait().unwrap();
     }
 }

@@ -4,6 +4,9 @@
 //! that is nobody's in particular, its members go one by one. Whoever wants a key that somebody has in an open transaction
 //! waits for it apart.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -347,51 +350,4 @@ async fn past_many(
     let known: Vec<Known> = transaction.fetch_all(catalog::UNIT_PAST_MANY.bind(rows)).await?;
     let known = known.into_iter().filter(|known| known.status != ABSENT);
     Ok(known.map(|known| ((known.ledger, known.key.clone()), known)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(attempt: i32, nonce: i64) -> Asked {
-        let (job, run) = (JobName::parse("sync").unwrap(), "one".to_owned());
-        let claimant = Some(Claimant { job, run, attempt, nonce });
-        let key = Key::parse("a").unwrap();
-        let wish = Wish { ledger: 1, key, fingerprint: None, version: 1, claimant };
-        Asked { wish, recorded_at: Some(5), answer: oneshot::channel().0 }
-    }
-
-    #[test]
-    fn of_two_attempts_in_one_company_only_the_highest_has_the_fence() {
-        let fences = Fences::from([(("sync".to_owned(), "one".to_owned()), (7, (2, 20)))]);
-        for (attempt, nonce, is_fenced) in [(2, 20, false), (1, 20, true), (2, 10, true), (3, 30, true)] {
-            assert_eq!(asked(attempt, nonce).is_fenced(&fences), is_fenced, "{attempt} {nonce}");
-        }
-    }
-
-    #[test]
-    fn only_what_this_very_wish_has_recorded_before_is_its_own() {
-        let fences = Fences::from([(("sync".to_owned(), "one".to_owned()), (7, (2, 20)))]);
-        let known = || Known {
-            ledger: 1,
-            key: "a".to_owned(),
-            at: 5,
-            fingerprint: None,
-            attempt: Some(2),
-            nonce: Some(20),
-            fence: Some(7),
-            status: "applied".to_owned(),
-            run: None,
-        };
-        let is_own = |known: Known| asked(2, 20).told(&fences, Some(&known)).unwrap().is_fresh();
-        assert!(is_own(known()));
-        for (what, other) in [
-            ("recorded at another time", Known { at: 6, ..known() }),
-            ("of another run", Known { fence: Some(8), ..known() }),
-            ("of another attempt", Known { attempt: Some(1), ..known() }),
-            ("of another claim", Known { nonce: Some(10), ..known() }),
-        ] {
-            assert!(!is_own(other), "{what}");
-        }
-    }
 }

@@ -105,6 +105,7 @@ impl Publication {
         let database = &self.run.surroundings.store.database;
         if !failpoint::is_weakened("files.unfenced") {
             fence::stands(database, &self.run.facts).await?;
+            failpoint::reach("files.fenced");
             if !self.run.lease.is_good() {
                 return Err(LedgerError::Expired.into());
             }
@@ -140,10 +141,8 @@ impl Publication {
     pub(crate) async fn abandon(self) {
         let (place, hidden) = (self.place, self.hidden);
         let abandoned = blocking(move || {
-            match place.shown() {
-                Ok(Some(shown)) if shown == hidden => {}
-                Err(WriteError::File { .. }) => {}
-                _ => place.remove(&hidden),
+            if is_unread(&place.shown(), &hidden) {
+                place.remove(&hidden);
             }
             Ok(())
         });
@@ -167,6 +166,16 @@ impl Publication {
         })
         .await?;
         Ok(())
+    }
+}
+
+/// Whether it is known that people do not read a directory.
+fn is_unread(shown: &Result<Option<String>, WriteError>, hidden: &str) -> bool {
+    match shown {
+        Ok(shown) => shown.as_deref() != Some(hidden),
+        Err(WriteError::File { .. }) => false,
+        // What they read is somebody else's.
+        Err(_) => true,
     }
 }
 
@@ -233,5 +242,28 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => Err(WriteError::Unfit(format!("the files could not be written: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_goes_only_when_it_is_known_that_nobody_reads_it() {
+        let unreadable = WriteError::File {
+            what: "cannot be read",
+            path: PathBuf::from("out"),
+            source: io::Error::other("the disk fails"),
+        };
+        for (shown, is_gone) in [
+            (Ok(Some(".a.1".to_owned())), false),
+            (Ok(Some(".a.2".to_owned())), true),
+            (Ok(None), true),
+            (Err(WriteError::Refused("it is somebody else's".to_owned())), true),
+            (Err(unreadable), false),
+        ] {
+            assert_eq!(is_unread(&shown, ".a.1"), is_gone, "{shown:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use refrain::{Ask, Project, Settings};
 use rustix::process::Signal;
+use tokio::task::JoinHandle;
 
 use crate::both_databases;
 use crate::calls::{FINE, calling, in_doubt};
@@ -154,27 +155,52 @@ async fn taken_over_here(sync: &Sync) {
     project.close().await;
 }
 
+/// So many calls are under way at once, by a worker of this process, when its run is taken over. What becomes of them is known when
+/// what is given is waited for.
+async fn under_way(database: TestDatabase, receiver: &Receiver, calls: u32) -> (Sync, JoinHandle<()>) {
+    let sync = calling(database, receiver, "", &format!("parallel = {calls}")).await;
+    // A program would need a supervisor, which a test is not.
+    let job = sync.shop.lines("jobs/sync.toml").join("\n");
+    let query = "query = \"select id, total from invoices\"";
+    sync.shop.job("sync", &job.replace("command = [\"./list\"]\noutput = \"units\"", query));
+    for id in 1..=calls {
+        sync.shop.execute(&format!("insert into invoices (id, total) values ({id}, {id})")).await;
+    }
+    let first = sync.shop.open().await;
+    let running = tokio::spawn(async move {
+        drop(first.run(RUN, Ask::Once).await);
+        first.close().await;
+    });
+    receiver.until(calls as usize).await;
+    taken_over_here(&sync).await;
+    assert_eq!((receiver.ids(), in_doubt(&sync).await.len()), (texts(1..=calls), calls as usize));
+    (sync, running)
+}
+
 both_databases! {
     async fn f12_of_two_answers_after_a_takeover_the_one_that_was_done_counts(database) {
         let refused = |heard: &Heard| if heard.id() == "4" { Reply::When(7, 422) } else { Reply::When(7, 200) };
         let receiver = Receiver::answering(refused).await;
-        let sync = calling(database, &receiver, "", "parallel = 6").await;
-        // A program would need a supervisor, which a test is not.
-        let job = sync.shop.lines("jobs/sync.toml").join("\n");
-        let query = "query = \"select id, total from invoices\"";
-        sync.shop.job("sync", &job.replace("command = [\"./list\"]\noutput = \"units\"", query));
-        sync.shop.execute("insert into invoices (id, total) values (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)").await;
-        let first = sync.shop.open().await;
-        let (running, all) = (first.clone(), texts(1..=6));
-        let running = tokio::spawn(async move { running.run(RUN, Ask::Once).await });
-        receiver.until(6).await;
-        taken_over_here(&sync).await;
-        assert_eq!((receiver.ids(), in_doubt(&sync).await.len()), (all, 6));
+        let (sync, running) = under_way(database, &receiver, 6).await;
         // All of them are answered at once.
         receiver.nod().await;
-        drop(running.await.unwrap());
-        first.close().await;
+        running.await.unwrap();
         assert_eq!(in_doubt(&sync).await, ["invoice:4"], "what is answered late may confirm, and never refuse");
+    }
+
+    async fn f12_after_the_first_late_answer_the_others_are_heard_too(database) {
+        let one_by_one = |heard: &Heard| match heard.id() {
+            "1" => Reply::When(3, 200),
+            "2" => Reply::When(4, 200),
+            _ => FINE(heard),
+        };
+        let receiver = Receiver::answering(one_by_one).await;
+        let (sync, running) = under_way(database, &receiver, 2).await;
+        receiver.nod().await;
+        eventually("the first is known", DEADLINE, async || in_doubt(&sync).await == ["invoice:2"]).await;
+        receiver.nod().await;
+        running.await.unwrap();
+        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
     }
 }
 

@@ -1,8 +1,13 @@
 //! Units that were mended at their source, behind the checkpoint: one command takes them up, and the checkpoint stays.
 
+use std::path::Path;
+
+use rustix::process::Signal;
+
 use crate::both_databases;
-use crate::cursors::paged;
+use crate::cursors::{PAGES, paged};
 use crate::support::TestDatabase;
+use crate::support::eventually::{DEADLINE, eventually};
 use crate::sync::{RUN, Says, Sync, lines, rows, texts};
 
 const ONE_TRY: &str = "retry = { attempts = 1 }";
@@ -126,4 +131,33 @@ both_databases! {
         assert_eq!(sync.run().await.0, "Ran partial 2");
         assert_eq!(sync.left().await.len(), 1);
     }
+}
+
+/// A worker has renewed its lease, and is stopped before it tells the supervisor of its source. That one ends the source; then the
+/// worker goes on, and its lease is good.
+#[tokio::test]
+async fn m13_a_source_that_was_ended_while_it_was_read_again_is_read_again_by_the_next_attempt() {
+    let sync = left_behind(TestDatabase::sqlite().await, BAD).await;
+    third_page(&sync, GOOD);
+    retry(&sync).await;
+    let waits = "[ \"$page\" != 2 ] || [ -e reading ] || { echo $$ > reading; exec sleep 1000; }\nwhile";
+    sync.shop.program("list", &PAGES.replace("while", waits));
+    let variables = [("FAILPOINTS", "beat.after-commit=return(stop)"), ("PROJECT_LEASE", "9000")];
+    let mut worker = sync.shop.process(&["run", RUN], &variables);
+    eventually("its source is read", DEADLINE, async || {
+        worker.signal(Signal::CONT);
+        !sync.shop.lines("reading").is_empty()
+    })
+    .await;
+    // Its next word is its last for a while.
+    let source = Path::new("/proc").join(sync.shop.lines("reading").concat());
+    eventually("its source is ended", DEADLINE, async || !source.exists()).await;
+    eventually("it has ended", DEADLINE, async || {
+        worker.signal(Signal::CONT);
+        worker.has_ended()
+    })
+    .await;
+    worker.finish().await;
+    assert!(sync.run().await.0.contains(" done "), "{:?}", sync.left().await);
+    assert_eq!(sync.invoices().await, rows(1..=15));
 }

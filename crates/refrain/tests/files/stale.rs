@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 
+use jiff::Timestamp;
 use rustix::process::Signal;
 
 use crate::both_databases;
@@ -14,6 +15,9 @@ use crate::support::eventually::{DEADLINE, eventually};
 
 /// A worker that was stopped is looked at twice, a third of this apart, before its run is taken over.
 const TAKES_OVER: (&str, &str) = ("PROJECT_LEASE", "3000");
+
+/// The lease runs out by the clock of the worker that is stopped, too.
+const RUNS_OUT: (&str, &str) = ("PROJECT_LEASE", "4000");
 
 /// One that has version 2 in its hands and is stopped, while the source has version 3 already.
 async fn stopped(shop: &Shop, place: &str, weakened: &str) -> ChildProcess {
@@ -67,6 +71,46 @@ both_databases! {
         assert_eq!(seen(&shop), Some(stocked(3)));
         assert!(is_tidy(&shop));
     }
+
+    async fn f11_once_its_lease_is_over_it_moves_nothing_although_nobody_has_taken_over(database) {
+        let shop = versioned(database).await;
+        stock(&shop, 1).await;
+        mended(&shop).await;
+        stock(&shop, 2).await;
+        let stops = ("FAILPOINTS", "files.fenced=2*return(stop)");
+        let mut worker = shop.process(&["run", WINDOW, "--again"], &[stops, RUNS_OUT]);
+        eventually("it has stopped", DEADLINE, async || shop.lines("struck").len() == 1).await;
+        let refrain = shop.open().await;
+        eventually("its lease is over", DEADLINE, async || {
+            refrain.workers().await.unwrap().iter().all(|one| !one.is_alive(Timestamp::now()))
+        })
+        .await;
+        refrain.close().await;
+        worker.signal(Signal::CONT);
+        eventually("it has ended, or its next attempt has come as far", DEADLINE, async || {
+            worker.has_ended() || shop.lines("struck").len() == 2
+        })
+        .await;
+        assert_eq!(seen(&shop), Some(stocked(1)));
+        worker.signal(Signal::KILL);
+        worker.wait().await;
+        shop.expire().await;
+        mended(&shop).await;
+        assert_eq!(seen(&shop), Some(stocked(2)));
+        assert!(is_tidy(&shop));
+    }
+}
+
+/// On PostgreSQL alone, where a test can read the store beside the shop.
+#[tokio::test]
+async fn f11_what_an_older_attempt_shows_is_not_recorded_once_a_newer_one_has_begun() {
+    let shop = versioned(TestDatabase::postgres().await).await;
+    let mut older = stopped(&shop, "files.checked", "").await;
+    // As the newer one does, which waits for the lock then.
+    shop.at_the_store("update refrain_fences set attempt = attempt + 1").await;
+    goes_on(&shop, &mut older).await;
+    assert_eq!(seen(&shop), Some(stocked(2)));
+    assert_eq!(shop.rows("select cast(attempt as text) from refrain.publishes").await, ["1"]);
 }
 
 #[tokio::test]

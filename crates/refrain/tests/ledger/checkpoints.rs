@@ -103,6 +103,16 @@ both_shops! {
         assert_eq!(told(&refrain).await, ["sync/ billing 6 by tuesday 1"]);
     }
 
+    async fn of_two_people_who_have_seen_it_at_one_place_one_moves_it(shop) {
+        let (source, seen) = (Source::of(invoices(6)), Seen::default());
+        let refrain = opened(&shop, [paging(&shop, &source, &Gate::closed(), &seen)]).await;
+        ran(&refrain, "sync#tuesday").await;
+        assert_eq!(set(&refrain, "3", Some("6")).await, "set");
+        let refused = set(&refrain, "1", Some("6")).await;
+        assert!(refused.contains("is not where it was seen: it is at `3`"), "{refused}");
+        assert_eq!(told(&refrain).await, ["sync/ billing 3 by a person"]);
+    }
+
     async fn one_that_nobody_has_begun_is_begun_beside_the_units_of_its_job(shop) {
         let (source, seen) = (Source::of(invoices(6)), Seen::default());
         let refrain = opened(&shop, [paging(&shop, &source, &Gate::closed(), &seen)]).await;

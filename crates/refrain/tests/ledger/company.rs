@@ -56,6 +56,17 @@ fn stepping(gate: &Gate, seen: &Seen) -> Definition {
     })
 }
 
+/// The second mail is against the rules of the table.
+fn unwritable(is_sqlite: bool) -> &'static str {
+    if is_sqlite {
+        "create trigger second before insert on refrain_units when new.key = 'mail:2'
+         begin select raise(abort, 'no second mail'); end"
+    } else {
+        "create function second() returns trigger language plpgsql as $$ begin raise exception 'no second mail'; end $$;
+         create trigger second before insert on refrain_units for each row when (new.key = 'mail:2') execute function second()"
+    }
+}
+
 both_shops! {
     async fn each_key_is_free_for_one_of_64_tasks(shop) {
         let ledger = Ledger::open(&shop.pool, "shop", "mails").await.unwrap();
@@ -98,6 +109,16 @@ both_shops! {
         assert_eq!(counts(&refrain, "sync#monday").await, [2, 0, 1, 0]);
         assert_eq!(ran(&refrain, "sync#tuesday").await, "tuesday done 1", "another run has steps of its own");
         assert_eq!(seen.all().len(), 7);
+    }
+
+    async fn one_that_cannot_be_written_does_not_spoil_the_rest_of_its_company(shop) {
+        let ledger = Ledger::open(&shop.pool, "shop", "mails").await.unwrap();
+        shop.database.store(unwritable(DB::IS_SQLITE)).await;
+        let claim = |number: i32| ledger.claim_alone(key!("mail", number).unwrap());
+        let (one, two, three) = tokio::join!(claim(1), claim(2), claim(3));
+        assert_eq!((one.unwrap(), three.unwrap()), (Claim::Fresh, Claim::Fresh));
+        let refused = two.unwrap_err().to_string();
+        assert!(refused.contains("no second mail"), "{refused}");
     }
 
     async fn i5_one_that_is_fenced_does_not_spoil_the_rest_of_its_company(shop) {

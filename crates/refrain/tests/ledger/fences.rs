@@ -64,6 +64,24 @@ fn late<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
     })
 }
 
+/// A job that tries as many invoices after a worker died; before this attempt of it opens a batch, the next one has begun.
+fn on_trial<DB: Backend>(shop: &Shop<DB>, seen: &Seen, count: i64, overtaken: u64) -> Definition {
+    let seen = seen.clone();
+    work(shop, "sync", move |run, pool| {
+        let seen = seen.clone();
+        async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let list = invoices(count);
+            let mut batches = units.apply(&list).await?;
+            if run.attempt() == overtaken {
+                DB::execute(&pool, raised::<DB>()).await.unwrap();
+            }
+            told(&seen, &batches.next().await);
+            Err(LedgerError::Contended)
+        }
+    })
+}
+
 async fn height<DB: Backend>(shop: &Shop<DB>) -> Vec<i64> {
     shop.database
         .store_numbers("select cast(attempt as bigint) from refrain_fences where run = 'monday'")
@@ -127,6 +145,32 @@ both_shops! {
         assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
         assert_eq!(seen.all(), ["1 is fenced"]);
         assert_eq!(shop.database.store_numbers("select count(*) from refrain_units").await, [0]);
+    }
+
+    async fn i5_an_older_attempt_parks_no_unit_in_advance_once_a_newer_one_has_begun(shop) {
+        let seen = Seen::default();
+        let refrain = open(&shop.store, [on_trial(&shop, &seen, 2, 1)]).await;
+        refrain.enqueue("sync", "monday", None).await.unwrap();
+        shop.store.store("update refrain_queue set suspicion = 1").await;
+        ran(&refrain, "sync#monday").await;
+        assert_eq!(seen.all(), ["1 is fenced"]);
+        assert_eq!(shop.database.store_numbers("select count(*) from refrain_units").await, [0]);
+    }
+
+    async fn i5_an_older_attempt_convicts_no_unit_once_a_newer_one_has_begun(shop) {
+        let seen = Seen::default();
+        let refrain = open(&shop.store, [on_trial(&shop, &seen, 1, 2)]).await;
+        refrain.enqueue("sync", "monday", None).await.unwrap();
+        shop.store.store("update refrain_queue set suspicion = 1").await;
+        assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
+        let parked = "select cast(failures as bigint) from refrain_units where status = 'parked'";
+        let in_advance = shop.database.store_numbers(parked).await;
+        assert!(in_advance[0] < 0, "{in_advance:?}");
+        // The worker has died with the only unit in hand.
+        shop.store.store("update refrain_delayed set suspicion = 2").await;
+        ran(&refrain, "sync#monday").await;
+        assert_eq!(seen.all(), ["written", "2 is fenced"]);
+        assert_eq!(shop.database.store_numbers(parked).await, in_advance, "whether it is to blame, the newer one says");
     }
 
     async fn i5_an_older_attempt_ends_no_step_that_a_newer_one_is_doing(shop) {
@@ -249,9 +293,9 @@ both_shops! {
 /// Somebody has raised every fence.
 fn raised<DB: Backend>() -> &'static str {
     if DB::IS_SQLITE {
-        "update refrain_fences set attempt = 2"
+        "update refrain_fences set attempt = attempt + 1"
     } else {
-        "update refrain.fences set attempt = 2"
+        "update refrain.fences set attempt = attempt + 1"
     }
 }
 

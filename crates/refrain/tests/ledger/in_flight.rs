@@ -3,7 +3,7 @@
 //! A trigger that is deferred to the end of a transaction waits for a lock that the story holds: the commit is under way. Then all
 //! connections are cut. The server does not notice, and the commit is made when the story lets it.
 
-use refrain::{BatchError, Claim, Fetched, Ledger, LedgerError, Per, Run, key};
+use refrain::{BatchError, Claim, DatabaseError, Fetched, Ledger, LedgerError, Per, Run, key};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool, Postgres};
 
@@ -145,4 +145,23 @@ async fn f4_a_claim_that_is_still_being_committed_is_its_own() {
     let claiming = tokio::spawn(async move { ledger.claim_alone(key!("digest", 1).unwrap()).await.unwrap() });
     slow.cut_and_release().await;
     assert_eq!(claiming.await.unwrap(), Claim::Fresh);
+}
+
+#[tokio::test]
+async fn f4_claims_in_company_that_nobody_can_ask_about_any_more_may_each_have_been_made() {
+    let mut slow = Slow::server().await;
+    let ledger = Ledger::open(&slow.shop.pool, "shop", "digests").await.unwrap();
+    slow.hold("units", "true").await;
+    let claim = |number: i32| ledger.claim_alone(key!("digest", number).unwrap());
+    let leaving = async {
+        let under_way = async || slow.waiting("wait_event = 'advisory'").await == 1;
+        eventually("a commit is under way", DEADLINE, under_way).await;
+        // No other connection is made, over which it could be asked what became of the commit.
+        tokio::join!(slow.shop.pool.close(), slow.network.cut_all());
+    };
+    let (one, other, ()) = tokio::join!(claim(1), claim(2), leaving);
+    for told in [one, other] {
+        let error = told.unwrap_err();
+        assert!(matches!(error, LedgerError::Database(DatabaseError::Unknown(_))), "{error}");
+    }
 }

@@ -38,8 +38,9 @@ async fn changed_while_one_waits(shop: &Shop<Postgres>, gate: &Gate, change: &st
     holder.commit().await.unwrap();
 }
 
-/// A run whose content fails, in the order six, over content in the order five; meanwhile the row is changed.
-async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>) {
+/// A run whose content fails, in the order six, over content in the order five; meanwhile the row is changed. Gives the row, its
+/// order, and how the run stands.
+async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>, String) {
     let shop = Shop::on_a_server().await;
     let source = Source::of(vec![at(5, 10)]);
     let first = open(&shop.store, [sync(&shop, &source, Per::Ever, ordered)]).await;
@@ -66,9 +67,9 @@ async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>) {
     let refrain = open(&shop.store, [failing]).await;
     let running = tokio::spawn(async move { ran(&refrain, "sync#tuesday").await });
     changed_while_one_waits(&shop, &gate, change).await;
-    running.await.unwrap();
+    let standing = running.await.unwrap();
     let orders = shop.numbers("select ordinal from refrain.units").await;
-    (traced(&shop, key!("invoice", 1).unwrap()).await, orders)
+    (traced(&shop, key!("invoice", 1).unwrap()).await, orders, standing)
 }
 
 fn key_of(invoice: &Invoice) -> Result<refrain::core::Key, refrain::core::KeyError> {
@@ -77,26 +78,27 @@ fn key_of(invoice: &Invoice) -> Result<refrain::core::Key, refrain::core::KeyErr
 
 #[tokio::test]
 async fn a_failure_is_not_recorded_over_the_same_content_that_was_applied_meanwhile() {
-    let (record, _) = failed_over(&format!("fingerprint = {}, ordinal = 6", content_of(20))).await;
+    let (record, _, standing) = failed_over(&format!("fingerprint = {}, ordinal = 6", content_of(20))).await;
     assert_eq!((record.status, record.run.as_deref()), (UnitStatus::Applied, Some("monday")));
+    assert_eq!(standing, "tuesday done 1", "nothing is left to do for it");
 }
 
 #[tokio::test]
 async fn a_failure_is_not_recorded_over_a_newer_version() {
-    let (record, _) = failed_over("version = 2").await;
+    let (record, ..) = failed_over("version = 2").await;
     assert_eq!((record.status, record.version), (UnitStatus::Applied, 2));
 }
 
 #[tokio::test]
 async fn a_failure_is_not_recorded_over_newer_content() {
-    let (record, orders) = failed_over(&format!("fingerprint = {}, ordinal = 7", content_of(30))).await;
+    let (record, orders, _) = failed_over(&format!("fingerprint = {}, ordinal = 7", content_of(30))).await;
     assert_eq!((record.status, orders), (UnitStatus::Applied, vec![7]));
 }
 
 #[tokio::test]
 async fn a_failure_is_not_recorded_over_a_request_of_another_run() {
     let reserved = "status = 'parked', sent = 1, message = 'in doubt: it was begun'";
-    let (record, _) = failed_over(reserved).await;
+    let (record, ..) = failed_over(reserved).await;
     assert!(record.in_doubt_since.is_some(), "{record:?}");
     assert_eq!((record.status, record.run.as_deref()), (UnitStatus::Parked, Some("monday")));
 }

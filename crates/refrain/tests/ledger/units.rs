@@ -1,5 +1,6 @@
 //! Units: each applied once, under a key that names it in its scope and for as long as the job says.
 
+use refrain::core::retry::Retry;
 use refrain::core::state::UnitStatus;
 use refrain::core::{CatchUp, Fingerprint, Scope};
 use refrain::{Ask, Ledger, LedgerError, Per, key};
@@ -168,5 +169,29 @@ both_shops! {
         for text in ODD {
             assert_eq!(traced(&shop, key!("odd", text).unwrap()).await.status, UnitStatus::Applied, "{text:?}");
         }
+    }
+
+    async fn units_that_are_parked_before_they_are_tried_are_so_a_megabyte_at_a_time(shop) {
+        let seen = Seen::default();
+        let told = seen.clone();
+        let long = work(&shop, "sync", move |run, pool| {
+            let seen = told.clone();
+            async move {
+                let units = run.fence(&pool).await?.units(Per::Ever, |text: &String| key!("text", &text[..1]));
+                let texts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(400_000));
+                let mut batches = units.apply(&texts).await?;
+                while let Some(batch) = batches.next().await? {
+                    seen.push(format!("{} together", batch.all().len()));
+                    batch.settle(Ok::<_, LedgerError>(())).await?;
+                }
+                Ok(())
+            }
+        });
+        // Its only try must not end in a death, so all that fit are tried together.
+        let refrain = open(&shop.store, [long.retry(Retry { attempts: 1, ..Retry::default() })]).await;
+        refrain.enqueue("sync", "monday", None).await.unwrap();
+        shop.store.store("update refrain_queue set suspicion = 1").await;
+        assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
+        assert_eq!(seen.all(), ["2 together", "2 together", "1 together"]);
     }
 }

@@ -39,11 +39,18 @@ impl Lock {
 }
 
 fn attempt(path: &Path) -> io::Result<Option<Lock>> {
+    locked(opened(path)?, path)
+}
+
+fn opened(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     // Through a link, a file would be made and locked in some other place.
     let nofollow = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
-    let file = options.custom_flags(nofollow).open(path)?;
+    options.custom_flags(nofollow).open(path)
+}
+
+fn locked(file: File, path: &Path) -> io::Result<Option<Lock>> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
@@ -90,5 +97,15 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let _lock = Lock::take(folder.path()).await.unwrap();
         assert!(attempt(&path).unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_somebody_removed_before_it_was_locked_is_not_had_beside_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let removed = opened(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let _lock = Lock::take(folder.path()).await.unwrap();
+        assert!(locked(removed, &path).unwrap().is_none());
     }
 }
