@@ -159,6 +159,9 @@ impl Beating {
 /// Asks which runs are to end.
 async fn hear(store: &Store, pulse: &watch::Sender<Pulse>) {
     if let Ok(runs) = workers::cancellations(store, CANCELLATIONS_MAX).await {
+        if !runs.is_empty() {
+            failpoint::reach("heartbeat.heard");
+        }
         pulse.send_if_modified(|pulse| {
             let changed = *pulse.cancelled != runs;
             pulse.cancelled = Arc::new(runs);

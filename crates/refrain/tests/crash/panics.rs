@@ -6,7 +6,7 @@ use crate::both_databases;
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::shop::Shop;
-use crate::world::{Recorded, World};
+use crate::world::{Recorded, World, numbered};
 
 /// A lease that does not run out by itself.
 const LONG: &str = "600000";
@@ -46,6 +46,29 @@ both_databases! {
         assert!(process.finish().await.status.success());
         assert_eq!(refrain.workers().await.unwrap().len(), 0, "both have left");
         refrain.close().await;
+    }
+}
+
+// In a process that a person has started for one run nothing else looks at the worker before the run has ended.
+both_databases! {
+    async fn a_run_that_is_under_way_when_its_heartbeat_panics_is_ended(database) {
+        let world = World::of(database);
+        world.done(&["enqueue", "slow", "s", "2"], &[]).await;
+        let variables = [("FAILPOINTS", "heartbeat.heard=1*panic"), ("PROBE_LEASE", LONG)];
+        let mut asking = world.probe(&["run", "slow#s0"], &variables);
+        asking.wait_for_line("begun slow#s0 1").await;
+        // The thread panics when it hears of another run that is to end.
+        let wish = "insert into refrain_cancellations (run, asked_at) values (2, 1)";
+        world.execute(wish).await.unwrap();
+        asking.wait_for_line("left slow#s0 1").await;
+        let asked = asking.finish().await;
+        assert!(asked.status.success() && String::from_utf8_lossy(&asked.stderr).contains("refrain-heartbeat"), "{asked:?}");
+        assert!(!world.told().contains("ended slow#s0 1"), "{}", world.told());
+
+        world.execute("delete from refrain_cancellations").await.unwrap();
+        (0..2).for_each(|number| world.touch(&format!("gate-s{number}")));
+        world.done(&["work"], &[("PROBE_LEASE", LONG)]).await;
+        world.assert_settled(numbered("slow#s", 2)).await;
     }
 }
 
