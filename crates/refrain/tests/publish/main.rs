@@ -9,6 +9,7 @@ mod appended;
 mod between;
 mod chance;
 mod design;
+mod in_flight;
 mod killed;
 mod landing;
 mod modes;
