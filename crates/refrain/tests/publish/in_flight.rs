@@ -60,7 +60,7 @@ async fn f4_a_publish_whose_commit_is_still_under_way_when_its_connection_is_cut
             ended = process.finish() => panic!("{mode}: {ended:?}"),
         }
         network.cut_all().await;
-        let asked = async || is_waiting(&shop, "wait_event <> 'advisory'").await;
+        let asked = async || is_waiting(&shop, "query <> 'COMMIT'").await;
         eventually("somebody asks what became of it", DEADLINE, asked).await;
         assert_eq!(shop.rows("select target from public.records").await, Vec::<String>::new(), "{mode}");
         holder.execute("select pg_advisory_unlock(77)").await.unwrap();
