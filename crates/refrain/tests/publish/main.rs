@@ -17,6 +17,7 @@ mod names;
 mod polled;
 mod refusals;
 mod role;
+mod swallowed;
 mod together;
 mod warehouse;
 mod weakened;
