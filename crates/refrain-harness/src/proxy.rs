@@ -122,6 +122,11 @@ impl Proxy {
         }
     }
 
+    /// How many connections were made, since all of them were last cut.
+    pub fn connections(&self) -> usize {
+        self.connections.lock().unwrap().len()
+    }
+
     /// How many connections were cut.
     pub fn cuts(&self) -> usize {
         self.cuts.struck.load(Ordering::SeqCst)

@@ -14,6 +14,7 @@ pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod file_system;
 pub(crate) mod held;
+mod last_used;
 mod leased;
 pub(crate) mod postgres;
 mod retry;
@@ -116,7 +117,9 @@ impl Database {
     /// The same, and a server ends a transaction in which nothing was said for `idle`.
     pub(crate) fn with_idle(self, idle: Duration) -> Database {
         match self {
-            Database::Postgres { pool, .. } => Database::of_postgres(pool, idle),
+            Database::Postgres { pool, persistent, begin } => {
+                Database::Postgres { pool, persistent, begin: begin.with_idle(idle) }
+            }
             file @ Database::Sqlite { .. } => file,
         }
     }
@@ -140,11 +143,11 @@ impl Database {
     pub(crate) async fn write(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { writer, .. } => {
-                let begun = Held::begin(writer, "BEGIN IMMEDIATE".into_sql_str(), None).await?;
+                let begun = Held::begin(writer, None, "BEGIN IMMEDIATE".into_sql_str(), None).await?;
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.write, begin.deadline).await?;
+                let begun = begun(pool, begin, &begin.write, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
@@ -155,7 +158,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.write().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.write_briefly, begin.deadline).await?;
+                let begun = begun(pool, begin, &begin.write_briefly, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
@@ -165,11 +168,11 @@ impl Database {
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { readers, .. } => {
-                let begun = Held::begin(readers, "BEGIN".into_sql_str(), None).await?;
+                let begun = Held::begin(readers, None, "BEGIN".into_sql_str(), None).await?;
                 Ok(Transaction::Sqlite(begun, Guarded::default()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.read, begin.deadline).await?;
+                let begun = begun(pool, begin, &begin.read, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -196,7 +199,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.read_at_once, begin.deadline).await?;
+                let begun = begun(pool, begin, &begin.read_at_once, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -207,7 +210,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.snapshot, postgres::SNAPSHOT_DEADLINE).await?;
+                let begun = begun(pool, begin, &begin.snapshot, postgres::SNAPSHOT_DEADLINE).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -236,7 +239,7 @@ impl Database {
                 readers.close().await;
                 writer.close().await;
             }
-            Database::Postgres { pool, .. } => held::close(pool).await,
+            Database::Postgres { pool, begin, .. } => held::close(pool, Some(&begin.last_used)).await,
         }
     }
 
@@ -250,20 +253,29 @@ impl Database {
 }
 
 /// Begins a transaction of ours on a server.
-async fn begun(pool: &PgPool, how: &Arc<str>, deadline: Duration) -> Result<Held<Postgres>> {
+async fn begun(
+    pool: &PgPool,
+    begin: &postgres::Beginnings,
+    how: &Arc<str>,
+    deadline: Duration,
+) -> Result<Held<Postgres>> {
     let how = AssertSqlSafe(Arc::clone(how)).into_sql_str();
-    Held::begin(pool, how, Some(deadline)).await.map_err(|error| match DatabaseError::from(error) {
-        // The word of a replica for a transaction that may write.
-        DatabaseError::Other(sqlx::Error::Database(fault)) if fault.code().as_deref() == Some("0A000") => {
-            DatabaseError::Demoted(fault.message().to_owned())
+    Held::begin(pool, Some(&begin.last_used), how, Some(deadline)).await.map_err(|error| {
+        match DatabaseError::from(error) {
+            // The word of a replica for a transaction that may write.
+            DatabaseError::Other(sqlx::Error::Database(fault))
+                if fault.code().as_deref() == Some("0A000") =>
+            {
+                DatabaseError::Demoted(fault.message().to_owned())
+            }
+            error => error,
         }
-        error => error,
     })
 }
 
 /// Begins a transaction in a pool of any kind, for statements of a job.
 pub(crate) async fn begun_in<DB: Holds>(pool: &Pool<DB>) -> std::result::Result<Held<DB>, sqlx::Error> {
-    let mut begun = Held::begin(pool, "BEGIN".into_sql_str(), Some(held::DEADLINE)).await?;
+    let mut begun = Held::begin(pool, None, "BEGIN".into_sql_str(), Some(held::DEADLINE)).await?;
     begun.lift_deadline();
     Ok(begun)
 }

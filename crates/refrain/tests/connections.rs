@@ -1,5 +1,6 @@
 //! What is promised about connections: a commit that was reported is on the disk whatever the server's settings say, a server
-//! that has become a replica is neither written to nor read, and no transaction stays open on a connection that goes back.
+//! that has become a replica is neither written to nor read, no transaction stays open on a connection that goes back, and a
+//! process does not open more of them than it needs.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
@@ -88,6 +89,25 @@ async fn a_begin_that_was_dropped_leaves_no_transaction_open() {
     network.swallow(false);
     sqlx::query("insert into notes values ('written')").execute(&pool).await.unwrap();
     assert_eq!(database.texts("select note from notes").await, ["written"]);
+}
+
+/// One transaction after another, each of them begun when the one before it has just ended.
+#[tokio::test]
+async fn a_process_that_does_one_thing_after_another_has_one_connection() {
+    let database = TestDatabase::postgres().await;
+    Refrain::migrate(&database.url()).await.unwrap();
+    let network = Proxy::in_front_of(&database.url()).await;
+    let name = database.texts("select cast(current_database() as text)").await.remove(0);
+    // A process that stands still for a while in between may open another one.
+    let used_one = async || {
+        let before = network.connections();
+        let url = network.url(&name);
+        let refrain = Refrain::at(&url, "shop").unwrap().job(nothing("idle")).open().await.unwrap();
+        assert_eq!(refrain.open_runs().await.unwrap(), 0);
+        refrain.close().await;
+        network.connections() - before == 1
+    };
+    eventually("one connection is enough", DEADLINE, used_one).await;
 }
 
 fn pool_of(database: &TestDatabase) -> &sqlx::PgPool {

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// How many tests for each core: they wait most of the time.
-const JOBS_PER_CORE: usize = 2;
+const JOBS_PER_CORE: usize = 4;
 const SLOWEST: usize = 10;
 
 /// What cargo has built.

@@ -24,6 +24,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::error::{self, DatabaseError};
+use super::last_used::{LastUsed, Taken};
 use crate::lease::Lease;
 
 /// How long a server may take to answer where no lease says how long.
@@ -58,8 +59,10 @@ enum State {
 
 /// A transaction on a connection of a pool. Dropped, it is rolled back.
 pub struct Held<DB: Holds> {
-    connection: Option<PoolConnection<DB>>,
+    taken: Option<Taken<DB>>,
     pool: Pool<DB>,
+    /// Where the connection is kept afterwards, if it may be.
+    last_used: Option<LastUsed<DB>>,
     state: State,
     /// How long each answer may take; none while somebody else's statements are executed, which have a limit of their own.
     deadline: Option<Duration>,
@@ -68,24 +71,23 @@ pub struct Held<DB: Holds> {
 }
 
 impl<DB: Holds> Held<DB> {
-    /// Begins a transaction on a connection of the pool.
+    /// Begins a transaction on a connection of the pool, or on the one that was used last.
     pub(crate) async fn begin(
         pool: &Pool<DB>,
+        last_used: Option<&LastUsed<DB>>,
         how: SqlStr,
         deadline: Option<Duration>,
     ) -> Result<Held<DB>, sqlx::Error> {
         // As many connections may be unfit to begin anything as there are; the last try gets a new one.
         for _ in 0..pool.size() {
-            let connection = pool.acquire().await?;
-            match Held::begin_on(pool, connection, how.clone(), deadline).await {
+            match Held::on(pool, last_used, deadline).await?.begun(how.clone()).await {
                 Err(sqlx::Error::InvalidSavePointStatement | sqlx::Error::BeginFailed) => {
                     tracing::debug!("a connection could not begin a transaction; taking another one");
                 }
                 begun => return begun,
             }
         }
-        let connection = pool.acquire().await?;
-        Held::begin_on(pool, connection, how, deadline).await
+        Held::on(pool, None, deadline).await?.begun(how).await
     }
 
     /// Begins a transaction on a connection that was taken from the pool before.
@@ -93,27 +95,60 @@ impl<DB: Holds> Held<DB> {
         pool: &Pool<DB>,
         connection: PoolConnection<DB>,
         how: SqlStr,
-        deadline: Option<Duration>,
     ) -> Result<Held<DB>, sqlx::Error> {
-        let deadline = deadline.filter(|_| DB::IS_REMOTE);
-        let connection = Some(connection);
-        let mut held = Held { connection, pool: pool.clone(), state: State::Busy, deadline, lease: None };
-        let begun = answered(deadline, DB::TransactionManager::begin(&mut held, Some(how))).await;
-        // One that could not begin is in no known state.
-        held.state = if begun.is_ok() { State::Open } else { State::Broken };
-        held.distrusts_its_pool(begun.as_ref().err());
-        begun.map(|()| held)
+        Held::of(pool, None, Taken::just_now(connection), None).begun(how).await
     }
 
-    /// A connection of the pool on which no transaction is open: each statement is one by itself.
-    pub(crate) async fn bare(pool: &Pool<DB>, deadline: Duration) -> Result<Held<DB>, sqlx::Error> {
-        let mut connection = pool.acquire().await?;
-        while DB::TransactionManager::get_transaction_depth(&connection) > 0 {
-            cut(connection);
-            connection = pool.acquire().await?;
+    /// A connection on which no transaction is open: each statement is one by itself.
+    pub(crate) async fn bare(
+        pool: &Pool<DB>,
+        last_used: Option<&LastUsed<DB>>,
+        deadline: Duration,
+    ) -> Result<Held<DB>, sqlx::Error> {
+        loop {
+            let held = Held::on(pool, last_used, Some(deadline)).await?;
+            if DB::TransactionManager::get_transaction_depth(&held) == 0 {
+                return Ok(held);
+            }
+            held.is_cut();
         }
-        let (connection, deadline) = (Some(connection), Some(deadline).filter(|_| DB::IS_REMOTE));
-        Ok(Held { connection, pool: pool.clone(), state: State::Open, deadline, lease: None })
+    }
+
+    async fn on(
+        pool: &Pool<DB>,
+        last_used: Option<&LastUsed<DB>>,
+        deadline: Option<Duration>,
+    ) -> Result<Held<DB>, sqlx::Error> {
+        let taken = match last_used.and_then(LastUsed::take) {
+            Some(taken) => taken,
+            None => Taken::from(pool).await?,
+        };
+        Ok(Held::of(pool, last_used, taken, deadline))
+    }
+
+    fn of(
+        pool: &Pool<DB>,
+        last_used: Option<&LastUsed<DB>>,
+        taken: Taken<DB>,
+        deadline: Option<Duration>,
+    ) -> Held<DB> {
+        let deadline = deadline.filter(|_| DB::IS_REMOTE);
+        let (taken, pool, last_used) = (Some(taken), pool.clone(), last_used.cloned());
+        Held { taken, pool, last_used, state: State::Open, deadline, lease: None }
+    }
+
+    async fn begun(mut self, how: SqlStr) -> Result<Held<DB>, sqlx::Error> {
+        self.state = State::Busy;
+        let deadline = self.deadline;
+        let begun = answered(deadline, DB::TransactionManager::begin(&mut self, Some(how))).await;
+        // One that could not begin is in no known state.
+        self.state = if begun.is_ok() { State::Open } else { State::Broken };
+        self.distrusts_its_pool(begun.as_ref().err());
+        begun.map(|()| self)
+    }
+
+    fn is_cut(mut self) {
+        self.state = State::Broken;
     }
 
     /// From here on somebody else's statements are executed, which may take as long as they do.
@@ -182,6 +217,9 @@ impl<DB: Holds> Held<DB> {
     }
 
     fn clear_the_pool(&self) {
+        if let Some(kept) = self.last_used.as_ref().and_then(LastUsed::take) {
+            cut(kept.connection);
+        }
         while let Some(idle) = self.pool.try_acquire().filter(|_| DB::IS_REMOTE) {
             cut(idle);
         }
@@ -203,8 +241,13 @@ fn silence(deadline: Duration) -> sqlx::Error {
 }
 
 /// Closes a pool, but does not wait for connections from which nothing is heard.
-pub(crate) async fn close<DB: Holds>(pool: &Pool<DB>) {
-    if timeout(DEADLINE, pool.close()).await.is_err() {
+pub(crate) async fn close<DB: Holds>(pool: &Pool<DB>, last_used: Option<&LastUsed<DB>>) {
+    // From this call on the pool is closed to whoever keeps a connection.
+    let closing = pool.close();
+    if let Some(kept) = last_used.and_then(LastUsed::take) {
+        kept.give_back(&Handle::current());
+    }
+    if timeout(DEADLINE, closing).await.is_err() {
         tracing::debug!("left without some connections: the server did not answer");
     }
 }
@@ -216,24 +259,25 @@ pub(crate) fn cut<DB: Holds>(connection: PoolConnection<DB>) {
 
 impl<DB: Holds> Drop for Held<DB> {
     fn drop(&mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
+        let Some(mut taken) = self.taken.take() else { return };
         let is_unknown = self.state == State::Busy && DB::IS_REMOTE;
         let runtime = match Handle::try_current() {
             Ok(runtime) if self.state != State::Broken && !is_unknown => runtime,
-            _ => return cut(connection),
+            _ => return cut(taken.connection),
         };
-        if self.state != State::Over {
-            DB::TransactionManager::start_rollback(&mut connection);
+        let is_open = self.state != State::Over
+            && (self.state == State::Busy
+                || DB::TransactionManager::get_transaction_depth(&taken.connection) > 0);
+        if is_open {
+            DB::TransactionManager::start_rollback(&mut taken.connection);
         }
-        // The pool asks the connection whether it is still there before it takes it back, and would wait for ever.
-        let back = connection.return_to_pool();
-        runtime.spawn(async move {
-            if !DB::IS_REMOTE {
-                back.await;
-            } else if timeout(DEADLINE, back).await.is_err() {
-                tracing::debug!("a connection was closed: the server did not answer");
-            }
-        });
+        let left = match &self.last_used {
+            Some(last_used) if !is_open || taken.is_told() => last_used.keep(&self.pool, taken, &runtime),
+            _ => Some(taken),
+        };
+        if let Some(left) = left {
+            left.give_back(&runtime);
+        }
     }
 }
 
@@ -242,14 +286,14 @@ impl<DB: Holds> Deref for Held<DB> {
 
     #[expect(clippy::expect_used, reason = "it is taken out only when this is dropped")]
     fn deref(&self) -> &DB::Connection {
-        self.connection.as_deref().expect("a connection")
+        &self.taken.as_ref().expect("a connection").connection
     }
 }
 
 impl<DB: Holds> DerefMut for Held<DB> {
     #[expect(clippy::expect_used, reason = "it is taken out only when this is dropped")]
     fn deref_mut(&mut self) -> &mut DB::Connection {
-        self.connection.as_deref_mut().expect("a connection")
+        &mut self.taken.as_mut().expect("a connection").connection
     }
 }
 

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Executor as _};
+use sqlx::{ConnectOptions as _, Executor as _, Postgres};
 
 use super::connection::{Connection, Record};
 use super::held::{Held, answered};
+use super::last_used::LastUsed;
 use super::statement::Bound;
 use super::{Database, DatabaseError, Place};
 use crate::failpoint;
@@ -63,6 +64,7 @@ pub struct Beginnings {
     is_own: bool,
     /// When a statement that is a transaction by itself was last left without an answer.
     unanswered: Arc<Mutex<Option<Instant>>>,
+    pub(super) last_used: LastUsed<Postgres>,
 }
 
 /// No statement may be waited for less long than this, however short the lease: a machine that is busy for a moment is not a
@@ -120,7 +122,7 @@ impl Database {
     /// Says something to whoever listens at the server; it writes nothing.
     pub(crate) async fn tell(&self, text: &'static str) -> Result<(), DatabaseError> {
         if let Database::Postgres { pool, begin, .. } = self {
-            let mut bare = Held::bare(pool, begin.deadline).await?;
+            let mut bare = Held::bare(pool, Some(&begin.last_used), begin.deadline).await?;
             let deadline = bare.speak()?;
             let answer = answered(deadline, bare.execute(sqlx::raw_sql(text))).await;
             bare.heard(answer.map_err(DatabaseError::from))?;
@@ -142,7 +144,7 @@ impl Database {
         if !begin.is_own || begin.is_reluctant() {
             return Ok(None);
         }
-        let mut bare = Held::bare(pool, begin.deadline).await?;
+        let mut bare = Held::bare(pool, Some(&begin.last_used), begin.deadline).await?;
         let _guarded = failpoint::guarded();
         failpoint::reach(place.before);
         let deadline = bare.speak()?;
@@ -164,8 +166,17 @@ impl Beginnings {
 
     /// The same for whoever must notice a server that is gone well before its lease runs out.
     pub(super) fn hurried(&self) -> Beginnings {
-        let unanswered = self.unanswered.clone();
-        Beginnings { is_own: self.is_own, unanswered, ..Beginnings::within(SHORTEST_DEADLINE, self.idle) }
+        self.but(Beginnings::within(SHORTEST_DEADLINE, self.idle))
+    }
+
+    /// The same, and the server ends a transaction in which nothing was said for `idle`.
+    pub(super) fn with_idle(&self, idle: Duration) -> Beginnings {
+        self.but(Beginnings::new(idle))
+    }
+
+    fn but(&self, other: Beginnings) -> Beginnings {
+        let (unanswered, last_used) = (self.unanswered.clone(), self.last_used.clone());
+        Beginnings { is_own: self.is_own, unanswered, last_used, ..other }
     }
 
     /// Remembers an error that leaves open what became of a statement.
@@ -205,6 +216,7 @@ impl Beginnings {
             deadline,
             is_own: false,
             unanswered: Arc::default(),
+            last_used: LastUsed::default(),
         }
     }
 }

@@ -25,7 +25,7 @@ impl Database {
         match self {
             Database::Sqlite { writer, .. } => Ok(Stage::Sqlite(writer.acquire().await?, writer.clone())),
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, &begin.write, begin.deadline).await?;
+                let begun = begun(pool, begin, &begin.write, begin.deadline).await?;
                 let mut transaction = Transaction::Postgres(begun, *persistent, Guarded::default());
                 transaction.hand_over().await?;
                 // It holds nothing that anybody could wait for, and may itself have to wait for rows of another database.
@@ -52,7 +52,7 @@ impl Stage {
     pub(crate) async fn lock(self) -> Result<Transaction> {
         match self {
             Stage::Sqlite(connection, pool) => {
-                let begun = Held::begin_on(&pool, connection, "BEGIN IMMEDIATE".into_sql_str(), None).await?;
+                let begun = Held::begin_on(&pool, connection, "BEGIN IMMEDIATE".into_sql_str()).await?;
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Stage::Postgres(mut transaction, idle) => {

@@ -93,7 +93,7 @@ impl Database {
     pub(crate) async fn close(&self) {
         match self.connected.get() {
             Some(Connected::Sqlite(pool)) => pool.close().await,
-            Some(Connected::Postgres(pool)) => close(pool).await,
+            Some(Connected::Postgres(pool)) => close(pool, None).await,
             None => {}
         }
     }

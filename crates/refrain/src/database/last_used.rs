@@ -1,0 +1,220 @@
+//! The connection to a server that was used last, kept for a moment for the transaction that begins next.
+//!
+//! A pool asks a connection whether it is still there before it takes it back. A transaction that begins meanwhile finds none
+//! and opens another one, so a process that makes one transaction after another has three connections where one is enough, and
+//! each costs the server a process and a few milliseconds. So the last one stays beside the pool, and goes back when nothing
+//! has begun on it for a moment.
+//!
+//! It is kept only while the pool may open another one: then no transaction waits for a connection that lies here.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use sqlx::pool::PoolConnection;
+use sqlx::{Connection as _, Pool};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::held::{DEADLINE, Holds, cut};
+
+/// For how long it is kept while nothing begins on it.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// For how long it stays away from its pool, which ends connections that are old.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// Where the connection is kept; clones are the same place.
+pub(crate) struct LastUsed<DB: Holds>(Arc<Mutex<Slot<DB>>>);
+
+struct Slot<DB: Holds> {
+    kept: Option<Kept<DB>>,
+    /// Gives it back to its pool after a moment.
+    watch: Option<JoinHandle<()>>,
+}
+
+/// A connection, and since when it is away from its pool.
+pub(super) struct Taken<DB: Holds> {
+    pub(super) connection: PoolConnection<DB>,
+    pub(super) since: Instant,
+}
+
+struct Kept<DB: Holds> {
+    /// Taken out only when this is.
+    taken: Option<Taken<DB>>,
+    at: Instant,
+}
+
+impl<DB: Holds> Taken<DB> {
+    pub(super) async fn from(pool: &Pool<DB>) -> Result<Taken<DB>, sqlx::Error> {
+        Ok(Taken::just_now(pool.acquire().await?))
+    }
+
+    pub(super) fn just_now(connection: PoolConnection<DB>) -> Taken<DB> {
+        Taken { connection, since: Instant::now() }
+    }
+
+    /// Sends what is still to be said, as far as that goes without waiting; the answer is read by whoever speaks next. Whether all
+    /// of it was sent.
+    pub(super) fn is_told(&mut self) -> bool {
+        !matches!(self.connection.flush().now_or_never(), Some(Err(_))) && !self.connection.should_flush()
+    }
+
+    /// Gives it back to its pool, which asks it whether it is still there, and would wait for the answer for ever.
+    pub(super) fn give_back(mut self, runtime: &Handle) {
+        let back = self.connection.return_to_pool();
+        runtime.spawn(async move {
+            if !DB::IS_REMOTE {
+                back.await;
+            } else if timeout(DEADLINE, back).await.is_err() {
+                tracing::debug!("a connection was closed: the server did not answer");
+            }
+        });
+    }
+}
+
+impl<DB: Holds> LastUsed<DB> {
+    fn slot(&self) -> MutexGuard<'_, Slot<DB>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take(&self) -> Option<Taken<DB>> {
+        self.slot().kept.take()?.taken.take()
+    }
+
+    /// Keeps a connection on which no transaction is open when it is used again; gives it back to the caller if it cannot.
+    pub(super) fn keep(&self, pool: &Pool<DB>, taken: Taken<DB>, runtime: &Handle) -> Option<Taken<DB>> {
+        let mut slot = self.slot();
+        // A pool that is being closed is marked first, and what is kept here is looked for afterwards.
+        let is_wanted = !pool.is_closed() && pool.size() < pool.options().get_max_connections();
+        if slot.kept.is_some() || !is_wanted || taken.since.elapsed() > LONGEST {
+            return Some(taken);
+        }
+        slot.kept = Some(Kept { taken: Some(taken), at: Instant::now() });
+        // One that has ended with its runtime is no watch.
+        if slot.watch.as_ref().is_none_or(JoinHandle::is_finished) {
+            slot.watch = Some(runtime.spawn(watch(self.clone())));
+        }
+        None
+    }
+}
+
+async fn watch<DB: Holds>(last_used: LastUsed<DB>) {
+    loop {
+        sleep(MOMENT).await;
+        let mut slot = last_used.slot();
+        if slot.kept.as_ref().is_some_and(|kept| kept.at.elapsed() < MOMENT) {
+            continue;
+        }
+        slot.watch = None;
+        let left = slot.kept.take().and_then(|mut kept| kept.taken.take());
+        drop(slot);
+        if let Some(left) = left {
+            left.give_back(&Handle::current());
+        }
+        return;
+    }
+}
+
+/// A pool takes a connection back only in a runtime; what is kept may go when there is none any more.
+impl<DB: Holds> Drop for Kept<DB> {
+    fn drop(&mut self) {
+        if let Some(taken) = self.taken.take() {
+            cut(taken.connection);
+        }
+    }
+}
+
+impl<DB: Holds> Clone for LastUsed<DB> {
+    fn clone(&self) -> LastUsed<DB> {
+        LastUsed(self.0.clone())
+    }
+}
+
+impl<DB: Holds> Default for LastUsed<DB> {
+    fn default() -> LastUsed<DB> {
+        LastUsed(Arc::new(Mutex::new(Slot { kept: None, watch: None })))
+    }
+}
+
+impl<DB: Holds> fmt::Debug for LastUsed<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LastUsed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Sqlite;
+    use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
+
+    use super::*;
+
+    /// A pool that may open so many, one connection of it, and where that is kept.
+    async fn one_of(connections: u32) -> (SqlitePool, Taken<Sqlite>, LastUsed<Sqlite>) {
+        let pool =
+            SqlitePoolOptions::new().max_connections(connections).connect("sqlite::memory:").await.unwrap();
+        let taken = Taken::from(&pool).await.unwrap();
+        (pool, taken, LastUsed::default())
+    }
+
+    #[tokio::test]
+    async fn the_next_transaction_gets_it_and_no_other_one_is_opened() {
+        let (pool, taken, last_used) = one_of(2).await;
+        assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
+        assert!(last_used.take().is_some());
+        assert!(last_used.take().is_none());
+        assert_eq!(pool.size(), 1);
+    }
+
+    #[tokio::test]
+    async fn it_goes_back_to_its_pool_when_nothing_begins_on_it() {
+        let (pool, taken, last_used) = one_of(2).await;
+        assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
+        while pool.num_idle() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(last_used.take().is_none());
+        assert!(last_used.slot().watch.is_none());
+    }
+
+    #[tokio::test]
+    async fn none_is_kept_that_a_transaction_may_wait_for() {
+        let (pool, taken, last_used) = one_of(1).await;
+        assert!(last_used.keep(&pool, taken, &Handle::current()).is_some());
+    }
+
+    #[tokio::test]
+    async fn one_is_kept_and_a_second_is_not() {
+        let (pool, taken, last_used) = one_of(3).await;
+        let second = Taken::from(&pool).await.unwrap();
+        assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
+        assert!(last_used.keep(&pool, second, &Handle::current()).is_some());
+    }
+
+    #[tokio::test]
+    async fn none_is_kept_from_a_pool_that_is_being_closed_or_for_longer_than_a_pool_would_like() {
+        let (pool, mut taken, last_used) = one_of(2).await;
+        taken.since -= LONGEST * 2;
+        let mut old = last_used.keep(&pool, taken, &Handle::current()).unwrap();
+        old.since = Instant::now();
+        let closing = pool.close();
+        old = last_used.keep(&pool, old, &Handle::current()).unwrap();
+        old.give_back(&Handle::current());
+        closing.await;
+    }
+
+    #[test]
+    fn what_is_left_when_there_is_no_runtime_any_more_is_closed() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let last_used = runtime.block_on(async {
+            let (pool, taken, last_used) = one_of(2).await;
+            assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
+            last_used
+        });
+        drop(runtime);
+        drop(last_used);
+    }
+}
