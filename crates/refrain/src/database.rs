@@ -23,12 +23,11 @@ mod sqlite;
 pub(crate) mod staging;
 pub(crate) mod statement;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite};
+use sqlx::{Connection as _, Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite};
 
 pub(crate) use address::Address;
 use connection::Connection;
@@ -147,7 +146,7 @@ impl Database {
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, begin, &begin.write, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.write, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
@@ -158,7 +157,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.write().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, begin, &begin.write_briefly, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.write_briefly, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
@@ -172,7 +171,7 @@ impl Database {
                 Ok(Transaction::Sqlite(begun, Guarded::default()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, begin, &begin.read, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.read, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -199,7 +198,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, begin, &begin.read_at_once, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.read_at_once, begin.deadline).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -210,7 +209,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begun(pool, begin, &begin.snapshot, postgres::SNAPSHOT_DEADLINE).await?;
+                let begun = begin.begun(pool, &begin.snapshot, postgres::SNAPSHOT_DEADLINE).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -250,27 +249,6 @@ impl Database {
             Database::Postgres { pool, .. } => Some(pool),
         }
     }
-}
-
-/// Begins a transaction of ours on a server.
-async fn begun(
-    pool: &PgPool,
-    begin: &postgres::Beginnings,
-    how: &Arc<str>,
-    deadline: Duration,
-) -> Result<Held<Postgres>> {
-    let how = AssertSqlSafe(Arc::clone(how)).into_sql_str();
-    Held::begin(pool, Some(&begin.last_used), how, Some(deadline)).await.map_err(|error| {
-        match DatabaseError::from(error) {
-            // The word of a replica for a transaction that may write.
-            DatabaseError::Other(sqlx::Error::Database(fault))
-                if fault.code().as_deref() == Some("0A000") =>
-            {
-                DatabaseError::Demoted(fault.message().to_owned())
-            }
-            error => error,
-        }
-    })
 }
 
 /// Begins a transaction in a pool of any kind, for statements of a job.

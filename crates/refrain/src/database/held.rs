@@ -87,7 +87,7 @@ impl<DB: Holds> Held<DB> {
                 begun => return begun,
             }
         }
-        Held::on(pool, None, deadline).await?.begun(how).await
+        Held::of(pool, last_used, Taken::from(pool).await?, deadline).begun(how).await
     }
 
     /// Begins a transaction on a connection that was taken from the pool before.
@@ -106,11 +106,11 @@ impl<DB: Holds> Held<DB> {
         deadline: Duration,
     ) -> Result<Held<DB>, sqlx::Error> {
         loop {
-            let held = Held::on(pool, last_used, Some(deadline)).await?;
+            let mut held = Held::on(pool, last_used, Some(deadline)).await?;
             if DB::TransactionManager::get_transaction_depth(&held) == 0 {
                 return Ok(held);
             }
-            held.is_cut();
+            held.state = State::Broken;
         }
     }
 
@@ -145,10 +145,6 @@ impl<DB: Holds> Held<DB> {
         self.state = if begun.is_ok() { State::Open } else { State::Broken };
         self.distrusts_its_pool(begun.as_ref().err());
         begun.map(|()| self)
-    }
-
-    fn is_cut(mut self) {
-        self.state = State::Broken;
     }
 
     /// From here on somebody else's statements are executed, which may take as long as they do.
@@ -272,7 +268,10 @@ impl<DB: Holds> Drop for Held<DB> {
             DB::TransactionManager::start_rollback(&mut taken.connection);
         }
         let left = match &self.last_used {
-            Some(last_used) if !is_open || taken.is_told() => last_used.keep(&self.pool, taken, &runtime),
+            // Without a deadline a caller's statement may be under way, and whoever begins next would wait for it.
+            Some(last_used) if !is_open || (self.deadline.is_some() && taken.is_told()) => {
+                last_used.keep(&self.pool, taken, &runtime)
+            }
             _ => Some(taken),
         };
         if let Some(left) = left {

@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Executor as _, Postgres};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Postgres, SqlSafeStr as _};
 
 use super::connection::{Connection, Record};
 use super::held::{Held, answered};
@@ -164,7 +164,27 @@ impl Beginnings {
         Beginnings::within((idle * 2).max(SHORTEST_DEADLINE), idle)
     }
 
-    /// The same for whoever must notice a server that is gone well before its lease runs out.
+    /// Begins a transaction of ours.
+    pub(super) async fn begun(
+        &self,
+        pool: &PgPool,
+        how: &Arc<str>,
+        deadline: Duration,
+    ) -> Result<Held<Postgres>, DatabaseError> {
+        let how = AssertSqlSafe(Arc::clone(how)).into_sql_str();
+        let begun = Held::begin(pool, Some(&self.last_used), how, Some(deadline)).await;
+        begun.map_err(|error| match DatabaseError::from(error) {
+            // The word of a replica for a transaction that may write.
+            DatabaseError::Other(sqlx::Error::Database(fault))
+                if fault.code().as_deref() == Some("0A000") =>
+            {
+                DatabaseError::Demoted(fault.message().to_owned())
+            }
+            error => error,
+        })
+    }
+
+    /// These for whoever must notice a server that is gone well before its lease runs out.
     pub(super) fn hurried(&self) -> Beginnings {
         self.but(Beginnings::within(SHORTEST_DEADLINE, self.idle))
     }

@@ -367,3 +367,45 @@ async fn what_is_written_after_a_file_has_ended_the_transaction_is_no_fault_of_a
     let said = attempt.message.unwrap();
     assert!(said.contains("the database ended the transaction in the middle of it"), "{said}");
 }
+
+/// The handler is dropped in the middle of a long statement, and the server is still at it.
+#[tokio::test]
+async fn what_a_handler_has_left_under_way_keeps_no_other_transaction_waiting() {
+    let shop = Shop::on_a_server().await;
+    let hasty = work(&shop, "sync", |run, pool| async move {
+        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+        if run.key() == "tuesday" {
+            return write_all(units.apply(&[invoice(2, 20)]).await?).await;
+        }
+        let list = invoices(1);
+        let mut batches = units.apply(&list).await?;
+        let mut batch = batches.next().await?.unwrap();
+        let long = "select pg_sleep(600) /* long */";
+        tokio::select! {
+            _ = sqlx::query(long).execute(batch.tx()) => panic!("it is not over"),
+            () = is_under_way(&pool) => {}
+        }
+        drop(batch);
+        Err(LedgerError::Contended)
+    });
+    let refrain = open(&shop.store, [hasty]).await;
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
+    assert_eq!(ran(&refrain, "sync#tuesday").await, "tuesday done 1");
+    assert_eq!(shop.writes().await, [1]);
+    for sleeper in sleepers(&shop.pool).await {
+        sqlx::query("select pg_terminate_backend($1)").bind(sleeper).execute(&shop.pool).await.unwrap();
+    }
+}
+
+async fn is_under_way(pool: &sqlx::PgPool) {
+    while sleepers(pool).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The processes of the server that are at the long statement.
+async fn sleepers(pool: &sqlx::PgPool) -> Vec<i32> {
+    let asleep = "select pid from pg_stat_activity where datname = current_database()
+        and state = 'active' and query = 'select pg_sleep(600) /* long */'";
+    sqlx::query_scalar(asleep).fetch_all(pool).await.unwrap()
+}
