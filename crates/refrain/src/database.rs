@@ -116,9 +116,7 @@ impl Database {
     /// The same, and a server ends a transaction in which nothing was said for `idle`.
     pub(crate) fn with_idle(self, idle: Duration) -> Database {
         match self {
-            Database::Postgres { pool, persistent, begin } => {
-                Database::Postgres { pool, persistent, begin: begin.with_idle(idle) }
-            }
+            Database::Postgres { pool, .. } => Database::of_postgres(pool, idle),
             file @ Database::Sqlite { .. } => file,
         }
     }
@@ -146,7 +144,7 @@ impl Database {
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begin.begun(pool, &begin.write, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.write).await?;
                 Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
@@ -157,7 +155,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.write().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begin.begun(pool, &begin.write_briefly, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.write_briefly).await?;
                 Ok(Transaction::Postgres(begun, *persistent, failpoint::guarded()))
             }
         }
@@ -171,7 +169,7 @@ impl Database {
                 Ok(Transaction::Sqlite(begun, Guarded::default()))
             }
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begin.begun(pool, &begin.read, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.read).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -198,7 +196,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begin.begun(pool, &begin.read_at_once, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.read_at_once).await?;
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -209,7 +207,7 @@ impl Database {
         match self {
             Database::Sqlite { .. } => self.read().await,
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begin.begun(pool, &begin.snapshot, postgres::SNAPSHOT_DEADLINE).await?;
+                let begun = begin.begun(pool, &begin.snapshot).await?.within(postgres::SNAPSHOT_DEADLINE);
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
@@ -238,7 +236,7 @@ impl Database {
                 readers.close().await;
                 writer.close().await;
             }
-            Database::Postgres { pool, begin, .. } => held::close(pool, Some(&begin.last_used)).await,
+            Database::Postgres { pool, begin, .. } => held::close(pool, begin.last_used.as_ref()).await,
         }
     }
 

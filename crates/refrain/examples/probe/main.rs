@@ -17,6 +17,7 @@
 
 mod script;
 mod sync;
+mod wish;
 
 use std::fs;
 use std::io::Write;
@@ -25,10 +26,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use refrain::action::command::Interrupted;
-use refrain::core::{Backoff, Dst, Grid, Key, Retry, Schedule, Scope, Timetable, Zone, window_name};
+use refrain::core::{Backoff, Dst, Grid, Retry, Schedule, Scope, Timetable, Zone, window_name};
 use refrain::{
-    Ask, Backend, CatchUp, Definition, Did, Error, Job, JobError, Ledger, Opening, Refrain, Run, Settings,
-    StopHandle, WhileRunning,
+    Ask, CatchUp, Definition, Did, Error, Job, JobError, Opening, Refrain, Run, Settings, StopHandle,
+    WhileRunning,
 };
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -209,28 +210,16 @@ async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Resu
     Ok(())
 }
 
-/// Wishes for runs beside rows of its own, in a transaction in the store's database.
-async fn wish(job: &str, prefix: &str, count: usize) {
-    let store = variable("PROBE_STORE").unwrap();
-    if store.starts_with("sqlite:") {
-        wish_over(&sqlx::SqlitePool::connect(&store).await.unwrap(), job, prefix, count).await;
-    } else {
-        wish_over(&sqlx::PgPool::connect(&store).await.unwrap(), job, prefix, count).await;
-    }
-}
-
-async fn wish_over<DB: Backend>(pool: &sqlx::Pool<DB>, job: &str, prefix: &str, count: usize) {
-    let ledger = Ledger::open(pool, "crash", "probe").await.unwrap();
-    let mut tx = pool.begin().await.unwrap();
-    for at in 0..count {
-        let key = Key::parse(&format!("{prefix}{at}")).unwrap();
-        ledger.enqueue(&mut tx, job, key, &()).await.unwrap();
-    }
-    tx.commit().await.unwrap();
-}
-
-/// Serves until nothing is open.
+/// Serves until nothing is open. A window may be opened after the last look, so what is left when it has ended is done as well.
 async fn work(refrain: &Refrain) -> Result<(), Error> {
+    work_once(refrain).await?;
+    while matches!(refrain.open_runs().await, Ok(1..)) {
+        work_once(&opening().await.open().await?).await?;
+    }
+    Ok(())
+}
+
+async fn work_once(refrain: &Refrain) -> Result<(), Error> {
     serve(refrain, async |stop: &StopHandle| {
         while !matches!(refrain.open_runs().await, Ok(0)) {
             tokio::time::sleep(LOOK).await;
@@ -347,7 +336,7 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     run_to_its_end(refrain, "sync#s0").await?;
     run_until_done(refrain, "script#c0").await?;
     run_until_done(refrain, "held#h0").await?;
-    wish("noop", "wished", 1).await;
+    wish::wish("noop", "wished", 1).await;
     run(refrain, "noop#wished0", Ask::Once).await?;
     work(refrain).await
 }
@@ -360,7 +349,7 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
         ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
         ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,
         ["wish", job, prefix, count] => {
-            wish(job, prefix, count.parse().unwrap()).await;
+            wish::wish(job, prefix, count.parse().unwrap()).await;
             Ok(())
         }
         ["work"] => work(&refrain).await,

@@ -61,7 +61,7 @@ enum State {
 pub struct Held<DB: Holds> {
     taken: Option<Taken<DB>>,
     pool: Pool<DB>,
-    /// Where the connection is kept afterwards, if it may be.
+    /// Where the connection is kept afterwards, if it may be: no statement of a caller is under way on it.
     last_used: Option<LastUsed<DB>>,
     state: State,
     /// How long each answer may take; none while somebody else's statements are executed, which have a limit of their own.
@@ -150,6 +150,12 @@ impl<DB: Holds> Held<DB> {
     /// From here on somebody else's statements are executed, which may take as long as they do.
     pub(crate) fn lift_deadline(&mut self) {
         self.deadline = None;
+    }
+
+    /// From here on an answer may take so long.
+    pub(super) fn within(mut self, deadline: Duration) -> Held<DB> {
+        self.deadline = Some(deadline);
+        self
     }
 
     /// From here on it is committed only while a lease is good.
@@ -268,10 +274,7 @@ impl<DB: Holds> Drop for Held<DB> {
             DB::TransactionManager::start_rollback(&mut taken.connection);
         }
         let left = match &self.last_used {
-            // Without a deadline a caller's statement may be under way, and whoever begins next would wait for it.
-            Some(last_used) if !is_open || (self.deadline.is_some() && taken.is_told()) => {
-                last_used.keep(&self.pool, taken, &runtime)
-            }
+            Some(last_used) if !is_open || taken.is_told() => last_used.keep(&self.pool, taken, &runtime),
             _ => Some(taken),
         };
         if let Some(left) = left {

@@ -5,7 +5,8 @@
 //! each costs the server a process and a few milliseconds. So the last one stays beside the pool, and goes back when nothing
 //! has begun on it for a moment.
 //!
-//! It is kept only while the pool may open another one: then no transaction waits for a connection that lies here.
+//! It is kept only while the pool may open another one, and not for long: a transaction that waits for a connection all the
+//! same waits for two moments at most. It is done only in pools of ours: a caller's pool may test or reset its connections.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

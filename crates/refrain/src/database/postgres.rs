@@ -64,7 +64,8 @@ pub struct Beginnings {
     is_own: bool,
     /// When a statement that is a transaction by itself was last left without an answer.
     unanswered: Arc<Mutex<Option<Instant>>>,
-    pub(super) last_used: LastUsed<Postgres>,
+    /// None in a caller's own pool, which may test or reset a connection whenever it is given out or comes back.
+    pub(super) last_used: Option<LastUsed<Postgres>>,
 }
 
 /// No statement may be waited for less long than this, however short the lease: a machine that is busy for a moment is not a
@@ -94,7 +95,8 @@ pub(super) async fn open(
     idle: Duration,
 ) -> Result<Database, DatabaseError> {
     let persistent = is_persistent(options);
-    let begin = Beginnings { is_own: true, ..Beginnings::new(idle) };
+    let last_used = Some(LastUsed::default());
+    let begin = Beginnings { is_own: true, last_used, ..Beginnings::new(idle) };
     let options = options.clone().application_name("refrain");
     let nobody =
         format!("nobody lets us in at {}:{} within {PATIENCE:?}", options.get_host(), options.get_port());
@@ -122,7 +124,7 @@ impl Database {
     /// Says something to whoever listens at the server; it writes nothing.
     pub(crate) async fn tell(&self, text: &'static str) -> Result<(), DatabaseError> {
         if let Database::Postgres { pool, begin, .. } = self {
-            let mut bare = Held::bare(pool, Some(&begin.last_used), begin.deadline).await?;
+            let mut bare = Held::bare(pool, begin.last_used.as_ref(), begin.deadline).await?;
             let deadline = bare.speak()?;
             let answer = answered(deadline, bare.execute(sqlx::raw_sql(text))).await;
             bare.heard(answer.map_err(DatabaseError::from))?;
@@ -144,7 +146,7 @@ impl Database {
         if !begin.is_own || begin.is_reluctant() {
             return Ok(None);
         }
-        let mut bare = Held::bare(pool, Some(&begin.last_used), begin.deadline).await?;
+        let mut bare = Held::bare(pool, begin.last_used.as_ref(), begin.deadline).await?;
         let _guarded = failpoint::guarded();
         failpoint::reach(place.before);
         let deadline = bare.speak()?;
@@ -165,14 +167,9 @@ impl Beginnings {
     }
 
     /// Begins a transaction of ours.
-    pub(super) async fn begun(
-        &self,
-        pool: &PgPool,
-        how: &Arc<str>,
-        deadline: Duration,
-    ) -> Result<Held<Postgres>, DatabaseError> {
+    pub(super) async fn begun(&self, pool: &PgPool, how: &Arc<str>) -> Result<Held<Postgres>, DatabaseError> {
         let how = AssertSqlSafe(Arc::clone(how)).into_sql_str();
-        let begun = Held::begin(pool, Some(&self.last_used), how, Some(deadline)).await;
+        let begun = Held::begin(pool, self.last_used.as_ref(), how, Some(self.deadline)).await;
         begun.map_err(|error| match DatabaseError::from(error) {
             // The word of a replica for a transaction that may write.
             DatabaseError::Other(sqlx::Error::Database(fault))
@@ -186,17 +183,9 @@ impl Beginnings {
 
     /// These for whoever must notice a server that is gone well before its lease runs out.
     pub(super) fn hurried(&self) -> Beginnings {
-        self.but(Beginnings::within(SHORTEST_DEADLINE, self.idle))
-    }
-
-    /// The same, and the server ends a transaction in which nothing was said for `idle`.
-    pub(super) fn with_idle(&self, idle: Duration) -> Beginnings {
-        self.but(Beginnings::new(idle))
-    }
-
-    fn but(&self, other: Beginnings) -> Beginnings {
         let (unanswered, last_used) = (self.unanswered.clone(), self.last_used.clone());
-        Beginnings { is_own: self.is_own, unanswered, last_used, ..other }
+        let others = Beginnings::within(SHORTEST_DEADLINE, self.idle);
+        Beginnings { is_own: self.is_own, unanswered, last_used, ..others }
     }
 
     /// Remembers an error that leaves open what became of a statement.
@@ -236,7 +225,7 @@ impl Beginnings {
             deadline,
             is_own: false,
             unanswered: Arc::default(),
-            last_used: LastUsed::default(),
+            last_used: None,
         }
     }
 }

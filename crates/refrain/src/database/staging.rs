@@ -25,7 +25,7 @@ impl Database {
         match self {
             Database::Sqlite { writer, .. } => Ok(Stage::Sqlite(writer.acquire().await?, writer.clone())),
             Database::Postgres { pool, persistent, begin } => {
-                let begun = begin.begun(pool, &begin.write, begin.deadline).await?;
+                let begun = begin.begun(pool, &begin.write).await?;
                 let mut transaction = Transaction::Postgres(begun, *persistent, Guarded::default());
                 transaction.hand_over().await?;
                 // It holds nothing that anybody could wait for, and may itself have to wait for rows of another database.

@@ -80,7 +80,8 @@ async fn offered(
 }
 
 /// Opens and queues the run of one key in one message, where the database can do that. False if it is not known to be new: a
-/// server that is not `read committed` by default refuses the key of another transaction that has just ended, and writes nothing.
+/// server that is not `read committed` by default refuses the key of another transaction that has just ended, and one on which
+/// the tables are locked gives up; neither writes anything.
 async fn opened_alone(
     store: &Store,
     job: JobNumber,

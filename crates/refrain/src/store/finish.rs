@@ -240,8 +240,8 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
     Ok(true)
 }
 
-/// An attempt that would be followed by another one, and that an operator has cancelled, is the last one. Lanes are held before
-/// runs, as by the one who cancels.
+/// An attempt that would be followed by another one, and that an operator has cancelled, is the last one. The lanes and the runs
+/// of all endings are held, each by one statement in their order, and lanes before runs, as everywhere.
 async fn called_off<'e>(
     transaction: &mut Transaction,
     endings: &'e [Ending],
@@ -251,11 +251,12 @@ async fn called_off<'e>(
     if follow.is_empty() {
         return Ok(endings.iter().map(Cow::Borrowed).collect());
     }
-    let lanes = follow.iter().filter_map(|ending| Some((ending.held.job, ending.held.lane.as_deref()?)));
+    let lanes = endings.iter().filter_map(|ending| Some((ending.held.job, ending.held.lane.as_deref()?)));
     lanes::hold(transaction, &lanes.collect::<Vec<_>>()).await?;
-    let rows = || Rows::default().integers(follow.iter().map(|ending| ending.held.run));
-    let _: Vec<(i64,)> = transaction.fetch_all(catalog::RUN_LOCK_MANY.bind(rows())).await?;
-    let wishes: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_FIND.bind(rows())).await?;
+    let all = Rows::default().integers(endings.iter().map(|ending| ending.held.run));
+    let _: Vec<(i64,)> = transaction.fetch_all(catalog::RUN_LOCK_MANY.bind(all)).await?;
+    let follow = Rows::default().integers(follow.iter().map(|ending| ending.held.run));
+    let wishes: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_FIND.bind(follow)).await?;
     let is_wished =
         |ending: &Ending| matches!(ending.end, End::Again { .. }) && wishes.contains(&(ending.held.run,));
     let closed = |ending: &Ending| {

@@ -48,6 +48,7 @@ mod horizon;
 mod in_flight;
 mod intents;
 mod lanes;
+mod left_under_way;
 mod lost;
 mod many;
 mod races;

@@ -1,0 +1,26 @@
+//! Intents for runs, as a program writes them that has rows of its own.
+
+use refrain::core::Key;
+use refrain::{Backend, Ledger};
+
+use crate::variable;
+
+/// Wishes for runs beside rows of its own, in a transaction in the store's database.
+pub(crate) async fn wish(job: &str, prefix: &str, count: usize) {
+    let store = variable("PROBE_STORE").unwrap();
+    if store.starts_with("sqlite:") {
+        wish_over(&sqlx::SqlitePool::connect(&store).await.unwrap(), job, prefix, count).await;
+    } else {
+        wish_over(&sqlx::PgPool::connect(&store).await.unwrap(), job, prefix, count).await;
+    }
+}
+
+async fn wish_over<DB: Backend>(pool: &sqlx::Pool<DB>, job: &str, prefix: &str, count: usize) {
+    let ledger = Ledger::open(pool, "crash", "probe").await.unwrap();
+    let mut tx = pool.begin().await.unwrap();
+    for at in 0..count {
+        let key = Key::parse(&format!("{prefix}{at}")).unwrap();
+        ledger.enqueue(&mut tx, job, key, &()).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+}

@@ -1,0 +1,45 @@
+//! A handler is dropped in the middle of a long statement, and the server is still at it: nothing else waits for that.
+//!
+//! On PostgreSQL alone: in a file a statement is over when its handler is.
+
+use refrain::{LedgerError, Per};
+use sqlx::{Connection as _, Executor as _, PgPool};
+
+use crate::shop::{Shop, invoice, invoices, key_of, ran, work, write_all};
+use crate::support::work::open;
+
+#[tokio::test]
+async fn what_a_handler_has_left_under_way_keeps_no_other_transaction_waiting() {
+    let shop = Shop::on_a_server().await;
+    let mut holder = shop.pool.acquire().await.unwrap().detach();
+    holder.execute("select pg_advisory_lock(78)").await.unwrap();
+    let hasty = work(&shop, "sync", |run, pool| async move {
+        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+        if run.key() == "tuesday" {
+            return write_all(units.apply(&[invoice(2, 20)]).await?).await;
+        }
+        let list = invoices(1);
+        let mut batches = units.apply(&list).await?;
+        let mut batch = batches.next().await?.unwrap();
+        tokio::select! {
+            over = sqlx::query("select pg_advisory_xact_lock(78)").execute(batch.tx()) => panic!("{over:?}"),
+            () = is_under_way(&pool) => {}
+        }
+        drop(batch);
+        Err(LedgerError::Contended)
+    });
+    let refrain = open(&shop.store, [hasty]).await;
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
+    assert_eq!(ran(&refrain, "sync#tuesday").await, "tuesday done 1");
+    assert_eq!(shop.writes().await, [1]);
+    holder.close().await.unwrap();
+}
+
+/// Ends when a statement waits for the lock that the story holds.
+async fn is_under_way(pool: &PgPool) {
+    let waiting =
+        "select pid from pg_stat_activity where datname = current_database() and wait_event = 'advisory'";
+    while sqlx::query_scalar::<_, i32>(waiting).fetch_all(pool).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
