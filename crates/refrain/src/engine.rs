@@ -136,11 +136,13 @@ impl Engine {
         let relaying = Relaying::new(self, &loops, &stop);
         let relaying = loops.spawn(Relaying::NAME, run(relaying, stop.clone(), self.wake.clone(), poll));
         let others = self.others(&loops, &stop);
+        let claiming = self.watched(Claiming(worker));
+        self.vitals.has_started();
         let in_place = tokio::spawn(stays_in_place(self.store.clone(), stop.clone(), poll));
-        let claiming = Box::pin(self.claim_until(worker, &stop));
-        let worker = loops.watched(Claiming::NAME, claiming).await;
-        let counts = match worker {
-            Some(worker) => worker.finish(&stop).await,
+        let claiming = Box::pin(run_watched(claiming, stop.clone(), self.wake.clone(), poll));
+        let claimed = loops.watched(Claiming::NAME, claiming).await;
+        let counts = match claimed {
+            Some(Claiming(worker)) => worker.finish(&stop).await,
             None => Ok(Counts::default()),
         };
         drop(rescuer.await);
@@ -177,13 +179,6 @@ impl Engine {
             _ = relay.all_or_later() => {}
             () = tokio::time::sleep(LAST_LOOK) => {}
         }
-    }
-
-    /// Claims until told to stop.
-    async fn claim_until(&self, worker: Worker, stop: &Stop) -> Worker {
-        let claiming = self.watched(Claiming(worker));
-        let claimed = run_watched(claiming, stop.clone(), self.wake.clone(), self.settings.poll).await;
-        claimed.0
     }
 
     /// A loop without which the process does not count as ready.

@@ -4,8 +4,9 @@
 //! whoever may ask the process could make it ask the store without end. So the loops leave word of what they have done, and
 //! an answer is a look at that word:
 //!
-//! - **Ready**: the heartbeat was written and committed so recently that the lease is good, and every loop has looked when it
-//!   was due, give or take two leases.
+//! - **Ready**: every loop that the process starts with is there, the heartbeat was written and committed so recently that the
+//!   lease is good, and every loop has looked when it was due, give or take two leases. A loop that is added later does not make
+//!   the process unready before its first look is overdue.
 //! - **Alive**: no loop has ended by itself, and each has come round, with an error or without, give or take ten leases. A store
 //!   that is away leaves a process alive: to start it again would end what it runs and help nobody.
 
@@ -58,6 +59,7 @@ pub(crate) struct Vitals(Arc<Mutex<Said>>);
 struct Said {
     lease: Option<Lease>,
     loops: Vec<Arc<Loop>>,
+    has_started: bool,
 }
 
 /// The last word of one loop. Instants are milliseconds of [`since_boot`].
@@ -76,17 +78,25 @@ impl Vitals {
         self.said().lease = Some(lease.clone());
     }
 
+    /// The process has all the loops that it starts with. Before, a process whose first loops are quick would count as ready
+    /// while the others are still to come.
+    pub(crate) fn has_started(&self) {
+        self.said().has_started = true;
+    }
+
     /// A loop that leaves word of each round.
     pub(crate) fn watched<S: Service>(&self, service: S, idle: Duration, lease: Duration) -> Watched<S> {
+        let mut said = self.said();
         let now = milliseconds(since_boot());
+        let late = if said.has_started { now + milliseconds(lease * LATE) } else { now };
         let stuck = now + milliseconds(lease * STUCK);
         let word = Word(Arc::new(Loop {
             name: S::NAME,
-            looked_until: AtomicU64::new(now),
+            looked_until: AtomicU64::new(late),
             round_until: AtomicU64::new(stuck),
             has_ended: AtomicBool::new(false),
         }));
-        self.said().loops.push(Arc::clone(&word.0));
+        said.loops.push(Arc::clone(&word.0));
         Watched { service, word, idle, lease, errors_count: false }
     }
 
@@ -94,7 +104,7 @@ impl Vitals {
         let now = since_boot();
         let said = self.said();
         let lease = said.lease.as_ref().ok_or(Unwell::Starting)?;
-        if said.loops.is_empty() {
+        if !said.has_started {
             return Err(Unwell::Starting);
         }
         alive(&said.loops, milliseconds(now))?;
@@ -208,19 +218,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_is_ready_while_its_lease_is_good_and_its_loops_look() {
+    async fn a_process_is_ready_when_it_has_started_while_its_lease_is_good_and_its_loops_look() {
         let vitals = Vitals::default();
         assert_eq!((vitals.ready(), vitals.alive()), (Err(Unwell::Starting), Ok(())));
         let rounds = vec![Err("the store is away"), Ok(Next::Idle)];
         let mut watched = vitals.watched(Scripted(rounds), LEASE, LEASE);
         let lease = Lease::new(since_boot() + LEASE);
         vitals.lives_by(&lease);
+        assert_eq!(vitals.ready(), Err(Unwell::Starting), "other loops may be still to come");
+        vitals.has_started();
         assert_eq!(vitals.ready(), Err(Unwell::Late("scripted")), "it has not looked yet");
         let mut service = &mut watched;
         service.tick().await.unwrap_err();
         assert_eq!((vitals.ready(), vitals.alive()), (Err(Unwell::Late("scripted")), Ok(())));
         service.tick().await.unwrap();
         assert_eq!(vitals.ready(), Ok(()));
+        let _later = vitals.watched(Scripted(Vec::new()), LEASE, LEASE);
+        assert_eq!(vitals.ready(), Ok(()), "a loop that is added later has time for its first look");
         lease.renew(Duration::ZERO);
         assert_eq!((vitals.ready(), vitals.alive()), (Err(Unwell::Unwritten), Ok(())));
     }
