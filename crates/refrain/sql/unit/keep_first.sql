@@ -1,5 +1,6 @@
 -- Units whose row is there and stays, whatever came after it: the later content, which failed, is forgotten, and the ledger tells
 -- of the first one again. Where it was not recorded which content that was, none is known.
+-- `not … =`, for with `<>` SQLite may go through the index of all units that are not applied, and the rows for each.
 -- $1… rows; by the primary key
 update refrain_units as units
 set status = 'applied', fingerprint = units.applied_fingerprint, version = coalesce(units.applied_version, units.version),
@@ -8,4 +9,4 @@ set status = 'applied', fingerprint = units.applied_fingerprint, version = coale
     place = null, applied_version = null, applied_fingerprint = null, applied_at = null, applied_fence = null, applied_attempt = null,
     applied_nonce = null
 from rows(1: ledger integer, key text) as r
-where units.ledger = r.ledger and units.key = r.key and units.written and units.status <> 'applied' and units.sent is null
+where units.ledger = r.ledger and units.key = r.key and units.written and not units.status = 'applied' and units.sent is null

@@ -145,10 +145,11 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
         return Ok(Vec::new());
     };
     number(&mut transaction, wish, now, &mut runs).await?;
-    let rows =
-        Rows::default().integers(runs.iter().map(|one| one.run)).integers(runs.iter().map(|one| one.nonce));
-    let leased =
-        transaction.execute(catalog::QUEUE_LEASE.bind(wish.lease).bind(wish.line.0).bind(rows)).await?;
+    let rows = Rows::default()
+        .integers(runs.iter().map(|_| wish.line.0))
+        .integers(runs.iter().map(|one| one.run))
+        .integers(runs.iter().map(|one| one.nonce));
+    let leased = transaction.execute(catalog::QUEUE_LEASE.bind(wish.lease).bind(rows)).await?;
     if leased != runs.len() as u64 {
         return Err(DatabaseError::Busy(format!("{} were locked and {leased} leased", runs.len())).into());
     }

@@ -126,9 +126,10 @@ pub(crate) async fn record_dedupes(
         return Ok(());
     }
     let rows = Rows::default()
+        .integers(duplicates.iter().map(|_| i64::from(job)))
         .texts(duplicates.iter().map(|offer| offer.key.to_string()))
         .texts(duplicates.iter().map(|offer| offer.payload.clone()));
-    transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
+    transaction.execute(catalog::DEDUPE_RECORD.bind(asked).bind(rows)).await?;
     Ok(())
 }
 

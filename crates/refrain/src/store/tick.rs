@@ -154,9 +154,11 @@ pub(crate) async fn insert(
     }
     ticked.deduplicated = duplicates.len();
     if let Some(asked) = asked.filter(|_| !duplicates.is_empty()) {
-        let none = duplicates.iter().map(|_| None).collect::<Vec<Option<String>>>();
-        let rows = Rows::default().texts(duplicates).texts(none);
-        transaction.execute(catalog::DEDUPE_RECORD.bind(job).bind(asked).bind(rows)).await?;
+        let rows = Rows::default()
+            .integers(duplicates.iter().map(|_| i64::from(job)))
+            .texts(duplicates.iter().cloned())
+            .texts(duplicates.iter().map(|_| None::<String>));
+        transaction.execute(catalog::DEDUPE_RECORD.bind(asked).bind(rows)).await?;
     }
     let opened = runs.len();
     let skipped = line_up(transaction, job, while_running, runs).await?;

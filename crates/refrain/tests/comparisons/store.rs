@@ -41,7 +41,7 @@ async fn only_what_has_no_lease_is_leased() {
     Case::of("queue/due", &["10"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
     Case::of("queue/front", &["1", "10", "0"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
     Case::of("queue/one", &["1", "2"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
-    Case::of("queue/lease", &["5", "1", "'[[2, 7]]'"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
+    Case::of("queue/lease", &["5", "'[[1, 2, 7]]'"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
     Case::of("queue/withdraw", &["'[[1, 2]]'"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
 }
 
