@@ -210,23 +210,25 @@ async fn sqlite_reads_the_rows_that_a_statement_brings_once() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Steps that read a list of rows once for each row of a table, or of a query around them.
+/// Steps that read a list of rows once for each row of a table, or of a query around them. Steps with the same parent are loops
+/// within one another.
 fn read_again(steps: &[(i64, i64, String)]) -> impl Iterator<Item = &str> {
-    let parent = |id: i64| steps.iter().find(|(other, ..)| *other == id);
     let is_loop = |step: &str| step.starts_with("SCAN ") || step.starts_with("SEARCH ");
-    let is_inner = move |at: usize| {
-        let mut above = steps[at].1;
-        let beside = steps[..at].iter().any(|(_, other, step)| *other == above && is_loop(step));
-        let mut is_correlated = false;
-        while let Some((_, next, step)) = parent(above) {
-            is_correlated |= step.starts_with("CORRELATED");
-            above = *next;
+    let is_correlated = move |mut at: i64| {
+        while let Some((_, above, step)) = steps.iter().find(|(id, ..)| *id == at) {
+            if step.starts_with("CORRELATED") {
+                return true;
+            }
+            at = *above;
         }
-        beside || is_correlated
+        false
     };
-    let is_list = |step: &str| step.contains("jsonb_each");
-    let lists = (0..steps.len()).filter(move |at| is_list(&steps[*at].2) && is_inner(*at));
-    lists.map(|at| steps[at].2.as_str())
+    let is_inner = move |(id, above, _): &&(i64, i64, String)| {
+        let mut before = steps.iter().take_while(|(other, ..)| other != id);
+        before.any(|(_, other, step)| other == above && is_loop(step)) || is_correlated(*above)
+    };
+    let lists = steps.iter().filter(|(.., step)| step.contains("jsonb_each"));
+    lists.filter(is_inner).map(|(.., step)| step.as_str())
 }
 
 /// The table that a step of SQLite's plan reads from one end to the other, by its name or its alias.

@@ -64,7 +64,7 @@ pub struct Held<DB: Holds> {
     /// Where the connection is kept afterwards, if it may be: no statement of a caller is under way on it.
     last_used: Option<LastUsed<DB>>,
     state: State,
-    /// How long each answer may take; none while somebody else's statements are executed, which have a limit of their own.
+    /// How long each answer may take; none while a user's statements are executed, which have a limit of their own.
     deadline: Option<Duration>,
     /// It is committed only while this is good.
     lease: Option<Lease>,
@@ -147,7 +147,7 @@ impl<DB: Holds> Held<DB> {
         begun.map(|()| self)
     }
 
-    /// From here on somebody else's statements are executed, which may take as long as they do.
+    /// From here on a user's statements are executed, which may take as long as they do.
     pub(crate) fn lift_deadline(&mut self) {
         self.deadline = None;
     }
@@ -244,7 +244,7 @@ fn silence(deadline: Duration) -> sqlx::Error {
 
 /// Closes a pool, but does not wait for connections from which nothing is heard.
 pub(crate) async fn close<DB: Holds>(pool: &Pool<DB>, last_used: Option<&LastUsed<DB>>) {
-    // From this call on the pool is closed to whoever keeps a connection.
+    // From this call on the pool is closed, also to a transaction that would keep its connection.
     let closing = pool.close();
     if let Some(kept) = last_used.and_then(LastUsed::take) {
         kept.give_back(&Handle::current());

@@ -57,7 +57,7 @@ impl<DB: Holds> Taken<DB> {
         Taken { connection, since: Instant::now() }
     }
 
-    /// Sends what is still to be said, as far as that goes without waiting; the answer is read by whoever speaks next. Whether all
+    /// Sends what is still to be said, as far as that goes without waiting; the next statement on the connection reads the answer. Whether all
     /// of it was sent.
     pub(super) fn is_told(&mut self) -> bool {
         !matches!(self.connection.flush().now_or_never(), Some(Err(_))) && !self.connection.should_flush()
@@ -94,7 +94,7 @@ impl<DB: Holds> LastUsed<DB> {
             return Some(taken);
         }
         slot.kept = Some(Kept { taken: Some(taken), at: Instant::now() });
-        // One that has ended with its runtime is no watch.
+        // A watch that ended with its runtime gives nothing back.
         if slot.watch.as_ref().is_none_or(JoinHandle::is_finished) {
             slot.watch = Some(runtime.spawn(watch(self.clone())));
         }

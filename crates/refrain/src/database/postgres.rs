@@ -181,7 +181,7 @@ impl Beginnings {
         })
     }
 
-    /// These for whoever must notice a server that is gone well before its lease runs out.
+    /// The same for a caller that must notice a server that is gone well before its lease runs out.
     pub(super) fn hurried(&self) -> Beginnings {
         let (unanswered, last_used) = (self.unanswered.clone(), self.last_used.clone());
         let others = Beginnings::within(SHORTEST_DEADLINE, self.idle);

@@ -174,7 +174,7 @@ fn is_unread(shown: &Result<Option<String>, WriteError>, hidden: &str) -> bool {
     match shown {
         Ok(shown) => shown.as_deref() != Some(hidden),
         Err(WriteError::File { .. }) => false,
-        // What they read is somebody else's.
+        // What they read was put there by another program.
         Err(_) => true,
     }
 }

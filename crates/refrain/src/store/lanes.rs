@@ -86,7 +86,7 @@ pub(crate) struct Lane {
     run: i64,
 }
 
-/// Holds lanes until the transaction ends; whoever also holds runs holds them after their lanes.
+/// Holds lanes until the transaction ends. A transaction that also holds runs takes them after their lanes.
 pub(crate) async fn hold(transaction: &mut Transaction, lanes: &[(JobNumber, &str)]) -> Result<Vec<Lane>> {
     if lanes.is_empty() {
         return Ok(Vec::new());

@@ -50,7 +50,7 @@ every_store! {
         stop.drain();
         serving.await.unwrap();
         assert_eq!(database.store_numbers("select count(*) from refrain_store where simulated").await, [0]);
-        assert!(set().await.is_ok(), "nobody serves it any more");
+        assert!(set().await.is_ok(), "the process that served it has ended");
     }
 
     async fn migrating_twice_and_many_at_once_makes_the_tables_once(database) {

@@ -8,20 +8,27 @@ use rustix::process::Signal;
 
 use crate::both_databases;
 use crate::support::TestDatabase;
+use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::server::PrivateServer;
 use crate::support::work::{SETTINGS, Seen};
 use crate::world::World;
 
-#[tokio::test]
-async fn f21_a_store_that_fails_over_under_a_worker_claims_nothing() {
-    let mut server = PrivateServer::create().await;
-    let database = server.create_database().await;
-    let world = World::at(&server.url(&database));
+/// A worker that has done one run on a server of its own, and is stopped.
+async fn stopped_worker() -> (PrivateServer, String, World, ChildProcess) {
+    let server = PrivateServer::create().await;
+    let url = server.url(&server.create_database().await);
+    let world = World::at(&url);
     world.done(&["enqueue", "noop", "before", "1"], &[]).await;
     let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "600000")]);
     worker.wait_for_line("ended noop#before0").await;
     worker.signal(Signal::STOP);
+    (server, url, world, worker)
+}
+
+#[tokio::test]
+async fn f21_a_store_that_fails_over_under_a_worker_claims_nothing() {
+    let (mut server, _, world, mut worker) = stopped_worker().await;
     world.done(&["enqueue", "noop", "after", "1"], &[]).await;
     server.fail_over().await;
     worker.signal(Signal::CONT);
@@ -56,15 +63,9 @@ async fn f21_a_process_that_was_open_before_a_failover_claims_nothing_after_it()
 /// A worker is stopped. The store fails over, an operator looks at it and lets it go on; then the worker is continued.
 #[tokio::test]
 async fn f21_a_worker_that_missed_a_failover_and_the_recovery_ends_and_leaves_the_store_as_it_is() {
-    let mut server = PrivateServer::create().await;
-    let database = server.create_database().await;
-    let world = World::at(&server.url(&database));
-    world.done(&["enqueue", "noop", "before", "1"], &[]).await;
-    let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "600000")]);
-    worker.wait_for_line("ended noop#before0").await;
-    worker.signal(Signal::STOP);
+    let (mut server, url, world, mut worker) = stopped_worker().await;
     server.fail_over().await;
-    Refrain::at(&server.url(&database), "crash").unwrap().state(Statement::Moved).await.unwrap();
+    Refrain::at(&url, "crash").unwrap().state(Statement::Moved).await.unwrap();
     worker.signal(Signal::CONT);
     let said = String::from_utf8(worker.finish().await.stderr).unwrap();
     assert!(said.contains("the server of this store has another timeline"), "{said}");

@@ -63,7 +63,7 @@ fn pasted(elements: &[Text]) -> Option<&Text> {
         if script.is_some() {
             return script;
         }
-        // What stands behind the file of a script is for that script, and no longer for its interpreter.
+        // Arguments after the file of a script are for that script, not for its interpreter.
         if is_file(word) && !chain::is_interpreter(program(word)) {
             programs.clear();
         }
