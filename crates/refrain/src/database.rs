@@ -13,6 +13,7 @@ pub(crate) mod address;
 pub(crate) mod connection;
 pub(crate) mod error;
 pub(crate) mod file_system;
+pub(crate) mod gather;
 pub(crate) mod held;
 mod last_used;
 mod leased;

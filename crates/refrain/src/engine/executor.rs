@@ -75,7 +75,8 @@ impl Task {
 
     /// A panic around the job ends its attempt: a run that nobody ends would be held for as long as its worker lives.
     async fn ended(&mut self, held: Held) -> Ending {
-        match unwound(self.end(held.clone())).await {
+        // In a box: a future that is handed on by value has room for itself in each that hands it on.
+        match unwound(Box::pin(self.end(held.clone()))).await {
             Ok(ending) => ending,
             Err(text) => {
                 let (job, key) = (&self.definition.name, &self.claimed.key);

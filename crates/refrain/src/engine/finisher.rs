@@ -12,6 +12,7 @@ use refrain_core::state::{FailureReason, RunEvent, RunOutcome};
 use tokio::sync::mpsc;
 
 use super::service::Wake;
+use crate::database::gather::gather;
 use crate::store::finish::{End, Ending, Held, Landed, finish};
 use crate::store::tick::Ticked;
 use crate::store::{Store, StoreError};
@@ -148,7 +149,7 @@ pub(crate) async fn record(
 ) -> Counts {
     let mut counts = Counts::default();
     let mut batch = Vec::with_capacity(BATCH);
-    while endings.recv_many(&mut batch, BATCH).await > 0 {
+    while gather(&mut endings, &mut batch, BATCH).await {
         batch.sort_by_key(|ending| worker_of(ending.held.lease));
         let emptied = leases.emptied_by(&batch);
         for same in batch.chunk_by(|one, next| worker_of(one.held.lease) == worker_of(next.held.lease)) {

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::alone::{Claim, PastRow, told};
 use super::judge::ABSENT;
 use super::{LedgerError, Result, catalog};
+use crate::database::gather::gather;
 use crate::database::statement::Rows;
 use crate::database::{Database, DatabaseError, Transaction, place, still_unknown};
 
@@ -83,18 +84,18 @@ impl Claims {
             Some(sender) if !sender.is_closed() => sender.clone(),
             _ => {
                 let (fresh, receiver) = mpsc::channel(GROUP);
-                tokio::spawn(gather(self.database.clone(), self.project.clone(), receiver));
+                tokio::spawn(write(self.database.clone(), self.project.clone(), receiver));
                 sender.insert(fresh).clone()
             }
         }
     }
 }
 
-async fn gather(database: Database, project: ProjectName, mut asked: mpsc::Receiver<Asked>) {
+async fn write(database: Database, project: ProjectName, mut asked: mpsc::Receiver<Asked>) {
     let (sender, waiting) = mpsc::channel(GROUP);
     tokio::spawn(wait(database.clone(), project.clone(), waiting));
     let mut group = Vec::with_capacity(GROUP);
-    while asked.recv_many(&mut group, GROUP).await > 0 {
+    while gather(&mut asked, &mut group, GROUP).await {
         for blocked in settle(&database, &project, std::mem::take(&mut group)).await {
             drop(sender.send(blocked).await);
         }
