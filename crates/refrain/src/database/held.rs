@@ -304,3 +304,6 @@ impl<DB: Holds> fmt::Debug for Held<DB> {
         f.debug_struct("Held").field("state", &self.state).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

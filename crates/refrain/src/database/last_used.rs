@@ -207,6 +207,33 @@ mod tests {
         closing.await;
     }
 
+    #[tokio::test]
+    async fn it_stays_while_something_begins_on_it_now_and_then() {
+        let (pool, taken, last_used) = one_of(2).await;
+        tokio::time::pause();
+        assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+            tokio::time::advance(MOMENT * 3 / 5).await;
+            let again = last_used.take().unwrap();
+            assert!(last_used.keep(&pool, again, &Handle::current()).is_none());
+        }
+    }
+
+    #[test]
+    fn a_watch_that_has_ended_with_its_runtime_is_followed_by_another_one() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let first = runtime();
+        let (pool, taken, last_used) = first.block_on(one_of(2));
+        assert!(last_used.keep(&pool, taken, first.handle()).is_none());
+        drop(first);
+        runtime().block_on(async {
+            let taken = last_used.take().unwrap();
+            assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
+            assert!(!last_used.slot().watch.as_ref().unwrap().is_finished(), "nobody would give it back");
+        });
+    }
+
     #[test]
     fn what_is_left_when_there_is_no_runtime_any_more_is_closed() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
