@@ -17,6 +17,12 @@ const LEASED: &str = "insert into refrain_leases (id, worker, line, first_run, l
         select 1, 999, min(line), min(run), max(run), 0 from refrain_queue;
     update refrain_queue set lease = 1";
 
+/// The same of several jobs; a person has called off the first of their runs.
+const LEASED_BY_LINE: &str = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
+        select min(run), 999, line, min(run), max(run), 0 from refrain_queue group by line;
+    update refrain_queue set lease = run;
+    insert into refrain_cancellations (run, asked_at) select min(id), 0 from refrain_runs";
+
 /// A database, and connections on which another scheduler holds rows.
 async fn shared() -> (TestDatabase, PgPool) {
     let database = TestDatabase::postgres().await;
@@ -232,4 +238,44 @@ async fn an_attempt_that_fails_while_its_run_is_cancelled_is_the_last_one() {
     assert_eq!(told(&refrain, "flaky").await, ["k cancelled 1"]);
     assert_eq!(refrain.open_runs().await.unwrap(), 0);
     is_sound(&refrain).await;
+}
+
+/// Runs of two lanes are taken over together, the first of which was called off and the second of which goes on. Somebody else
+/// holds what comes first in order: he gets what comes after it, and neither waits for the other.
+async fn nothing_is_held_before(first: &'static str, after: &'static str) {
+    let (database, other) = shared().await;
+    let seen = Seen::default();
+    let refrain = open(&database, ["alpha", "beta"].map(|name| seen.job(name).timetable(daily()))).await;
+    assert_eq!(refrain.open_due(june("02T06:00")).await.unwrap().opened, 2);
+    database.store(LEASED_BY_LINE).await;
+    let mut held = other.begin().await.unwrap();
+    held.execute(first).await.unwrap();
+    let rescuing = refrain.clone();
+    let rescuing = tokio::spawn(async move { rescuing.tick_at(june("02T06:00")).await });
+    is_waiting(&database).await;
+    held.execute(after).await.unwrap();
+    held.rollback().await.unwrap();
+    rescuing.await.unwrap().unwrap();
+    refrain.tick_at(june("02T06:00")).await.unwrap();
+    assert_eq!(told(&refrain, "alpha").await, ["06-01 cancelled 1"]);
+    assert_eq!(told(&refrain, "beta").await, ["06-01 done 2"]);
+    is_sound(&refrain).await;
+}
+
+#[tokio::test]
+async fn endings_that_wait_for_their_first_lane_hold_neither_the_others_nor_a_run() {
+    nothing_is_held_before(
+        "select 1 from refrain.lanes where job = (select min(job) from refrain.lanes) for update",
+        "select 1 from refrain.lanes for update nowait; select 1 from refrain.runs for update nowait",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn endings_that_wait_for_their_first_run_do_not_hold_the_others() {
+    nothing_is_held_before(
+        "select 1 from refrain.runs where id = (select min(id) from refrain.runs) for update",
+        "select 1 from refrain.runs for update nowait",
+    )
+    .await;
 }
