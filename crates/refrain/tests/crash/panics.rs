@@ -8,8 +8,8 @@ use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::shop::Shop;
 use crate::world::{Recorded, World, numbered};
 
-/// A lease that does not run out by itself.
-const LONG: &str = "600000";
+/// A lease that does not run out, and a heartbeat that does not come, while a story waits.
+const LONG: &str = "36000000";
 
 /// A project with a queue, and its tables.
 async fn queue(database: TestDatabase) -> Shop {
