@@ -120,6 +120,19 @@ impl Texts {
         }
     }
 
+    /// An index of staged rows.
+    fn index(&self, name: &str, columns: &str) -> String {
+        let place = if self.dialect == Dialect::Sqlite { "temp." } else { "" };
+        let name = quoted(&format!("{}:{name}", self.stage));
+        format!("create index {place}{name} on {} ({columns})", self.stage())
+    }
+
+    /// Finds staged rows by their keys.
+    fn index_keys(&self) -> String {
+        let staged = self.keys().filter(|key| self.names().any(|name| name == *key));
+        self.index("key", &list(staged.map(quoted)))
+    }
+
     /// A temporary table with the columns of a query that gives no rows.
     fn temporary(&self, name: &str, columns: &str) -> String {
         let (name, table) = (quoted(name), self.table());

@@ -174,7 +174,7 @@ fn is_unread(shown: &Result<Option<String>, WriteError>, hidden: &str) -> bool {
     match shown {
         Ok(shown) => shown.as_deref() != Some(hidden),
         Err(WriteError::File { .. }) => false,
-        // What they read was put there by another program.
+        // Another program put that directory there.
         Err(_) => true,
     }
 }

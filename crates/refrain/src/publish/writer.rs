@@ -286,6 +286,9 @@ impl<DB: Publishes> Writer<DB> {
                 if self.publish.delete_missing
                     && let Some(missing) = self.owning(|owns| texts.delete_missing(owns))
                 {
+                    if let Some(index) = texts.index_missing() {
+                        of(STAGING, DB::execute(connection, &plain(index)).await)?;
+                    }
                     written += of(&what, DB::execute(connection, &missing).await)?;
                 }
                 vec![plain(texts.upsert(&fitting.incomparable))]

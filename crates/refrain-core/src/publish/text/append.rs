@@ -141,8 +141,9 @@ impl Texts {
 
     fn among_known(&self, book: &Book<'_>, which: &str) -> String {
         let (units, keyed, known) = (book.units, quoted(&self.keyed()), self.known(book));
+        // A cross join keeps its order on SQLite, which may else read the staged rows for each entry of the ledger.
         self.listed(&format!(
-            "select {ROW}.{KEY} as {SHOWN} from {keyed} as {ROW} join {units} as {ENTRY} on {known} where {which}"
+            "select {ROW}.{KEY} as {SHOWN} from {keyed} as {ROW} cross join {units} as {ENTRY} where {known} and {which}"
         ))
     }
 

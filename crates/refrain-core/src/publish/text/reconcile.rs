@@ -52,14 +52,8 @@ impl Texts {
 
     /// Makes what is staged easy to find.
     pub fn index_compared(&self) -> Vec<String> {
-        let place = if self.dialect == Dialect::Sqlite { "temp." } else { "" };
-        let index = |name: &str, columns: String| {
-            let name = quoted(&format!("{}:{name}", self.stage));
-            format!("create index {place}{name} on {} ({columns})", self.stage())
-        };
-        let staged: Vec<&str> = self.keys().filter(|key| self.names().any(|name| name == *key)).collect();
         let [unit, ..] = OF_A_UNIT;
-        vec![index("unit", quoted(unit)), index("key", list(staged.into_iter().map(quoted)))]
+        vec![self.index("unit", &quoted(unit)), self.index_keys()]
     }
 
     /// Removes units that were told again later.

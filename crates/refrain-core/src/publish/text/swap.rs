@@ -2,6 +2,7 @@
 
 use super::names::{ROW, TARGET};
 use super::{Texts, list};
+use crate::project::Dialect;
 use crate::publish::quoted;
 
 impl Texts {
@@ -42,6 +43,12 @@ impl Texts {
         format!(
             "insert into {table} as {TARGET} ({into}) select {values} from {stage} as {ROW} where true on conflict ({conflict}) {action}"
         )
+    }
+
+    /// Before [`Texts::delete_missing`]: SQLite makes no index of its own for `not exists`, and would read all staged rows for each
+    /// row that the window owns. A server hashes them.
+    pub fn index_missing(&self) -> Option<String> {
+        (self.dialect == Dialect::Sqlite).then(|| self.index_keys())
     }
 
     /// Deletes the rows that the window owns and the result has not.

@@ -54,6 +54,14 @@ fn a_row_that_says_the_same_is_left_alone() {
 }
 
 #[test]
+fn rows_that_are_missing_are_looked_for_by_an_index_where_the_database_makes_none() {
+    let index =
+        "create index temp.\"refrain:stage:1:key\" on \"refrain:stage:1\" (\"order_date\", \"region\")";
+    assert_eq!(texts(Dialect::Sqlite).index_missing().as_deref(), Some(index));
+    assert_eq!(texts(Dialect::Postgres).index_missing(), None);
+}
+
+#[test]
 fn names_cannot_end_a_statement() {
     let hostile = Texts { columns: vec!["a\"; drop table x; --".to_owned()], ..texts(Dialect::Sqlite) };
     assert!(hostile.insert().contains("\"a\"\"; drop table x; --\""), "{}", hostile.insert());
@@ -115,6 +123,7 @@ fn all(texts: &Texts) -> Vec<String> {
     all.extend(texts.make_appended());
     all.extend(texts.fill_content());
     all.extend(texts.index_compared());
+    all.extend(texts.index_missing());
     all.extend(texts.derive().into_iter().chain(texts.changed(&columns, &none)));
     all.extend(texts.there_otherwise(&columns).into_iter().chain(texts.count_rows()));
     all
