@@ -90,13 +90,14 @@ impl Vitals {
         let now = milliseconds(since_boot());
         let late = if said.has_started { now + milliseconds(lease * LATE) } else { now };
         let stuck = now + milliseconds(lease * STUCK);
-        let word = Word(Arc::new(Loop {
+        let own = Arc::new(Loop {
             name: S::NAME,
             looked_until: AtomicU64::new(late),
             round_until: AtomicU64::new(stuck),
             has_ended: AtomicBool::new(false),
-        }));
-        said.loops.push(Arc::clone(&word.0));
+        });
+        said.loops.push(Arc::clone(&own));
+        let word = Word { own, vitals: self.clone() };
         Watched { service, word, idle, lease, errors_count: false }
     }
 
@@ -155,9 +156,9 @@ impl<S> Watched<S> {
     fn note<E>(&self, round: &Result<Next, E>) {
         let (now, wait) = (since_boot(), wait(round.as_ref().ok().copied(), self.idle));
         let until = |leases: u32| milliseconds((now + wait).saturating_add(self.lease * leases));
-        self.word.0.round_until.store(until(STUCK), Ordering::Release);
+        self.word.own.round_until.store(until(STUCK), Ordering::Release);
         if round.is_ok() || self.errors_count {
-            self.word.0.looked_until.store(until(LATE), Ordering::Release);
+            self.word.own.looked_until.store(until(LATE), Ordering::Release);
         }
     }
 }
@@ -172,14 +173,24 @@ fn wait(next: Option<Next>, idle: Duration) -> Duration {
     }
 }
 
-/// The word of a loop that goes on; dropped by a panic, the loop has ended.
-struct Word(Arc<Loop>);
+/// The word of a loop that goes on. Dropped by a panic, the loop has ended by itself and stays in the list. Dropped otherwise, it was
+/// told to end, and nothing more is expected of it; after the last one a process starts anew, should it serve again.
+struct Word {
+    own: Arc<Loop>,
+    vitals: Vitals,
+}
 
 impl Drop for Word {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!(service = self.0.name, "a loop has ended by a panic");
-            self.0.has_ended.store(true, Ordering::Release);
+            tracing::error!(service = self.own.name, "a loop has ended by a panic");
+            self.own.has_ended.store(true, Ordering::Release);
+            return;
+        }
+        let mut said = self.vitals.said();
+        said.loops.retain(|one| !Arc::ptr_eq(one, &self.own));
+        if said.loops.is_empty() {
+            *said = Said::default();
         }
     }
 }
@@ -237,6 +248,22 @@ mod tests {
         assert_eq!(vitals.ready(), Ok(()), "a loop that is added later has time for its first look");
         lease.renew(Duration::ZERO);
         assert_eq!((vitals.ready(), vitals.alive()), (Err(Unwell::Unwritten), Ok(())));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_has_served_and_serves_again_is_not_judged_by_the_loops_it_had() {
+        let vitals = Vitals::default();
+        for _ in 0..2 {
+            assert_eq!((vitals.ready(), vitals.alive()), (Err(Unwell::Starting), Ok(())));
+            let mut watched = vitals.watched(Scripted(vec![Ok(Next::Idle)]), LEASE, LEASE);
+            let other = vitals.watched(Scripted(Vec::new()), LEASE, LEASE);
+            vitals.lives_by(&Lease::new(since_boot() + LEASE));
+            vitals.has_started();
+            (&mut watched).tick().await.unwrap();
+            assert_eq!(vitals.ready(), Err(Unwell::Late("scripted")), "the other one has not looked");
+            drop(other);
+            assert_eq!(vitals.ready(), Ok(()));
+        }
     }
 
     #[test]
