@@ -1,6 +1,6 @@
--- Somebody asked for runs that are there already: an event of its own, with the one who was first. One who came with
--- something else under the same key is marked.
--- The job is a column of the rows: with one for all of them SQLite would read every run of the job.
+-- Requests for runs that exist: each is a dedupe event that names the first run. A request with another payload under the same key
+-- is marked.
+-- The job is a column of the rows: with one argument for all rows SQLite would read every run of the job.
 -- $1 who asked, $2… rows; by runs_are_unique
 insert into refrain_dedupes (run, at, asked)
 select runs.id, (select now from refrain_clock),

@@ -1,5 +1,5 @@
 -- Puts a lease on runs of a line that have none, and writes down which claim it is.
--- The line is a column of the rows: with one for all of them SQLite would read the whole line, and all the rows for each run of it.
+-- The line is a column of the rows: with one argument for all rows SQLite would read the whole line, and all the rows for each run of it.
 -- $1 lease, $2… rows; by the primary key
 update refrain_queue set lease = $1, nonce = r.nonce
 from rows(2: line integer, run integer, nonce integer) as r

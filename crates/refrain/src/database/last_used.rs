@@ -57,8 +57,7 @@ impl<DB: Holds> Taken<DB> {
         Taken { connection, since: Instant::now() }
     }
 
-    /// Sends what is still to be said, as far as that goes without waiting; the next statement on the connection reads the answer. Whether all
-    /// of it was sent.
+    /// Sends the unsent bytes as far as that goes without waiting; the next statement reads the answer. True if all were sent.
     pub(super) fn is_told(&mut self) -> bool {
         !matches!(self.connection.flush().now_or_never(), Some(Err(_))) && !self.connection.should_flush()
     }
@@ -230,7 +229,7 @@ mod tests {
         runtime().block_on(async {
             let taken = last_used.take().unwrap();
             assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
-            assert!(!last_used.slot().watch.as_ref().unwrap().is_finished(), "nobody would give it back");
+            assert!(!last_used.slot().watch.as_ref().unwrap().is_finished(), "no watch would give it back");
         });
     }
 

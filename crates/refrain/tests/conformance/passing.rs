@@ -17,7 +17,7 @@ const LEASED: &str = "insert into refrain_leases (id, worker, line, first_run, l
         select 1, 999, min(line), min(run), max(run), 0 from refrain_queue;
     update refrain_queue set lease = 1";
 
-/// The same of several jobs; a person has called off the first of their runs.
+/// The same of several jobs; the first of their runs is cancelled.
 const LEASED_BY_LINE: &str = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
         select min(run), 999, line, min(run), max(run), 0 from refrain_queue group by line;
     update refrain_queue set lease = run;
@@ -240,8 +240,8 @@ async fn an_attempt_that_fails_while_its_run_is_cancelled_is_the_last_one() {
     is_sound(&refrain).await;
 }
 
-/// Runs of two lanes are taken over together, the first of which was called off and the second of which goes on. Somebody else
-/// holds what comes first in order: he gets what comes after it, and neither waits for the other.
+/// Runs of two lanes are taken over together: the first run is cancelled, the second one goes on. Another transaction holds the first
+/// row in lock order. It then gets the later rows too, and neither waits for the other.
 async fn nothing_is_held_before(first: &'static str, after: &'static str) {
     let (database, other) = shared().await;
     let seen = Seen::default();

@@ -1,7 +1,7 @@
-//! Which connections are used again: on a server, through a network that is cut or swallows what is said.
+//! Which connections are used again: on a server, through a network that is cut or drops every message.
 
-use refrain_harness::TestDatabase;
 use refrain_harness::proxy::Proxy;
+use refrain_harness::{TestDatabase, eventually};
 use sqlx::SqlSafeStr as _;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 
@@ -35,7 +35,7 @@ impl Far {
         let far = Far::away().await;
         let one = far.begun().await;
         let (kept, idle) = (Taken::from(&far.pool).await.unwrap(), Taken::from(&far.pool).await.unwrap());
-        // Nobody gives it back.
+        // The watch never runs, so the connection stays kept.
         let ended = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         assert!(far.last_used.keep(&far.pool, kept, ended.handle()).is_none());
         ended.shutdown_background();
@@ -92,7 +92,7 @@ async fn nothing_begins_where_a_transaction_is_open() {
     }
 }
 
-/// What it has locked is free at once, and not when the next one begins on its connection.
+/// Its locks are released at once, not when the next transaction begins on its connection.
 #[tokio::test]
 async fn a_transaction_that_is_dropped_is_rolled_back_at_once_and_its_connection_is_kept() {
     let far = Far::away().await;
@@ -105,13 +105,13 @@ async fn a_transaction_that_is_dropped_is_rolled_back_at_once_and_its_connection
     drop(next);
     let dropped = std::time::Instant::now();
     while far.network.swallowed() == 0 {
-        assert!(dropped.elapsed() < DEADLINE, "nothing is said");
+        assert!(dropped.elapsed() < eventually::DEADLINE, "nothing is said");
         tokio::task::yield_now().await;
     }
     assert!(far.last_used.take().is_some());
 }
 
-/// A pool has so many places, and one from which nothing is heard would have its place for ever.
+/// A pool has a fixed number of places; a silent connection would keep one for ever.
 #[tokio::test]
 async fn a_connection_that_goes_back_and_is_silent_is_closed() {
     for is_kept in [false, true] {
