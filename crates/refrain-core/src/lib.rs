@@ -6,60 +6,36 @@
 //!
 //! # Layout
 //!
-//! - Identity: [`name`], [`mod@key`], [`encoding`], [`id`], [`surrogate`], [`content`], [`run_name`]
-//! - Time: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`]
-//! - What to do when: [`tick`] (the tick rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`],
-//!   [`retry`], [`while_running`]
-//! - What may follow what: [`state`]
-//! - What a person should hear of: [`alarm`], [`spike`]; asks: [`why`]; and decides: [`person`], [`redo`]
-//! - From outside: [`clock`], [`clock_watch`], [`random`]
-//! - What a person wrote: [`project`] (job files), [`template`], [`call`], [`values`], [`parse_error`]; what is shown to one: [`terminal`]
-//! - What nobody may read: [`redact`]
+//! - `identity/`: [`name`], [`mod@key`], [`encoding`], [`id`], [`surrogate`], [`content`], [`run_name`]
+//! - `time/`: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`], [`tick`] (the tick
+//!   rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`], [`clock`], [`clock_watch`]
+//! - `policy/`: [`retry`], [`while_running`], [`redo`], [`person`], [`alarm`], [`spike`], [`search`]
+//! - `action/`: [`call`], [`feed`], [`publish`], [`values`]
+//! - `text/`: [`parse_error`], [`template`], [`terminal`], [`redact`]
+//! - [`project`] (job files), [`state`] (which state may follow which), [`why`] (why a run happened or not), [`random`]
 #![forbid(unsafe_code)]
 
 #[macro_use]
-mod word;
+mod text;
+mod action;
+mod identity;
+mod policy;
+mod time;
 
-pub mod alarm;
-pub mod call;
-pub mod catch_up;
-pub mod clock;
-pub mod clock_watch;
-pub mod content;
-pub mod duration;
-pub mod encoding;
-pub mod expectation;
-pub mod feed;
-pub mod grid;
-pub mod id;
-pub mod key;
-pub mod name;
-pub mod parse_error;
-pub mod person;
 pub mod project;
-pub mod publish;
 pub mod random;
-pub mod redact;
-pub mod redo;
-pub mod retry;
-pub mod revision;
-pub mod revisions;
-pub mod run_name;
-pub mod schedule;
-pub mod search;
-pub mod spike;
 pub mod state;
-pub mod surrogate;
-pub mod template;
-pub mod terminal;
-pub mod tick;
-pub mod timetable;
-pub mod values;
-pub mod while_running;
 pub mod why;
-pub mod window;
-pub mod window_name;
-pub mod zone;
+
+pub use action::{call, feed, publish, values};
+pub use identity::{content, encoding, id, key, name, run_name, surrogate};
+pub use policy::{alarm, person, redo, retry, search, spike, while_running};
+pub(crate) use text::word;
+pub use text::{parse_error, redact, template, terminal};
+pub use time::{
+    catch_up, clock, clock_watch, duration, expectation, grid, revision, revisions, schedule, tick,
+    timetable, window, window_name, zone,
+};
 
 pub use alarm::AlarmKind;
 pub use catch_up::{CatchUp, SkipReason, Verdict};

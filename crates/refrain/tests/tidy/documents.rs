@@ -90,13 +90,13 @@ fn is_path(text: &str) -> bool {
 
 #[test]
 fn a_path_that_leads_nowhere_is_found() {
-    let zone = ("crates/refrain-core/src/zone.rs", "//! Why, see `docs/GONE.md`.\n");
+    let zone = ("crates/refrain-core/src/time/zone.rs", "//! Why, see `docs/GONE.md`.\n");
     let page = |text| ("docs/PAGE.md", text);
     assert_eq!(super::planted(paths_exist, &[zone, page("in `zone.rs` and `grid.rs`")]).len(), 2);
     for clean in [
         "in `zone.rs`",
         "[map](PAGE.md#part), [site](https://example.org/a.md), [here](#part)",
-        "[zone](../crates/refrain-core/src/zone.rs)",
+        "[zone](../crates/refrain-core/src/time/zone.rs)",
         "`crates/refrain-core/src/`",
         "`refrain.toml`",
         "`a::b`, `1.5`",

@@ -9,7 +9,7 @@ use crate::encoding::{Domain, EncodingError};
 use crate::project::Dialect;
 use crate::publish::text::names::{FOUND, HASH};
 
-const SQLITE: &str = include_str!("../sql/surrogate/sqlite.sql");
+const SQLITE: &str = include_str!("../../sql/surrogate/sqlite.sql");
 
 /// The id of the row whose natural key is these expressions, in order: a `uuid` on PostgreSQL, its text on SQLite.
 ///
