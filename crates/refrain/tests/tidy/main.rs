@@ -13,6 +13,7 @@ mod layers;
 mod length;
 mod migrations;
 mod names;
+mod phrases;
 mod statements;
 mod syntax;
 mod transactions;
@@ -40,13 +41,14 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     documents::paths_exist,
     headers::modules_say_why,
     layers::point_one_way,
     length::is_bounded,
     migrations::are_numbered_alike,
     names::are_whole_words,
+    phrases::are_plain,
     statements::are_in_place_and_used,
     transactions::begin_in_one_place,
     words::are_fit_to_print,

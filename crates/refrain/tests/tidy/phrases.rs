@@ -1,0 +1,303 @@
+//! Plain English, as far as a machine can hold it: phrases that `docs/STYLE.md` replaces by a noun or a verb of the field.
+//!
+//! Searched: documents, comments, doc comments, strings (errors, help, logs) and names of functions. A phrase may cross
+//! the end of a line. Exempt: quotations (`> `), blocks of code in documents, the left column of the pairs in
+//! `docs/STYLE.md`, `docs/STATES.md` (generated from strings that are searched), migrations (an applied one is never
+//! edited), and this file.
+//!
+//! `phrases.txt` has a count for each folder that still has findings. A count may only go down: the rule fails when a
+//! folder has more, and `REFRAIN_BLESS=1` lowers the counts and never raises one. A folder that is not listed has none.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::{File, Finding, tree};
+
+/// A phrase (`*` stands for one word) and the suggestion.
+const PHRASES: [(&str, &str); 34] = [
+    ("whoever", "name the actor: the worker, the run, the caller"),
+    ("whomever", "name the actor"),
+    ("whom", "name the actor"),
+    ("somebody", "name the actor: the operator, another worker, a caller"),
+    ("someone", "name the actor"),
+    ("nobody", "name the actor, or use the passive: \"is not read\""),
+    ("anybody", "name the actor"),
+    ("a person's word", "\"a decision of the operator\""),
+    ("a person says", "\"the operator decides\""),
+    ("a person has", "\"the operator has\""),
+    ("its word", "\"its result\", \"its message\""),
+    ("own affair", "say what Refrain does and does not do"),
+    ("is no *", "\"is not a valid …\", \"is not …\""),
+    ("are no *", "\"are not …\", \"there are no …\""),
+    ("known are", "\"known jobs: …\""),
+    ("under way", "\"running\" (attempts), \"in flight\" (requests, commits)"),
+    ("wish", "\"intent\""),
+    ("wishes", "\"intents\", \"requests\""),
+    ("wished", "\"requested\", or the noun: intents"),
+    ("what is there", "\"the existing rows\", \"the existing files\""),
+    ("what was there", "\"the existing rows\", \"the former rows\""),
+    ("so manieth", "\"the nth\""),
+    ("done is done", "\"already done\""),
+    ("call off", "\"cancel\""),
+    ("calls off", "\"cancels\""),
+    ("called off", "\"cancelled\""),
+    ("calling off", "\"cancel\""),
+    ("written down", "\"recorded\""),
+    ("writes down", "\"records\""),
+    ("what it was given", "\"its input\", \"its payload\""),
+    ("said aloud", "\"logged\", \"reported\""),
+    ("made elsewhere", "say where"),
+    ("hears nothing", "\"receives no notification\""),
+    ("be told", "\"be reported\", \"be logged\""),
+];
+
+/// Words after which "is no" and "are no" are plain English: "there is no lock", "is no longer held".
+const PLAIN_AFTER_NO: [&str; 6] = ["longer", "more", "less", "later", "older", "newer"];
+
+/// Doc comments that say nothing by themselves.
+const HOLLOW: [&str; 9] =
+    ["which", "the same", "both", "it", "this", "that", "what it is called", "it is there", "the other"];
+
+const COUNTS: &str = "crates/refrain/tests/tidy/phrases.txt";
+
+/// A word of prose in lower case; an end of a sentence or of a string is the word `.`.
+struct Prose {
+    line: usize,
+    word: String,
+}
+
+pub(crate) fn are_plain(files: &[File]) -> Vec<Finding> {
+    let found: Vec<Finding> = files.iter().flat_map(phrases).collect();
+    let counts = files.iter().find(|file| file.path == COUNTS).map_or("", |file| file.text.as_str());
+    against(counts, &found)
+}
+
+/// The findings of folders that have more than they may have, and one finding for each folder that has fewer.
+fn against(counts: &str, found: &[Finding]) -> Vec<Finding> {
+    let allowed = allowed_counts(counts);
+    let present = counted(found);
+    let may = |folder: &str| allowed.get(folder).copied().unwrap_or_default();
+    let clean = allowed.keys().filter(|folder| !present.contains_key(**folder)).map(|folder| Finding {
+        path: COUNTS.to_owned(),
+        line: 1,
+        rule: "phrases",
+        what: format!("{folder} has no findings: delete its line"),
+    });
+    let more = |finding: &Finding| {
+        present.get(folder(&finding.path)).is_some_and(|now| *now > may(folder(&finding.path)))
+    };
+    found.iter().filter(|finding| more(finding)).cloned().chain(clean).collect()
+}
+
+fn allowed_counts(counts: &str) -> BTreeMap<&str, usize> {
+    let lines = counts.lines().filter_map(|line| line.split_once(' '));
+    lines.filter_map(|(count, folder)| Some((folder, count.parse().ok()?))).collect()
+}
+
+fn counted(found: &[Finding]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for finding in found {
+        *counts.entry(folder(&finding.path)).or_default() += 1;
+    }
+    counts
+}
+
+/// The folder whose findings are counted together: `src`, `tests` and the like of a crate, else the file's own. Not a
+/// folder of each module: a file that moves within its crate would raise a count.
+fn folder(path: &str) -> &str {
+    let depth = if path.starts_with("crates/") { 3 } else { 1 };
+    let directory = path.rsplit_once('/').map_or(".", |(directory, _)| directory);
+    directory
+        .match_indices('/')
+        .nth(depth - 1)
+        .map_or(directory, |(at, _)| directory.get(..at).unwrap_or(directory))
+}
+
+fn phrases(file: &File) -> Vec<Finding> {
+    let exempt = ["tidy/phrases.rs", "docs/STATES.md"].iter().any(|end| file.is(end));
+    if exempt || file.path.contains("/migrations/") {
+        return Vec::new();
+    }
+    let finding = |line, what| Finding { path: file.path.clone(), line, rule: "phrases", what };
+    let prose = prose(file);
+    let mut findings = Vec::new();
+    for at in 0..prose.len() {
+        let rest = prose.get(at..).unwrap_or_default();
+        let before = at.checked_sub(1).and_then(|at| prose.get(at)).map_or("", |before| before.word.as_str());
+        for (phrase, instead) in PHRASES.iter().filter(|(phrase, _)| begins(rest, phrase, before)) {
+            findings
+                .extend(rest.first().map(|first| finding(first.line, format!("\"{phrase}\" → {instead}"))));
+        }
+    }
+    for (line, text) in file.lines().filter(|_| file.is(".rs")) {
+        let said = text.trim_start().strip_prefix("///").unwrap_or_default().trim().trim_end_matches('.');
+        if HOLLOW.contains(&said.to_lowercase().as_str()) {
+            findings.push(finding(line, "a doc comment is complete by itself: name the thing".to_owned()));
+        }
+    }
+    findings
+}
+
+fn begins(rest: &[Prose], phrase: &str, before: &str) -> bool {
+    let there = phrase.ends_with(" *") && ["there", "that"].contains(&before);
+    let same = |at: usize, part: &str| match (rest.get(at), part) {
+        (Some(prose), "*") => prose.word != "." && !PLAIN_AFTER_NO.contains(&prose.word.as_str()),
+        (Some(prose), part) => prose.word == part,
+        (None, _) => false,
+    };
+    !there && phrase.split(' ').enumerate().all(|(at, part)| same(at, part))
+}
+
+fn prose(file: &File) -> Vec<Prose> {
+    let mut prose = Vec::new();
+    if file.is(".md") {
+        document(file, &mut prose);
+    } else if file.is(".rs") {
+        for (line, text) in file.lines() {
+            match text
+                .split_once("//")
+                .filter(|(before, _)| before.trim().is_empty() || before.ends_with(' '))
+            {
+                Some((_, comment)) if !comment.starts_with(['/', '!']) => words(line, comment, &mut prose),
+                _ => {}
+            }
+        }
+        prose.push(Prose { line: 0, word: ".".to_owned() });
+        strings(file.text.parse().unwrap_or_default(), &mut prose);
+    } else if [".sql", ".sh", "/test", "/soak", "/bench"]
+        .iter()
+        .any(|end| format!("/{}", file.path).ends_with(end))
+    {
+        let mark = if file.is(".sql") { "--" } else { "#" };
+        for (line, text) in file.lines() {
+            words(line, text.split_once(mark).map_or(".", |(_, comment)| comment), &mut prose);
+        }
+    }
+    prose
+}
+
+/// Quotations and blocks of code are not ours; of a pair in `docs/STYLE.md` only the right column is.
+fn document(file: &File, prose: &mut Vec<Prose>) {
+    let mut in_block = false;
+    for (line, text) in file.lines() {
+        if text.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block && !text.starts_with("> ") {
+            let is_pair = file.path == "docs/STYLE.md" && text.starts_with("| \"");
+            let text = if is_pair { text.split('|').nth(2).unwrap_or_default() } else { text };
+            words(line, text, prose);
+        }
+    }
+}
+
+/// Strings and doc comments (which are strings to the compiler), and the names of functions.
+fn strings(tokens: TokenStream, prose: &mut Vec<Prose>) {
+    let mut declares = false;
+    for token in tokens {
+        match &token {
+            TokenTree::Group(group) => strings(group.stream(), prose),
+            TokenTree::Literal(literal) if literal.to_string().contains('"') => {
+                let first = literal.span().start().line;
+                let text = literal.to_string().replace("\\n", "\n");
+                let ends = if text.starts_with("\" ") || text.starts_with("r\" ") { "" } else { "." };
+                words(first, ends, prose);
+                for (at, part) in literal.to_string().lines().enumerate() {
+                    words(first + at, part, prose);
+                }
+            }
+            TokenTree::Ident(name) if declares => {
+                words(
+                    name.span().start().line,
+                    &format!(". {} .", name.to_string().replace('_', " ")),
+                    prose,
+                );
+            }
+            TokenTree::Ident(_) | TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+        }
+        declares = matches!(&token, TokenTree::Ident(word) if word == "fn");
+    }
+}
+
+fn words(line: usize, text: &str, prose: &mut Vec<Prose>) {
+    let mut push = |word: &str| prose.push(Prose { line, word: word.to_lowercase() });
+    let text = text.replace("\\n", " . ").replace("\\\"", " . ").replace(['’'], "'");
+    let mut word = String::new();
+    for character in text.chars() {
+        if character.is_alphanumeric() || character == '\'' {
+            word.push(character);
+            continue;
+        }
+        if !word.is_empty() {
+            push(&word);
+            word.clear();
+        }
+        if ".:;?!|,()`\"".contains(character) {
+            push(".");
+        }
+    }
+    if !word.is_empty() {
+        push(&word);
+    }
+}
+
+/// Rewrites the counts when it is asked to, and prints every finding below the folder in `REFRAIN_PHRASES`.
+#[test]
+#[expect(clippy::print_stdout, reason = "the list is the output that the caller asks for")]
+fn findings_are_listed_and_counts_rewritten_on_demand() {
+    let files = tree::of_this_repository();
+    let mut found: Vec<Finding> = files.iter().flat_map(phrases).collect();
+    found.sort();
+    if let Ok(folder) = std::env::var("REFRAIN_PHRASES") {
+        let below = found.iter().filter(|finding| finding.path.starts_with(&folder));
+        let shown: Vec<String> = below.map(ToString::to_string).collect();
+        println!("{}\n{} findings below {folder:?}", shown.join("\n"), shown.len());
+    }
+    if std::env::var_os("REFRAIN_BLESS").is_some() {
+        let path = tree::root().join(COUNTS);
+        let allowed = std::fs::read_to_string(&path).unwrap();
+        let allowed = allowed_counts(&allowed);
+        let lowered = |folder: &str, count: usize| allowed.get(folder).map(|allowed| count.min(*allowed));
+        let counts = counted(&found)
+            .into_iter()
+            .filter_map(|(folder, count)| Some(format!("{} {folder}\n", lowered(folder, count)?)));
+        std::fs::write(path, counts.collect::<String>()).unwrap();
+    }
+}
+
+#[test]
+fn a_banned_phrase_is_found_in_prose_strings_and_names() {
+    for (path, text) in [
+        ("docs/A.md", "It is\nno name."),
+        ("docs/A.md", "Whoever asks."),
+        ("a.rs", "// nobody reads it\n"),
+        ("a.rs", "/// Which.\nstruct A;\n"),
+        ("a.rs", "/// The run was\n/// called off.\nstruct A;\n"),
+        ("a.rs", "fn f() { g(\"this is no address\") }\n"),
+        ("a.rs", "both! { fn f1_somebody_asks(a) {} }\n"),
+        ("sql/a.sql", "-- Attempts under way.\nselect 1;\n"),
+    ] {
+        assert_eq!(super::planted(are_plain, &[(path, text)]).len(), 1, "{text}");
+    }
+    for (path, text) in [
+        ("docs/A.md", "There is no lock. It is no longer held.\n> Somebody said so.\n```\nnobody\n```\n"),
+        ("docs/STYLE.md", "| \"nobody reads it\" | \"it is not read\" |\n"),
+        ("a.rs", "let nobody = 1; // a guest\n"),
+        ("a.rs", "/// Which run it is.\nstruct A;\n"),
+    ] {
+        assert!(super::planted(are_plain, &[(path, text)]).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_count_may_only_go_down() {
+    let finding = |line| Finding { path: "docs/A.md".to_owned(), line, rule: "phrases", what: String::new() };
+    assert!(against("2 docs\n", &[finding(1), finding(2)]).is_empty());
+    assert_eq!(against("1 docs\n", &[finding(1), finding(2)]).len(), 2, "more: all of them are shown");
+    assert!(against("3 docs\n", &[finding(1), finding(2)]).is_empty(), "fewer");
+    assert_eq!(against("1 docs\n", &[]).len(), 1, "a clean folder is not listed");
+    assert_eq!(against("", &[finding(1)]).len(), 1, "a folder that is not listed has none");
+    assert_eq!(folder("crates/refrain/src/store/claim.rs"), "crates/refrain/src");
+    assert_eq!(folder("crates/refrain-cli/src/cli.rs"), "crates/refrain-cli/src");
+    assert_eq!((folder("README.md"), folder("docs/A.md")), (".", "docs"));
+}
