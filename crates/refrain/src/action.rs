@@ -4,23 +4,23 @@
 //! that lets nothing outlive itself: a retry never meets its predecessor.
 
 pub(crate) mod about;
-pub(crate) mod attendant;
+mod attempt_log;
 pub(crate) mod binds;
-mod capture;
 pub mod command;
+mod command_failure;
+pub(crate) mod command_files;
+mod command_output;
 pub mod environment;
 pub(crate) mod feed;
-pub(crate) mod files;
 mod http;
-mod log;
-mod outcome;
-pub(crate) mod pool;
-mod printing;
-mod protocol;
+mod output_capture;
+mod output_recorder;
 pub(crate) mod publish;
-mod recording;
 pub(crate) mod sql;
 pub mod supervisor;
+pub(crate) mod supervisor_client;
+pub(crate) mod supervisor_pool;
+mod supervisor_protocol;
 pub(crate) mod values;
 
 pub use refrain_core::terminal::harmless;

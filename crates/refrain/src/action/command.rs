@@ -15,12 +15,12 @@ pub use refrain_core::project::Interrupted;
 use refrain_core::redact::Redactor;
 use tokio::sync::oneshot;
 
-use super::attendant::{Executed, MARK};
+use super::command_failure;
+use super::command_output::Printing;
 use super::environment::{inherited, name_of};
-use super::outcome;
-use super::printing::Printing;
-use super::protocol::{Answer, End, Orders, Why};
 use super::supervisor::milliseconds;
+use super::supervisor_client::{Executed, MARK};
+use super::supervisor_protocol::{Answer, End, Orders, Why};
 use crate::failpoint;
 use crate::job::{Definition, Job, JobError};
 use crate::leaving::Seen;
@@ -55,7 +55,7 @@ impl Command {
         if self.interrupted == Interrupted::Hold
             && let Some(attempt) = begun::find(&run.surroundings.store, run.row, run.facts.attempt).await?
         {
-            return Err(outcome::held(&name_of(run), attempt.into(), "it was interrupted"));
+            return Err(command_failure::held(&name_of(run), attempt.into(), "it was interrupted"));
         }
         Ok(())
     }
@@ -215,12 +215,12 @@ async fn mark(run: &Run, command: &Command) -> Result<(), Seen> {
 /// itself, by its exit code, or never began.
 fn judged(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str) -> (Seen, bool) {
     let is_held = command.interrupted == Interrupted::Hold;
-    let held = |how: &str| Some(Err(outcome::held(&name_of(run), run.facts.attempt.into(), how)));
+    let held = |how: &str| Some(Err(command_failure::held(&name_of(run), run.facts.attempt.into(), how)));
     match answer {
         None if is_held => (held("its supervisor was killed, and it with it,"), false),
         None => (Some(Err(JobError::new("its supervisor was killed; the command was ended"))), false),
         Some(Answer::Ended { end, why: Why::Itself }) => {
-            let ended = outcome::ended(end, last_words);
+            let ended = command_failure::ended(end, last_words);
             match (end, ended) {
                 // A shell whose child was killed by a signal says so by a code above 128.
                 (End::Signal(_) | End::Code(129..=159), Err(error)) if is_held => {
@@ -233,7 +233,7 @@ fn judged(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str
         Some(Answer::NotStarted { fault, errno, said }) => {
             let program = command.argv.first().map(String::as_str).unwrap_or_default();
             let directory = command.directory.display().to_string();
-            (Some(Err(outcome::not_started(program, &directory, fault, errno, &said))), true)
+            (Some(Err(command_failure::not_started(program, &directory, fault, errno, &said))), true)
         }
         Some(Answer::TooLate | Answer::Ready) => (None, true),
     }

@@ -6,16 +6,16 @@
 //!
 //! All of it is one task that is seen through, whatever becomes of the attempt: nothing that it has started outlives it.
 
-mod bulk;
+mod bulk_write;
 mod commands;
-mod course;
-mod each;
-mod mended;
-mod pages;
+mod ingest;
+mod parts;
+mod per_unit;
 pub(crate) mod reconcile;
-mod rows;
+mod reread;
 mod source;
 mod unit;
+mod unit_rows;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ use refrain_core::{Per, Values};
 use sqlx::{Pool, Postgres, Sqlite};
 use tokio::sync::oneshot;
 
-use self::bulk::PAGE_LINES_MAX;
+use self::bulk_write::PAGE_LINES_MAX;
 use self::commands::Commands;
-use self::course::{Course, How, Progress};
-use self::each::{Each, Way};
-use self::mended::Wanted;
-use self::pages::{PART_LINES_MAX, Pages};
-use self::rows::Rows;
+use self::ingest::{Course, How, Progress};
+use self::parts::{PART_LINES_MAX, Pages};
+use self::per_unit::{Each, Way};
+use self::reread::Wanted;
 use self::source::Reading;
 use self::unit::{Shape, Unit};
+use self::unit_rows::Rows;
 use super::about::About;
 use super::command::Command;
 use super::http::Caller;

@@ -19,9 +19,9 @@ use crate::failpoint;
 use crate::job::JobError;
 use crate::lease::Lease;
 
-mod last_look;
+mod lease_check;
 
-use last_look::{LastLook, TooLate};
+use lease_check::{LastLook, TooLate};
 
 /// The longest time until there is a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);

@@ -33,7 +33,7 @@ use rustix::process::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::protocol::{self, Answer, End, Fault, Heard, Orders, Why};
+use super::supervisor_protocol::{self, Answer, End, Fault, Heard, Orders, Why};
 use crate::lease::{self, since_boot};
 use crate::{failpoint, process};
 
@@ -82,10 +82,10 @@ enum Word {
 
 impl Worker {
     fn say(&self, answer: &Answer) -> io::Result<()> {
-        let line = protocol::line(answer)?;
+        let line = supervisor_protocol::line(answer)?;
         let mut said = 0;
         while let Some(rest) = line.get(said..).filter(|rest| !rest.is_empty()) {
-            said += protocol::say(&self.socket, rest, &[])?;
+            said += supervisor_protocol::say(&self.socket, rest, &[])?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::leaving::Leaving;
 use crate::ledger::UnitCounts;
 use crate::ledger::fence::Facts;
 use crate::ledger::tally::Tally;
-use crate::ledger::touched::Touched;
+use crate::ledger::unapplied::Touched;
 use crate::run::{Run, Surroundings};
 use crate::store::claim::Claimed;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};

@@ -15,7 +15,7 @@ use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::LedgerError;
 use crate::ledger::destination::{Destination, Destinations};
-use crate::ledger::waiting::{PAGE, Waiting, forget, look};
+use crate::ledger::pending_intents::{PAGE, Waiting, forget, look};
 use crate::payload;
 use crate::store::Store;
 use crate::store::arrive::{Arriving, Wish, arrive};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::service::{Next, Service, Wake};
-use crate::action::attendant::is_left_of;
+use crate::action::supervisor_client::is_left_of;
 use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::destination::Destinations;

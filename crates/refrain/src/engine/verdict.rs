@@ -5,7 +5,7 @@ use refrain_core::state::{FailureReason, RunOutcome};
 use super::executor::Interruption;
 use crate::job::JobError;
 use crate::ledger::tally::Told;
-use crate::ledger::touched::{Left, Touched};
+use crate::ledger::unapplied::{Left, Touched};
 use crate::store::finish::End;
 
 /// What an attempt came to.

@@ -11,7 +11,7 @@ use refrain_core::ProjectName;
 use refrain_core::random::{Random, SystemRandom};
 
 use super::backend::Identity;
-use super::ledgers::Ledgers;
+use super::ledger_id::Ledgers;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::database::{Database, DatabaseError, place, retried};
 

@@ -20,9 +20,9 @@ use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
 
 use super::backend::Backend;
 use super::destination::Destination;
-use super::ledgers::Book;
+use super::ledger_id::Book;
 use super::tally::Tally;
-use super::touched::Touched;
+use super::unapplied::Touched;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::{Bound, Statement};

@@ -8,9 +8,9 @@
 use refrain_core::{JobName, Key, ParseError};
 use serde::Serialize;
 
-use super::alone::Ledger;
 use super::backend::Backend;
 use super::batch::Batch;
+use super::claim::Ledger;
 use super::{LedgerError, Result, catalog};
 use crate::database::connection::Connection;
 use crate::database::statement::Rows;

@@ -4,9 +4,9 @@
 //! The database sees that in its own rows and keeps them to itself (`sql/unit/doubtful.sql`); only what is left comes here.
 //! It never decides otherwise than this judge would, and what a lost answer may have left is judged here in any case.
 
-mod mark;
 #[cfg(test)]
 mod tests;
+mod trial_mark;
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use refrain_core::state::{
     Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
 };
 
-pub(in crate::ledger) use self::mark::Mark;
-pub(crate) use self::mark::Trial;
+pub(in crate::ledger) use self::trial_mark::Mark;
+pub(crate) use self::trial_mark::Trial;
 use super::tally::Reason;
 use super::{LedgerError, Result};
 

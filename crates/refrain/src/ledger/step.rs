@@ -2,7 +2,7 @@
 
 use refrain_core::key;
 
-use super::claims::{Claimant, Wish};
+use super::claim_group::{Claimant, Wish};
 use super::fence::raise;
 use super::tally::Reason;
 use super::units::Per;
@@ -51,7 +51,7 @@ impl Run {
             raise(&store.database, &self.facts).await?;
             let mut transaction = store.database.read().await?;
             let past = catalog::UNIT_PAST.bind(ledger).bind(key.as_str());
-            if !transaction.fetch_all::<super::alone::PastRow>(past).await?.is_empty() {
+            if !transaction.fetch_all::<super::claim::PastRow>(past).await?.is_empty() {
                 self.tally.deduplicated(Reason::AlreadyApplied, [key.as_str()]);
                 return Ok(None);
             }

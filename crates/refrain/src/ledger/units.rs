@@ -13,7 +13,7 @@ use super::apply::Applying;
 use super::backend::Backend;
 use super::fence::Fence;
 use super::judge::{Arrival, Judge, Trial};
-use super::list::List;
+use super::unit_list::List;
 use super::{Result, catalog};
 use crate::database::retried;
 use crate::failpoint;

@@ -14,9 +14,9 @@ use refrain_core::{JobName, Scope};
 
 use super::Refrain;
 use crate::error::Error;
-use crate::ledger::checkpoints::{self, CheckpointRow};
+use crate::ledger::checkpoint_admin::{self, CheckpointRow};
 use crate::ledger::destination::Destination;
-use crate::ledger::ledgers::Book;
+use crate::ledger::ledger_id::Book;
 use crate::ledger::trace;
 use crate::store::{audit, instant, show};
 
@@ -239,7 +239,7 @@ impl Refrain {
         let decision = self.decision(Verb::SetCheckpoint, format!("{} {name}", of.whose()));
         let detail = format!("from {} to {}", shown(seen.unwrap_or("nowhere")), shown(position));
         audit::record_alone(&self.store().database, &[decision.detailed(detail)]).await?;
-        if checkpoints::set(&destination.database, ledger, name, position, seen).await? {
+        if checkpoint_admin::set(&destination.database, ledger, name, position, seen).await? {
             return Ok(());
         }
         let now = self.found(&destination, first, Some(&window)).await?;
@@ -335,7 +335,7 @@ impl Refrain {
         window: Option<&str>,
     ) -> Result<Vec<Found>, Error> {
         let rows =
-            checkpoints::list(&destination.database, self.engine.project.as_str(), job, window).await?;
+            checkpoint_admin::list(&destination.database, self.engine.project.as_str(), job, window).await?;
         let found = rows.into_iter().map(|row| {
             let CheckpointRow { ledger, scope, window_start, name, position, at, attempt, run } = row;
             let record = CheckpointRecord {

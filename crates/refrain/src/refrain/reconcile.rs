@@ -13,7 +13,7 @@ use crate::lease::Lease;
 use crate::leaving::Leaving;
 use crate::ledger::fence::Facts;
 use crate::ledger::tally::Tally;
-use crate::ledger::touched::Touched;
+use crate::ledger::unapplied::Touched;
 use crate::project::Project;
 use crate::run::{Run, Surroundings};
 use crate::store::finish::Held;

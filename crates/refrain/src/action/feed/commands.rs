@@ -14,9 +14,9 @@ use refrain_core::redact::Redactor;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::action::attempt_log::Log;
 use crate::action::command::{Command, CommandJob};
-use crate::action::log::Log;
-use crate::action::printing::Printing;
+use crate::action::command_output::Printing;
 use crate::job::JobError;
 use crate::leaving::Seen;
 use crate::run::Run;

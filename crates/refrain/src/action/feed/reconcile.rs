@@ -13,15 +13,15 @@ use tokio::process::{Child, Command as Process};
 use tokio::sync::oneshot;
 
 use super::Feeding;
-use super::bulk::PAGE_LINES_MAX;
-use super::pages::{Pages, Part};
-use super::rows::{Alike, alike};
+use super::bulk_write::PAGE_LINES_MAX;
+use super::parts::{Pages, Part};
 use super::source::Reading;
 use super::unit::{Shape, Unit};
-use crate::action::capture::{LastWords, Stream};
+use super::unit_rows::{Alike, alike};
+use crate::action::command_failure;
 use crate::action::environment::{inherited, name_of};
-use crate::action::outcome;
-use crate::action::protocol::{End, Fault};
+use crate::action::output_capture::{LastWords, Stream};
+use crate::action::supervisor_protocol::{End, Fault};
 use crate::database::begun_in;
 use crate::job::JobError;
 use crate::leaving::Seen;
@@ -117,7 +117,7 @@ impl Feeding {
         process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let not_started = |error: std::io::Error| {
             let directory = command.directory.display().to_string();
-            outcome::not_started(
+            command_failure::not_started(
                 program,
                 &directory,
                 Fault::Program,
@@ -158,7 +158,7 @@ async fn ended(mut child: Child, mut lines: Stream) -> Seen {
         },
         Err(error) => return Some(Err(JobError::new(format!("its end is not known: {error}")))),
     };
-    Some(outcome::ended(end, &last_words.shown()))
+    Some(command_failure::ended(end, &last_words.shown()))
 }
 
 /// The units of a part as rows, those of the same fields together, each with its key and what tells the newer of two.

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::pages::{Line, Lines, Pages, Part};
+use super::parts::{Line, Lines, Pages, Part};
 use crate::action::binds::Bound;
 use crate::action::sql::said;
 use crate::job::JobError;

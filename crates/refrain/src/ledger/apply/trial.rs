@@ -13,7 +13,7 @@ use crate::database::retried;
 use crate::ledger::backend::Backend;
 use crate::ledger::batch::Opened;
 use crate::ledger::judge::{Arrival, Entry, Judgement, covered};
-use crate::ledger::list::key_of;
+use crate::ledger::unit_list::key_of;
 use crate::ledger::{Result, entry};
 
 /// The most bytes of units that are parked in one transaction before they are tried together.

@@ -21,8 +21,8 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::protocol::{Answer, Heard, Orders, Why, line, say};
 use super::supervisor::{SUPERVISE, can_supervise, milliseconds};
+use super::supervisor_protocol::{Answer, Heard, Orders, Why, line, say};
 use crate::lease::{Lease, since_boot};
 use crate::process;
 

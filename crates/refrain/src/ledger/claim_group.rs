@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use refrain_core::{JobName, Key, ProjectName};
 use tokio::sync::{mpsc, oneshot};
 
-use super::alone::{Claim, PastRow, told};
+use super::claim::{Claim, PastRow, told};
 use super::judge::ABSENT;
 use super::{LedgerError, Result, catalog};
 use crate::database::gather::gather;

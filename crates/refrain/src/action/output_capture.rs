@@ -254,5 +254,5 @@ impl Stream {
 }
 
 #[cfg(test)]
-#[path = "capture/tests.rs"]
+#[path = "output_capture/tests.rs"]
 mod tests;

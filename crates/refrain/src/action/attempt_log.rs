@@ -10,8 +10,8 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::capture::{LastWords, Stream};
-use super::recording::{BUFFER, Desk, LAST_READ, keep, now};
+use super::output_capture::{LastWords, Stream};
+use super::output_recorder::{BUFFER, Desk, LAST_READ, keep, now};
 use crate::run::Run;
 use crate::store::outputs::{OutputStream, Piece};
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
 
-use super::attendant::Attendant;
+use super::supervisor_client::Attendant;
 
 /// How long one waits for a command before it is let go.
 const IDLE: Duration = Duration::from_secs(30);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use refrain_core::redact::Redactor;
 use tokio::sync::oneshot;
 
-use super::log::{Log, Voice};
-use super::recording::Recording;
+use super::attempt_log::{Log, Voice};
+use super::output_recorder::Recording;
 use crate::run::Run;
 
 /// Where what a command prints goes.

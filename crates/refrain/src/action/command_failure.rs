@@ -3,7 +3,7 @@
 use refrain_core::terminal::typed;
 use rustix::process::Signal;
 
-use super::protocol::{End, Fault};
+use super::supervisor_protocol::{End, Fault};
 use crate::job::JobError;
 
 const ENOENT: i32 = 2;

@@ -202,5 +202,5 @@ impl Pages {
 }
 
 #[cfg(test)]
-#[path = "pages/tests.rs"]
+#[path = "parts/tests.rs"]
 mod tests;

@@ -6,11 +6,11 @@ use refrain_core::redact::Redactor;
 use refrain_core::state::{Doubt, InDoubtPolicy, NextStep};
 use refrain_core::{Fingerprint, Key, Per, Values};
 
-use super::bulk::{self, PagePlace};
-use super::each::Each;
-use super::pages::{Odd, Part};
-use super::rows::Rows;
+use super::bulk_write::{self, PagePlace};
+use super::parts::{Odd, Part};
+use super::per_unit::Each;
 use super::unit::{Shape, Unit};
+use super::unit_rows::Rows;
 use crate::job::JobError;
 use crate::ledger::{
     Arrival, Cursor, FAILED_MAX, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark,
@@ -82,7 +82,7 @@ impl<DB: Publishes> How<'_, DB> {
     ) -> Result<Option<Vec<Arrival>>, JobError> {
         match self {
             How::Rows(rows) => rows.apply(page.apply()).await?,
-            How::Bulk(rows) => return bulk::settle(rows, units, page.units(), at).await.map(Some),
+            How::Bulk(rows) => return bulk_write::settle(rows, units, page.units(), at).await.map(Some),
             How::Each(each) => each.execute(page.outside().await?).await?,
         }
         Ok(None)
@@ -195,7 +195,7 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         let (units, apply) = (self.units, &self.apply);
         match &mut self.progress {
             Progress::Window => match apply {
-                How::Bulk(rows) => drop(bulk::settle(rows, units, &part.units, &at).await?),
+                How::Bulk(rows) => drop(bulk_write::settle(rows, units, &part.units, &at).await?),
                 How::Rows(_) | How::Each(_) => apply.list(units, &part.units, None).await?,
             },
             Progress::Watermark(mark) => {

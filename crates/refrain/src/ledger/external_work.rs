@@ -2,9 +2,9 @@
 //!
 //! Nothing is locked while the work is being done. A worker that dies between the work and its record leaves no trace of it,
 //! and the next attempt does it again; that is why whatever does the work is given a key by which it can tell. Work that must
-//! not be done again so lightly is reserved first (`outside/doubt.rs`).
+//! not be done again so lightly is reserved first (`external_work/reservation.rs`).
 
-mod doubt;
+mod reservation;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::apply::BATCH;
 use super::backend::Backend;
 use super::entry;
 use super::judge::{Arrival, Entry, Judgement, Verdict, covered, later};
-use super::list::{List, key_of};
+use super::unit_list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
 use crate::database::{DatabaseError, pause, place, retried, still_unknown};

@@ -16,7 +16,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::capture::Capture;
+use super::output_capture::Capture;
 use crate::run::Run;
 use crate::store::Result;
 use crate::store::outputs::{OutputStream, Piece, append};

@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use super::course::FAILED_TOGETHER;
-use super::rows::Rows;
+use super::ingest::FAILED_TOGETHER;
 use super::unit::Unit;
+use super::unit_rows::Rows;
 use crate::database::{DatabaseError, pause, place};
 use crate::job::JobError;
 use crate::ledger::tally::Reason;

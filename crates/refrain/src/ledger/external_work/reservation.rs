@@ -16,7 +16,7 @@ use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::ledger::backend::Backend;
 use crate::ledger::entry::{self, fenced, kept, shortened};
 use crate::ledger::judge::{ABSENT, Arrival, Entry, Verdict};
-use crate::ledger::list::key_of;
+use crate::ledger::unit_list::key_of;
 use crate::ledger::units::Units;
 use crate::ledger::{Result, catalog};
 

@@ -10,9 +10,9 @@ use serde::Serialize;
 use sqlx::Pool;
 
 use super::backend::Backend;
-use super::claims::{Claims, Wish};
+use super::claim_group::{Claims, Wish};
 use super::destination::{Destination, attach};
-use super::ledgers::Book;
+use super::ledger_id::Book;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::store::instant;
 

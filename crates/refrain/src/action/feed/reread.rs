@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::bulk::{self, PagePlace};
-use super::course::{Course, How, LINE, Progress, unreadable};
-use super::pages::Part;
+use super::bulk_write::{self, PagePlace};
+use super::ingest::{Course, How, LINE, Progress, unreadable};
+use super::parts::Part;
 use crate::job::JobError;
 use crate::ledger::Asked;
 use crate::publish::table::Publishes;
@@ -72,7 +72,7 @@ impl<DB: Publishes> Course<'_, '_, DB> {
                 wanted.part += 1;
                 let (place, position) = (self.part_at(&wanted.place), Some(wanted.place.clone()));
                 let at = PagePlace { place, number: wanted.part, position, skips: false };
-                bulk::settle(rows, self.units, &units, &at).await?;
+                bulk_write::settle(rows, self.units, &units, &at).await?;
             }
             How::Rows(_) | How::Each(_) => {
                 self.apply.list(self.units, &units, Some(wanted.place.clone())).await?;
