@@ -26,6 +26,7 @@ pub mod black_hole;
 pub mod children;
 pub mod eventually;
 pub mod pgbouncer;
+pub mod programs;
 pub mod proxy;
 pub mod server;
 pub mod shop;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::TestDatabase;
 use crate::children::ChildProcess;
+use crate::programs::program;
 use crate::work::SETTINGS;
 
 pub struct Shop {
@@ -143,7 +144,7 @@ impl Shop {
 
     /// A process of its own that works on the project; its variables may arm failpoints.
     pub fn process(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("project"));
         command.arg(self.root()).args(arguments).envs(variables.iter().copied());
         command.env("REFRAIN_FAILPOINT_LOG", self.root().join("struck"));
         ChildProcess::spawn(&mut command)
@@ -184,11 +185,4 @@ impl Shop {
 /// A clock for schedules that shows one time.
 pub fn standing_at(time: &str) -> String {
     format!("{time} {time} 0 {time}")
-}
-
-fn program() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let program = tests.parent().and_then(Path::parent).unwrap().join("examples/project");
-    assert!(program.exists(), "there is no {}: build the examples", program.display());
-    program
 }

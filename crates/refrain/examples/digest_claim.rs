@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 tx.commit().await?;
                 println!("{hour} done");
             }
-            // Neither success nor failure: somebody has done it before.
+            // Neither success nor failure: another caller has done it before.
             Claim::Done(past) => println!("{hour} deduplicated, done at {}", past.at),
         }
     }

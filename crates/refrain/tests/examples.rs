@@ -4,12 +4,13 @@
 use refrain_harness as support;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::Signal;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use support::children::ChildProcess;
+use support::programs::program;
 use tempfile::TempDir;
 
 /// A directory for one program: its files, and the program started in it.
@@ -28,9 +29,9 @@ impl Desk {
     }
 
     fn start(&self, files: &[&str]) -> ChildProcess {
-        let tests = std::env::current_exe().unwrap();
-        let program = tests.parent().and_then(Path::parent).unwrap().join("examples").join(self.program);
-        ChildProcess::spawn(Command::new(program).args(files).current_dir(self.directory.path()))
+        ChildProcess::spawn(
+            Command::new(program(self.program)).args(files).current_dir(self.directory.path()),
+        )
     }
 
     /// Runs it to its end. Gives what it said.

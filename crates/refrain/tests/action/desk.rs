@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::programs::program;
 use crate::support::work::SETTINGS;
 
 /// Writes down all the time that it is there, in a file that is only ever appended to: if two are there at once, their
@@ -34,11 +35,8 @@ touch family
 while :; do sleep 1; done
 "#;
 
-pub(crate) fn program() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let program = tests.parent().and_then(Path::parent).unwrap().join("examples/probe");
-    assert!(program.exists(), "there is no {}: build the examples", program.display());
-    program
+pub(crate) fn probe() -> PathBuf {
+    program("probe")
 }
 
 pub(crate) struct Desk {
@@ -85,7 +83,7 @@ impl Desk {
             let environment = environment_of(run, &Zone::utc());
             Ok(command::Command { argv, environment, directory, ..command::Command::default() })
         };
-        let job = CommandJob::new(make).supervisor(program()).grace(grace);
+        let job = CommandJob::new(make).supervisor(probe()).grace(grace);
         let backoff = Backoff { min: Duration::from_millis(1), max: Duration::from_millis(2) };
         job.definition(name).unwrap().retry(Retry { attempts: 2, backoff })
     }
@@ -112,7 +110,7 @@ impl Desk {
 
     /// Has a worker in a process of its own; its variables may arm failpoints.
     pub(crate) fn worker(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
-        let mut command = Command::new(program());
+        let mut command = Command::new(probe());
         command.args(arguments).envs(variables.iter().copied());
         command.env("PROBE_STORE", self.database.url()).env("PROBE_DIRECTORY", self.directory.path());
         ChildProcess::spawn(&mut command)

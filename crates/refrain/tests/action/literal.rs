@@ -123,7 +123,7 @@ async fn a_window_says_its_ends_and_its_day_in_the_zone_of_the_job() {
         dst: Dst::default(),
         start: Some(start),
     };
-    let job = job.supervisor(crate::desk::program()).definition("daily").unwrap().timetable(timetable);
+    let job = job.supervisor(crate::desk::probe()).definition("daily").unwrap().timetable(timetable);
     let refrain = desk.open([job]).await;
     assert!(refrain.run("daily@2020-06-02", refrain::Ask::Once).await.unwrap().is_done());
     let said = "daily@2020-06-01T15:00:00Z 2020-06-02 2020-06-01T15:00:00Z 2020-06-02T15:00:00Z";

@@ -7,7 +7,7 @@ use refrain::action::command::{Command, CommandJob};
 use refrain::{Definition, Refrain, Settings};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::desk::{Desk, all, is_dead, program, supervisors};
+use crate::desk::{Desk, all, is_dead, probe, supervisors};
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::work::{SETTINGS, shown};
@@ -104,7 +104,7 @@ pub(crate) async fn met_a_daemon(desk: &Desk, variables: &[(&str, &str)]) -> boo
 #[tokio::test]
 async fn s20_the_second_command_of_a_supervisor_finds_nothing_of_the_first() {
     let desk = Desk::sqlite().await;
-    let (program, directory) = (program(), desk.path(""));
+    let (program, directory) = (probe(), desk.path(""));
     let (program, directory) = (program.to_str().unwrap(), directory.to_str().unwrap());
     let first = job("first", LOOK_AROUND, directory, &[("ONLY_FIRST", "set")], program);
     let second = job("second", LOOK_AROUND, "/usr", &[], program);
@@ -131,10 +131,10 @@ async fn s20_the_second_command_of_a_supervisor_finds_nothing_of_the_first() {
 async fn a_supervisor_that_is_another_program_makes_way_so_that_there_are_never_more_than_slots() {
     let desk = Desk::sqlite().await;
     let other = desk.path("other");
-    std::os::unix::fs::symlink(program(), &other).unwrap();
+    std::os::unix::fs::symlink(probe(), &other).unwrap();
     let directory = desk.path("");
     let directory = directory.to_str().unwrap();
-    let first = job("first", "echo $PPID > first", directory, &[], program().to_str().unwrap());
+    let first = job("first", "echo $PPID > first", directory, &[], probe().to_str().unwrap());
     // What goes to the other stream may come before or after.
     let script = r#"kill -0 "$(cat first)" 2>/dev/null && echo both || echo alone"#;
     let second = job("second", script, directory, &[], other.to_str().unwrap());

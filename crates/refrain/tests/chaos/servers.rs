@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use crate::clock::Clock;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
+use crate::support::programs::program;
 use crate::verdict::{Line, lines};
 
 /// How long a hit waits for a command to be under way, by the clock of schedules.
@@ -48,10 +49,7 @@ impl Servers {
     pub(crate) async fn start(&mut self, which: usize) {
         for _ in 0..STARTS {
             self.started += 1;
-            let program = std::env::current_exe().unwrap();
-            let program = program.parent().and_then(Path::parent).unwrap().join("examples/project");
-            assert!(program.exists(), "there is no {}: build the examples", program.display());
-            let mut command = Command::new(program);
+            let mut command = Command::new(program("project"));
             command.arg(&self.root).arg("serve").env("CHAOS_SERVER", self.started.to_string());
             command.env("REFRAIN_TEST_CLOCK", &self.clock);
             command.env("PROJECT_LEASE", "60000").env("PROJECT_POLL", "25");

@@ -14,6 +14,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Sqlite, Sq
 
 use crate::support::TestDatabase;
 use crate::support::children::ChildProcess;
+use crate::support::programs::program;
 use crate::support::proxy::Proxy;
 
 /// The project of the probes.
@@ -125,10 +126,7 @@ impl World {
 
     /// The command of a probe on this store.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let program = std::env::current_exe().unwrap();
-        let program = program.parent().and_then(Path::parent).unwrap().join("examples/probe");
-        assert!(program.exists(), "there is no {}: build the examples", program.display());
-        let mut command = Command::new(program);
+        let mut command = Command::new(program("probe"));
         command.args(arguments).env("PROBE_STORE", &self.url).env("PROBE_DIRECTORY", self.directory.path());
         command.env("REFRAIN_FAILPOINT_LOG", self.path("struck"));
         command
