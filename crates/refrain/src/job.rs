@@ -12,7 +12,7 @@ use std::time::Duration;
 use refrain_core::{CatchUp, JobName, ParseError, Retry, Scope, Timetable, Window};
 
 use crate::run::Run;
-use crate::store::line::JobNumber;
+use crate::store::queue_line::JobNumber;
 pub use error::JobError;
 pub use refrain_core::WhileRunning;
 

@@ -59,9 +59,9 @@ pub use refrain_core::{CatchUp, key};
 pub use run::Run;
 pub use store::StoreError;
 pub use store::fsck::Finding;
+pub use store::identity::IdentityDoubt;
 pub use store::outputs::OutputStream;
 pub use store::show::Place;
-pub use store::whereabouts::Doubt;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -67,7 +67,7 @@ use crate::ledger::{Backend, LedgerError};
 use crate::project::JobFiles;
 use crate::project::databases::Database as ProjectDatabase;
 use crate::store::fsck::{self, Finding};
-use crate::store::line::JobNumber;
+use crate::store::queue_line::JobNumber;
 use crate::store::{Reality, Store};
 
 /// A project's store, open, with the jobs that this process knows.

@@ -19,7 +19,7 @@ use crate::ledger::unapplied::Touched;
 use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};
 use crate::store::claim::CHANCES;
 use crate::store::finish::Held;
-use crate::store::whereabouts::Doubt;
+use crate::store::identity::IdentityDoubt;
 use crate::store::{Store, claim};
 
 /// What all attempts of a worker share.
@@ -176,6 +176,6 @@ impl Run {
         if store.recovered_at.is_some_and(|at| nonce / CHANCES < at) {
             return Ok(fenced);
         }
-        Ok(store.is_doubted(Doubt::Behind).await?.into())
+        Ok(store.is_doubted(IdentityDoubt::Behind).await?.into())
     }
 }

@@ -13,9 +13,8 @@
 //! - **Time is the database's**: leases and delays are counted by its clock, for machines disagree.
 
 pub(crate) mod alarms;
-pub(crate) mod arrive;
 pub(crate) mod audit;
-pub(crate) mod begun;
+pub(crate) mod begun_commands;
 pub(crate) mod cancel;
 pub(crate) mod catalog;
 pub(crate) mod claim;
@@ -28,20 +27,23 @@ mod error;
 pub(crate) mod expand;
 pub(crate) mod finish;
 pub(crate) mod fsck;
+pub(crate) mod identity;
+pub(crate) mod intents;
 pub(crate) mod jobs;
 pub(crate) mod lanes;
-pub(crate) mod line;
 pub(crate) mod migrate;
+pub(crate) mod open;
 pub(crate) mod outputs;
 pub(crate) mod prune;
+pub(crate) mod queue_line;
 pub(crate) mod reopen;
 pub(crate) mod revisions;
+pub(crate) mod run_row;
 pub(crate) mod schedules;
-pub(crate) mod settle;
 pub(crate) mod show;
 pub(crate) mod take_over;
 pub(crate) mod tick;
-pub(crate) mod whereabouts;
+pub(crate) mod vouch;
 pub(crate) mod why;
 pub(crate) mod workers;
 
@@ -58,7 +60,7 @@ use refrain_core::random::{Random, SystemRandom};
 use crate::database::{Address, Database, Transaction, place, retried};
 use crate::failpoint;
 pub use error::StoreError;
-use whereabouts::{Doubt, Whereabouts};
+use identity::{IdentityDoubt, StoreIdentity};
 
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
@@ -94,9 +96,9 @@ pub(crate) struct Store {
     /// The file that was opened: its device and its number there.
     file: Option<(u64, u64)>,
     /// Where it is.
-    pub(crate) whereabouts: Whereabouts,
+    pub(crate) identity: StoreIdentity,
     /// Why nothing may run before a person has looked at it; also as it turned out since it was opened.
-    doubt: Arc<OnceLock<Doubt>>,
+    doubt: Arc<OnceLock<IdentityDoubt>>,
     /// When a person last said what it is.
     pub(crate) recovered_at: Option<i64>,
     /// If it was restored or copied: what is not known to it may have been done before then.
@@ -128,15 +130,15 @@ impl Store {
         let reality = match (owner.simulated, wanted) {
             (true, _) => Reality::Simulated,
             (false, Reality::Real) => Reality::Real,
-            (false, Reality::Simulated) => settled(|| simulate(&database)).await?,
+            (false, Reality::Simulated) => with_retries(|| simulate(&database)).await?,
         };
         let file = match address {
             Address::Sqlite { path } => file_of(path),
             Address::Postgres { .. } => None,
         };
-        let whereabouts = Whereabouts::of(&database, address).await?;
+        let identity = StoreIdentity::of(&database, address).await?;
         let doubt = Arc::new(OnceLock::new());
-        if let Some(found) = settled_down(&database, &owner, &whereabouts).await? {
+        if let Some(found) = checked_identity(&database, &owner, &identity).await? {
             let _ = doubt.set(found);
         }
         Ok(Store {
@@ -146,7 +148,7 @@ impl Store {
             reality,
             id: owner.id.into(),
             file,
-            whereabouts,
+            identity,
             doubt,
             recovered_at: owner.recovered_at,
             forgets_before: owner.forgets_before,
@@ -155,7 +157,7 @@ impl Store {
     }
 
     /// Why nothing may run before a person has looked at it.
-    pub(crate) fn doubt(&self) -> Option<Doubt> {
+    pub(crate) fn doubt(&self) -> Option<IdentityDoubt> {
         self.doubt.get().copied()
     }
 
@@ -165,13 +167,13 @@ impl Store {
     }
 
     /// It turned out that a person must look at it.
-    pub(crate) fn doubted(&self, doubt: Doubt) -> StoreError {
+    pub(crate) fn doubted(&self, doubt: IdentityDoubt) -> StoreError {
         StoreError::Unsure(*self.doubt.get_or_init(|| doubt))
     }
 
     /// The same, written down for all who use it, unless an operator has said what the store is since this process opened it:
     /// then only this process must begin anew.
-    pub(crate) async fn is_doubted(&self, doubt: Doubt) -> Result<StoreError> {
+    pub(crate) async fn is_doubted(&self, doubt: IdentityDoubt) -> Result<StoreError> {
         retried(|| async {
             let mut transaction = self.database.write().await?;
             transaction.execute(catalog::STORE_DOUBT.bind(doubt.name()).bind(self.recovered_at)).await?;
@@ -260,12 +262,16 @@ async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> R
 }
 
 /// Why a store may not be what it takes itself for. One that has never known its place learns it here.
-async fn settled_down(database: &Database, owner: &Owner, now: &Whereabouts) -> Result<Option<Doubt>> {
+async fn checked_identity(
+    database: &Database,
+    owner: &Owner,
+    now: &StoreIdentity,
+) -> Result<Option<IdentityDoubt>> {
     if let Some(doubt) = &owner.doubt {
-        return Ok(Some(Doubt::named(doubt)));
+        return Ok(Some(IdentityDoubt::named(doubt)));
     }
     if let Some(place) = &owner.place {
-        return Ok(Whereabouts::stored(place).doubt(now));
+        return Ok(StoreIdentity::stored(place).doubt(now));
     }
     retried(|| async {
         let mut transaction = database.write().await?;
@@ -282,14 +288,14 @@ pub(crate) fn new_id() -> String {
     format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
 }
 
-/// Does a step again while it meets locks, conflicts and lost answers; what else it says is kept as it is.
-pub(crate) async fn settled<T, F: Future<Output = Result<T>>>(mut step: impl FnMut() -> F) -> Result<T> {
+/// Repeats a step while it meets locks, conflicts and lost replies; any other error is returned as it is.
+pub(crate) async fn with_retries<T, F: Future<Output = Result<T>>>(mut step: impl FnMut() -> F) -> Result<T> {
     retried(|| {
         let step = step();
         async {
             match step.await {
                 Err(StoreError::Database(error)) => Err(error),
-                settled => Ok(settled),
+                ended => Ok(ended),
             }
         }
     })

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::{Doubt, Opening, Statement};
+use refrain::{IdentityDoubt, Opening, Statement};
 use serde::Serialize;
 
 use crate::exit::{Exit, Fault};
@@ -73,7 +73,7 @@ impl Arguments {
 impl fmt::Display for Recovered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
-        lines.extend(self.doubt.map(|doubt| Doubt::named(doubt).to_string()));
+        lines.extend(self.doubt.map(|doubt| IdentityDoubt::named(doubt).to_string()));
         lines.extend(self.stated.map(|stated| format!("the store is {stated}, as a person says")));
         for Found { database, was, now, stranded } in &self.databases {
             let verb = if self.is_done { "belonged" } else { "belongs" };

@@ -25,7 +25,7 @@ use crate::failpoint;
 use crate::job::{Definition, Job, JobError};
 use crate::leaving::Seen;
 use crate::run::Run;
-use crate::store::begun;
+use crate::store::begun_commands;
 
 /// How long a command has between the wish to end and the end, unless it is said otherwise.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -53,7 +53,8 @@ impl Command {
     /// Refused if it was cut off before, and is not to be executed again by itself.
     pub(super) async fn may_begin(&self, run: &Run) -> Result<(), JobError> {
         if self.interrupted == Interrupted::Hold
-            && let Some(attempt) = begun::find(&run.surroundings.store, run.row, run.facts.attempt).await?
+            && let Some(attempt) =
+                begun_commands::find(&run.surroundings.store, run.row, run.facts.attempt).await?
         {
             return Err(command_failure::held(&name_of(run), attempt.into(), "it was interrupted"));
         }
@@ -204,7 +205,7 @@ async fn mark(run: &Run, command: &Command) -> Result<(), Seen> {
         return Ok(());
     }
     failpoint::reach("begun.before-mark");
-    match begun::mark(&run.surroundings.store, &run.held).await {
+    match begun_commands::mark(&run.surroundings.store, &run.held).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(None),
         Err(error) => Err(Some(Err(error.into()))),

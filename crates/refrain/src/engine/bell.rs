@@ -12,7 +12,7 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::service::{Phase, Stop, Wake};
 use crate::store::Store;
-use crate::store::line::Line;
+use crate::store::queue_line::Line;
 
 const CHANNEL: &str = "refrain";
 const RING: &str = "select pg_notify('refrain', '')";

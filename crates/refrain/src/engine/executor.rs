@@ -26,7 +26,7 @@ use crate::run::{Run, Surroundings};
 use crate::store::claim::Claimed;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};
 use crate::store::finish::{End, Ending, Held};
-use crate::store::line::Line;
+use crate::store::queue_line::Line;
 use crate::store::{Result, StoreError, instant};
 
 /// The longest text that is kept of an error.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::service::Wake;
 use crate::database::gather::gather;
 use crate::store::finish::{End, Ending, Held, Landed, finish};
-use crate::store::tick::Ticked;
+use crate::store::open::OpenCounts;
 use crate::store::{Store, StoreError};
 
 /// The most endings in one transaction.
@@ -198,8 +198,8 @@ impl Counts {
     }
 
     /// The same, and what a scheduler did beside.
-    pub(crate) fn with(self, ticked: Ticked) -> Counts {
-        let Ticked { opened, skipped, deduplicated, .. } = ticked;
+    pub(crate) fn with(self, ticked: OpenCounts) -> Counts {
+        let OpenCounts { opened, skipped, deduplicated, .. } = ticked;
         let [opened, skipped, deduplicated] = [opened, skipped, deduplicated].map(|count| count as u64);
         Counts { opened, skipped, deduplicated, ..self }
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::store::line::Line;
+use crate::store::queue_line::Line;
 
 /// How long a mark is good.
 const GOOD_FOR: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ impl Fronts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::line::Priority;
+    use crate::store::queue_line::Priority;
 
     #[test]
     fn a_mark_is_kept_until_the_line_has_no_more() {

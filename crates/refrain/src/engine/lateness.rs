@@ -14,8 +14,9 @@ use refrain_core::{AlarmKind, Revisions, RunKey, Scope, Window, duration};
 use super::service::{Next, Service};
 use crate::job::{Definition, Jobs};
 use crate::store::alarms::{Alarm, raise};
-use crate::store::line::JobNumber;
-use crate::store::show::{RunRow, awaited};
+use crate::store::queue_line::JobNumber;
+use crate::store::run_row::RunRow;
+use crate::store::show::awaited;
 use crate::store::{Result, Store, StoreError, instant, schedules};
 
 const EVERY: Duration = Duration::from_mins(1);

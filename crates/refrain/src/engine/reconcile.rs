@@ -12,7 +12,7 @@ use refrain_core::state::{RunEvent, RunOutcome};
 use super::under_way::Attempt;
 use crate::store::claim::HeldRun;
 use crate::store::finish::{End, Ending, Held};
-use crate::store::line::{JobNumber, Line};
+use crate::store::queue_line::{JobNumber, Line};
 
 const VANISHED: &str = "its task ended without a result";
 const FORGOTTEN: &str = "its worker did not know of it";
@@ -62,7 +62,7 @@ pub(super) fn ending(one: &HeldRun, job: JobNumber, was_begun: bool, retry: Retr
 mod tests {
     use super::*;
     use crate::store::claim::Claimed;
-    use crate::store::line::Priority;
+    use crate::store::queue_line::Priority;
 
     fn held(lease: i64, run: i64, attempt: i32, spent: i32) -> HeldRun {
         let claimed = Claimed {

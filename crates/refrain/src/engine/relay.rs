@@ -18,9 +18,9 @@ use crate::ledger::destination::{Destination, Destinations};
 use crate::ledger::pending_intents::{PAGE, Waiting, forget, look};
 use crate::payload;
 use crate::store::Store;
-use crate::store::arrive::{Arriving, Wish, arrive};
 use crate::store::effects::Wanted;
 use crate::store::enqueue::Offer;
+use crate::store::intents::{Arriving, Wish, arrive};
 
 /// The most intents that are remembered as having been spoken of, for each database.
 const TOLD_MAX: usize = 10_000;

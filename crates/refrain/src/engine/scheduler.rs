@@ -14,8 +14,9 @@ use super::service::{Next, Service, Wake};
 use crate::failpoint;
 use crate::job::Jobs;
 use crate::store::delayed::{next as next_delayed, wake};
+use crate::store::open::OpenCounts;
 use crate::store::schedules::{Due, PAGE, due, next as next_due};
-use crate::store::tick::{Scheduled, Ticked, tick};
+use crate::store::tick::{Scheduled, tick};
 use crate::store::{Result, Store, StoreError};
 
 /// The most delayed attempts that are moved in one transaction.
@@ -40,7 +41,7 @@ pub(crate) struct Scheduler {
     /// The longest that it does not look: whoever is to wait from now on may have to begin before the next window.
     poll: Duration,
     /// All that this scheduler has opened.
-    pub(crate) total: Ticked,
+    pub(crate) total: OpenCounts,
 }
 
 impl Scheduler {
@@ -53,7 +54,7 @@ impl Scheduler {
             since: Instant::now(),
             poll: engine.settings.poll,
             workers: engine.wake.clone(),
-            total: Ticked::default(),
+            total: OpenCounts::default(),
         }
     }
 
@@ -86,9 +87,9 @@ impl Scheduler {
     }
 
     /// One pass over everything that is due. Gives what was opened.
-    pub(crate) async fn pass(&mut self, now: Timestamp) -> Result<Ticked> {
+    pub(crate) async fn pass(&mut self, now: Timestamp) -> Result<OpenCounts> {
         self.wake_delayed().await?;
-        let mut total = Ticked::default();
+        let mut total = OpenCounts::default();
         let mut after = Due::FIRST;
         loop {
             let page = due(&self.store, now, after).await?;
@@ -124,8 +125,8 @@ impl Scheduler {
         }
     }
 
-    async fn schedule(&self, schedule: Due, now: Timestamp) -> Result<Ticked> {
-        let mut total = Ticked::default();
+    async fn schedule(&self, schedule: Due, now: Timestamp) -> Result<OpenCounts> {
+        let mut total = OpenCounts::default();
         let Some(definition) = self.jobs.get(schedule.job) else { return Ok(total) };
         let scheduled = Scheduled {
             job: schedule.job,

@@ -19,7 +19,7 @@ use refrain_core::spike::{MEMORY, Spike, SpikeDetector};
 use super::service::{Next, Service};
 use crate::store::alarms::{Alarm, raise};
 use crate::store::dedupes::{Counted, STRETCH, counted, last};
-use crate::store::line::JobNumber;
+use crate::store::queue_line::JobNumber;
 use crate::store::{Result, Store, StoreError};
 
 const MINUTE: i64 = 60_000_000;
@@ -193,7 +193,7 @@ mod tests {
     use crate::store::alarms::list;
     use crate::store::enqueue::{Offer, enqueue};
     use crate::store::jobs::{JobRow, Registered, register};
-    use crate::store::line::{Line, Priority};
+    use crate::store::queue_line::{Line, Priority};
 
     const IDLE: Duration = Duration::from_secs(10);
 

@@ -29,7 +29,7 @@ use crate::job::{Definition, Jobs};
 use crate::run::Surroundings;
 use crate::store::claim::{CHANCES, Claimed, Wish, claim, due, held, recover};
 use crate::store::finish::{End, Ending, Held};
-use crate::store::line::{Line, Priority};
+use crate::store::queue_line::{Line, Priority};
 use crate::store::{Result, Store, workers};
 
 /// The most lines that are looked at in one go.

@@ -16,7 +16,7 @@ use refrain_core::random::{Random as _, SystemRandom};
 use super::Refrain;
 use crate::database::{Database, DatabaseError};
 use crate::error::Error;
-use crate::store::whereabouts::Doubt;
+use crate::store::identity::IdentityDoubt;
 use crate::store::{catalog, new_id};
 
 impl Refrain {
@@ -41,7 +41,8 @@ impl Refrain {
     async fn copied(&self, partial: &Path) -> Result<bool, DatabaseError> {
         let is_file = self.store().database.copy_into(partial).await?;
         if is_file {
-            Database::amend(partial, catalog::STORE_RENAME.bind(new_id()).bind(Doubt::Backup.name())).await?;
+            Database::amend(partial, catalog::STORE_RENAME.bind(new_id()).bind(IdentityDoubt::Backup.name()))
+                .await?;
         }
         Ok(is_file)
     }

@@ -14,8 +14,8 @@ use super::{Did, Refrain, RunRecord, RunReport};
 use crate::error::Error;
 use crate::ledger::destination::Destination;
 use crate::ledger::trace::{self, Word};
-use crate::store::settle::{Settling, settle};
-use crate::store::{audit, begun, instant, show};
+use crate::store::vouch::{Vouching, vouch};
+use crate::store::{audit, begun_commands, instant, show};
 
 /// How many units in doubt are read at once.
 const PAGE: i64 = 500;
@@ -87,7 +87,7 @@ impl Refrain {
 
     /// Whether it is not known how a command of it ended that must not be executed twice.
     pub(super) async fn is_held(&self, run: &RunRecord) -> Result<bool, Error> {
-        let is_marked = begun::find(self.store(), run.id, i32::MAX).await?.is_some();
+        let is_marked = begun_commands::find(self.store(), run.id, i32::MAX).await?.is_some();
         // A mark is forgotten with the bodies of old runs; why it failed is not.
         Ok(is_marked || run.reason == Some(FailureReason::Held))
     }
@@ -185,8 +185,8 @@ impl Refrain {
         let record = self.show(run).await?.ok_or_else(missing)?;
         let decision = self.decision(Verb::Done, run).of_run(record.id);
         let version = self.job(&record.job).ok().and_then(|(_, job)| i32::try_from(job.version).ok());
-        let wish = Settling { run: record.id, after: record.attempt, version, decision: &decision };
-        let is_settled = settle(self.store(), &wish).await?;
+        let wish = Vouching { run: record.id, after: record.attempt, version, decision: &decision };
+        let is_settled = vouch(self.store(), &wish).await?;
         let record = self.record(record.id).await?.ok_or_else(missing)?;
         if !is_settled {
             let state = record.standing.node().to_string();

@@ -6,7 +6,7 @@ use super::Refrain;
 use crate::error::Error;
 use crate::payload::fault;
 use crate::store::enqueue::{Offer, enqueue};
-use crate::store::line::{Line, Priority};
+use crate::store::queue_line::{Line, Priority};
 
 /// What became of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::ledger::unapplied::Touched;
 use crate::project::Project;
 use crate::run::{Run, Surroundings};
 use crate::store::finish::Held;
-use crate::store::line::{JobNumber, Line, Priority};
+use crate::store::queue_line::{JobNumber, Line, Priority};
 
 impl Refrain {
     /// Reads the source of a run once more, all of it, and compares it with the table that its units are rows of. Nothing is

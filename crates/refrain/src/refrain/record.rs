@@ -7,7 +7,8 @@ use refrain_core::{ParseError, RunName, Window};
 use super::Refrain;
 use super::status::PAGE;
 use crate::error::Error;
-use crate::store::show::{self, OpenAttempt, Place, RunRow};
+use crate::store::run_row::RunRow;
+use crate::store::show::{self, OpenAttempt, Place};
 use crate::store::{StoreError, instant};
 
 /// The most dedupes that are listed of one run.

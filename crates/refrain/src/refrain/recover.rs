@@ -10,7 +10,7 @@ use crate::database::{Database, place, retried};
 use crate::error::Error;
 use crate::ledger::{LedgerError, catalog as ledger, migrate};
 use crate::store::audit::{self, Decision};
-use crate::store::whereabouts::Doubt;
+use crate::store::identity::IdentityDoubt;
 use crate::store::{Reality, Store, catalog, new_id};
 
 /// A database whose ledger belongs to another store, or did.
@@ -53,7 +53,7 @@ impl Statement {
 
 impl Opening {
     /// Why a person must look at the store before anything runs; none if it is sure of itself.
-    pub async fn doubt(&self) -> Result<Option<Doubt>, Error> {
+    pub async fn doubt(&self) -> Result<Option<IdentityDoubt>, Error> {
         let store = self.store().await?;
         let doubt = store.doubt();
         store.database.close().await;
@@ -145,7 +145,7 @@ impl Opening {
 
 /// Writes down what a person has said: the store's name, its place, and whether it may have forgotten what was done.
 async fn stated(store: &Store, id: &str, forgets: bool, decision: Option<&Decision>) -> Result<(), Error> {
-    let place = store.whereabouts.to_string();
+    let place = store.identity.to_string();
     let stated = retried(|| async {
         let mut transaction = store.database.write().await?;
         let state = catalog::STORE_STATE.bind(id).bind(place.as_str()).bind(forgets);

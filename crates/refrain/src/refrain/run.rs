@@ -18,7 +18,7 @@ use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
 use crate::store::delayed::pull;
-use crate::store::line::Priority;
+use crate::store::queue_line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
 use crate::store::show::{self, Place};
 

@@ -11,7 +11,7 @@ use refrain_core::state::RunNode;
 
 use super::{Refrain, RunRecord};
 use crate::error::Error;
-use crate::store::show::RunRow;
+use crate::store::run_row::RunRow;
 use crate::store::{instant, jobs, schedules, show};
 
 /// The most runs in one page.

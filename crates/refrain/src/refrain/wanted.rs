@@ -10,9 +10,9 @@ use super::record::parsed;
 use crate::error::Error;
 use crate::job::Definition;
 use crate::store::enqueue::{Offer, enqueue};
-use crate::store::line::{JobNumber, Line, Priority};
+use crate::store::open::{NewRun, open_one};
+use crate::store::queue_line::{JobNumber, Line, Priority};
 use crate::store::show;
-use crate::store::tick::{Opening, open_one};
 
 /// A run by name: its job, its key, and its window if it has one.
 pub(super) struct Wanted {
@@ -44,7 +44,7 @@ impl Refrain {
                 news.contains(&true)
             }
             Some(window) => {
-                let opening = Opening {
+                let opening = NewRun {
                     key: wanted.key.clone(),
                     start: window.start().timestamp(),
                     end: window.end().timestamp(),

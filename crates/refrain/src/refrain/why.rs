@@ -10,7 +10,7 @@ use refrain_core::{JobName, Key, Revisions, RunKey, RunName, Scope};
 use super::name::JobView;
 use super::{Refrain, RunRecord};
 use crate::error::Error;
-use crate::store::line::JobNumber;
+use crate::store::queue_line::JobNumber;
 use crate::store::{Reality, instant, jobs, show};
 
 /// The most scopes of a window among which one is looked for that is like another.

@@ -4,7 +4,7 @@
 
 use refrain_core::{AlarmKind, Word};
 
-use super::line::JobNumber;
+use super::queue_line::JobNumber;
 use super::{Result, Store, catalog};
 use crate::database::{place, retried};
 

@@ -6,10 +6,10 @@ use refrain_core::state::{RunEvent, RunStanding};
 
 use super::audit::{self, Decision};
 use super::claim::scope_of;
-use super::finish::RunLook;
 use super::lanes::{self, Waiting};
-use super::line::Line;
-use super::{Result, Store, catalog, settled};
+use super::queue_line::Line;
+use super::run_row::RunLook;
+use super::{Result, Store, catalog, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 
@@ -27,7 +27,7 @@ pub(crate) enum Cancelled {
 }
 
 pub(crate) async fn cancel(store: &Store, run: i64, decision: &Decision) -> Result<Option<Cancelled>> {
-    settled(|| cancelled(store, run, decision)).await
+    with_retries(|| cancelled(store, run, decision)).await
 }
 
 async fn cancelled(store: &Store, run: i64, decision: &Decision) -> Result<Option<Cancelled>> {

@@ -27,9 +27,9 @@ use std::collections::BTreeMap;
 use refrain_core::state::Attempts;
 
 use super::finish::Held;
-use super::line::{JobNumber, Line};
-use super::whereabouts::Doubt;
-use super::{Result, Store, catalog, settled};
+use super::identity::IdentityDoubt;
+use super::queue_line::{JobNumber, Line};
+use super::{Result, Store, catalog, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 use crate::failpoint;
@@ -86,7 +86,7 @@ pub(crate) async fn claim(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
         return claimed(store, wish).await;
     }
     let mut is_first = true;
-    settled(|| {
+    with_retries(|| {
         let again = !std::mem::replace(&mut is_first, false);
         async move {
             match again.then_some(resolved(store, wish)) {
@@ -103,7 +103,7 @@ pub(crate) async fn claim(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
 
 /// What a claim got whose answer was lost for good.
 pub(crate) async fn recover(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
-    Ok(settled(|| resolved(store, wish)).await?.unwrap_or_default())
+    Ok(with_retries(|| resolved(store, wish)).await?.unwrap_or_default())
 }
 
 /// What became of a claim whose answer was lost: none if it was not made, and will not be.
@@ -124,11 +124,11 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
         return Err(DatabaseError::Busy(format!("the worker {} has expired", wish.worker)).into());
     };
     if let Some(doubt) = doubt {
-        return Err(store.doubted(Doubt::named(&doubt)));
+        return Err(store.doubted(IdentityDoubt::named(&doubt)));
     }
     if !store.goes_on_in(&mut transaction).await? {
         transaction.rollback().await?;
-        return Err(store.is_doubted(Doubt::Timeline).await?);
+        return Err(store.is_doubted(IdentityDoubt::Timeline).await?);
     }
     let slots = free_slots(&mut transaction, wish).await?;
     let limit = slots.as_ref().map_or(wish.limit, |slots| wish.limit.min(slots.len()));

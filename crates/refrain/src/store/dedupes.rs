@@ -3,7 +3,7 @@
 //! They are found by their numbers, a stretch at a time. Numbers follow the time well enough, and an index by time would
 //! be paid for with every dedupe.
 
-use super::line::JobNumber;
+use super::queue_line::JobNumber;
 use super::{Result, Store, catalog};
 
 /// The most dedupes that are counted in one go.

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::claim::scope_of;
 use super::lanes::{self, Entrant};
-use super::line::{JobNumber, Line};
-use super::{Result, Store, catalog, settled};
+use super::queue_line::{JobNumber, Line};
+use super::{Result, Store, catalog, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 
@@ -46,8 +46,8 @@ pub(crate) async fn wake(store: &Store, limit: usize) -> Result<usize> {
     if next(store).await? != Some(Duration::ZERO) {
         return Ok(0);
     }
-    let free = settled(|| woken(store, limit)).await?;
-    Ok(free + settled(|| lined_up(store, limit)).await?)
+    let free = with_retries(|| woken(store, limit)).await?;
+    Ok(free + with_retries(|| lined_up(store, limit)).await?)
 }
 
 async fn woken(store: &Store, limit: usize) -> Result<usize> {
@@ -127,7 +127,7 @@ pub(crate) async fn next(store: &Store) -> Result<Option<Duration>> {
 
 /// Lets an attempt begin before its time, because a person waits for it; its lane it must enter as any other.
 pub(crate) async fn pull(store: &Store, run: i64) -> Result<bool> {
-    settled(|| pulled(store, run)).await
+    with_retries(|| pulled(store, run)).await
 }
 
 async fn pulled(store: &Store, run: i64) -> Result<bool> {

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use refrain_core::RunKey;
 
-use super::line::{JobNumber, Line};
+use super::queue_line::{JobNumber, Line};
 use super::{Result, Store, catalog};
 use crate::database::statement::{Rows, Statement};
 use crate::database::{DatabaseError, Transaction, place, retried};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use refrain_core::ProjectName;
 
-use super::whereabouts::Doubt;
+use super::identity::IdentityDoubt;
 use crate::database::DatabaseError;
 
 /// Why the store did not do what it was asked.
@@ -77,7 +77,7 @@ pub enum StoreError {
     #[error(
         "{0}\n  it may not know what was done since, so nothing runs before a person has said what it is: `refrain recover --moved` (the same store, and nothing is lost), `--restored` (older than what it has done) or `--copied` (another one goes on where it was)"
     )]
-    Unsure(Doubt),
+    Unsure(IdentityDoubt),
     /// The timetable cannot be taken.
     #[error(transparent)]
     Edit(#[from] refrain_core::EditError),

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use refrain_core::{Fingerprint, RunKey, Scope, WhileRunning, Zone, window_name};
 
 use super::finish::Held;
-use super::line::Priority;
-use super::tick::{Opening, Ticked, insert};
-use super::{Result, Store, StoreError, catalog, settled};
+use super::open::{NewRun, OpenCounts, insert};
+use super::queue_line::Priority;
+use super::{Result, Store, StoreError, catalog, with_retries};
 use crate::database::place;
 
 /// The most scopes of one window.
@@ -20,7 +20,7 @@ pub(crate) const SCOPES_MAX: usize = 50_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Expanded {
     /// The scopes are frozen now.
-    Frozen(Ticked),
+    Frozen(OpenCounts),
     /// They were before.
     Already { scopes: i64 },
     /// The attempt had been taken over; nothing was written.
@@ -35,7 +35,7 @@ pub(crate) async fn expand(
     scopes: &[Scope],
     while_running: WhileRunning,
 ) -> Result<Expanded> {
-    settled(|| expanded(store, held, window, scopes, while_running)).await
+    with_retries(|| expanded(store, held, window, scopes, while_running)).await
 }
 
 async fn expanded(
@@ -47,9 +47,9 @@ async fn expanded(
 ) -> Result<Expanded> {
     let name = window_name::parse(&start.to_string(), &Zone::utc())
         .map_err(|error| StoreError::Broken(error.to_string()))?;
-    let mut openings: Vec<Opening> = scopes
+    let mut new_runs: Vec<NewRun> = scopes
         .iter()
-        .map(|scope| Opening {
+        .map(|scope| NewRun {
             key: RunKey::windowed(name, scope),
             start,
             end,
@@ -57,12 +57,12 @@ async fn expanded(
             skipped: None,
         })
         .collect();
-    openings.sort_by(|one, other| one.key.cmp(&other.key));
-    openings.dedup_by(|one, other| one.key == other.key);
-    let keys: Vec<String> = openings.iter().map(|opening| opening.key.to_string()).collect();
+    new_runs.sort_by(|one, other| one.key.cmp(&other.key));
+    new_runs.dedup_by(|one, other| one.key == other.key);
+    let keys: Vec<String> = new_runs.iter().map(|opening| opening.key.to_string()).collect();
     let list = serde_json::Value::from(keys).to_string();
     let hash = Fingerprint::of_json(&list).map_err(|error| StoreError::Broken(error.to_string()))?;
-    let count = i64::try_from(openings.len()).unwrap_or(i64::MAX);
+    let count = i64::try_from(new_runs.len()).unwrap_or(i64::MAX);
     let mut transaction = store.database.write().await?;
     // First of all, for this row is what an expansion whose answer was lost is waited for by: no other verb locks it.
     let freeze = catalog::EXPANSION_FREEZE.bind(held.run).bind(count).bind(hash.to_string());
@@ -71,8 +71,8 @@ async fn expanded(
             transaction.fetch_optional(catalog::EXPANSION_FIND.bind(held.run)).await?;
         return Ok(Expanded::Already { scopes: frozen.map_or(0, |(scopes, _)| scopes) });
     }
-    let mut ticked = Ticked::default();
-    for chunk in openings.chunks(super::tick::WINDOWS_MAX) {
+    let mut ticked = OpenCounts::default();
+    for chunk in new_runs.chunks(super::tick::WINDOWS_MAX) {
         ticked.add(insert(&mut transaction, held.job, while_running, chunk, Some("expansion")).await?);
     }
     // Last, for the queue comes after lanes and runs in the order of locks; held until the commit all the same.

@@ -11,8 +11,9 @@ use std::time::Duration;
 use refrain_core::Word;
 use refrain_core::state::{Attempts, FailureReason, RunEvent, RunOutcome};
 
-use super::line::{JobNumber, Line, Priority};
-use super::{Result, Store, StoreError, begun, catalog, counts, lanes, microseconds, settled};
+use super::queue_line::{JobNumber, Line, Priority};
+use super::run_row::RunLook;
+use super::{Result, Store, begun_commands, catalog, counts, lanes, microseconds, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::failpoint;
@@ -111,7 +112,7 @@ pub(crate) async fn finish(
     endings: &[Ending],
     emptied: &[i64],
 ) -> Result<Vec<Landed>> {
-    let together = settled(|| async {
+    let together = with_retries(|| async {
         let mut transaction = store.database.write().await?;
         let whole = end(&mut transaction, Author::Worker(worker), endings).await?;
         if whole {
@@ -125,7 +126,7 @@ pub(crate) async fn finish(
     }
     let mut landed = Vec::with_capacity(endings.len());
     for ending in endings {
-        landed.push(settled(|| alone(store, worker, ending)).await?);
+        landed.push(with_retries(|| alone(store, worker, ending)).await?);
     }
     retried(|| async {
         let mut transaction = store.database.write().await?;
@@ -157,31 +158,6 @@ async fn remove_leases(
         transaction.execute(catalog::LEASE_REMOVE.bind(rows)).await?;
     }
     Ok(())
-}
-
-/// What a run looks like to whoever is about to change it.
-#[derive(sqlx_macros::FromRow)]
-pub(crate) struct RunLook {
-    pub(crate) id: i64,
-    pub(crate) job: JobNumber,
-    pub(crate) key: String,
-    pub(crate) open: bool,
-    pub(crate) attempt: i32,
-    pub(crate) worker: Option<i64>,
-    pub(crate) outcome: Option<String>,
-    pub(crate) reason: Option<String>,
-}
-
-impl RunLook {
-    pub(crate) fn outcome(&self) -> Result<Option<RunOutcome>> {
-        let outcome = self.outcome.as_deref().map(str::parse).transpose();
-        outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
-    }
-
-    pub(crate) fn reason(&self) -> Result<Option<FailureReason>> {
-        let reason = self.reason.as_deref().map(str::parse).transpose();
-        reason.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
-    }
 }
 
 /// Whether this very attempt was ended by this worker before.
@@ -221,7 +197,7 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
         queue_again(transaction, ending).await?;
     }
     counts::record(transaction, &endings).await?;
-    begun::settle(transaction, &endings).await?;
+    begun_commands::remove(transaction, &endings).await?;
     let returned = give_back(transaction, &back).await?;
     let has_slot = |ending: &&&Ending| ending.held.slot;
     let mut slots: Vec<i64> = leaving.iter().filter(has_slot).map(|ending| ending.held.run).collect();

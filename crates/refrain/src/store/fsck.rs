@@ -12,7 +12,7 @@ use refrain_core::Word;
 use refrain_core::state::EffectState;
 
 use super::jobs::{JobRow, JobStanding};
-use super::show::RunRow;
+use super::run_row::RunRow;
 use super::{Result, Store, StoreError, catalog, jobs, schedules};
 use crate::database::Transaction;
 use crate::database::connection::Numbered;

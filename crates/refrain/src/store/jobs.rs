@@ -6,8 +6,8 @@ use refrain_core::JobName;
 use refrain_core::person::Verb;
 
 use super::audit::{self, Decision};
-use super::line::JobNumber;
-use super::{Result, Store, StoreError, catalog, settled};
+use super::queue_line::JobNumber;
+use super::{Result, Store, StoreError, catalog, with_retries};
 use crate::database::connection::{Numbered, Record};
 use crate::database::statement::{Bound, Rows};
 use crate::database::{Transaction, place, retried};
@@ -73,7 +73,7 @@ pub(crate) async fn register(
     identity: &JobName,
     formerly: &[JobName],
 ) -> Result<Registered> {
-    settled(|| registered(store, name, identity, formerly)).await
+    with_retries(|| registered(store, name, identity, formerly)).await
 }
 
 async fn registered(

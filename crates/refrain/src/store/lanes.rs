@@ -9,7 +9,7 @@
 //! came. Without that lock, a run could begin to wait just after the last look at the waiters, and wait for ever.
 
 use super::claim::scope_of;
-use super::line::JobNumber;
+use super::queue_line::JobNumber;
 use super::{Result, catalog};
 use crate::database::Transaction;
 use crate::database::statement::Rows;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use refrain_core::{Dst, Grid, ParseError, Revision, Revisions, Schedule, Timetable, Zone, window_name};
 
-use super::line::JobNumber;
+use super::queue_line::JobNumber;
 use super::{Result, StoreError, catalog, instant};
 use crate::database::Transaction;
 

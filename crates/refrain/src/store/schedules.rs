@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use refrain_core::{Revisions, Timetable};
 
-use super::line::JobNumber;
+use super::queue_line::JobNumber;
 use super::tick::{Schedule, Scheduled, tick};
-use super::{Result, Store, StoreError, catalog, instant, revisions, settled};
+use super::{Result, Store, StoreError, catalog, instant, revisions, with_retries};
 use crate::database::{Transaction, place};
 
 /// The most schedules that are looked at in one go.
@@ -62,7 +62,7 @@ pub(crate) async fn set(
     now: Timestamp,
 ) -> Result<bool> {
     loop {
-        match settled(|| edit(store, scheduled.job, timetable, now)).await {
+        match with_retries(|| edit(store, scheduled.job, timetable, now)).await {
             Err(StoreError::Edit(refrain_core::EditError::StillDue(_))) => {
                 tick(store, scheduled, now).await?;
             }
@@ -101,7 +101,7 @@ async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timesta
 /// timetable says; then its last revision ends, so that the time from here on belongs to none.
 pub(crate) async fn retire(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<()> {
     loop {
-        match settled(|| retired(store, scheduled.job, now)).await {
+        match with_retries(|| retired(store, scheduled.job, now)).await {
             Err(StoreError::Edit(refrain_core::EditError::StillDue(_))) => {
                 tick(store, scheduled, now).await?;
             }

@@ -1,37 +1,15 @@
 //! Reads what is recorded of runs.
 
-use refrain_core::JobName;
 use refrain_core::key::KEY_BYTES_MAX;
-use refrain_core::state::{FailureReason, Open, RunOutcome, RunStanding};
+use refrain_core::state::{Open, RunStanding};
 
 use super::lanes::Waiting;
-use super::line::{JobNumber, Line};
+use super::queue_line::{JobNumber, Line};
+use super::run_row::RunRow;
 use super::{Result, Store, StoreError, catalog};
 use crate::database::Transaction;
 use crate::database::connection::Numbered;
 use crate::database::statement::{Bound, Rows};
-
-/// A run as it is stored.
-#[derive(Debug, Clone, sqlx_macros::FromRow)]
-pub(crate) struct RunRow {
-    pub(crate) id: i64,
-    pub(crate) job: String,
-    pub(crate) job_number: JobNumber,
-    pub(crate) attempt: i32,
-    pub(crate) version: Option<i32>,
-    pub(crate) window_start: Option<i64>,
-    pub(crate) window_end: Option<i64>,
-    pub(crate) opened_at: i64,
-    pub(crate) started_at: Option<i64>,
-    pub(crate) ended_at: Option<i64>,
-    pub(crate) open: bool,
-    pub(crate) key: String,
-    pub(crate) outcome: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) payload: Option<String>,
-    pub(crate) reason: Option<String>,
-    pub(crate) redo: Option<i32>,
-}
 
 /// Where the open attempt of a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,30 +45,6 @@ pub(crate) struct PastAttempt {
 }
 
 impl RunRow {
-    pub(crate) fn outcome(&self) -> Result<Option<RunOutcome>> {
-        let outcome = self.outcome.as_deref().map(str::parse).transpose();
-        outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
-    }
-
-    /// Why its last attempt did not do its work, where that decides what comes next.
-    pub(crate) fn reason(&self) -> Result<Option<FailureReason>> {
-        let reason = self.reason.as_deref().map(str::parse).transpose();
-        reason.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
-    }
-
-    /// Why a reader could make nothing of it, if so.
-    pub(crate) fn fault(&self) -> Option<String> {
-        let instants =
-            [self.window_start, self.window_end, Some(self.opened_at), self.started_at, self.ended_at];
-        let outcome = self.outcome().err().or(self.reason().err());
-        let instant = instants.into_iter().flatten().find_map(|at| super::instant(at).err());
-        let fault = outcome.or(instant).map(|fault| match fault {
-            StoreError::Broken(what) => what,
-            other => other.to_string(),
-        });
-        fault.or_else(|| JobName::parse(&self.job).err().map(|error| format!("its job: {}", error.reason())))
-    }
-
     /// How it last ended, and what its open attempt is doing.
     pub(crate) fn standing(&self, open: Option<&OpenAttempt>) -> Result<RunStanding> {
         let open = open.map(|open| match open.place {

@@ -10,8 +10,8 @@ use refrain_core::state::{Attempts, RunEvent, RunOutcome};
 
 use super::claim::{Claimed, Lease};
 use super::finish::{self, Author, End, Ending, Held};
-use super::line::{JobNumber, Line};
-use super::{Result, Store, catalog, settled};
+use super::queue_line::{JobNumber, Line};
+use super::{Result, Store, catalog, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 
@@ -34,7 +34,7 @@ pub(crate) async fn take_over(
     is_gone: bool,
     retry: &(dyn Fn(JobNumber) -> Retry + Sync),
 ) -> Result<Option<TakenOver>> {
-    settled(|| taken_over(store, worker, is_gone, retry)).await
+    with_retries(|| taken_over(store, worker, is_gone, retry)).await
 }
 
 async fn taken_over(

@@ -1,6 +1,6 @@
 //! Reads what explains where a run stands: who holds it, who stands before it, who asked for it again.
 
-use super::line::{JobNumber, Line};
+use super::queue_line::{JobNumber, Line};
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 

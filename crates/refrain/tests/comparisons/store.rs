@@ -49,7 +49,7 @@ async fn only_what_has_no_lease_is_leased() {
 async fn a_run_that_has_ended_gets_another_attempt_only_after_the_one_that_was_seen() {
     let changes = ["update refrain_runs set open = true", "update refrain_runs set attempt = 2"];
     Case::of("run/reopen", &["2", "1", "'again'"], ENDED).await.compares(&changes).await;
-    Case::of("run/settle", &["2", "1", "null", "'done'"], ENDED).await.compares(&changes).await;
+    Case::of("run/vouch", &["2", "1", "null", "'done'"], ENDED).await.compares(&changes).await;
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn only_an_earlier_attempt_is_one_of_which_the_end_is_not_known() {
     let given = "insert into refrain_begun (run, attempt, at) values (2, 1, 0)";
     let later = "update refrain_begun set attempt = 2";
     Case::of("begun/find", &["2", "2"], given).await.compares(&[later]).await;
-    Case::of("begun/settle", &["'[[2, 1]]'"], given).await.compares(&[later]).await;
+    Case::of("begun/remove", &["'[[2, 1]]'"], given).await.compares(&[later]).await;
 }
 
 #[tokio::test]

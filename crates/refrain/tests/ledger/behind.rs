@@ -1,6 +1,6 @@
 //! A store that is older than what it has done, and a database that remembers better.
 
-use refrain::{Ask, Definition, Doubt, Error, Per, Refrain, Statement, StoreError};
+use refrain::{Ask, Definition, Error, IdentityDoubt, Per, Refrain, Statement, StoreError};
 
 use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
 use crate::support::work::{SETTINGS, open};
@@ -21,7 +21,7 @@ async fn outnumber<DB: Backend>(shop: &Shop<DB>, run: &str, attempt: i32) {
 }
 
 fn is_behind<T>(asked: &Result<T, Error>) -> bool {
-    matches!(asked, Err(Error::Store(StoreError::Unsure(Doubt::Behind))))
+    matches!(asked, Err(Error::Store(StoreError::Unsure(IdentityDoubt::Behind))))
 }
 
 both_shops! {

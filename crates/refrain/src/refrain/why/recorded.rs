@@ -8,7 +8,7 @@ use super::super::{Refrain, RunRecord};
 use super::Asked;
 use crate::error::Error;
 use crate::ledger::trace;
-use crate::store::line::Priority;
+use crate::store::queue_line::Priority;
 use crate::store::show::{self, OpenAttempt, Place};
 use crate::store::{instant, why};
 

@@ -18,12 +18,12 @@ use crate::store::cancel::{Cancelled, cancel};
 use crate::store::enqueue::{Offer, enqueue};
 use crate::store::finish::{End, Ending, Landed, finish};
 use crate::store::jobs::{Registered, register};
-use crate::store::line::Priority;
+use crate::store::open::{NewRun, open_one};
+use crate::store::queue_line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
-use crate::store::settle::{Settling, settle};
 use crate::store::take_over::take_over;
-use crate::store::tick::{Opening, open_one};
-use crate::store::{Reality, begun, delayed, workers};
+use crate::store::vouch::{Vouching, vouch};
+use crate::store::{Reality, begun_commands, delayed, workers};
 
 const LEASE: Duration = Duration::from_hours(1);
 
@@ -51,7 +51,7 @@ impl World {
     async fn window(&self, day: u32) {
         let start = window_name::parse(&format!("2026-06-{day:02}"), &Zone::utc()).unwrap();
         let end = window_name::parse(&format!("2026-06-{:02}", day + 1), &Zone::utc()).unwrap();
-        let opening = Opening {
+        let opening = NewRun {
             key: RunKey::windowed(start, &Scope::default()),
             start: start.timestamp(),
             end: end.timestamp(),
@@ -97,7 +97,7 @@ impl World {
         self.look(run).await.outcome
     }
 
-    async fn look(&self, run: i64) -> crate::store::finish::RunLook {
+    async fn look(&self, run: i64) -> crate::store::run_row::RunLook {
         let mut reading = self.store.database.read().await.unwrap();
         reading.fetch_optional(catalog::RUN_SHOW_END.bind(run)).await.unwrap().unwrap()
     }
@@ -110,7 +110,7 @@ impl World {
 
     async fn settles(&self, run: i64, after: u64) -> bool {
         let decision = Decision::new(None, Verb::Done, "sync");
-        settle(&self.store, &Settling { run, after, version: None, decision: &decision }).await.unwrap()
+        vouch(&self.store, &Vouching { run, after, version: None, decision: &decision }).await.unwrap()
     }
 }
 
@@ -233,7 +233,7 @@ async fn only_the_run_that_was_seen_is_settled_by_a_person() {
     let wish = world.wish(worker);
     let held = world.claimed(wish).await[0].clone();
     assert!(!world.settles(held.run, 1).await, "it is under way");
-    assert!(begun::mark(&world.store, &held).await.unwrap());
+    assert!(begun_commands::mark(&world.store, &held).await.unwrap());
     let end = End::Closed { outcome: RunOutcome::Failed, version: None, message: None };
     let (run, reason) = (held.run, Some(FailureReason::Held));
     let ending = Ending { held, started_at: None, end, units: None, settles: false, reason };

@@ -21,7 +21,7 @@ use crate::database::{Address, Database, DatabaseError, Transaction};
 
 /// Where a store is: each thing that is known of its place, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Whereabouts(BTreeMap<String, String>);
+pub(crate) struct StoreIdentity(BTreeMap<String, String>);
 
 /// A server alone is asked these, so they are in no catalogue.
 static DATABASE: Statement =
@@ -37,7 +37,7 @@ const TIMELINE: &str = "timeline";
 
 /// Why a store may be older than what it has done, or not the only one of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doubt {
+pub enum IdentityDoubt {
     /// It is somewhere else than it was.
     Elsewhere,
     /// Its server has another timeline.
@@ -48,72 +48,73 @@ pub enum Doubt {
     Behind,
 }
 
-impl Doubt {
-    const ALL: [Doubt; 4] = [Doubt::Elsewhere, Doubt::Timeline, Doubt::Backup, Doubt::Behind];
+impl IdentityDoubt {
+    const ALL: [IdentityDoubt; 4] =
+        [IdentityDoubt::Elsewhere, IdentityDoubt::Timeline, IdentityDoubt::Backup, IdentityDoubt::Behind];
 
     /// How it is stored, and called in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Doubt::Elsewhere => "elsewhere",
-            Doubt::Timeline => "timeline",
-            Doubt::Backup => "backup",
-            Doubt::Behind => "behind",
+            IdentityDoubt::Elsewhere => "elsewhere",
+            IdentityDoubt::Timeline => "timeline",
+            IdentityDoubt::Backup => "backup",
+            IdentityDoubt::Behind => "behind",
         }
     }
 
     /// The doubt of this name; one that is not known is still a doubt.
-    pub fn named(name: &str) -> Doubt {
-        let found = Doubt::ALL.into_iter().find(|doubt| doubt.name() == name);
-        found.unwrap_or(Doubt::Elsewhere)
+    pub fn named(name: &str) -> IdentityDoubt {
+        let found = IdentityDoubt::ALL.into_iter().find(|doubt| doubt.name() == name);
+        found.unwrap_or(IdentityDoubt::Elsewhere)
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for IdentityDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Doubt::Elsewhere => "this store is not where it was: it was moved, copied, or put back from a copy",
-            Doubt::Timeline => {
+            IdentityDoubt::Elsewhere => "this store is not where it was: it was moved, copied, or put back from a copy",
+            IdentityDoubt::Timeline => {
                 "the server of this store has another timeline: another machine took over, or a backup was put back"
             }
-            Doubt::Backup => "this store was made by `refrain backup`",
-            Doubt::Behind => "a database remembers a newer attempt than this store: the store is older than what it has done",
+            IdentityDoubt::Backup => "this store was made by `refrain backup`",
+            IdentityDoubt::Behind => "a database remembers a newer attempt than this store: the store is older than what it has done",
         })
     }
 }
 
-impl fmt::Display for Whereabouts {
+impl fmt::Display for StoreIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
         f.write_str(&words.join(" "))
     }
 }
 
-impl Whereabouts {
+impl StoreIdentity {
     /// As it was written down.
-    pub(crate) fn stored(text: &str) -> Whereabouts {
+    pub(crate) fn stored(text: &str) -> StoreIdentity {
         let words = text.split(' ').filter_map(|word| word.split_once('='));
-        Whereabouts(words.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        StoreIdentity(words.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
     /// Where a store is now.
-    pub(crate) async fn of(database: &Database, address: &Address) -> Result<Whereabouts> {
+    pub(crate) async fn of(database: &Database, address: &Address) -> Result<StoreIdentity> {
         match address {
-            Address::Sqlite { path } => Ok(Whereabouts::of_file(path)),
-            Address::Postgres { .. } => Ok(Whereabouts::of_server(database).await?),
+            Address::Sqlite { path } => Ok(StoreIdentity::of_file(path)),
+            Address::Postgres { .. } => Ok(StoreIdentity::of_server(database).await?),
         }
     }
 
-    fn of_file(path: &Path) -> Whereabouts {
+    fn of_file(path: &Path) -> StoreIdentity {
         let mut known = BTreeMap::new();
         if let Ok(file) = fs::metadata(path) {
             known.insert("inode".to_owned(), file.ino().to_string());
             let born = file.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
             known.extend(born.map(|born| ("born".to_owned(), born.as_micros().to_string())));
         }
-        Whereabouts(known)
+        StoreIdentity(known)
     }
 
-    async fn of_server(database: &Database) -> std::result::Result<Whereabouts, DatabaseError> {
+    async fn of_server(database: &Database) -> std::result::Result<StoreIdentity, DatabaseError> {
         let mut known = BTreeMap::new();
         let mut reading = database.read().await?;
         let number: Option<(String,)> = reading.fetch_optional(DATABASE.bound()).await?;
@@ -133,18 +134,18 @@ impl Whereabouts {
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => tracing::debug!(%error, "the server does not say which one it is"),
         }
-        Ok(Whereabouts(known))
+        Ok(StoreIdentity(known))
     }
 
     /// Why a store that was at one place and is at another may not be the same.
-    pub(crate) fn doubt(&self, now: &Whereabouts) -> Option<Doubt> {
+    pub(crate) fn doubt(&self, now: &StoreIdentity) -> Option<IdentityDoubt> {
         let both = self.0.iter().filter_map(|(name, was)| Some((name.as_str(), was, now.0.get(name)?)));
         let moved: Vec<&str> = both.filter(|(_, was, is)| was != is).map(|(name, ..)| name).collect();
         let is_apart = !self.0.is_empty() && !self.0.keys().any(|name| now.0.contains_key(name));
         match moved.as_slice() {
             [] if !is_apart => None,
-            [TIMELINE] => Some(Doubt::Timeline),
-            _ => Some(Doubt::Elsewhere),
+            [TIMELINE] => Some(IdentityDoubt::Timeline),
+            _ => Some(IdentityDoubt::Elsewhere),
         }
     }
 }
@@ -158,8 +159,8 @@ impl Store {
         if self.database.is_sqlite() {
             return Ok(());
         }
-        let now = Whereabouts::of(&self.database, &self.address).await?;
-        match self.whereabouts.doubt(&now) {
+        let now = StoreIdentity::of(&self.database, &self.address).await?;
+        match self.identity.doubt(&now) {
             None => Ok(()),
             Some(doubt) => Err(self.is_doubted(doubt).await?),
         }
@@ -168,7 +169,7 @@ impl Store {
     /// Whether the server of a transaction that is open goes on with the timeline that it had when the store was opened: the look
     /// once a second may come after a claim. A server that does not say it is not asked.
     pub(crate) async fn goes_on_in(&self, transaction: &mut Transaction) -> Result<bool> {
-        let Some(was) = self.whereabouts.0.get(TIMELINE) else { return Ok(true) };
+        let Some(was) = self.identity.0.get(TIMELINE) else { return Ok(true) };
         let now: Option<(String,)> = transaction.fetch_optional(SERVER_TIMELINE.bound()).await?;
         Ok(now.is_none_or(|(now,)| now == *was))
     }
@@ -180,26 +181,26 @@ mod tests {
 
     #[test]
     fn a_store_is_elsewhere_when_anything_known_of_its_place_has_changed() {
-        let was = Whereabouts::stored("database=5 system=9 timeline=1");
+        let was = StoreIdentity::stored("database=5 system=9 timeline=1");
         for (now, doubt) in [
             ("database=5 system=9 timeline=1", None),
             ("database=5", None),
-            ("database=5 system=9 timeline=2", Some(Doubt::Timeline)),
-            ("database=6 system=9 timeline=1", Some(Doubt::Elsewhere)),
-            ("database=5 system=8 timeline=2", Some(Doubt::Elsewhere)),
-            ("inode=5 born=7", Some(Doubt::Elsewhere)),
+            ("database=5 system=9 timeline=2", Some(IdentityDoubt::Timeline)),
+            ("database=6 system=9 timeline=1", Some(IdentityDoubt::Elsewhere)),
+            ("database=5 system=8 timeline=2", Some(IdentityDoubt::Elsewhere)),
+            ("inode=5 born=7", Some(IdentityDoubt::Elsewhere)),
         ] {
-            assert_eq!(was.doubt(&Whereabouts::stored(now)), doubt, "{now}");
+            assert_eq!(was.doubt(&StoreIdentity::stored(now)), doubt, "{now}");
         }
-        assert_eq!(Whereabouts::stored("").doubt(&was), None, "nothing was written down");
-        assert_eq!(Whereabouts::stored(&was.to_string()), was);
+        assert_eq!(StoreIdentity::stored("").doubt(&was), None, "nothing was written down");
+        assert_eq!(StoreIdentity::stored(&was.to_string()), was);
     }
 
     #[test]
     fn a_doubt_is_read_as_it_is_written_and_one_that_is_not_known_is_still_one() {
-        for doubt in Doubt::ALL {
-            assert_eq!(Doubt::named(doubt.name()), doubt);
+        for doubt in IdentityDoubt::ALL {
+            assert_eq!(IdentityDoubt::named(doubt.name()), doubt);
         }
-        assert_eq!(Doubt::named("of a later release"), Doubt::Elsewhere);
+        assert_eq!(IdentityDoubt::named("of a later release"), IdentityDoubt::Elsewhere);
     }
 }

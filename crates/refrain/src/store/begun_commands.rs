@@ -36,17 +36,17 @@ pub(crate) async fn find(store: &Store, run: i64, attempt: i32) -> Result<Option
 }
 
 /// Removes the marks of attempts whose end is known, with the record of it.
-pub(crate) async fn settle(
+pub(crate) async fn remove(
     transaction: &mut Transaction,
     endings: &[&Ending],
 ) -> std::result::Result<(), DatabaseError> {
-    let settled = || endings.iter().filter(|ending| ending.settles).map(|ending| &ending.held);
-    if settled().next().is_none() {
+    let ended = || endings.iter().filter(|ending| ending.settles).map(|ending| &ending.held);
+    if ended().next().is_none() {
         return Ok(());
     }
     let rows = Rows::default()
-        .integers(settled().map(|held| held.run))
-        .integers(settled().map(|held| i64::from(held.attempt)));
-    transaction.execute(catalog::BEGUN_SETTLE.bind(rows)).await?;
+        .integers(ended().map(|held| held.run))
+        .integers(ended().map(|held| i64::from(held.attempt)));
+    transaction.execute(catalog::BEGUN_REMOVE.bind(rows)).await?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::effects::{self, Wanted};
 use super::enqueue::{Offer, open, record_dedupes};
-use super::line::{JobNumber, Line, Priority};
+use super::queue_line::{JobNumber, Line, Priority};
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
