@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match book(&pool, &ledger, &order).await {
             Ok(Claim::Fresh) => println!("ack {} booked", order.id),
             Ok(Claim::Done(_)) => println!("ack {} deduplicated", order.id),
-            // The same id with another amount: nothing is booked, and another process must look.
+            // The same id with another amount: nothing is booked, and the operator must look at it.
             Err(refused @ LedgerError::Refused { .. }) => println!("reject {refused}"),
             Err(error) => return Err(error.into()),
         }
