@@ -389,10 +389,10 @@ fn shortened(problems: &[Problem]) -> Vec<Problem> {
     for of_file in problems.chunk_by(|one, other| one.path == other.path) {
         kept.extend(of_file.iter().take(PROBLEMS_MAX).cloned());
         if let Some(next) = of_file.get(PROBLEMS_MAX) {
-            let message = format!("{PROBLEMS_MAX} problems of this file are told, and there are more");
+            let message = format!("{PROBLEMS_MAX} problems of this file are shown; there are more");
             kept.push(
                 Problem::new(&next.path, next.span.clone(), message, "the next one")
-                    .help("mend those above first"),
+                    .help("fix those above first"),
             );
         }
     }

@@ -118,7 +118,7 @@ pub struct Told {
 /// assert!(matches!(causes.as_slice(), [Cause::Absent(Absent::NeverEnqueued { .. })]));
 /// assert_eq!(
 ///     causes[0].to_string(),
-///     "welcome#42 does not exist: nobody has enqueued this key.\n  refrain enqueue welcome --key 42"
+///     "welcome#42 does not exist: this key was never enqueued.\n  refrain enqueue welcome --key 42"
 /// );
 /// # Ok::<(), jiff::Error>(())
 /// ```
@@ -154,7 +154,7 @@ impl Cause {
             .next("refrain check"),
             Cause::Simulated => Told::new(
                 "simulated",
-                "The store is simulated: its schedules read a clock that was set, and nobody serves it",
+                "The store is simulated: its schedules use a clock that was set, and no worker serves it",
             )
             .next("refrain tick --now TIME"),
         }

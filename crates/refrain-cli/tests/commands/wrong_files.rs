@@ -45,7 +45,7 @@ fn of_two_jobs_that_do_not_go_together_neither_runs() {
     let check = desk.refrain("check");
     assert!(check.stderr.contains("overwrites `totals`"), "{check:?}");
     for name in ["one", "other"] {
-        desk.refrain(&format!("run {name}")).refuses(2, &["two jobs would undo one another"]);
+        desk.refrain(&format!("run {name}")).refuses(2, &["each job would overwrite the other's rows"]);
     }
     desk.refrain("run good#1").succeeds(&["done"]);
     let ticked = desk.refrain("tick");

@@ -69,7 +69,7 @@ pub struct TablePublish {
     pub mode: Mode,
     /// The rows that the window owns.
     pub owns: Option<Sql>,
-    /// The columns that tell one row from another.
+    /// The columns that identify a row.
     pub key: Vec<String>,
     /// The columns that a difference is applied to.
     pub columns: Vec<String>,
@@ -136,17 +136,17 @@ impl TableName {
             |part: &&str| !part.trim().is_empty() && !part.contains(|c: char| c.is_control() || c == '"');
         if !parts.iter().all(is_name) {
             let reason = "a name is not empty, and has neither quotes nor control characters";
-            return Err(ParseError::whole(WHAT, text, reason).help("write it as in revenue_daily"));
+            return Err(ParseError::whole(WHAT, text, reason).help("write revenue_daily, for example"));
         }
         if parts.iter().any(|part| is_own(part)) {
-            let reason = "names that begin with `refrain:` are kept for tables of Refrain's own";
+            let reason = "names that begin with `refrain:` are reserved for Refrain";
             return Err(ParseError::whole(WHAT, text, reason).help("give the table another name"));
         }
         match parts.as_slice() {
             [name] => Ok(TableName { schema: None, name: (*name).to_owned() }),
             [schema, name] => Ok(TableName { schema: Some((*schema).to_owned()), name: (*name).to_owned() }),
-            _ => Err(ParseError::whole(WHAT, text, "there is more than one dot in it")
-                .help("write it as in sales.revenue_daily")),
+            _ => Err(ParseError::whole(WHAT, text, "it has more than one dot")
+                .help("write sales.revenue_daily, for example")),
         }
     }
 

@@ -105,7 +105,7 @@ macro_rules! uuid_type {
 
             fn from_str(text: &str) -> Result<Self, ParseError> {
                 let id = Uuid::parse(text).map(Self);
-                id.ok_or_else(|| ParseError::whole($what, text, "this is no derived id").help(FORM))
+                id.ok_or_else(|| ParseError::whole($what, text, "this is not a derived id").help(FORM))
             }
         }
     )+};

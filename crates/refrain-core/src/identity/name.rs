@@ -140,7 +140,7 @@ fn name_fault(text: &str) -> Option<(Range<usize>, String)> {
         let reason = format!("it is {} bytes long, the limit is {NAME_BYTES_MAX}", text.len());
         Some((NAME_BYTES_MAX..text.len(), reason))
     } else if let Some((at, other)) = text.char_indices().find(|(_, character)| !inner(*character)) {
-        Some((at..at + other.len_utf8(), format!("{other:?} may not stand in a name")))
+        Some((at..at + other.len_utf8(), format!("{other:?} is not allowed in a name")))
     } else if !text.starts_with(outer) {
         Some((0..1, "a name begins with a letter or a digit".to_owned()))
     } else if !text.ends_with(outer) {

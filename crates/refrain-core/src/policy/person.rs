@@ -66,7 +66,7 @@ impl Person {
     pub fn named(name: &str) -> Result<Person, ParseError> {
         const WHAT: &str = "name of a person";
         if name.trim().is_empty() {
-            let help = "write who decides, as in `ada@office`";
+            let help = "write the operator's name, as in `ada@office`";
             return Err(ParseError::whole(WHAT, name, "it is empty").help(help));
         }
         Ok(Person { name: one_line(WHAT, name, PERSON_BYTES_MAX)?, why: None })
@@ -77,8 +77,9 @@ impl Person {
         const WHAT: &str = "reason";
         if why.len() > WHY_BYTES_MAX {
             let reason = format!("it is {} bytes long, the limit is {WHY_BYTES_MAX}", why.len());
-            return Err(ParseError::new(WHAT, why, WHY_BYTES_MAX..why.len(), reason)
-                .help("name the place where all of it is written down"));
+            return Err(
+                ParseError::new(WHAT, why, WHY_BYTES_MAX..why.len(), reason).help("link to the full text")
+            );
         }
         if let Some(at) = why.find('\0') {
             return Err(

@@ -30,7 +30,7 @@ impl Redo {
                     1 => "its statement is".to_owned(),
                     count => format!("its {count} statements are"),
                 };
-                Redo::Asks(format!("{statements} executed once more, and what they add is there twice"))
+                Redo::Asks(format!("{statements} executed once more, and rows that they add are added twice"))
             }
             Action::Publish(steps) => {
                 let appends = |publish: &Publish| matches!(publish, Publish::Table(publish) if publish.mode == Mode::AppendOnce);
@@ -118,7 +118,7 @@ mod tests {
             (
                 "database = \"shop\"\nsql = \"delete from t where ds = :ds; insert into t values (:ds)\"\n"
                     .to_owned(),
-                "its 2 statements are executed once more, and what they add is there twice",
+                "its 2 statements are executed once more, and rows that they add are added twice",
             ),
         ];
         for (says, expected) in table {

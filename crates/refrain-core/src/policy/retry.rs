@@ -104,9 +104,9 @@ impl std::fmt::Display for Again {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::After(wait) => write!(f, "again in {:.1}s", wait.as_secs_f64()),
-            Self::GiveUp(GiveUp::NotRetryable) => f.write_str("given up: another try would not help"),
+            Self::GiveUp(GiveUp::NotRetryable) => f.write_str("given up: a retry would not help"),
             Self::GiveUp(GiveUp::AttemptsUsed) => f.write_str("given up: all attempts are used"),
-            Self::GiveUp(GiveUp::Deadline) => f.write_str("given up: another try would come too late"),
+            Self::GiveUp(GiveUp::Deadline) => f.write_str("given up: a retry would come too late"),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn names(
         let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
         let name = file.strip_suffix(".toml").unwrap_or(file);
         if let Err(error) = JobName::parse(name) {
-            let message = format!("`{file}` cannot be the file of a job, which is called as its file is");
+            let message = format!("`{file}` is not a valid file name: a job is named after its file");
             let problem = Problem::new(path, 0..0, message, error.reason());
             let help = error.advice().map(|advice| advice.replace('`', "").replacen("write ", "", 1));
             let help = help
@@ -33,7 +33,8 @@ pub(crate) fn names(
             left_out.insert(name.to_owned());
         }
         if let Some((other, other_name)) = first.get(&name.to_lowercase()) {
-            let message = format!("`{other}` and `{path}` would be one job: names differ by more than case");
+            let message =
+                format!("`{other}` and `{path}` would be the same job: names must not differ only in case");
             let problem = Problem::new(path, 0..0, message, "the second of this name");
             problems.push(problem.help("rename one of them"));
             left_out.extend([name.to_owned(), (*other_name).to_owned()]);
@@ -61,8 +62,10 @@ pub(crate) fn check(
             if let Some(other) = formerly.insert(old, job).filter(|other| other != job) {
                 left_out.insert(other.to_owned());
                 let message = format!("`{other}` was formerly `{old}` too");
-                problems
-                    .push(text.wrong(message, "two jobs cannot follow one").help("leave it in one of them"));
+                problems.push(
+                    text.wrong(message, "only one job can take over its windows")
+                        .help("leave it in one of them"),
+                );
             }
         }
         for (before, text) in &read.after {
@@ -73,7 +76,7 @@ pub(crate) fn check(
                 left_out.insert(other.to_owned());
                 let message = format!("`{other}` overwrites `{}` of `{database}` too", text.value);
                 let help = "let one job write the table, or give each a table of its own";
-                problems.push(text.wrong(message, "two jobs would undo one another").help(help));
+                problems.push(text.wrong(message, "each job would overwrite the other's rows").help(help));
             }
         }
         if problems.len() > before {
@@ -85,7 +88,8 @@ pub(crate) fn check(
 fn former(job: &str, old: &JobName, text: &Text, names: &[String]) -> Option<Problem> {
     if old.as_str() == job {
         return Some(
-            text.wrong("this is its present name", "the same name").help("write the name it had before"),
+            text.wrong("this is the current name of the job", "the same name")
+                .help("write the name it had before"),
         );
     }
     let exists = names.iter().any(|name| name == old.as_str());
@@ -101,7 +105,7 @@ fn earlier(job: &str, before: &JobName, text: &Text, names: &[String]) -> Option
     let exists = names.iter().any(|name| name == before.as_str());
     let help = match suggest::nearest(before.as_str(), names.iter().map(String::as_str)) {
         Some(name) => format!("did you mean \"{name}\"?"),
-        None => "a job is called as its file is".to_owned(),
+        None => "a job is named after its file".to_owned(),
     };
     (!exists).then(|| text.wrong(format!("there is no job `{before}`"), "unknown job").help(help))
 }

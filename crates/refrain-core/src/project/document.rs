@@ -83,7 +83,7 @@ fn fault(source: &Source, error: &toml::de::Error) -> Problem {
     };
     if words.contains("must be quoted") {
         let help = format!("write \"{}\"", here.trim().replace('"', "\\\""));
-        return problem("a text stands in quotes", &help);
+        return problem("strings must be quoted", &help);
     }
     if words.contains("duplicate key") {
         let message = format!("`{here}` is written twice");
@@ -97,7 +97,7 @@ fn fault(source: &Source, error: &toml::de::Error) -> Problem {
         return problem("the list before this is not closed, or a comma is missing", help);
     }
     if words.contains("string, expected") {
-        return problem("the text before this is not closed", "end it with the quote it began with");
+        return problem("the string before this is not closed", "end it with its opening quote");
     }
     Problem::new(&source.path, span, "this is not TOML", words)
 }
@@ -149,7 +149,7 @@ impl<'d> Value<'d> {
     /// What it is, in a sentence.
     pub(crate) fn noun(self) -> &'static str {
         match self.spanned.get_ref() {
-            DeValue::String(_) => "a text",
+            DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a number",
             DeValue::Float(_) => "a number with a fraction",
             DeValue::Boolean(_) => "true or false",

@@ -41,7 +41,7 @@ impl Form {
     /// What it is, in a sentence.
     pub(crate) fn noun(self) -> &'static str {
         match self {
-            Form::Plain => "a text",
+            Form::Plain => "a string",
             Form::Schedule => "a schedule",
             Form::Zone => "a time zone",
             Form::Grid => "a kind of window",
@@ -52,7 +52,7 @@ impl Form {
             Form::Sql => "SQL",
             Form::ProjectName | Form::JobName => "a name",
             Form::Variable => "the name of an environment variable",
-            Form::Address | Form::Link => "an address",
+            Form::Address | Form::Link => "a URL",
         }
     }
 
@@ -65,14 +65,14 @@ impl Form {
     pub(crate) fn instead_of_environment(self) -> &'static str {
         match self {
             Form::Argument => {
-                "arguments are seen by every user of the machine: name the variable in env = [\"…\"] and read it in the \
+                "every user of the machine can see arguments: name the variable in env = [\"…\"] and read it in the \
                  program"
             }
             Form::Body => {
-                "a secret belongs into `headers`, which take ${NAME}; write anything else here as it is"
+                "a secret belongs in `headers`, which take ${NAME}; write anything else here as it is"
             }
             Form::Sql => "values reach SQL as binds only, as in :ds or :scope",
-            _ => "write the value itself; only addresses and headers take it from the environment",
+            _ => "write the value itself; only URLs and headers expand environment variables",
         }
     }
 
@@ -101,8 +101,10 @@ impl Form {
 
 fn positive(text: &str) -> Result<(), ParseError> {
     match duration::parse(text)? {
-        length if length.is_zero() => Err(ParseError::whole("length of time", text, "it is no time at all")
-            .help("write how long it may take at most, as in \"30m\"")),
+        length if length.is_zero() => {
+            Err(ParseError::whole("length of time", text, "it must be longer than zero")
+                .help("write how long it may take at most, as in \"30m\""))
+        }
         _ => Ok(()),
     }
 }

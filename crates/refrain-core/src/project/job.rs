@@ -205,7 +205,7 @@ impl<'r> Reader<'r> {
             None if known.is_empty() => {
                 format!("add [databases] with {} = \"sqlite:shop.db\" to refrain.toml", text.value)
             }
-            None => format!("refrain.toml has {}", known.join(", ")),
+            None => format!("known databases: {}", known.join(", ")),
         };
         let message = format!("there is no database `{}` in refrain.toml", text.value);
         self.problems.push(text.wrong(message, "unknown database").help(help));
@@ -225,8 +225,8 @@ impl<'r> Reader<'r> {
             return Some(text.clone());
         }
         if name.starts_with('.') || name.contains(['/', '\\']) {
-            let problem = text.wrong("this is no file beside the job", "a path");
-            self.problems.push(problem.help("put the file beside the job, and write its name alone"));
+            let problem = text.wrong("this is not a file next to the job file", "a path");
+            self.problems.push(problem.help("put the file next to the job file, and write only its name"));
             return None;
         }
         let sql = match (self.files.sibling)(name) {
@@ -246,7 +246,7 @@ impl<'r> Reader<'r> {
         let sql = Text::of_file(Source::new(format!("{folder}{name}"), sql));
         for reference in environment::references(&sql.value) {
             let problem =
-                sql.problem(reference.span, "SQL takes nothing from the environment", "not expanded");
+                sql.problem(reference.span, "SQL does not expand environment variables", "not expanded");
             self.problems.push(problem.help("values reach SQL as binds only, as in :ds or :scope"));
         }
         Some(sql)
@@ -275,8 +275,8 @@ impl<'r> Reader<'r> {
         if statements.len() == 1 {
             return statements.pop();
         }
-        let problem = text.wrong("one query stands here", "these are several statements");
-        self.problems.push(problem.help("write one query"));
+        let problem = text.wrong("`query` must be a single statement", "more than one statement");
+        self.problems.push(problem.help("write one statement"));
         None
     }
 

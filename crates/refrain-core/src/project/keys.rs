@@ -94,11 +94,11 @@ impl Kind {
     /// What it is called in a sentence.
     pub(crate) fn noun(self) -> String {
         match self {
-            Kind::Text(_) | Kind::Word(_) => "a text".to_owned(),
+            Kind::Text(_) | Kind::Word(_) => "a string".to_owned(),
             Kind::Flag => "true or false".to_owned(),
             Kind::Number(..) => "a whole number".to_owned(),
             Kind::Moment => "a date".to_owned(),
-            Kind::List(Kind::Text(_) | Kind::Word(_)) => "a list of texts".to_owned(),
+            Kind::List(Kind::Text(_) | Kind::Word(_)) => "a list of strings".to_owned(),
             Kind::List(_) => "a list".to_owned(),
             Kind::Table(_) | Kind::Map(_) => "a table".to_owned(),
             Kind::Tables(table) => format!("a list of tables, each written [[{}]]", table.name),

@@ -62,9 +62,7 @@ impl Names {
                     format!("enqueue it with the date in its payload, and write {payload}"),
                 )
             }
-            "scope" if self.finds_scopes => {
-                ("the scopes are what this query finds", "leave it out".to_owned())
-            }
+            "scope" if self.finds_scopes => ("this query finds the scopes", "leave it out".to_owned()),
             "scope" if !self.scopes => {
                 ("this job has no scopes", "add scopes = \"select id from …\", or leave it out".to_owned())
             }
@@ -76,15 +74,15 @@ impl Names {
                 let names = suggest::list(names.iter().map(String::as_str), "");
                 return Some(NoValue {
                     message: no_value,
-                    label: format!("there is no `{first}`"),
-                    help: format!("a run that is done again must do the same: use {names}"),
+                    label: format!("`{first}` is not available"),
+                    help: format!("a repeated run must do the same: use {names}"),
                 });
             }
             _ if self.fields => return None,
             _ => {
                 let help = match suggest::nearest(first, NAMES) {
                     Some(known) => format!("did you mean {}?", show(known)),
-                    None => format!("there are {}", self.known().map(show).collect::<Vec<_>>().join(", ")),
+                    None => format!("available: {}", self.known().map(show).collect::<Vec<_>>().join(", ")),
                 };
                 ("no such name", help)
             }

@@ -76,8 +76,8 @@ impl Reader<'_> {
             .all(|reference| (self.files.environment)(&reference.name).is_some());
         let Some(dialect) = Dialect::of_url(&value) else {
             if is_whole {
-                let label = "it begins neither with `sqlite:` nor with `postgres://`";
-                let problem = text.wrong("this is no address of a database", label);
+                let label = "it must begin with `sqlite:` or `postgres://`";
+                let problem = text.wrong("this is not a valid database URL", label);
                 self.problems.push(problem.help("write sqlite:FILE or postgres://USER@HOST/DATABASE"));
             }
             return None;

@@ -109,8 +109,7 @@ impl<'f> Shape<'f> {
         if elements.is_empty() {
             let help = format!("write {} = {}, or leave it out", place.name, place.example);
             let message = format!("`{}` is an empty list", place.name);
-            self.problems
-                .push(Problem::new(value.path(), value.span(), message, "nothing stands in it").help(help));
+            self.problems.push(Problem::new(value.path(), value.span(), message, "no elements").help(help));
         }
         for element in elements {
             self.value(inner, element, Place { is_element: true, ..place });
@@ -136,13 +135,15 @@ impl<'f> Shape<'f> {
         let mut is_sound = true;
         for reference in references(&text.value) {
             let fault = if !form.is_expanded() {
-                let message = format!("`{}` takes nothing from the environment", place.name);
-                let problem =
-                    text.problem(reference.span.clone(), message, "this would be taken as it is written");
+                let message = format!("`{}` does not expand environment variables", place.name);
+                let problem = text.problem(reference.span.clone(), message, "not expanded here");
                 Some(problem.help(form.instead_of_environment()))
             } else if !reference.is_name() {
-                let problem =
-                    text.problem(reference.span.clone(), "this names no environment variable", "not a name");
+                let problem = text.problem(
+                    reference.span.clone(),
+                    "this is not a valid environment variable",
+                    "not a name",
+                );
                 Some(problem.help("write ${NAME}, with letters, digits and `_`"))
             } else {
                 unusable((self.files.environment)(&reference.name).as_deref(), &reference, &text)
@@ -165,7 +166,7 @@ fn unusable(value: Option<&OsStr>, reference: &Reference, text: &Text) -> Option
     let name = &reference.name;
     let (state, help) = match value.map(OsStr::to_str) {
         Some(Some(_)) => return None,
-        Some(None) => ("not UTF-8", "set it to a text in UTF-8 where Refrain runs".to_owned()),
+        Some(None) => ("not UTF-8", "set it to a UTF-8 string where Refrain runs".to_owned()),
         None => ("not set", format!("set it where Refrain runs, as in: export {name}=…")),
     };
     let message = format!("the environment variable {name} is {state}");
@@ -227,7 +228,7 @@ fn unknown_word(words: Words, text: &Text, place: Place<'_>) -> Option<Problem> 
         None => format!("write {}", suggest::list(known(), "\"")),
     };
     let message = format!("`{}` cannot be \"{}\"", place.name, text.value);
-    Some(text.wrong(message, "none of the words that may stand here").help(help))
+    Some(text.wrong(message, "not one of the allowed values").help(help))
 }
 
 fn out_of_range(least: u32, most: u32, value: Value<'_>, place: Place<'_>) -> Option<Problem> {
@@ -239,7 +240,7 @@ fn out_of_range(least: u32, most: u32, value: Value<'_>, place: Place<'_>) -> Op
         }
         _ => (format!("at most {most}"), "too large", place.example.to_owned()),
     };
-    let message = format!("`{}` is {bound}", place.name);
+    let message = format!("`{}` must be {bound}", place.name);
     let help = format!("write {} = {instead}", place.name);
     (!is_within).then(|| Problem::new(value.path(), value.span(), message, label).help(help))
 }
@@ -286,15 +287,15 @@ fn unknown(root: &'static Table, table: &'static Table, entries: &Entries<'_>, n
     let inside = below().find(|(_, below)| below.key(name).is_some()).map(|(key, _)| key.name);
     let help = match (suggest::nearest(name, table.keys.iter().map(|key| key.name)), inside) {
         (None, _) if name == "name" && table.name == "job-file" => {
-            "a job is called as its file is: rename the file".to_owned()
+            "a job is named after its file: rename the file".to_owned()
         }
         _ if is_above => format!("`{name}` is a key of the file itself: write it above the first [table]"),
         (Some(known), _) => format!("did you mean `{known}`?"),
         (None, Some(table)) => format!("it belongs into `{table}`: write [{table}] above it"),
         (None, None) => {
-            format!("known here: {}", table.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", "))
+            format!("valid keys: {}", table.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", "))
         }
     };
     let path = entries.path().to_owned();
-    Unplaced { path, message: format!("`{name}` is no key that is known here"), label: "unknown key", help }
+    Unplaced { path, message: format!("`{name}` is not a valid key here"), label: "unknown key", help }
 }

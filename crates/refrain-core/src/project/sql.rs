@@ -84,7 +84,7 @@ impl Sql {
         }
         statements.extend(open.close(text, text.len())?);
         if statements.is_empty() {
-            return Err(ParseError::whole(WHAT, text, "there is no statement in it"));
+            return Err(ParseError::whole(WHAT, text, "it has no statement"));
         }
         Ok(statements)
     }
@@ -96,7 +96,7 @@ impl Sql {
             (Some(only), None) => Ok(only),
             (second, _) => {
                 let at = second.map_or(0, |second| second.at);
-                let reason = "a second statement begins here, and there may be one only";
+                let reason = "a second statement begins here; only one is allowed";
                 Err(ParseError::new(WHAT, text, at..text.trim_end().len(), reason).help("write one query"))
             }
         }
@@ -220,7 +220,7 @@ impl<'t> Open<'t> {
         if let Some((word, at)) = self.words.first()
             && ends_transaction
         {
-            let reason = format!("`{word}` would break up the transaction in which all of this happens once");
+            let reason = format!("`{word}` would end the transaction that makes the run happen once");
             return Err(ParseError::new(WHAT, text, *at..at + word.len(), reason)
                 .help("leave it out: all statements of a run commit together"));
         }

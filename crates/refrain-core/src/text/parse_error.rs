@@ -20,13 +20,13 @@ const MESSAGE_CHARACTERS: usize = 400;
 /// ```
 /// use refrain_core::ParseError;
 ///
-/// let error = ParseError::new("duration", "15 parsecs", 3..10, "`parsecs` is no unit of time")
+/// let error = ParseError::new("duration", "15 parsecs", 3..10, "`parsecs` is not a valid unit of time")
 ///     .help("write s, m, h, d or w, as in \"15m\"");
 /// assert_eq!(
 ///     error.to_string(),
 ///     "cannot read the duration\n  \
 ///        15 parsecs\n     \
-///           ^^^^^^^ `parsecs` is no unit of time\n  \
+///           ^^^^^^^ `parsecs` is not a valid unit of time\n  \
 ///      write s, m, h, d or w, as in \"15m\""
 /// );
 /// ```
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_fault_of_a_part_is_shown_in_the_whole() {
-        let part = ParseError::new("duration", "5x", 1..2, "`x` is no unit of time").help("write m");
+        let part = ParseError::new("duration", "5x", 1..2, "`x` is not a valid unit of time").help("write m");
         let whole = part.inside("schedule", "every 5x", 6);
         assert_eq!((whole.span(), whole.advice()), (7..8, Some("write m")));
     }

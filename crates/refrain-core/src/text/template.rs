@@ -88,7 +88,7 @@ impl Template {
             {
                 let help =
                     "a name is letters, digits and `_`, as in {ds} or {payload.user_id}; a brace is `{{`";
-                return Err(ParseError::new(WHAT, text, span.clone(), "this is no name").help(help));
+                return Err(ParseError::new(WHAT, text, span.clone(), "this is not a valid name").help(help));
             }
         }
         Ok(Template { text: text.to_owned(), pieces })
@@ -281,9 +281,9 @@ mod tests {
         for (text, span, reason) in [
             ("a {ds", 2..5, "this `{` is never closed"),
             ("a }", 2..3, "this `}` closes nothing"),
-            ("{}", 0..2, "this is no name"),
-            ("{a b}", 0..5, "this is no name"),
-            ("{payload.}", 0..10, "this is no name"),
+            ("{}", 0..2, "this is not a valid name"),
+            ("{a b}", 0..5, "this is not a valid name"),
+            ("{payload.}", 0..10, "this is not a valid name"),
         ] {
             let error = Template::parse(text).unwrap_err();
             assert_eq!((error.span(), error.reason()), (span, reason), "{text}");

@@ -65,7 +65,7 @@ pub trait Word: Copy + Eq + fmt::Debug + 'static {
 
 pub(crate) fn read<W: Word>(text: &str) -> Result<W, ParseError> {
     W::ALL.iter().copied().find(|word| word.name() == text).ok_or_else(|| {
-        ParseError::whole(W::KIND, text, format!("this is no {}", W::KIND))
+        ParseError::whole(W::KIND, text, format!("this is not a valid {}", W::KIND))
             .help(format!("write one of: {}", list(W::ALL.iter().copied())))
     })
 }

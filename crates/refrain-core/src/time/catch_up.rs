@@ -81,10 +81,8 @@ impl CatchUp {
             "all" => Ok(CatchUp::All),
             "latest" => Ok(CatchUp::Latest),
             "none" => Ok(CatchUp::None),
-            _ => {
-                Err(ParseError::whole("catch-up policy", text, "it is none of the words that may stand here")
-                    .help("write \"all\", \"latest\", \"none\" or { within = \"3d\" }"))
-            }
+            _ => Err(ParseError::whole("catch-up policy", text, "it is not one of the allowed values")
+                .help("write \"all\", \"latest\", \"none\" or { within = \"3d\" }")),
         }
     }
 

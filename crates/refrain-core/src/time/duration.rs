@@ -24,7 +24,7 @@ const UNITS: [(&str, u64); 5] = [("w", 7 * DAY), ("d", DAY), ("h", 3_600), ("m",
 /// assert_eq!(duration::parse("1h30m")?, Duration::from_secs(5_400));
 /// assert_eq!(duration::parse("0")?, Duration::ZERO);
 /// let error = duration::parse("15 min").unwrap_err();
-/// assert_eq!(error.reason(), "` min` is no unit of time");
+/// assert_eq!(error.reason(), "` min` is not a valid unit of time");
 /// # Ok::<(), refrain_core::ParseError>(())
 /// ```
 pub fn parse(text: &str) -> Result<Duration, ParseError> {
@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
             return Err(fault(number.clone(), format!("`{digits}` has no unit")));
         }
         let Some((_, size)) = UNITS.iter().find(|(known, _)| *known == name) else {
-            return Err(fault(unit.clone(), format!("`{name}` is no unit of time")));
+            return Err(fault(unit.clone(), format!("`{name}` is not a valid unit of time")));
         };
         if *size >= larger_unit {
             return Err(fault(
@@ -141,10 +141,10 @@ mod tests {
             ("", 0..0, "it is empty"),
             ("15", 0..2, "`15` has no unit"),
             ("m", 0..1, "a number is missing before `m`"),
-            ("15x", 2..3, "`x` is no unit of time"),
-            ("1month", 1..6, "`month` is no unit of time"),
+            ("15x", 2..3, "`x` is not a valid unit of time"),
+            ("1month", 1..6, "`month` is not a valid unit of time"),
             ("-5m", 0..1, "a number is missing before `-`"),
-            ("1.5h", 1..2, "`.` is no unit of time"),
+            ("1.5h", 1..2, "`.` is not a valid unit of time"),
             ("1m1h", 3..4, "`h` must come before the smaller units, and once"),
             ("1h1h", 3..4, "`h` must come before the smaller units, and once"),
             ("36501d", 0..5, "it is longer than 100 years"),

@@ -101,7 +101,7 @@ impl Grid {
         }
         let wrong = |reason: String| ParseError::whole(WHAT, text, reason);
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(wrong(format!("`{text}` is no kind of window")).help(ADVICE));
+            return Err(wrong(format!("`{text}` is not a valid kind of window")).help(ADVICE));
         }
         let length = duration::parse(text).map_err(|error| error.inside(WHAT, text, 0).help(ADVICE))?;
         match PartOfDay::new(length) {
@@ -260,8 +260,8 @@ mod tests {
     #[test]
     fn what_is_no_grid_says_why() {
         for (text, reason) in [
-            ("", "no kind of window"),
-            ("fortnight", "no kind of window"),
+            ("", "not a valid kind of window"),
+            ("fortnight", "not a valid kind of window"),
             ("7h", "does not divide a day"),
             ("2d", "does not divide a day"),
             ("24h", "not always 24 hours"),

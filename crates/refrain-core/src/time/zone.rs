@@ -51,7 +51,7 @@ impl Zone {
                 .help("name the zone, as in \"Europe/Berlin\""));
         }
         if name.starts_with(['+', '-']) {
-            return Err(unknown("an offset is not a zone: it does not know of daylight saving")
+            return Err(unknown("an offset is not a zone: it has no daylight saving time")
                 .help("name the zone, as in \"Europe/Berlin\", or write \"UTC\""));
         }
         if name == "UTC" {
@@ -66,7 +66,7 @@ impl Zone {
             Some(known) => format!("did you mean \"{known}\"?"),
             None => "names are those of the IANA database, as in \"Europe/Berlin\"".to_owned(),
         };
-        Err(unknown("there is no zone of this name").help(advice))
+        Err(unknown("this is not a known time zone").help(advice))
     }
 
     /// A zone as it was stored, with the version of the rules that cut its windows. The rules themselves are the

@@ -199,7 +199,7 @@ impl Absent {
                 let said =
                     format!("{run} is not over: the window ends at {}, and {}", at(*end), opens(*opens_at));
                 Told::new("not-over", said)
-                    .next("wait: run now, it would count as done without the rest of it")
+                    .next("wait: if it ran now, it would count as done without the rest of the window")
             }
             Absent::NotDue { run, end, opens_at } => {
                 let said =
@@ -212,7 +212,7 @@ impl Absent {
                     at(*from)
                 );
                 Told::new("left-out", said).next(format!(
-                    "do it all the same: refrain run {}; before the job's `start`, write an earlier one first",
+                    "run it anyway: refrain run {}; before the job's `start`, write an earlier one first",
                     typed(run)
                 ))
             }
@@ -230,7 +230,7 @@ impl Absent {
                 Told::new("not-expanded", said).next(format!("refrain why {}", typed(window)))
             }
             Absent::NeverEnqueued { run, job, key } => {
-                let said = format!("{run} does not exist: nobody has enqueued this key");
+                let said = format!("{run} does not exist: this key was never enqueued");
                 let enqueue = format!("refrain enqueue {job} --key {}", typed(key));
                 Told::new("never-enqueued", said).next(enqueue)
             }
@@ -241,12 +241,12 @@ impl Absent {
 fn opens(tick: Option<Timestamp>) -> String {
     match tick {
         Some(tick) => format!("it opens at {}, the first tick at or after its end", at(tick)),
-        None => "no tick follows that would open it".to_owned(),
+        None => "no later tick opens it".to_owned(),
     }
 }
 
 fn unknown_job(job: &str, near: &[String]) -> Told {
-    let said = format!("There is no job `{job}`: neither this process nor the store has ever heard of it");
+    let said = format!("There is no job `{job}`: it is known neither to this process nor to the store");
     Told::new("unknown-job", said).next(match near {
         [] => "refrain status".to_owned(),
         near => format!("did you mean {}?", near.join(" or ")),
@@ -267,19 +267,19 @@ fn never_opened(run: &str, due_at: Timestamp, workers: u64, last_seen: Option<Ti
         |seen| format!("the last attempt in this store ended at {}", at(seen)),
     );
     let who = match workers {
-        0 => format!("nobody serves: no worker is heard of, and {seen}"),
+        0 => format!("no worker is alive, and {seen}"),
         workers => {
-            format!("workers are heard of ({workers}), and no scheduler has opened it; {seen}")
+            format!("workers are alive ({workers}), but no scheduler has opened it; {seen}")
         }
     };
     let said = format!("{run} was due at {} and was never opened: {who}", at(due_at));
-    Told::new("never-opened", said).next("refrain serve, or for all that is due: refrain tick")
+    Told::new("never-opened", said).next("refrain serve, or to open all due windows: refrain tick")
 }
 
 fn unknown_scope(run: &str, window: &str, frozen: Frozen, near: &[String]) -> Told {
     let when = frozen.at.map_or_else(String::new, |when| format!(" at {}", at(when)));
     let said = format!(
-        "{run} does not exist: the scopes of {window} were frozen{when}, {} of them, and this is none",
+        "{run} does not exist: the scopes of {window} were frozen{when}, {} of them, and this is not one of them",
         frozen.scopes
     );
     Told::new("unknown-scope", said).next(match near {

@@ -80,36 +80,36 @@ impl Aside {
                 let said = format!(
                     "This process is too old for {run}: it was done under version {version}, and the job here has version {present}"
                 );
-                let advice = "bring it up to date: what a newer version has written is not overwritten";
+                let advice = "update it: rows written by a newer version are not overwritten";
                 Told::new("worker-too-old", said).next(advice)
             }
             Aside::CalledOff { run } => {
-                let said =
-                    format!("A person has called {run} off; its worker hears of it with its next heartbeat");
+                let said = format!(
+                    "An operator has cancelled {run}; its worker learns of it with its next heartbeat"
+                );
                 Told::new("called-off", said)
             }
             Aside::TakenOver { run, times: count, is_suspect } => {
-                let alone = if *is_suspect { "; it is a suspect, and is claimed alone" } else { "" };
+                let alone = if *is_suspect { "; it is a suspect, so it is claimed alone" } else { "" };
                 let said = format!("{run} was taken over {} from workers that died{alone}", times(*count));
                 Told::new("taken-over", said).next(format!("refrain show {}", typed(run)))
             }
             Aside::Late { run, since } => Told::new(
                 "late",
-                format!("{run} is late: by the grace of its job it was to be done by {}", at(*since)),
+                format!("{run} is late: with the grace of its job it was due to be done by {}", at(*since)),
             ),
             Aside::Deduplicated { run, asked } => {
                 let AskedAgain { times: count, is_more, last, way } = asked;
                 let more = if *is_more { " or more" } else { "" };
                 let said = format!(
-                    "{run} was asked for again {}{more} and deduplicated, last at {} by {way}",
+                    "{run} was requested again {}{more} and deduplicated, last at {} by {way}",
                     times(*count),
                     at(*last)
                 );
                 Told::new("deduplicated", said).next(format!("refrain show {}", typed(run)))
             }
             Aside::Forgotten { run } => {
-                let said =
-                    format!("What {run} was given is not kept any more, so no other attempt is made of it");
+                let said = format!("The payload of {run} is no longer kept, so it is not attempted again");
                 Told::new("forgotten", said).next("enqueue it under a new key")
             }
             Aside::WideKey { run, suspect } => wide_key(run, suspect),
@@ -121,10 +121,8 @@ fn wide_key(run: &str, suspect: &Suspect) -> Told {
     let Suspect { reason, count, keys } = suspect;
     let often = times(*count);
     let what = match reason.as_str() {
-        "first-wins" => {
-            "other content came under keys that are applied, and on-change = \"first\" swallowed it"
-        }
-        _ => "one key stood for several contents in one attempt",
+        "first-wins" => "other content arrived under applied keys, and on-change = \"first\" discarded it",
+        _ => "one key had several contents in one attempt",
     };
     let said =
         format!("The key of units of {run} may be too wide ({reason}, {often}): {what}; {}", listed(keys));

@@ -83,15 +83,14 @@ impl Ended {
                 let version = version.map_or_else(String::new, |version| format!(" under version {version}"));
                 let said = format!("{run} is done, by attempt {attempt}{}{version}", on(*at));
                 Told::new("done", said)
-                    .next(format!("another attempt all the same: refrain run {} --again", typed(run)))
+                    .next(format!("run it again anyway: refrain run {} --again", typed(run)))
             }
             Ended::WaitsForEffects { run, attempt } => {
-                let said =
-                    format!("{run} has done its work, by attempt {attempt}, and waits for its effects");
+                let said = format!("{run} is complete with attempt {attempt}, and waits for its effects");
                 Told::new("waits-for-effects", said).next("refrain effects")
             }
             Ended::Failed { run, attempt, at, message, doubtful } => {
-                let message = quoted(message.as_deref().unwrap_or("nothing was said"));
+                let message = quoted(message.as_deref().unwrap_or("no message"));
                 let said = format!("{run} failed for good with attempt {attempt}{}: {message}", on(*at));
                 match doubtful.first() {
                     Some(key) => Told::new("failed", format!("{said}; in doubt: {}", listed(doubtful)))
@@ -100,9 +99,9 @@ impl Ended {
                 }
             }
             Ended::Held { run, attempt, at, message } => {
-                let message = quoted(message.as_deref().unwrap_or("nothing was said"));
+                let message = quoted(message.as_deref().unwrap_or("no message"));
                 let said = format!(
-                    "{run} waits for a person: its command was cut off in attempt {attempt}{}: {message}",
+                    "{run} waits for an operator: its command was interrupted in attempt {attempt}{}: {message}",
                     on(*at)
                 );
                 let run = typed(run);
@@ -112,12 +111,12 @@ impl Ended {
             }
             Ended::Partial { run, message, units } => partial(run, message.as_deref(), units),
             Ended::Cancelled { run, at } => {
-                let said = format!("{run} was cancelled{}: a person called it off", on(*at));
+                let said = format!("{run} was cancelled{} by an operator", on(*at));
                 Told::new("cancelled", said).next(format!("refrain retry {}", typed(run)))
             }
             Ended::Skipped { run, at, reason } => {
                 let said = format!("{run} was skipped{}: {reason}", on(*at));
-                Told::new("skipped", said).next(format!("do it after all: refrain run {}", typed(run)))
+                Told::new("skipped", said).next(format!("run it anyway: refrain run {}", typed(run)))
             }
         }
     }
@@ -136,7 +135,7 @@ fn partial(run: &str, message: Option<&str>, units: &[UnitLeft]) -> Told {
         keys => format!("; {word}: {}", listed(keys)),
     };
     let left = named("in doubt", &doubtful) + &named("parked", &parked) + &named("failed", &failed);
-    let waits = if doubtful.is_empty() { "" } else { ", and waits for a person" };
+    let waits = if doubtful.is_empty() { "" } else { ", and waits for an operator" };
     let told = Told::new("partial", format!("{run} is partial{waits}{said}{left}"));
     match (doubtful.first(), parked.first()) {
         (Some(key), _) => told.next(decide(run, key)),

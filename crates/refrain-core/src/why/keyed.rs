@@ -146,7 +146,7 @@ impl Keyed {
             }
             Keyed::Nothing { key, databases } => {
                 let said = format!(
-                    "Nothing is known of `{key}`: no unit in the databases that were looked at ({databases}), no effect, no run"
+                    "Nothing is known of `{key}`: no unit in the searched databases ({databases}), no effect, no run"
                 );
                 Told::new("nothing-known", said).next(
                     "a run is written JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY; a key as its job makes it",
@@ -171,7 +171,7 @@ fn unit_told(key: &str, unit: &UnitFacts) -> Told {
         let told = Told::new("in-doubt", said);
         return match retry {
             Some(retry) => {
-                told.next(format!("ask the other side; if it was done: {retry} --done; if not: {retry}"))
+                told.next(format!("check with the receiver; if it was done: {retry} --done; if not: {retry}"))
             }
             None => told,
         };
@@ -182,9 +182,10 @@ fn unit_told(key: &str, unit: &UnitFacts) -> Told {
             "unit-failed",
             format!("`{key}` of {ledger} failed {}, last{tail}{message}", times((*count).into())),
         ),
-        UnitStatus::Parked => {
-            ("parked", format!("`{key}` of {ledger} is parked: its tries are used, last{tail}{message}"))
-        }
+        UnitStatus::Parked => (
+            "parked",
+            format!("`{key}` of {ledger} is parked: its attempts are used up, last{tail}{message}"),
+        ),
     };
     let told = Told::new(rule, said);
     match (status, retry) {
@@ -198,10 +199,10 @@ fn left_alone(key: &str, run: &str, reason: &str) -> Told {
     let why = match reason {
         "stale" => "newer content was recorded before, and a lower order never overwrites",
         "first-wins" => "other content came first, and on-change = \"first\" keeps it",
-        "many-contents" => "it stood for several contents in one attempt, so the key may be too wide",
+        "many-contents" => "it had several contents in one attempt, so the key may be too wide",
         _ => "it was applied before, in this version and content",
     };
-    let said = format!("`{key}` was met again by {run} and deduplicated ({reason}): {why}");
+    let said = format!("`{key}` was seen again by {run} and deduplicated ({reason}): {why}");
     Told::new("unit-deduplicated", said).next(format!("refrain show {}", typed(run)))
 }
 
@@ -213,7 +214,7 @@ fn effect_told(key: &str, effect: &EffectFacts) -> Told {
         dedupes => format!(", and deduplicated {} since", times(*dedupes)),
     };
     let said = format!(
-        "The effect `{name}` about `{key}`, version {version}, is {state}: wished for{by} at {}{again}",
+        "The effect `{name}` about `{key}`, version {version}, is {state}: requested{by} at {}{again}",
         at(*when)
     );
     Told::new("effect", said).next(format!("refrain trace {}", typed(key)))

@@ -94,7 +94,7 @@ impl Open {
         match self {
             Open::Paused { run, job, since } => {
                 let said = format!(
-                    "{run} is queued, and {job} is paused since {}: nothing of it begins",
+                    "{run} is queued, and {job} is paused since {}: none of its runs begins",
                     at(*since)
                 );
                 Told::new("paused", said).next(format!("refrain resume {job}"))
@@ -103,13 +103,13 @@ impl Open {
             Open::SlotsTaken { run, limit, holders } => {
                 let holders = listed(holders);
                 let said = format!(
-                    "{run} is queued: its job has concurrency = {limit}, and under way are {holders}"
+                    "{run} is queued: its job has concurrency = {limit}, and these are running: {holders}"
                 );
                 Told::new("slots-taken", said).next("it begins when one of them ends")
             }
             Open::Queued { run, ahead, workers, under_way } => {
                 let said = format!(
-                    "{run} is queued behind {ahead} other runs of its job; workers heard of: {workers}, with {under_way} runs in hand"
+                    "{run} is queued behind {ahead} other runs of its job; live workers: {workers}, with {under_way} running runs"
                 );
                 Told::new("queued", said).next(format!("do it here: refrain run {}", typed(run)))
             }
@@ -118,25 +118,25 @@ impl Open {
                 let after =
                     message.as_deref().map_or_else(String::new, |said| format!(" after {}", quoted(said)));
                 let said = format!(
-                    "{run} is tried again{after}: attempt {attempt} begins not before {}",
+                    "{run} waits for its retry{after}: attempt {attempt} begins at {} at the earliest",
                     at(*until)
                 );
                 Told::new("backing-off", said).next(format!("do not wait: refrain run {}", typed(run)))
             }
             Open::Running { run, attempt, worker, process, since, alive_until } => {
                 let said = format!(
-                    "{run} is running: worker {worker} ({process}) has attempt {attempt} since {}, and counts as alive until {}",
+                    "{run} is running: worker {worker} ({process}) runs attempt {attempt} since {}, and counts as alive until {}",
                     at(*since),
                     at(*alive_until)
                 );
-                Told::new("running", said).next(format!("call it off: refrain cancel {}", typed(run)))
+                Told::new("running", said).next(format!("cancel it: refrain cancel {}", typed(run)))
             }
             Open::WorkerSilent { run, worker, process, since } => {
                 let said = format!(
-                    "{run} is held since {} by worker {worker} ({process}), which is not heard of any more",
+                    "{run} is held since {} by worker {worker} ({process}), which has stopped sending heartbeats",
                     at(*since)
                 );
-                let advice = "whoever serves takes it over soon; where nobody does: refrain tick";
+                let advice = "a serving worker takes it over soon; without one: refrain tick";
                 Told::new("worker-silent", said).next(advice)
             }
         }
@@ -149,12 +149,12 @@ fn no_worker(run: &str, last_seen: Option<Timestamp>) -> Told {
         |seen| format!("the last attempt in this store ended at {}", at(seen)),
     );
     let said = format!("{run} is queued, and no worker is alive: {seen}");
-    Told::new("no-worker", said).next(format!("refrain serve, or for this one: refrain run {}", typed(run)))
+    Told::new("no-worker", said).next(format!("refrain serve, or for this run: refrain run {}", typed(run)))
 }
 
 fn lane_held(run: &str, holder: Option<&Holder>) -> Told {
     let Some(Holder { run: other, standing, since, worker }) = holder else {
-        return Told::new("lane-held", format!("{run} waits for its lane, which was left this moment"));
+        return Told::new("lane-held", format!("{run} waits for its lane, which has just become free"));
     };
     let by = worker.as_ref().map_or_else(String::new, |worker| format!(" by {worker}"));
     let said = format!(

@@ -64,7 +64,7 @@ fn f37_the_limits_count_bytes() {
 fn a_wrong_name_is_answered_with_a_right_one() {
     assert_eq!(
         JobName::parse("Revenue Daily").unwrap_err().to_string(),
-        "cannot read the job name\n  Revenue Daily\n  ^ 'R' may not stand in a name\n  write `revenue-daily`"
+        "cannot read the job name\n  Revenue Daily\n  ^ 'R' is not allowed in a name\n  write `revenue-daily`"
     );
     assert_eq!(
         ProjectName::parse("shop/eu").unwrap_err().advice(),

@@ -55,7 +55,7 @@ fn a_key_is_told_as_a_unit_as_an_effect_or_as_nothing() {
     is_told(
         &units(vec![applied.clone(), unit(UnitStatus::Parked)]),
         &["parked", "applied", "unit-deduplicated"],
-        "`invoice:7` of sync/acme is parked: its tries are used, last by sync#42, attempt 2, at 2026-06-09T10:00:00Z \
+        "`invoice:7` of sync/acme is parked: its attempts are used up, last by sync#42, attempt 2, at 2026-06-09T10:00:00Z \
          under version 1: \"total is negative\".\n  refrain retry sync#42 --unit invoice:7",
     );
     is_told(

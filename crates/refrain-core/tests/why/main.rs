@@ -100,7 +100,7 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
         window("10T00:00", Some("10T02:00")),
         "not-over",
         "sync@2026-06-09 is not over: the window ends at 2026-06-10T00:00:00Z, and it opens at 2026-06-10T02:00:00Z, \
-         the first tick at or after its end.\n  wait: run now, it would count as done without the rest of it",
+         the first tick at or after its end.\n  wait: if it ran now, it would count as done without the rest of the window",
     );
     absent(
         "sync@2026-06-08",
@@ -122,7 +122,7 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
         "never-opened",
         "sync@2026-06-07 was due at 2026-06-08T02:00:00Z and was never opened: workers are heard of (1), and \
          no scheduler has opened it; the last attempt in this store ended at 2026-06-09T11:00:00Z.\n  \
-         refrain serve, or for all that is due: refrain tick",
+         refrain serve, or to open all due windows: refrain tick",
     );
     let expectation = Expectation::LeftOut { revision: 3, from: at("01T00:00") };
     absent(
@@ -130,7 +130,7 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
         Lack::Window { end: at("01T00:00"), expectation },
         "left-out",
         "sync@2026-05-30 is not expected: the windows of revision 3 of the timetable begin at 2026-06-01T00:00:00Z.\n  \
-         do it all the same: refrain run sync@2026-05-30; before the job's `start`, write an earlier one first",
+         run it anyway: refrain run sync@2026-05-30; before the job's `start`, write an earlier one first",
     );
 }
 
@@ -179,7 +179,7 @@ fn what_has_no_name_here_is_answered_with_its_neighbours() {
             lack: Lack::Job { near: names(near) },
         })
     };
-    let nobody = "There is no job `snyc`: neither this process nor the store has ever heard of it.\n  ";
+    let nobody = "There is no job `snyc`: it is known neither to this process nor to the store.\n  ";
     is_told(&unknown(&["sync"]), &["unknown-job"], &format!("{nobody}did you mean sync?"));
     is_told(&unknown(&[]), &["unknown-job"], &format!("{nobody}refrain status"));
 }
@@ -196,7 +196,7 @@ fn an_open_run_is_told_by_what_it_waits_for() {
         RecordedFacts { setting: Setting { workers: 0, last_seen: None, ..setting() }, ..queued() },
         &["no-worker"],
         "sync#42 is queued, and no worker is alive: nothing has ever run in this store.\n  \
-         refrain serve, or for this one: refrain run sync#42",
+         refrain serve, or for this run: refrain run sync#42",
     );
     recorded(
         RecordedFacts { setting: Setting { paused_at: Some(at("08T09:00")), ..setting() }, ..queued() },
@@ -239,13 +239,13 @@ fn a_run_in_somebodys_hands_is_told_by_whose() {
         RecordedFacts { is_called_off: true, taken_over: 2, is_suspect: true, ..running("09T12:01") },
         &["running", "called-off", "taken-over"],
         "sync#42 is running: worker 9 (7f/1/4242/99) has attempt 2 since 2026-06-09T11:30:00Z, and counts as alive until \
-         2026-06-09T12:01:00Z.\n  call it off: refrain cancel sync#42",
+         2026-06-09T12:01:00Z.\n  cancel it: refrain cancel sync#42",
     );
     recorded(
         running("09T11:59"),
         &["worker-silent"],
-        "sync#42 is held since 2026-06-09T11:30:00Z by worker 9 (7f/1/4242/99), which is not heard of any more.\n  \
-         whoever serves takes it over soon; where nobody does: refrain tick",
+        "sync#42 is held since 2026-06-09T11:30:00Z by worker 9 (7f/1/4242/99), which has stopped sending heartbeats.\n  \
+         a serving worker takes it over soon; without one: refrain tick",
     );
 }
 
@@ -255,7 +255,7 @@ fn a_run_that_ended_is_told_by_how() {
         done(),
         &["done"],
         "sync#42 is done, by attempt 2 at 2026-06-09T10:05:00Z under version 2.\n  \
-         another attempt all the same: refrain run sync#42 --again",
+         run it again anyway: refrain run sync#42 --again",
     );
     recorded(
         ended(RunOutcome::Failed, "no such table: orders"),
@@ -266,7 +266,7 @@ fn a_run_that_ended_is_told_by_how() {
         ended(RunOutcome::Skipped, "missed; with catch-up = \"latest\" only the window from X runs"),
         &["skipped"],
         "sync#42 was skipped at 2026-06-09T10:05:00Z: missed; with catch-up = \"latest\" only the window from X runs.\n  \
-         do it after all: refrain run sync#42",
+         run it anyway: refrain run sync#42",
     );
     recorded(
         ended(RunOutcome::Cancelled, "cancelled before it began"),
@@ -286,7 +286,7 @@ fn a_run_that_ended_is_told_by_how() {
             ..ended(RunOutcome::Partial, "2 of 9 units are not applied")
         },
         &["partial"],
-        "sync#42 is partial, and waits for a person: \"2 of 9 units are not applied\"; in doubt: invoice:9; parked: invoice:2.\n  \
+        "sync#42 is partial, and waits for an operator: \"2 of 9 units are not applied\"; in doubt: invoice:9; parked: invoice:2.\n  \
          if it was done: refrain retry sync#42 --unit invoice:9 --done; to send it again: refrain retry sync#42 --unit invoice:9; \
          what is known of it: refrain trace invoice:9",
     );
@@ -304,7 +304,7 @@ fn a_run_that_ended_is_told_by_how() {
             ..ended(RunOutcome::Failed, "it was interrupted")
         },
         &["held"],
-        "sync#42 waits for a person: its command was cut off in attempt 2 at 2026-06-09T10:05:00Z: \"it was interrupted\".\n  \
+        "sync#42 waits for an operator: its command was interrupted in attempt 2 at 2026-06-09T10:05:00Z: \"it was interrupted\".\n  \
          if it was done: refrain retry sync#42 --done; to execute it again: refrain retry sync#42",
     );
     let units_left = vec![left("invoice:2", true), left("invoice:3", false)];
@@ -336,12 +336,12 @@ fn what_else_there_is_to_know_follows_the_answer() {
         [
             "sync#42 is outdated: it is done under version 2, and its job has version 3.\n  refrain run sync#42 --again",
             "sync#42 was taken over once from workers that died.\n  refrain show sync#42",
-            "sync#42 is late: by the grace of its job it was to be done by 2026-06-09T02:30:00Z.",
+            "sync#42 is late: with the grace of its job it was due to be done by 2026-06-09T02:30:00Z.",
             "sync#42 was asked for again 3 times and deduplicated, last at 2026-06-09T11:00:00Z by enqueue.\n  refrain show sync#42",
             "What sync#42 was given is not kept any more, so no other attempt is made of it.\n  enqueue it under a new key",
             "The key of units of sync#42 may be too wide (first-wins, 4 times): other content came under keys that are \
              applied, and on-change = \"first\" swallowed it; day:1.\n  refrain trace day:1",
-            "The store is simulated: its schedules read a clock that was set, and nobody serves it.\n  refrain tick --now TIME",
+            "The store is simulated: its schedules use a clock that was set, and no worker serves it.\n  refrain tick --now TIME",
         ]
     );
     let older = RecordedFacts { setting: Setting { version: Some(1), ..setting() }, ..done() };
@@ -349,7 +349,7 @@ fn what_else_there_is_to_know_follows_the_answer() {
     assert_eq!(
         too_old.to_string(),
         "This process is too old for sync#42: it was done under version 2, and the job here has version 1.\n  \
-         bring it up to date: what a newer version has written is not overwritten"
+         update it: rows written by a newer version are not overwritten"
     );
     let elsewhere = RecordedFacts { setting: Setting { version: None, ..setting() }, ..queued() };
     let causes = why(&Facts::Recorded(elsewhere.into()));

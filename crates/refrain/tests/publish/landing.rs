@@ -64,7 +64,7 @@ both_databases! {
         let shop = clicks(database).await;
         shop.execute("create table clicks (content_hash text, at text, page text)").await;
         let said = fails(&shop, "clicks@2026-06-08").await;
-        assert!(said.contains("`clicks` is there, and is no view") && said.contains("create view \"clicks\" as select"), "{said}");
+        assert!(said.contains("`clicks` exists, and is not a view") && said.contains("create view \"clicks\" as select"), "{said}");
         assert_eq!(shop.rows(COUNTS).await, ["0 0"]);
     }
 

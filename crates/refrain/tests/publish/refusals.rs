@@ -66,7 +66,7 @@ both_databases! {
             ("select :ds as day, 'eu' as regoin", "table = \"revenue\"\nmode = \"overwrite\"\nowns = \"day = :ds\"", "did you mean `region`?"),
             ("select :ds as day, 'eu' as region", "table = \"revenues\"\nmode = \"overwrite\"\nowns = \"day = :ds\"", "there is no table `revenues` in the database `shop`"),
             ("select :ds as day, 1 as amount, 2 as amount", "table = \"revenue\"\nmode = \"overwrite\"\nowns = \"day = :ds\"", "two columns of the result are called `amount`"),
-            ("select :ds as day, 1 as amount", merge, "`key` names the column `region`, which the result has not"),
+            ("select :ds as day, 1 as amount", merge, "`key` names the column `region`, which the result lacks"),
             ("select :ds as day, null as region, 1 as amount", merge, "1 of 1 rows have no whole key (day, region)"),
             ("select :ds as day, 'eu' as region, 1 as amount union all select :ds, 'eu', 2", merge, "1 keys (day, region) stand for more than one of 2 rows"),
             ("select day, region, amount from nowhere", merge, "nowhere"),

@@ -203,11 +203,11 @@ impl Target {
         }
         for (column, parts) in &publish.surrogate {
             if parts.is_empty() {
-                let advice = "name the columns that tell one row from another";
+                let advice = "name the columns that identify a row";
                 return Err(format!("`{column}` is made of nothing\n  {advice}"));
             }
             if let Some(part) = parts.iter().find(|part| !rows.contains(part)) {
-                let told = format!("`{column}` is made of `{part}`, which the result has not");
+                let told = format!("`{column}` is made of `{part}`, which the result lacks");
                 return Err(format!("{told}\n  the result has {}", rows.join(", ")));
             }
         }
@@ -270,7 +270,7 @@ fn named_fit(publish: &TablePublish, rows: &[String]) -> Result<(), String> {
     let named = publish.key.iter().map(|name| ("key", name));
     for (what, name) in named.chain(publish.columns.iter().map(|name| ("columns", name))) {
         if !given(name) {
-            let told = format!("`{what}` names the column `{name}`, which the result has not");
+            let told = format!("`{what}` names the column `{name}`, which the result lacks");
             return Err(format!("{told}\n  the result has {}", rows.join(", ")));
         }
     }
@@ -359,7 +359,7 @@ mod tests {
             (surrogate("ks", &["day"]), &["day"], "`surrogate` fills the column `ks`"),
             (surrogate("sk", &["day"]), &["day", "sk"], "and so does the result"),
             (surrogate("sk", &[]), &["day"], "made of nothing"),
-            (surrogate("sk", &["region"]), &["day"], "made of `region`, which the result has not"),
+            (surrogate("sk", &["region"]), &["day"], "made of `region`, which the result lacks"),
             (publish(Mode::Merge, &["region"]), &["day"], "`key` names the column `region`"),
             (
                 publish(Mode::Merge, &["amount"]),

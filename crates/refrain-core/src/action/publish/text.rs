@@ -29,7 +29,7 @@ pub struct Texts {
     pub columns: Vec<String>,
     /// Columns that are derived from those, each with its expression over a staged row, [`names::ROW`].
     pub derived: Vec<(String, String)>,
-    /// The columns that tell one row from another, each with its type as the database writes it.
+    /// The columns that identify a row, each with its type as the database writes it.
     pub key: Vec<(String, String)>,
 }
 

@@ -89,9 +89,9 @@ impl KeyTemplate {
             }
         }
         if last_name.is_none() {
-            let reason = "it names nothing, so every unit but the first would count as done";
+            let reason = "it has no placeholder, so every unit but the first would count as done";
             return Err(ParseError::whole(WHAT, text, reason)
-                .help("add what tells units apart, as in `invoice:{id}`"));
+                .help("add a field that identifies the unit, as in `invoice:{id}`"));
         }
         Ok(Self { text: text.to_owned(), pieces })
     }
@@ -140,7 +140,7 @@ impl str::FromStr for KeyTemplate {
 fn identity(text: &str, name: &str, span: &Range<usize>) -> Result<(), ParseError> {
     let refuse = |reason: &str| ParseError::new(WHAT, text, span.clone(), reason);
     if name != CONTENT && !template::is_path(name) {
-        return Err(refuse("this is no name").help(
+        return Err(refuse("this is not a valid name").help(
             "a name is letters, digits and `_`, as in {id} or {payload.user_id}; or it is {$content}",
         ));
     }

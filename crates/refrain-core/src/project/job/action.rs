@@ -24,8 +24,8 @@ impl Reader<'_> {
             }
             [first, others @ ..] => {
                 for other in others {
-                    let message = format!("a job does one thing, and this one has `{first}` and `{other}`");
-                    let help = "make two jobs of it, or leave one out";
+                    let message = format!("a job has one action, and this one has `{first}` and `{other}`");
+                    let help = "split it into two jobs, or leave one out";
                     self.problem(other, message, "a second action", help);
                 }
             }
@@ -49,7 +49,7 @@ impl Reader<'_> {
     fn only_with_a_command(&mut self) {
         for key in ["env", "output", "interrupted"] {
             if self.has(key) && !self.has("command") {
-                let message = format!("`{key}` means nothing without a `command`");
+                let message = format!("`{key}` has no effect without a `command`");
                 self.problem(key, message, "no command", "leave it out");
             }
         }

@@ -22,9 +22,8 @@ impl Reader<'_> {
         let written = call.text("url")?;
         let url = self.expanded(&written)?;
         if !names_its_host(&url) {
-            let problem =
-                written.wrong("the address must begin with http:// or https:// and a host", "no host");
-            let help = "write the host here, or in an environment variable; values may stand behind it, as in \
+            let problem = written.wrong("the URL must begin with http:// or https:// and a host", "no host");
+            let help = "write the host here, or in an environment variable; values may follow it, as in \
                         \"https://example.org/invoices/{id}\"";
             self.problems.push(problem.help(help));
             return None;
@@ -50,12 +49,12 @@ impl Reader<'_> {
                 name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
             let is_known = headers.iter().any(|(known, _): &(String, _)| known.eq_ignore_ascii_case(name));
             let fault = match name.to_ascii_lowercase() {
-                _ if is_known => Some("this header is there already"),
-                lower if lower == "idempotency-key" => Some("this one is set for every call"),
+                _ if is_known => Some("this header is set twice"),
+                lower if lower == "idempotency-key" => Some("this header is set by Refrain"),
                 lower if OF_THE_CONNECTION.contains(&lower.as_str()) => {
-                    Some("this one is the connection's own")
+                    Some("this header is set by the connection")
                 }
-                _ if !is_token || name.is_empty() => Some("this is no name of a header"),
+                _ if !is_token || name.is_empty() => Some("this is not a valid header name"),
                 _ => None,
             };
             if let Some(message) = fault {

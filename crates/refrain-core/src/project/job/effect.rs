@@ -45,7 +45,7 @@ impl Reader<'_> {
         self.call(effect, names);
         let ways: Vec<&str> = WAYS.into_iter().filter(|way| effect.has(way)).collect();
         let problem = |label: &str| {
-            let message = "an effect is done in one way: by `http`, by `webhook` or by `command`";
+            let message = "an effect needs exactly one of `http`, `webhook` and `command`";
             Problem::new(effect.path(), effect.span(), message, label)
         };
         match ways.as_slice() {
@@ -53,7 +53,7 @@ impl Reader<'_> {
             [_] => {}
             _ => {
                 let problem = problem("more than one");
-                self.problems.push(problem.help("make two effects of it, each with its key"));
+                self.problems.push(problem.help("split it into two effects, each with its own key"));
             }
         }
         self.in_doubt(effect);
@@ -62,7 +62,7 @@ impl Reader<'_> {
     fn in_doubt(&mut self, effect: &Entries<'_>) {
         let by_provider = effect.text("in-doubt").is_some_and(|policy| policy.value == "provider-key");
         if by_provider && !effect.has("provider-ttl") && !effect.has("webhook") {
-            let message = "it must be said for how long the other side remembers a key";
+            let message = "`provider-key` needs `provider-ttl`: how long the receiver remembers a key";
             let problem = Problem::new(
                 effect.path(),
                 effect.key_span("in-doubt"),
@@ -72,9 +72,9 @@ impl Reader<'_> {
             self.problems.push(problem.help("add provider-ttl = \"24h\""));
         }
         if effect.has("provider-ttl") && !by_provider && !effect.has("webhook") {
-            let message = "`provider-ttl` means nothing without in-doubt = \"provider-key\"";
+            let message = "`provider-ttl` has no effect without in-doubt = \"provider-key\"";
             let problem =
-                Problem::new(effect.path(), effect.key_span("provider-ttl"), message, "no provider's key");
+                Problem::new(effect.path(), effect.key_span("provider-ttl"), message, "no `provider-key`");
             self.problems.push(problem.help("leave it out"));
         }
     }

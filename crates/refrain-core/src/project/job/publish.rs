@@ -40,9 +40,9 @@ const ONLY_WITH: [(&str, &[Mode], &str); 8] = [
     ("delete-missing", &[Mode::Merge], "leave it out"),
     ("insert-missing", &[Mode::ApplyDelta], "leave it out"),
     ("per", &[Mode::AppendOnce], "leave it out"),
-    ("on-change", &[Mode::AppendOnce], "leave it out: the result takes the place of what is there"),
-    ("surrogate", ROWS, "leave it out: no row is written whole"),
-    ("stamp", ROWS, "leave it out: no row is written whole"),
+    ("on-change", &[Mode::AppendOnce], "leave it out: the result replaces existing rows"),
+    ("surrogate", ROWS, "leave it out: this mode does not write whole rows"),
+    ("stamp", ROWS, "leave it out: this mode does not write whole rows"),
     ("view", &[Mode::Land], "leave it out, or write mode = \"land\""),
 ];
 
@@ -89,8 +89,8 @@ impl Reader<'_> {
             let place = (&publish.database, &publish.table, publish.owns.as_ref().map(Sql::text));
             if publish.mode == Mode::Overwrite && replaced.contains(&place) {
                 let message = format!("two steps overwrite the same rows of `{}`", publish.table);
-                let help = "let one query give the rows of both";
-                self.problem("step", message, "the second would undo the first", help);
+                let help = "write one query that returns the rows of both";
+                self.problem("step", message, "the second would overwrite the first", help);
             }
             if publish.mode == Mode::Overwrite {
                 replaced.push(place);
@@ -102,8 +102,8 @@ impl Reader<'_> {
                 let place = (publish.database.as_str(), &publish.table, column);
                 if known.contains(&place) {
                     let message = format!("two steps add to `{column}` of `{}`", publish.table);
-                    let help = "let one query give the sum of both";
-                    self.problem("step", message, "the second would undo the first", help);
+                    let help = "write one query that returns the sum of both";
+                    self.problem("step", message, "the second would overwrite the first", help);
                 }
                 known.push(place);
             }
@@ -137,12 +137,17 @@ impl Reader<'_> {
                 self.files_publish(publish, &path, names, timetable).map(Publish::Files)
             }
             (Some(_), Some(path)) => {
-                let problem = path.wrong("a result goes into a table or into files", "both are named");
+                let problem = path.wrong("`table` and `path` cannot both be set", "`table` is set already");
                 self.problems.push(problem.help("leave `table` or `path` out"));
                 None
             }
             (None, None) => {
-                let problem = Problem::new(publish.path(), publish.span(), "it goes nowhere", "no `table`");
+                let problem = Problem::new(
+                    publish.path(),
+                    publish.span(),
+                    "[publish] needs `table` or `path`",
+                    "neither `table` nor `path`",
+                );
                 self.problems.push(problem.help("add table = \"revenue_daily\""));
                 None
             }
@@ -224,7 +229,7 @@ impl Reader<'_> {
         match TableName::parse(&text.value) {
             Ok(name) => Some(name),
             Err(error) => {
-                self.problems.push(text.unreadable(format!("this is no name of a {what}"), &error));
+                self.problems.push(text.unreadable(format!("this is not a valid {what} name"), &error));
                 None
             }
         }
@@ -238,15 +243,17 @@ impl Reader<'_> {
         timetable: Option<&Timetable>,
     ) -> Option<FilesPublish> {
         for key in OF_A_TABLE.into_iter().filter(|key| publish.has(key)) {
-            let message = format!("`{key}` means nothing without a table");
+            let message = format!("`{key}` has no effect without a table");
             let problem =
                 Problem::new(publish.path(), publish.key_span(key), message, "this goes into files");
             self.problems.push(problem.help("leave it out"));
         }
         let template = self.template(path, names)?;
         if let Some(why) = unfit_path(&path.value) {
-            let problem = path.wrong("`path` names no directory", why);
-            self.problems.push(problem.help("name one in which only this run's files are: \"out/dt={ds}\""));
+            let problem = path.wrong("`path` is not a valid directory", why);
+            self.problems.push(
+                problem.help("name a directory that holds only the files of this run: \"out/dt={ds}\""),
+            );
             return None;
         }
         let bound: Vec<&str> = template.names().collect();
@@ -269,13 +276,13 @@ impl Reader<'_> {
     }
 
     fn needed_by(&mut self, publish: &Entries<'_>, word: &Text, mode: Mode) {
-        const KEY: (&str, &str) = ("key", "add key = [\"id\"]: the columns that tell one row from another");
+        const KEY: (&str, &str) = ("key", "add key = [\"id\"]: the columns that identify a row");
         let has_units = self.is_feed();
         let is_bulk = publish.get("ledger").and_then(Value::flag) == Some(false);
         let needed: &[(&str, &str)] = match mode {
             Mode::Overwrite => &[("owns", "add owns = \"order_date = :ds\": the rows that this window owns")],
             Mode::Merge if publish.get("delete-missing").and_then(Value::flag) == Some(true) => {
-                &[KEY, ("owns", "add owns = \"order_date = :ds\": only rows that it owns may go")]
+                &[KEY, ("owns", "add owns = \"order_date = :ds\": only rows that it owns may be deleted")]
             }
             Mode::Merge => &[KEY],
             // Without an entry for each unit, only the table can tell whether a row is there.
@@ -291,14 +298,15 @@ impl Reader<'_> {
         }
         for (key, modes, help) in ONLY_WITH {
             if publish.has(key) && !modes.contains(&mode) {
-                let message = format!("`{key}` means nothing with mode = \"{mode}\"");
-                let problem = Problem::new(publish.path(), publish.key_span(key), message, "of no use here");
+                let message = format!("`{key}` has no effect with mode = \"{mode}\"");
+                let problem =
+                    Problem::new(publish.path(), publish.key_span(key), message, "has no effect here");
                 self.problems.push(problem.help(help));
             }
         }
         if has_units && matches!(mode, Mode::Overwrite | Mode::ApplyDelta) {
             let problem = word.wrong(
-                format!("`{mode}` replaces all that a window owns, and units come one by one"),
+                format!("`{mode}` replaces all rows of a window, but units arrive one by one"),
                 "not with units",
             );
             self.problems.push(problem.help("write \"merge\", \"append-once\" or \"land\""));
@@ -306,14 +314,14 @@ impl Reader<'_> {
         for key in
             ["delete-missing", "per", "on-change"].into_iter().filter(|key| has_units && publish.has(key))
         {
-            let message = format!("`{key}` means nothing with units");
+            let message = format!("`{key}` has no effect with units");
             let problem =
-                Problem::new(publish.path(), publish.key_span(key), message, "units come one by one");
+                Problem::new(publish.path(), publish.key_span(key), message, "units arrive one by one");
             let help = if key == "delete-missing" { "leave it out" } else { "write it in [unit]" };
             self.problems.push(problem.help(help));
         }
         if publish.has("ledger") && !has_units {
-            let message = "`ledger` is about units, and this job has none";
+            let message = "`ledger` needs units, and this job has none";
             let problem = Problem::new(publish.path(), publish.key_span("ledger"), message, "no units");
             self.problems.push(problem.help("leave it out"));
         }
@@ -340,10 +348,10 @@ impl Reader<'_> {
         };
         let binds = |name: &str| bound.contains(&name);
         let binds_window = binds("window_start") || binds("window_end");
-        let message = format!("`{key}` does not tell one window from another");
+        let message = format!("`{key}` does not distinguish windows");
         if let Some(timetable) = timetable {
             if !binds_window && !binds("ds") {
-                let problem = text.wrong(message, "binds nothing of the window");
+                let problem = text.wrong(message, "does not bind the window");
                 self.problems.push(problem.help(format!("bind the window, as in {day}")));
             } else if !binds_window && !one_window_a_date(timetable) {
                 let problem = text.wrong(message, "several windows of one date own the same rows");
@@ -351,8 +359,8 @@ impl Reader<'_> {
             }
         }
         if self.has("scopes") && !binds("scope") {
-            let message = format!("`{key}` does not tell one scope from another");
-            let problem = text.wrong(message, "binds no scope");
+            let message = format!("`{key}` does not distinguish scopes");
+            let problem = text.wrong(message, "does not bind the scope");
             self.problems.push(problem.help(format!("add the scope, as in {scope}")));
         }
     }

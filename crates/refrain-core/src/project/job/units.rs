@@ -41,41 +41,41 @@ impl Reader<'_> {
         }
         for key in ["unit", "watermark", "cursor"] {
             if self.has(key) && !self.is_feed() {
-                let message = format!("`{key}` is about units, and this job has none");
-                let help = "add output = \"units\": each line of the output is one";
+                let message = format!("`{key}` needs units, and this job has none");
+                let help = "add output = \"units\": each line of the output is one unit";
                 self.problem(key, message, "no units", help);
             }
         }
         if self.has("watermark") && self.has("cursor") {
-            let message = "progress is told by a watermark or by a cursor";
+            let message = "[watermark] and [cursor] cannot both be set";
             self.problem("cursor", message, "the second", "leave one of them out");
         }
         self.of_progress();
         let applies = self.table("unit").is_some_and(|unit| unit.has("command") || unit.has("http"));
         if self.has("query") && !self.has("publish") && !applies {
             let help = "add [publish] with a table and a mode";
-            self.problem("query", "`query` goes nowhere", "[publish] is missing", help);
+            self.problem("query", "the result of `query` is not used", "[publish] is missing", help);
         }
         if self.prints_units() && !self.has("publish") && !applies {
             let help =
                 "add [publish] with a table and a mode, or command = [\"./apply.sh\", \"{id}\"] to [unit]";
-            self.problem("output", "nothing is done with the units", "[publish] is missing", help);
+            self.problem("output", "the units are not used", "[publish] is missing", help);
         }
         if self.has("publish") && applies {
-            let message = "a unit is a row of a table, or something is done with it";
-            self.problem("publish", message, "[unit] has a way of its own", "leave one of them out");
+            let message = "[publish] cannot be combined with `command` or `http` in [unit]";
+            self.problem("publish", message, "[unit] has an action already", "leave one of them out");
         }
         let publishes_files = self.table("publish").is_some_and(|publish| publish.has("path"));
         let has_rows = self.has("query") || self.is_feed() || (self.has("command") && publishes_files);
         if self.has("publish") && !has_rows {
             let help = "add query = \"select …\", or output = \"units\"";
-            self.problem("publish", "there is nothing to publish", "no `query` and no units", help);
+            self.problem("publish", "[publish] has no rows to publish", "no `query` and no units", help);
         }
         self.one_way();
         self.only_with_entries();
         if self.is_feed() && publishes_files {
             let help = "name a table, or leave [unit] out and write the rows of a query into files";
-            self.problem("publish", "units are rows of a table", "into files", help);
+            self.problem("publish", "units can be published only into a table", "into files", help);
         }
     }
 
@@ -85,22 +85,22 @@ impl Reader<'_> {
             (
                 "cursor",
                 "name",
-                "write a plain name; if each window begins at the beginning, add per = \"window\"",
+                "write a plain name; if each window starts from the beginning, add per = \"window\"",
             ),
-            ("watermark", "field", "write the name of a field, as units have it"),
+            ("watermark", "field", "write the name of a field of the unit"),
         ] {
             let text = self.table(table).and_then(|table| table.text(key));
             let Some((text, from)) = text.and_then(|text| text.value.find(['{', '}']).map(|at| (text, at)))
             else {
                 continue;
             };
-            let message = format!("`{key}` of a {table} is taken as it is, and nothing is filled in");
-            let problem = text.problem(from..from + 1, message, "a brace means nothing here");
+            let message = format!("`{key}` of a {table} does not take placeholders");
+            let problem = text.problem(from..from + 1, message, "braces are not expanded here");
             self.problems.push(problem.help(help));
         }
         let Some(cursor) = self.table("cursor").filter(|_| self.flag("queue")) else { return };
         if of_cursor(&cursor).per == Per::Window {
-            let message = "a queued run has no window that a cursor could belong to";
+            let message = "a queued run has no window, so its cursor cannot be `per` window";
             let problem = Problem::new(cursor.path(), cursor.key_span("per"), message, "no windows here");
             self.problems.push(problem.help("leave it out, or write `schedule` instead of queue = true"));
         }
@@ -114,15 +114,15 @@ impl Reader<'_> {
             self.problems.push(problem.help(help));
         };
         if unit.has("command") && unit.has("http") {
-            let message = "one thing is done with a unit: a program is run, or a call is made";
+            let message = "[unit] cannot have both `command` and `http`";
             problem("http", message, "the second", "leave one of them out");
         }
         if unit.has("in-doubt") && !unit.has("http") {
-            problem("in-doubt", "`in-doubt` is about a call, and there is none", "no `http`", "leave it out");
+            problem("in-doubt", "`in-doubt` needs `http`", "no `http`", "leave it out");
         }
         if unit.has("parallel") && !unit.has("http") && !unit.has("command") {
-            let message = "`parallel` is about a program or a call for each unit, and there is none";
-            problem("parallel", message, "nothing is done one by one", "leave it out");
+            let message = "`parallel` needs a `command` or `http` in [unit]";
+            problem("parallel", message, "no action for each unit", "leave it out");
         }
     }
 
@@ -139,8 +139,8 @@ impl Reader<'_> {
             for (name, span) in template.places() {
                 let Some(next) = changes(name) else { continue };
                 let message =
-                    format!("`{{{name}}}` is another one in the next {next}, which may send this again");
-                let problem = text.problem(span, message, "a request that is sent again must be the same");
+                    format!("`{{{name}}}` changes in the next {next}, which may repeat this request");
+                let problem = text.problem(span, message, "a repeated request must be identical");
                 let help = match next {
                     "run" => "take a field of the unit, or write per = \"window\" in [unit]",
                     _ => "leave it out, or take a field of the unit",
@@ -156,9 +156,10 @@ impl Reader<'_> {
         let ledger = self.table("publish").and_then(|publish| publish.get("ledger").and_then(Value::flag));
         for key in ["order", "on-change"] {
             if ledger == Some(false) && unit.has(key) {
-                let message =
-                    format!("`{key}` compares a unit with its entry, and `ledger = false` leaves none");
-                let problem = Problem::new(unit.path(), unit.key_span(key), message, "of no use here");
+                let message = format!(
+                    "`{key}` compares a unit with its ledger entry, which `ledger = false` does not keep"
+                );
+                let problem = Problem::new(unit.path(), unit.key_span(key), message, "has no effect here");
                 self.problems.push(problem.help("leave it out, or leave `ledger = false` out"));
             }
         }

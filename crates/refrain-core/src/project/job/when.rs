@@ -49,7 +49,7 @@ impl Reader<'_> {
                 );
             }
             if self.has("start") && !self.has("catch-up") {
-                let message = "with a `start` it must be said what becomes of the windows since then";
+                let message = "`start` needs `catch-up`: whether the windows since then run";
                 let help = "add catch-up = \"all\" to run them all, \"latest\" for the last one, or \"none\"";
                 self.problem("start", message, "`catch-up` is missing", help);
             }
@@ -66,7 +66,7 @@ impl Reader<'_> {
             return;
         }
         for key in OF_TICKS.into_iter().filter(|key| self.entries.has(key)).collect::<Vec<_>>() {
-            let message = format!("`{key}` means nothing without a `schedule`");
+            let message = format!("`{key}` has no effect without a `schedule`");
             self.problem(key, message, "a queued run has no window", "leave it out");
         }
     }

@@ -14,56 +14,56 @@ pub(crate) static JOB: Table = Table {
     keys: &[
         key("schedule", Kind::Text(Form::Schedule), r#""0 2 * * *""#, "When it ticks: a cron pattern, @daily, every 15m."),
         key("queue", Kind::Flag, "true", "Its runs are enqueued with a key, once per key.").default("false"),
-        key("timezone", Kind::Text(Form::Zone), r#""Europe/Berlin""#, "Whose clock and calendar it follows.")
+        key("timezone", Kind::Text(Form::Zone), r#""Europe/Berlin""#, "The time zone of its schedule and windows.")
             .default(r#""UTC""#),
-        key("window", Kind::Text(Form::Grid), r#""day""#, "How time is cut: hour, day, week, month, 15m, tick.")
+        key("window", Kind::Text(Form::Grid), r#""day""#, "The length of its windows: hour, day, week, month, 15m, tick.")
             .default(r#""tick""#),
         key("start", Kind::Moment, "2026-06-01", "The first window that must exist."),
         key(
             "catch-up",
             Kind::OneOf(&[Kind::Word(catch_up), Kind::Table(&WITHIN)]),
             r#""all""#,
-            "What becomes of missed windows; it must be written when there is a start.",
+            "Which missed windows run; required with `start`.",
         )
         .default(r#""latest""#),
         key(
             "while-running",
             Kind::Word(of::<WhileRunning>),
             r#""queue""#,
-            "What a window does while an earlier one still runs.",
+            "What happens to a window while an earlier one still runs.",
         )
         .default(r#""queue""#),
         key(
             "dst",
             Kind::Table(&DST),
             r#"{ gap = "next", fold = "first" }"#,
-            "What becomes of times that the clock jumps over or shows twice.",
+            "Whether local times that the clock skips or repeats tick.",
         ),
         key("after", Kind::List(&Kind::Text(Form::JobName)), r#"["import"]"#, "Jobs whose window must be done first.")
             .not_yet("give it a later `schedule`"),
-        key("spread", Kind::Text(Form::Length), r#""10m""#, "Ticks are spread over this time, each job in its place.")
+        key("spread", Kind::Text(Form::Length), r#""10m""#, "The time over which the ticks of jobs are spread.")
             .not_yet("write another minute into `schedule`"),
-        key("grace", Kind::Text(Form::Length), r#""45m""#, "A window that is not done so long after its tick is late."),
+        key("grace", Kind::Text(Form::Length), r#""45m""#, "How long after its tick a window that is not done counts as late."),
         key("scopes", Kind::Text(Form::Sql), r#""select id from orgs""#, "One run per window and row of this query."),
-        key("version", Kind::Number(1, VERSION_MAX), "2", "Bump it when the logic changes: finished windows become outdated.")
+        key("version", Kind::Number(1, VERSION_MAX), "2", "Increase it when the logic changes: finished windows become outdated.")
             .default("1"),
         key(
             "retry",
             Kind::Table(&RETRY),
             r#"{ attempts = 5, backoff = "30s..1h" }"#,
-            "How often, and after what waits, it is tried.",
+            "How many attempts there are, and how long to wait between them.",
         ),
         key("timeout", Kind::Text(Form::PositiveLength), r#""30m""#, "How long an attempt may take.").default(r#""1h""#),
-        key("concurrency", Kind::Number(1, u32::MAX), "4", "How many of its runs may be under way at once, on all machines."),
-        key("interrupted", Kind::Word(of::<Interrupted>), r#""hold""#, "What becomes of a run that a crash cut short.")
+        key("concurrency", Kind::Number(1, u32::MAX), "4", "How many of its runs may be running at once, on all machines."),
+        key("interrupted", Kind::Word(of::<Interrupted>), r#""hold""#, "What happens to a run that a crash interrupted.")
             .default(r#""again""#),
         key(
             "formerly",
             Kind::OneOf(&[Kind::Text(Form::JobName), Kind::List(&Kind::Text(Form::JobName))]),
             r#""old-name""#,
-            "What it was called before: its windows go with it.",
+            "Its former name: the windows of that job become its own.",
         ),
-        key("database", Kind::Text(Form::Plain), r#""shop""#, "The database of its statements, by its name in refrain.toml."),
+        key("database", Kind::Text(Form::Plain), r#""shop""#, "The name in refrain.toml of the database for its statements."),
         key("command", TEMPLATES, r#"["./export.sh", "--date", "{ds}"]"#, "A program and its arguments; no shell."),
         key(
             "env",
@@ -71,58 +71,58 @@ pub(crate) static JOB: Table = Table {
             r#"["API_TOKEN"]"#,
             "Environment variables that are passed on to its command.",
         ),
-        key("output", Kind::Word(output), r#""log""#, "What its command prints.")
+        key("output", Kind::Word(output), r#""log""#, "The meaning of the output of its command.")
             .default(r#""log""#),
         key(
             "sql",
             Kind::Text(Form::Sql),
             r#""delete from totals where d = :ds; insert into totals select :ds, count(*) from orders""#,
-            "Statements, in one transaction; or the name of a .sql file beside this one.",
+            "Statements, in one transaction; or the name of a .sql file next to this one.",
         ),
-        key("query", Kind::Text(Form::Sql), r#""select :ds as d, sum(amount) from orders""#, "What is published."),
+        key("query", Kind::Text(Form::Sql), r#""select :ds as d, sum(amount) from orders""#, "The query whose result is published."),
         key(
             "http",
             Kind::Table(&super::then::HTTP_CALL),
             r#"{ method = "POST", url = "https://example.org/hook" }"#,
-            "A call, made once per run.",
+            "An HTTP call, made once per run.",
         )
         .not_yet(r#"call it from `command`, as in command = ["curl", "--fail", "https://…"]"#),
         key("unit", Kind::Table(&UNIT), r#"{ key = "invoice:{id}" }"#, "The smallest piece of work."),
-        key("watermark", Kind::Table(&WATERMARK), r#"{ field = "updated_at", overlap = "10m" }"#, "Progress by time."),
+        key("watermark", Kind::Table(&WATERMARK), r#"{ field = "updated_at", overlap = "10m" }"#, "Progress by timestamp."),
         key("cursor", Kind::Table(&CURSOR), r#"{ name = "billing" }"#, "Progress by a token of the source."),
         key(
             "publish",
             Kind::Table(&PUBLISH),
             r#"{ table = "totals", mode = "overwrite", owns = "d = :ds" }"#,
-            "Where the result goes; it becomes visible whole, at one instant.",
+            "Where the result goes; it becomes visible all at once.",
         ),
         key(
             "step",
             Kind::Tables(&STEP),
             r#"[{ query = "select :ds as d", publish = { table = "t", mode = "overwrite", owns = "d = :ds" } }]"#,
-            "Several results, which commit together.",
+            "Several results that commit together.",
         ),
-        key("digest", Kind::Table(&DIGEST), r#"{ leaves = "select id, body from events" }"#, "A seal on the window's rows.")
+        key("digest", Kind::Table(&DIGEST), r#"{ leaves = "select id, body from events" }"#, "A digest of the window's rows.")
             .not_yet("leave it out"),
         key(
             "effect",
             Kind::Tables(&EFFECT),
             r#"[{ name = "tell", key = "mail:{ds}", command = ["./mail.sh", "{ds}"] }]"#,
-            "Something outside of the database, done once.",
+            "An action outside the database, done once.",
         )
-        .not_yet("call it from `command` and hand on $REFRAIN_IDEMPOTENCY_KEY, which stays the same when it runs again"),
+        .not_yet("call it from `command` and pass on $REFRAIN_IDEMPOTENCY_KEY, which stays the same in every attempt"),
     ],
 };
 
 static WITHIN: Table = Table {
     name: "within",
-    doc: "Only what was missed within this time.",
-    keys: &[key("within", Kind::Text(Form::Length), r#""3d""#, "How long ago its tick may be.").required()],
+    doc: "Only windows that were missed within this time.",
+    keys: &[key("within", Kind::Text(Form::Length), r#""3d""#, "The maximum age of its tick.").required()],
 };
 
 static DST: Table = Table {
     name: "dst",
-    doc: "What becomes of times that the clock jumps over or shows twice.",
+    doc: "Whether local times that the clock skips or repeats tick.",
     keys: &[
         key("gap", Kind::Word(of::<Gap>), r#""skip""#, "When the clock goes forward.").default(r#""next""#),
         key("fold", Kind::Word(of::<Fold>), r#""both""#, "When the clock goes back.").default(r#""first""#),
@@ -131,9 +131,9 @@ static DST: Table = Table {
 
 static RETRY: Table = Table {
     name: "retry",
-    doc: "How often, and after what waits, it is tried.",
+    doc: "How many attempts there are, and how long to wait between them.",
     keys: &[
-        key("attempts", Kind::Number(1, u32::MAX), "5", "How many attempts there are in all.").default("3"),
+        key("attempts", Kind::Number(1, u32::MAX), "5", "The total number of attempts.").default("3"),
         key("backoff", Kind::Text(Form::Backoff), r#""30s..1h""#, "The first wait and the longest one.")
             .default(r#""30s..1h""#),
     ],
@@ -148,5 +148,5 @@ fn catch_up() -> Vec<(&'static str, &'static str)> {
 }
 
 fn output() -> Vec<(&'static str, &'static str)> {
-    vec![("log", "What it prints is kept."), ("units", "Each line is a unit, as a JSON object.")]
+    vec![("log", "Its output is kept as a log."), ("units", "Each line is a unit, as a JSON object.")]
 }

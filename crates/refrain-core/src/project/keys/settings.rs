@@ -21,14 +21,14 @@ pub(crate) static PROJECT: Table = Table {
             "databases",
             Kind::Map(&Kind::OneOf(&[Kind::Text(Form::Address), Kind::Table(&DATABASE)])),
             r#"{ shop = "sqlite:shop.db" }"#,
-            "What jobs read and write, by names of your own.",
+            "The databases that jobs read and write, each with a name that you choose.",
         ),
-        key("http", Kind::Table(&HTTP), r#"{ allow-private = ["hooks.internal"] }"#, "Rules for calls."),
+        key("http", Kind::Table(&HTTP), r#"{ allow-private = ["hooks.internal"] }"#, "Rules for HTTP calls."),
         key(
             "alert",
             Kind::Table(&ALERT),
             r#"{ command = ["./alert.sh"] }"#,
-            "Whom to tell of failed, late and in-doubt work, and of a spike of dedupes.",
+            "Where to report failed, late and in-doubt work, and spikes of dedupes.",
         )
         .not_yet("ask `refrain status --json` from your monitoring"),
     ],
@@ -41,7 +41,7 @@ static PROJECT_TABLE: Table = Table {
         "name",
         Kind::Text(Form::ProjectName),
         r#""shop""#,
-        "The project's name. It is part of every ledger key, so it is for ever.",
+        "The project's name. It is part of every ledger key, so it must never change.",
     )
     .required()],
 };
@@ -53,7 +53,7 @@ static STORE: Table = Table {
         "url",
         Kind::Text(Form::Address),
         r#""postgres://refrain@db/refrain""#,
-        "A file of SQLite, or PostgreSQL for many machines; ${ENV} is expanded.",
+        "The URL of a SQLite file, or of PostgreSQL for several machines; ${ENV} is expanded.",
     )
     .default(r#""sqlite:.refrain/refrain.db""#)],
 };
@@ -62,7 +62,7 @@ const TIME: Key = key(
     "time",
     Kind::Word(of::<TimeForm>),
     r#""iso""#,
-    "How SQLite holds moments in this database; values are bound in the same form.",
+    "How SQLite stores timestamps in this database; values are bound in the same form.",
 )
 .default(r#""text""#);
 
@@ -70,7 +70,7 @@ static DATABASE: Table = Table {
     name: "database",
     doc: "A database that jobs read and write.",
     keys: &[
-        key("url", Kind::Text(Form::Address), r#""sqlite:shop.db""#, "Where it is; ${ENV} is expanded.")
+        key("url", Kind::Text(Form::Address), r#""sqlite:shop.db""#, "Its URL; ${ENV} is expanded.")
             .required(),
         TIME,
     ],
@@ -78,25 +78,30 @@ static DATABASE: Table = Table {
 
 static HTTP: Table = Table {
     name: "http-rules",
-    doc: "Rules for calls to other machines.",
+    doc: "Rules for HTTP calls.",
     keys: &[key(
         "allow-private",
         TEXTS,
         r#"["hooks.internal"]"#,
-        "Hosts that may be private although their names come from data.",
+        "Hosts that may be private even if their names come from data.",
     )],
 };
 
 static ALERT: Table = Table {
     name: "alert",
-    doc: "Whom to tell of failed, late and in-doubt work, and of a spike of dedupes.",
+    doc: "Where to report failed, late and in-doubt work, and spikes of dedupes.",
     keys: &[
-        key("command", TEMPLATES, r#"["./alert.sh"]"#, "A program that is told on its standard input."),
+        key(
+            "command",
+            TEMPLATES,
+            r#"["./alert.sh"]"#,
+            "A program that receives the report on its standard input.",
+        ),
         key(
             "webhook",
             Kind::Table(&WEBHOOK),
             r#"{ url = "${ALERT_URL}", type = "refrain.alert" }"#,
-            "An address that is told.",
+            "A URL that receives the report.",
         ),
     ],
 };

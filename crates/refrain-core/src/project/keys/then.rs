@@ -12,53 +12,58 @@ pub(crate) static UNIT: Table = Table {
     name: "unit",
     doc: "The smallest piece of work with a stable key.",
     keys: &[
-        key("key", Kind::Text(Form::KeyTemplate), r#""invoice:{id}""#, "What tells one unit from another.")
-            .required(),
+        key(
+            "key",
+            Kind::Text(Form::KeyTemplate),
+            r#""invoice:{id}""#,
+            "The template of the key that identifies a unit.",
+        )
+        .required(),
         key(
             "order",
             Kind::Text(Form::Plain),
             r#""updated_at""#,
-            "The field by which newer content is told from older.",
+            "The field that orders contents of a unit, from older to newer.",
         ),
         key(
             "on-change",
             Kind::Word(of::<OnChange>),
             r#""update""#,
-            "What to do when a known unit has other content; with append-once \"reject\" unless said otherwise.",
+            "What to do when a known unit has other content; the default with append-once is \"reject\".",
         ),
-        key("fields", TEXTS, r#"["id", "amount"]"#, "The fields that count as its content."),
+        key("fields", TEXTS, r#"["id", "amount"]"#, "The fields that make up its content."),
         key(
             "per",
             Kind::Word(of::<Per>),
             r#""ever""#,
-            "Whether its key is unique for ever, or within its window.",
+            "Whether its key is unique forever, or within its window.",
         ),
-        key("command", TEMPLATES, r#"["./apply.sh", "{id}"]"#, "A program that is run for each unit."),
+        key("command", TEMPLATES, r#"["./apply.sh", "{id}"]"#, "A program to run for each unit."),
         key(
             "http",
             Kind::Table(&HTTP_CALL),
             r#"{ url = "https://example.org/{id}" }"#,
-            "A call that is made for each unit.",
+            "An HTTP call to make for each unit.",
         ),
         key(
             "parallel",
             Kind::Number(1, PARALLEL_MAX),
             "8",
-            "How many units are applied at once by that program or call.",
+            "How many units that program or call applies at once.",
         )
         .default("4"),
         key(
             "in-doubt",
             Kind::Word(in_doubt_of_a_unit),
             r#""hold""#,
-            "What to do when nobody knows whether a call was heard.",
+            "What to do when it is unknown whether a call arrived.",
         )
         .default(r#""hold""#),
         key(
             "provider-ttl",
             Kind::Text(Form::PositiveLength),
             r#""24h""#,
-            "How long the other side remembers a key.",
+            "How long the receiver remembers a key.",
         ),
     ],
 };
@@ -66,11 +71,16 @@ pub(crate) static UNIT: Table = Table {
 /// Progress by time.
 pub(crate) static WATERMARK: Table = Table {
     name: "watermark",
-    doc: "Progress by time, read back with overlap.",
+    doc: "Progress by timestamp, re-read with an overlap.",
     keys: &[
-        key("field", Kind::Text(Form::Plain), r#""updated_at""#, "The field of a unit that holds its time.")
-            .required(),
-        key("overlap", Kind::Text(Form::Length), r#""10m""#, "How far to read back."),
+        key(
+            "field",
+            Kind::Text(Form::Plain),
+            r#""updated_at""#,
+            "The field of a unit that holds its timestamp.",
+        )
+        .required(),
+        key("overlap", Kind::Text(Form::Length), r#""10m""#, "How far to re-read."),
     ],
 };
 
@@ -79,12 +89,12 @@ pub(crate) static CURSOR: Table = Table {
     name: "cursor",
     doc: "Progress by a token of the source.",
     keys: &[
-        key("name", Kind::Text(Form::Plain), r#""billing""#, "What the cursor is called."),
+        key("name", Kind::Text(Form::Plain), r#""billing""#, "The name of the cursor."),
         key(
             "per",
             Kind::Word(of::<Per>),
             r#""window""#,
-            "Whether its position is kept for ever, or each window begins at the beginning of the source.",
+            "Whether its position is kept forever, or each window starts at the beginning of the source.",
         )
         .default(r#""ever""#),
     ],
@@ -97,10 +107,10 @@ pub(crate) static PUBLISH: Table = Table {
     keys: &[
         key("database", Kind::Text(Form::Plain), r#""shop""#, "The database, by its name in refrain.toml."),
         key("table", Kind::Text(Form::Plain), r#""revenue_daily""#, "The table; or `path`."),
-        key("mode", Kind::Word(of::<Mode>), r#""overwrite""#, "How rows that are there give way."),
+        key("mode", Kind::Word(of::<Mode>), r#""overwrite""#, "How existing rows are replaced."),
         key("owns", Kind::Text(Form::Sql), r#""order_date = :ds""#, "The rows that this window owns."),
-        key("key", TEXTS, r#"["source_system", "id"]"#, "The columns that tell one row from another."),
-        key("columns", TEXTS, r#"["qty"]"#, "The columns to which a difference is applied."),
+        key("key", TEXTS, r#"["source_system", "id"]"#, "The columns that identify a row."),
+        key("columns", TEXTS, r#"["qty"]"#, "The columns that the difference is applied to."),
         key(
             "surrogate",
             Kind::Map(&TEXTS),
@@ -111,7 +121,7 @@ pub(crate) static PUBLISH: Table = Table {
             "check",
             Kind::List(&Kind::Text(Form::Sql)),
             r#"["count(*) > 0"]"#,
-            "What must hold of the staged rows.",
+            "Conditions that the staged rows must meet.",
         ),
         key(
             "stamp",
@@ -123,17 +133,17 @@ pub(crate) static PUBLISH: Table = Table {
             "delete-missing",
             Kind::Flag,
             "true",
-            "Rows that the window owns and the result lacks are deleted; with merge.",
+            "Whether rows that the window owns and the result lacks are deleted; with merge.",
         )
         .default("false"),
-        key("insert-missing", Kind::Flag, "true", "A difference may make a row; with apply-delta.")
+        key("insert-missing", Kind::Flag, "true", "Whether a difference may insert a row; with apply-delta.")
             .default("false"),
-        key("per", Kind::Word(of::<Per>), r#""ever""#, "For how long an appended row is remembered."),
+        key("per", Kind::Word(of::<Per>), r#""ever""#, "How long an appended row is remembered."),
         key(
             "on-change",
             Kind::Word(of::<OnChange>),
             r#""first""#,
-            "What to do when the key of an appended row brings other content; with append-once.",
+            "What to do when the key of an appended row comes with other content; with append-once.",
         ),
         key(
             "ledger",
@@ -146,7 +156,7 @@ pub(crate) static PUBLISH: Table = Table {
             "view",
             Kind::Text(Form::Plain),
             r#""events""#,
-            "A view with each content once, whichever windows it came in; with land.",
+            "A view that shows each content once, even if it came in several windows; with land.",
         ),
         key(
             "path",
@@ -154,8 +164,7 @@ pub(crate) static PUBLISH: Table = Table {
             r#""out/dt={ds}/""#,
             "The directory of its files; or `table`.",
         ),
-        key("format", Kind::Word(of::<FileFormat>), r#""csv""#, "How rows are written into files.")
-            .default(r#""csv""#),
+        key("format", Kind::Word(of::<FileFormat>), r#""csv""#, "The file format.").default(r#""csv""#),
     ],
 };
 
@@ -164,7 +173,8 @@ pub(crate) static STEP: Table = Table {
     name: "step",
     doc: "One of several results that commit together.",
     keys: &[
-        key("query", Kind::Text(Form::Sql), r#""select :ds as d""#, "What is published.").required(),
+        key("query", Kind::Text(Form::Sql), r#""select :ds as d""#, "The query whose result is published.")
+            .required(),
         key(
             "publish",
             Kind::Table(&PUBLISH),
@@ -178,12 +188,12 @@ pub(crate) static STEP: Table = Table {
 /// A seal on a window's rows.
 pub(crate) static DIGEST: Table = Table {
     name: "digest",
-    doc: "A seal on the rows of a window.",
+    doc: "A digest of the rows of a window.",
     keys: &[key(
         "leaves",
         Kind::Text(Form::Sql),
         r#""select id, body from events""#,
-        "The rows that are sealed.",
+        "The rows that the digest covers.",
     )
     .required()],
 };
@@ -191,10 +201,15 @@ pub(crate) static DIGEST: Table = Table {
 /// Something outside of the database.
 pub(crate) static EFFECT: Table = Table {
     name: "effect",
-    doc: "Something outside of the database: a mail, a webhook, a charge.",
+    doc: "An action outside the database: a mail, a webhook, a charge.",
     keys: &[
-        key("name", Kind::Text(Form::JobName), r#""tell-warehouse""#, "What it is called.").required(),
-        key("when", Kind::Word(when), r#""inserted""#, "What must have happened to the unit, or to the run."),
+        key("name", Kind::Text(Form::JobName), r#""tell-warehouse""#, "The name of the effect.").required(),
+        key(
+            "when",
+            Kind::Word(when),
+            r#""inserted""#,
+            "The outcome of the unit or the run that triggers it.",
+        ),
         key(
             "for-each",
             Kind::Text(Form::Sql),
@@ -208,8 +223,13 @@ pub(crate) static EFFECT: Table = Table {
             "The fact that causes it, never the run.",
         )
         .required(),
-        key("version", Kind::Number(1, VERSION_MAX), "2", "Bump it to do it again for facts that are known.")
-            .default("1"),
+        key(
+            "version",
+            Kind::Number(1, VERSION_MAX),
+            "2",
+            "Increase it to repeat the effect for known facts.",
+        )
+        .default("1"),
         key(
             "http",
             Kind::Table(&HTTP_CALL),
@@ -227,45 +247,45 @@ pub(crate) static EFFECT: Table = Table {
             "in-doubt",
             Kind::Word(in_doubt),
             r#""hold""#,
-            "What to do when nobody knows whether it happened.",
+            "What to do when it is unknown whether it happened.",
         ),
         key(
             "provider-ttl",
             Kind::Text(Form::PositiveLength),
             r#""24h""#,
-            "How long the other side remembers a key.",
+            "How long the receiver remembers a key.",
         ),
         key(
             "first-run-limit",
             Kind::Number(0, u32::MAX),
             "100",
-            "More than this on the first run waits for a person.",
+            "If the first run has more than this, it waits for an operator.",
         ),
-        key("keep", Kind::Text(Form::PositiveLength), r#""400d""#, "How long its record is kept whole."),
+        key("keep", Kind::Text(Form::PositiveLength), r#""400d""#, "How long its full record is kept."),
     ],
 };
 
 /// A call.
 pub(crate) static HTTP_CALL: Table = Table {
     name: "http",
-    doc: "A call to another machine.",
+    doc: "An HTTP call.",
     keys: &[
-        key("method", Kind::Word(of::<Method>), r#""POST""#, "How to call.").default(r#""POST""#),
+        key("method", Kind::Word(of::<Method>), r#""POST""#, "The HTTP method.").default(r#""POST""#),
         key(
             "url",
             Kind::Text(Form::Link),
             r#""https://example.org/mail""#,
-            "Whom to call; ${ENV} is expanded.",
+            "The URL to call; ${ENV} is expanded.",
         )
         .required(),
         key(
             "headers",
             Kind::Map(&Kind::Text(Form::Header)),
             r#"{ Accept = "application/json" }"#,
-            "${ENV} is expanded.",
+            "The headers; ${ENV} is expanded.",
         ),
         key("json", Kind::Json, r#"{ text = "Revenue for {ds} is in" }"#, "The body."),
-        key("timeout", Kind::Text(Form::PositiveLength), r#""10s""#, "How long to wait for an answer.")
+        key("timeout", Kind::Text(Form::PositiveLength), r#""10s""#, "How long to wait for a response.")
             .default(r#""30s""#),
     ],
 };
@@ -279,11 +299,16 @@ pub(crate) static WEBHOOK: Table = Table {
             "url",
             Kind::Text(Form::Link),
             r#""https://example.org/hook""#,
-            "Whom to call; ${ENV} is expanded.",
+            "The URL to call; ${ENV} is expanded.",
         )
         .required(),
-        key("secret", Kind::Text(Form::Header), r#""{secret}""#, "What signs it; ${ENV} is expanded."),
-        key("type", Kind::Text(Form::Plain), r#""digest.created""#, "What the receiver knows it by.")
+        key(
+            "secret",
+            Kind::Text(Form::Header),
+            r#""{secret}""#,
+            "The secret that signs it; ${ENV} is expanded.",
+        ),
+        key("type", Kind::Text(Form::Plain), r#""digest.created""#, "The event type that the receiver sees.")
             .required(),
         key("json", Kind::Json, r#"{ window = "{window_start}" }"#, "The body."),
     ],
@@ -291,8 +316,8 @@ pub(crate) static WEBHOOK: Table = Table {
 
 fn when() -> Vec<(&'static str, &'static str)> {
     vec![
-        ("inserted", "The row was not there before."),
-        ("updated", "The row was there, with other content."),
+        ("inserted", "The row is new."),
+        ("updated", "The row existed, with other content."),
         ("applied", "The unit was applied."),
         ("done", "The run is done."),
     ]
@@ -300,9 +325,9 @@ fn when() -> Vec<(&'static str, &'static str)> {
 
 fn in_doubt() -> Vec<(&'static str, &'static str)> {
     vec![
-        ("hold", "It waits for a person."),
-        ("provider-key", "The same request is sent again while the other side remembers its key."),
-        ("probe", "The other side is asked."),
+        ("hold", "It waits for an operator."),
+        ("provider-key", "The same request is sent again while the receiver remembers its key."),
+        ("probe", "The receiver is asked."),
         ("at-most-once", "It is given up."),
         ("at-least-once", "It is sent again."),
     ]

@@ -111,7 +111,7 @@ impl<'t> Scanner<'t> {
                 }
             }
         }
-        self.fault(opening, "this quote is never closed", "close it, and double a quote that stands inside")
+        self.fault(opening, "this quote is never closed", "close it, and double each quote inside")
     }
 
     /// `$$ … $$` or `$tag$ … $tag$`, else a parameter of the wrong kind.
@@ -131,7 +131,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn foreign(&self, length: usize) -> Scanned {
-        self.fault(length, "values are bound by name", "write :ds, :window_start, :scope or another name")
+        self.fault(length, "values must be bound by name", "write :ds, :window_start, :scope or another name")
     }
 
     fn fault(&self, length: usize, reason: &str, help: &str) -> Scanned {

@@ -57,7 +57,7 @@ impl CronPattern {
             _ => return Err(wrong_count(text, words)),
         };
         if year.is_some_and(|year| elsewhere::is_year(year)) && elsewhere::counts_weekdays(weekday) {
-            let reason = "a pattern with a year comes from where weekdays have other numbers".to_owned();
+            let reason = "patterns with a year come from systems that number weekdays differently".to_owned();
             return Err(Fault { span: place(text, weekday), reason, remedy: Remedy::NameWeekdays });
         }
         let [of_seconds, of_minutes, of_hours, of_days, of_months, of_weekdays] = &FIELDS;
@@ -75,7 +75,7 @@ impl CronPattern {
             weekdays: of_weekdays.read(text, weekday)?,
         };
         if let Some(year) = year.filter(|year| **year != "*") {
-            let reason = "there is no field for a year".to_owned();
+            let reason = "a pattern has no field for the year".to_owned();
             return Err(Fault { span: place(text, year), reason, remedy: Remedy::NoYear });
         }
         let fixed = !seconds.into_iter().chain([minute, hour]).any(|word| word.contains('*'));
@@ -146,7 +146,7 @@ mod tests {
     use crate::Schedule;
     use proptest::prelude::*;
 
-    const COUNTED: &str = "a pattern with a year comes from where weekdays have other numbers";
+    const COUNTED: &str = "patterns with a year come from systems that number weekdays differently";
 
     #[test]
     fn each_fault_is_named_where_it_stands() {
@@ -189,7 +189,7 @@ mod tests {
             ("0 0 30 2 *", 0..10, "there is no such date, so it would never tick"),
             ("0 2 * *", 0..7, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
             ("  0 2 * * ", 2..9, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
-            ("0 0 2 * * * 2026", 12..16, "there is no field for a year"),
+            ("0 0 2 * * * 2026", 12..16, "a pattern has no field for the year"),
             ("0 0 12 ? * 2-6 *", 11..14, COUNTED),
             ("0 15 10 ? * 6L 2026-2028", 12..14, COUNTED),
             ("0 0 12 ? * 6-2 *", 11..14, COUNTED),

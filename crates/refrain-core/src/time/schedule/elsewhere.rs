@@ -92,7 +92,7 @@ fn nickname(text: &str, words: &[&str]) -> Option<ParseError> {
         }
         (Some((name, _)), Some(next)) if first.starts_with('@') => {
             let error = fault(text, since(text, next), "nothing follows a nickname");
-            Some(error.help(format!("write \"{name}\"; what is to be done is another key of the job file")))
+            Some(error.help(format!("write \"{name}\"; the command is another key of the job file")))
         }
         _ if first.eq_ignore_ascii_case("@reboot") => {
             let error = fault(text, first, "it is not one of the nicknames");
@@ -136,7 +136,6 @@ fn crontab_line(text: &str, words: &[&str]) -> Option<ParseError> {
         let error = fault(text, next, format!("`{next}` is not a weekday"));
         return Some(error.help(format!("if this is a line of a crontab, write \"{pattern}\"")));
     }
-    let error =
-        fault(text, since(text, next), "what a crontab has behind the pattern is not part of a schedule");
+    let error = fault(text, since(text, next), "the command of a crontab line is not part of a schedule");
     Some(error.help(format!("write \"{pattern}\", and the command as another key of the job file")))
 }

@@ -15,8 +15,8 @@ impl Target {
         let names: Vec<&str> =
             if lands { vec![SOURCE, CONTENT_HASH] } else { publish.key.iter().map(String::as_str).collect() };
         if names.is_empty() {
-            let advice = "add key = [\"id\"] under [publish]: the columns that tell one row from another";
-            return Err(format!("nothing tells one row of `{table}` from another\n  {advice}"));
+            let advice = "add key = [\"id\"] under [publish]: the columns that identify a row";
+            return Err(format!("no column identifies a row of `{table}`\n  {advice}"));
         }
         let of = |name: &str| {
             let missing = || format!("`{table}` has no column `{name}`\n  {}", self.advice(name));

@@ -23,13 +23,13 @@ impl Target {
             return match dialect {
                 Dialect::Sqlite => Ok(Some(format!("create view if not exists {name} as {rest}"))),
                 Dialect::Postgres => Err(format!(
-                    "there is no view `{view}`, and none is made in a server without being asked\n  make it: create view {name} as {rest}"
+                    "there is no view `{view}`, and Refrain does not create views in a server\n  make it: create view {name} as {rest}"
                 )),
             };
         }
         if !found.is_view {
             return Err(format!(
-                "`{view}` is there, and is no view\n  give the view another name, or make room for it: create view {name} as {rest}"
+                "`{view}` exists, and is not a view\n  give the view another name, or make room for it: create view {name} as {rest}"
             ));
         }
         let Some(lacking) = self.shown().find(|column| found.find(column).is_none()) else {
@@ -92,7 +92,7 @@ mod tests {
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
             assert_eq!(of(&relation(&["body", "content_hash", "more"], true), dialect), Ok(None));
             let other = of(&relation(&["body", "content_hash"], false), dialect).unwrap_err();
-            assert!(other.contains("`events` is there, and is no view"), "{other}");
+            assert!(other.contains("`events` exists, and is not a view"), "{other}");
             let older = of(&relation(&["content_hash"], true), dialect).unwrap_err();
             assert!(older.contains("lacks the column `body` of `raw`"), "{older}");
         }

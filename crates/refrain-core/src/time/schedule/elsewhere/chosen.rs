@@ -13,8 +13,10 @@ pub(super) fn by_another(text: &str, words: &[&str]) -> Option<ParseError> {
     let hash = words.iter().find(|word| has(word, is_hash));
     let random = words.iter().find(|word| is_line && has(word, is_random));
     let (first, reason) = match (hash, random) {
-        (Some(hash), _) => (hash, "there is no `H`, which lets Jenkins choose a time"),
-        (None, Some(random)) => (random, "there is no `~`, which lets other crons choose a time at random"),
+        (Some(hash), _) => (hash, "`H`, with which Jenkins chooses a time, is not supported"),
+        (None, Some(random)) => {
+            (random, "`~`, with which other crons choose a random time, is not supported")
+        }
         (None, None) => return None,
     };
     let written = words.iter().zip(CHOSEN).map(|(word, chosen)| {

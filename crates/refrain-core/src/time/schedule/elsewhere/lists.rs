@@ -12,9 +12,9 @@ pub(super) fn torn(text: &str, words: &[&str]) -> Option<ParseError> {
     let first = words.iter().find(|word| is_end(word))?;
     let joined = joined(words);
     let reason = if first.contains(',') {
-        "there are no blanks around the commas of a list"
+        "a list must not have blanks around its commas"
     } else {
-        "there are no blanks around the dash of a range"
+        "a range must not have blanks around its dash"
     };
     (joined != words.join(" ") && is_readable(&joined))
         .then(|| fault(text, first, reason).help(format!("write \"{joined}\"")))

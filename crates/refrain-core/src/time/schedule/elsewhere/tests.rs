@@ -9,9 +9,9 @@ fn told(text: &str) -> (&str, String, String) {
 }
 
 const ZONE: &str = "the time zone is a key of its own in the job file";
-const LINE: &str = "what a crontab has behind the pattern is not part of a schedule";
-const JENKINS: &str = "there is no `H`, which lets Jenkins choose a time";
-const RANDOM: &str = "there is no `~`, which lets other crons choose a time at random";
+const LINE: &str = "the command of a crontab line is not part of a schedule";
+const JENKINS: &str = "`H`, with which Jenkins chooses a time, is not supported";
+const RANDOM: &str = "`~`, with which other crons choose a random time, is not supported";
 const AMAZON: &str = "`cron(…)` is how AWS writes a schedule";
 const COUNTED: &str =
     "leave out the year, and name the weekdays: Quartz and AWS count them from 1 for Sunday, cron from 0";
@@ -77,7 +77,7 @@ const FOREIGN: &[(&str, &str, &str, &str)] = &[
         "@daily root x",
         "root x",
         "nothing follows a nickname",
-        "write \"@daily\"; what is to be done is another key of the job file",
+        "write \"@daily\"; the command is another key of the job file",
     ),
     ("hourly", "hourly", "a nickname begins with `@`", "write \"@hourly\""),
     (" Daily ", "Daily", "a nickname begins with `@`", "write \"@daily\""),
@@ -110,12 +110,12 @@ const FOREIGN: &[(&str, &str, &str, &str)] = &[
     ("P1D", "P1D", "it is a length of time", "write \"every 1d\""),
     ("P1DT12H", "P1DT12H", "it is a length of time", "write \"every 1d12h\""),
     ("2H", "2H", "it is a length of time", "write \"every 2h\""),
-    ("every 2H", "H", "`H` is no unit of time", "write \"every 2h\""),
+    ("every 2H", "H", "`H` is not a valid unit of time", "write \"every 2h\""),
     ("@5m", "@5m", "it is not one of the nicknames", "write \"every 5m\""),
     ("02:30", "02:30", "it is a time of day", "write \"30 2 * * *\""),
     (" 2:30:15 ", "2:30:15", "it is a time of day", "write \"15 30 2 * * *\""),
     ("15m", "15m", "it is a length of time", "write \"every 15m\""),
-    ("every 15 min", " min", "` min` is no unit of time", "write \"every 15m\""),
+    ("every 15 min", " min", "` min` is not a valid unit of time", "write \"every 15m\""),
     ("every hour", "hour", "a number is missing before `hour`", "write \"@hourly\""),
     ("every5m", "every5m", "a space is missing after `every`", "write \"every 5m\""),
     ("@Every5m", "@Every5m", "a space is missing after `every`", "write \"every 5m\""),

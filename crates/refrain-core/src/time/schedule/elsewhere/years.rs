@@ -22,7 +22,7 @@ pub(super) fn amazon(text: &str) -> Option<ParseError> {
             Some(every) => Some(error.help(format!("write \"{every}\""))),
             None => Some(error.help("write the time between two ticks, as in \"every 15m\"")),
         },
-        "at" => Some(error.help("a schedule comes again; for one time use `refrain run`")),
+        "at" => Some(error.help("a schedule repeats; to run once, use `refrain run`")),
         _ => None,
     }
 }
