@@ -43,7 +43,7 @@ async fn a_version_that_no_job_may_have_is_read_from_a_ledger() {
     let said = "version 2147483647 was recorded; this worker has version 1";
     assert!(refused.stdout.contains(said), "{refused:?}");
     desk.write("jobs/sync.toml", &format!("version = 2606091530\n{SYNC}"));
-    desk.refrain("check").refuses(2, &["`version` is at most 2147483647"]);
+    desk.refrain("check").refuses(2, &["`version` must be at most 2147483647"]);
     desk.write("jobs/sync.toml", &format!("version = 2147483647\n{SYNC}"));
     desk.refrain("run sync#3").succeeds(&["done", "1 processed, 0 skipped, 1 deduplicated"]);
     shop.execute("update refrain_units set version = 9007199254740993 where key = 'invoice:2'")

@@ -59,7 +59,7 @@ fn units_in_doubt_exit_with_4_and_name_the_units_and_the_words_that_settle_them(
     assert_eq!((shown["reason"].as_str(), shown["needs_a_person"].as_bool()), (Some("in-doubt"), Some(true)));
     assert_eq!(shown["doubts"][1]["unit"], "invoice:4");
     has(&desk.refrain("status").stderr, &["1 run waits for a person", "refrain why book#1"]);
-    has(&desk.refrain("why book#1").stdout, &["waits for a person", "--unit invoice:2 --done"]);
+    has(&desk.refrain("why book#1").stdout, &["waits for an operator", "--unit invoice:2 --done"]);
 
     let all = desk.refrain("effects --in-doubt");
     has(&all.stdout, &["book#1 unit invoice:2  in doubt since", "book#1 unit invoice:4  in doubt since"]);
@@ -135,7 +135,10 @@ async fn a_command_that_was_cut_off_is_settled_by_a_person_without_being_execute
     let ran = desk.refrain("run payment#1");
     assert_eq!(ran.code, Some(4), "{ran:?}");
     has(&ran.stderr, &["refrain retry payment#1 --done", "to execute it again: refrain retry payment#1"]);
-    has(&desk.refrain("why payment#1").stdout, &["payment#1 waits for a person: its command was cut off"]);
+    has(
+        &desk.refrain("why payment#1").stdout,
+        &["payment#1 waits for an operator: its command was interrupted"],
+    );
     has(&desk.refrain("show payment#1").stdout, &["its command was cut off since"]);
     has(&desk.refrain("effects").stdout, &["payment#1  its command was cut off since"]);
     desk.enqueue("letter", "1", "{\"to\":\"Bob\"}");

@@ -267,7 +267,7 @@ mod tests {
             ("24h", "not always 24 hours"),
             ("7d", "not always 168 hours"),
             ("30s", "shorter than a minute"),
-            ("15x", "no unit of time"),
+            ("15x", "not a valid unit of time"),
         ] {
             let error = Grid::parse(text).unwrap_err();
             assert!(error.reason().contains(reason), "{text}: {error}");

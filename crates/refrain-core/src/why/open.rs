@@ -109,7 +109,7 @@ impl Open {
             }
             Open::Queued { run, ahead, workers, under_way } => {
                 let said = format!(
-                    "{run} is queued behind {ahead} other runs of its job; live workers: {workers}, with {under_way} running runs"
+                    "{run} is queued behind {ahead} other runs of its job; live workers: {workers}, running runs: {under_way}"
                 );
                 Told::new("queued", said).next(format!("do it here: refrain run {}", typed(run)))
             }

@@ -84,7 +84,7 @@ every_store! {
 
     async fn x3_a_window_that_nobody_opened_says_who_was_last_seen(database) {
         let refrain = open(&database, [nothing("report").timetable(daily()), nothing("welcome")]).await;
-        let words = ["report@2020-06-01", "was due at 2020-06-02T00:00:00Z", "nobody serves", "nothing has ever run", "refrain serve"];
+        let words = ["report@2020-06-01", "was due at 2020-06-02T00:00:00Z", "no worker is alive", "nothing has ever run", "refrain serve"];
         answers(&refrain, "report@2020-06-01", "never-opened", &words).await;
         refrain.enqueue("welcome", "42", None).await.unwrap();
         refrain.tick_at(june("01T00:00")).await.unwrap();
@@ -151,7 +151,7 @@ every_store! {
         let stop = serving.stop_handle();
         let serving = tokio::spawn(async move { serving.await.unwrap() });
         gate.have_begun(1).await;
-        answers(&refrain, "export#c", "queued", &["behind 1 other", "heard of: 1, with 1 runs"]).await;
+        answers(&refrain, "export#c", "queued", &["behind 1 other", "live workers: 1, running runs: 1"]).await;
         answers(&refrain, "export#a", "running", &["attempt 1", &std::process::id().to_string(), "refrain cancel export#a"]).await;
         gate.let_through(3);
         eventually("all are done", DEADLINE, async || refrain.open_runs().await.unwrap() == 0).await;
@@ -161,7 +161,7 @@ every_store! {
         answers(&refrain, "narrow#c", "slots-taken", &["narrow#c", "concurrency = 1", "narrow#a"]).await;
         refrain.cancel("narrow#a").await.unwrap();
         eventually("it is called off", DEADLINE, async || rules(&refrain, "narrow#a").await[0] == "cancelled").await;
-        answers(&refrain, "narrow#a", "cancelled", &["a person called it off", "refrain retry narrow#a"]).await;
+        answers(&refrain, "narrow#a", "cancelled", &["by an operator", "refrain retry narrow#a"]).await;
         gate.let_through(3);
         drained(serving, &stop).await;
     }
@@ -257,6 +257,6 @@ every_store! {
         refrain.enqueue("welcome", "42", Some("{}")).await.unwrap();
         refrain.tick_at(june("02T00:01")).await.unwrap();
         database.store("update refrain_runs set payload = '' where key = '42'").await;
-        adds(&refrain, "welcome#42", "forgotten", &["welcome#42", "not kept any more"]).await;
+        adds(&refrain, "welcome#42", "forgotten", &["welcome#42", "no longer kept"]).await;
     }
 }

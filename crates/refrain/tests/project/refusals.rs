@@ -129,7 +129,7 @@ async fn s10_a_statement_file_is_a_name_beside_the_jobs_and_no_path() {
         };
         let said = &problems.problems[0].message;
         assert!(
-            said.contains("no file beside the job") || said.contains("there is no file"),
+            said.contains("not a file next to the job file") || said.contains("there is no file"),
             "{name}: {said}"
         );
     }
