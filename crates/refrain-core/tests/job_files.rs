@@ -255,7 +255,8 @@ fn as_many_units_at_once_as_a_process_has_descriptors_for_and_no_more() {
     assert!(
         matches!(&project.jobs[0].action, Action::Units(feed) if matches!(feed.apply, Apply::Command { parallel: 1_000, .. }))
     );
-    for (parallel, said) in [(0, "`parallel` is at least 1"), (1_001, "`parallel` is at most 1000")] {
+    for (parallel, said) in [(0, "`parallel` must be at least 1"), (1_001, "`parallel` must be at most 1000")]
+    {
         assert_eq!(feed(parallel).unwrap_err()[0].message, said);
     }
 }

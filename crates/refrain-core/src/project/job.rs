@@ -275,7 +275,7 @@ impl<'r> Reader<'r> {
         if statements.len() == 1 {
             return statements.pop();
         }
-        let problem = text.wrong("`query` must be a single statement", "more than one statement");
+        let problem = text.wrong("this must be a single statement", "more than one statement");
         self.problems.push(problem.help("write one statement"));
         None
     }

@@ -41,7 +41,7 @@ fn a_unit_in_doubt_is_told_with_what_to_say_of_it() {
         &Facts::Key(KeyFacts { units: vec![doubtful], ..no_key() }),
         &["in-doubt"],
         "`invoice:7` of sync/acme is in doubt since 2026-06-09T09:00:00Z, last tried by sync#42, attempt 2, at \
-         2026-06-09T10:00:00Z under version 1: \"in doubt: there was no answer within 30s\".\n  ask the other side; if it \
+         2026-06-09T10:00:00Z under version 1: \"in doubt: there was no answer within 30s\".\n  check with the receiver; if it \
          was done: refrain retry sync#42 --unit invoice:7 --done; if not: refrain retry sync#42 --unit invoice:7",
     );
 }
@@ -76,13 +76,13 @@ fn a_key_is_told_as_a_unit_as_an_effect_or_as_nothing() {
     is_told(
         &Facts::Key(KeyFacts { effects: vec![effect], ..nothing.clone() }),
         &["effect"],
-        "The effect `mail` about `invoice:7`, version 2, is pending: wished for by sync#42 at 2026-06-09T10:00:00Z, and \
+        "The effect `mail` about `invoice:7`, version 2, is pending: requested by sync#42 at 2026-06-09T10:00:00Z, and \
          deduplicated 3 times since.\n  refrain trace invoice:7",
     );
     is_told(
         &Facts::Key(nothing.clone()),
         &["nothing-known"],
-        "Nothing is known of `invoice:7`: no unit in the databases that were looked at (2), no effect, no run.\n  \
+        "Nothing is known of `invoice:7`: no unit in the searched databases (2), no effect, no run.\n  \
          a run is written JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY; a key as its job makes it",
     );
     let job = Some(Some("sync#42".to_owned()));

@@ -113,14 +113,13 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
         "sync@2026-06-08/a b",
         window("09T00:00", None),
         "not-due",
-        "sync@2026-06-08/a b is not due: the window ended at 2026-06-09T00:00:00Z, and no tick follows that would open \
-         it.\n  do it now: refrain run 'sync@2026-06-08/a b'",
+        "sync@2026-06-08/a b is not due: the window ended at 2026-06-09T00:00:00Z, and no later tick opens it.\n  do it now: refrain run 'sync@2026-06-08/a b'",
     );
     absent(
         "sync@2026-06-07",
         window("08T00:00", Some("08T02:00")),
         "never-opened",
-        "sync@2026-06-07 was due at 2026-06-08T02:00:00Z and was never opened: workers are heard of (1), and \
+        "sync@2026-06-07 was due at 2026-06-08T02:00:00Z and was never opened: workers are alive (1), but \
          no scheduler has opened it; the last attempt in this store ended at 2026-06-09T11:00:00Z.\n  \
          refrain serve, or to open all due windows: refrain tick",
     );
@@ -157,7 +156,7 @@ fn what_has_no_name_here_is_answered_with_its_neighbours() {
         },
         "unknown-scope",
         "sync@2026-06-08/acne does not exist: the scopes of sync@2026-06-08 were frozen at 2026-06-09T02:00:00Z, 12 of \
-         them, and this is none.\n  did you mean sync@2026-06-08/acme?",
+         them, and this is not one of them.\n  did you mean sync@2026-06-08/acme?",
     );
     absent(
         "sync@2026-06-08/acme",
@@ -189,7 +188,7 @@ fn an_open_run_is_told_by_what_it_waits_for() {
     recorded(
         queued(),
         &["queued"],
-        "sync#42 is queued behind 7 other runs of its job; workers heard of: 1, with 3 runs in hand.\n  \
+        "sync#42 is queued behind 7 other runs of its job; live workers: 1, running runs: 3.\n  \
          do it here: refrain run sync#42",
     );
     recorded(
@@ -201,12 +200,12 @@ fn an_open_run_is_told_by_what_it_waits_for() {
     recorded(
         RecordedFacts { setting: Setting { paused_at: Some(at("08T09:00")), ..setting() }, ..queued() },
         &["paused"],
-        "sync#42 is queued, and sync is paused since 2026-06-08T09:00:00Z: nothing of it begins.\n  refrain resume sync",
+        "sync#42 is queued, and sync is paused since 2026-06-08T09:00:00Z: none of its runs begins.\n  refrain resume sync",
     );
     recorded(
         open(Whereabouts::Queued { ahead: 0, slots: Some((2, names(&["sync#1", "sync#2"]))) }),
         &["slots-taken"],
-        "sync#42 is queued: its job has concurrency = 2, and under way are sync#1, sync#2.\n  \
+        "sync#42 is queued: its job has concurrency = 2, and these are running: sync#1, sync#2.\n  \
          it begins when one of them ends",
     );
     let holder = Holder {
@@ -224,7 +223,7 @@ fn an_open_run_is_told_by_what_it_waits_for() {
     recorded(
         open(Whereabouts::Delayed { until: at("09T13:00") }),
         &["backing-off"],
-        "sync#42 is tried again after \"429 slow down\": attempt 2 begins not before 2026-06-09T13:00:00Z.\n  \
+        "sync#42 waits for its retry after \"429 slow down\": attempt 2 begins at 2026-06-09T13:00:00Z at the earliest.\n  \
          do not wait: refrain run sync#42",
     );
 }
@@ -238,7 +237,7 @@ fn a_run_in_somebodys_hands_is_told_by_whose() {
     recorded(
         RecordedFacts { is_called_off: true, taken_over: 2, is_suspect: true, ..running("09T12:01") },
         &["running", "called-off", "taken-over"],
-        "sync#42 is running: worker 9 (7f/1/4242/99) has attempt 2 since 2026-06-09T11:30:00Z, and counts as alive until \
+        "sync#42 is running: worker 9 (7f/1/4242/99) runs attempt 2 since 2026-06-09T11:30:00Z, and counts as alive until \
          2026-06-09T12:01:00Z.\n  cancel it: refrain cancel sync#42",
     );
     recorded(
@@ -271,12 +270,12 @@ fn a_run_that_ended_is_told_by_how() {
     recorded(
         ended(RunOutcome::Cancelled, "cancelled before it began"),
         &["cancelled"],
-        "sync#42 was cancelled at 2026-06-09T10:05:00Z: a person called it off.\n  refrain retry sync#42",
+        "sync#42 was cancelled at 2026-06-09T10:05:00Z by an operator.\n  refrain retry sync#42",
     );
     recorded(
         ended(RunOutcome::Waiting, ""),
         &["waits-for-effects"],
-        "sync#42 has done its work, by attempt 2, and waits for its effects.\n  refrain effects",
+        "sync#42 is complete with attempt 2, and waits for its effects.\n  refrain effects",
     );
     let left = |key: &str, is_parked| UnitLeft { key: key.to_owned(), is_parked, is_in_doubt: false };
     let doubtful = UnitLeft { is_in_doubt: true, ..left("invoice:9", true) };
@@ -337,10 +336,10 @@ fn what_else_there_is_to_know_follows_the_answer() {
             "sync#42 is outdated: it is done under version 2, and its job has version 3.\n  refrain run sync#42 --again",
             "sync#42 was taken over once from workers that died.\n  refrain show sync#42",
             "sync#42 is late: with the grace of its job it was due to be done by 2026-06-09T02:30:00Z.",
-            "sync#42 was asked for again 3 times and deduplicated, last at 2026-06-09T11:00:00Z by enqueue.\n  refrain show sync#42",
-            "What sync#42 was given is not kept any more, so no other attempt is made of it.\n  enqueue it under a new key",
-            "The key of units of sync#42 may be too wide (first-wins, 4 times): other content came under keys that are \
-             applied, and on-change = \"first\" swallowed it; day:1.\n  refrain trace day:1",
+            "sync#42 was requested again 3 times and deduplicated, last at 2026-06-09T11:00:00Z by enqueue.\n  refrain show sync#42",
+            "The payload of sync#42 is no longer kept, so it is not attempted again.\n  enqueue it under a new key",
+            "The key of units of sync#42 may be too wide (first-wins, 4 times): other content arrived under \
+             applied keys, and on-change = \"first\" discarded it; day:1.\n  refrain trace day:1",
             "The store is simulated: its schedules use a clock that was set, and no worker serves it.\n  refrain tick --now TIME",
         ]
     );

@@ -202,7 +202,7 @@ every_store! {
         ] {
             assert_eq!(database.store(claimed_by_the_dead).await, 1);
         }
-        let words = ["export#a", "boot/1/4242/7", "not heard of any more", "refrain tick"];
+        let words = ["export#a", "boot/1/4242/7", "stopped sending heartbeats", "refrain tick"];
         answers(&refrain, "export#a", "worker-silent", &words).await;
         // A worker that does not have the job takes over, and leaves the run to others. By its lease it counts how long a
         // silent worker may still be heard of.
