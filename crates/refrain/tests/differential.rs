@@ -3,15 +3,18 @@
 //! A history is drawn from a seed: offers, ticks, runs, wishes to cancel, pauses; what an attempt comes to is decided by
 //! its key and number. Whatever one database does otherwise than the other (order, a lost row, a flag that is not a
 //! boolean) shows as a difference, and the seed says which history to look at.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the failure report")]
 
 use refrain_harness as support;
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use refrain::core::state::{Attempts, RunEvent, RunStanding};
 use refrain::core::{Random, SeededRandom, Word};
-use refrain::{Ask, CatchUp, Definition, JobError, Place, Refrain, Run, WhileRunning};
+use refrain::{
+    Ask, AttemptRecord, CatchUp, Definition, JobError, Place, Refrain, Run, RunRecord, WhileRunning,
+};
 use support::TestDatabase;
 use support::work::{daily, job, june, open, short};
 
@@ -136,7 +139,9 @@ async fn state(refrain: &Refrain) -> String {
             };
             let standing = (run.standing.outcome, run.attempt, run.version, place);
             writeln!(state, "{job} {} {standing:?} {:?}", short(&run.key), run.message).unwrap();
-            for past in refrain.attempts(&run).await.unwrap() {
+            let attempts = refrain.attempts(&run).await.unwrap();
+            replay(&run, &attempts).unwrap_or_else(|fault| panic!("{}: {fault}: {attempts:?}", run.key));
+            for past in attempts {
                 writeln!(state, "    {} {} {:?}", past.number, past.ended, past.message).unwrap();
             }
             let dedupes = refrain.dedupes(&run).await.unwrap();
@@ -145,6 +150,56 @@ async fn state(refrain: &Refrain) -> String {
         }
     }
     state
+}
+
+/// A run as the table of its states has it.
+#[derive(Default)]
+struct History {
+    standing: RunStanding,
+    attempts: Attempts,
+}
+
+impl History {
+    fn apply(&mut self, event: RunEvent) -> Result<(), String> {
+        let step = self.standing.apply(event).map_err(|refusal| refusal.to_string())?;
+        (self.standing, self.attempts) = (step.standing, self.attempts.then(step.attempt));
+        Ok(())
+    }
+}
+
+/// Replays the recorded history of a run through the table of `refrain_core::state`. The history must be a path of the table, with
+/// the attempt numbers that the table gives, and must end at the recorded outcome.
+fn replay(run: &RunRecord, past: &[AttemptRecord]) -> Result<(), String> {
+    let mut history = History::default();
+    let mut is_open = false;
+    let mut is_first = true;
+    let last = past.last().is_none_or(|last| last.number != run.attempt);
+    let outcome = run.standing.outcome.filter(|_| last && !run.standing.is_open());
+    let last = outcome.map(|outcome| (run.attempt, outcome.name(), run.started_at.is_some()));
+    let past = past.iter().map(|one| (one.number, one.ended.as_str(), one.started_at.is_some()));
+    for (number, ended, has_begun) in past.chain(last) {
+        let event = match ended {
+            "done" => RunEvent::Succeeded,
+            "waiting" => RunEvent::Waits,
+            "partial" => RunEvent::PartlyFailed,
+            event => event.parse().map_err(|_| format!("{event} ends no attempt"))?,
+        };
+        if !is_open && event != RunEvent::Skipped {
+            history.apply(if is_first { RunEvent::Opened } else { RunEvent::Reopened })?;
+        }
+        if has_begun && event != RunEvent::Skipped {
+            history.apply(RunEvent::Claimed)?;
+        }
+        let expected = history.attempts.number;
+        history.apply(event)?;
+        if expected != number {
+            return Err(format!("attempt {number} should have the number {expected}"));
+        }
+        is_open = history.standing.is_open();
+        is_first = false;
+    }
+    let ends = history.standing.outcome;
+    if ends == run.standing.outcome { Ok(()) } else { Err(format!("its history ends at {ends:?}")) }
 }
 
 /// Lanes and who waits for them.
@@ -184,5 +239,28 @@ async fn the_same_history_ends_in_the_same_state_on_both_databases() {
     }
     for kind in ["Done", "Failed", "Skipped", "Cancelled", "BehindItsLane"] {
         assert!(kinds.contains(kind), "no history came to {kind}: {kinds:?}");
+    }
+}
+
+#[tokio::test]
+async fn i20_a_recorded_transition_that_is_not_in_the_table_is_found() {
+    let database = TestDatabase::sqlite().await;
+    let refrain = open(&database, [job("export", |_| async { Err(JobError::for_good("never")) })]).await;
+    for ask in [Ask::Once, Ask::Again, Ask::Again] {
+        refrain.enqueue("export", "one", None::<&str>).await.unwrap();
+        refrain.run("export#one", ask).await.unwrap();
+    }
+    let run = refrain.show("export#one").await.unwrap().unwrap();
+    let recorded = refrain.attempts(&run).await.unwrap();
+    assert_eq!(replay(&run, &recorded), Ok(()));
+    for (change, found) in [
+        ("update refrain_attempts set ended = 'skipped' where number = 2", "possible now"),
+        ("update refrain_attempts set ended = 'reopened' where number = 2", "possible now"),
+        ("update refrain_attempts set number = 0 where number = 1", "should have the number"),
+    ] {
+        assert_eq!(database.store(change).await, 1, "{change}");
+        let planted = refrain.attempts(&run).await.unwrap();
+        let fault = replay(&run, &planted).unwrap_err();
+        assert!(fault.contains(found), "{change}: {fault}");
     }
 }

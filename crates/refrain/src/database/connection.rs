@@ -50,6 +50,7 @@ pub enum Connection<'c> {
 impl Connection<'_> {
     /// Runs a statement; gives how many rows it changed.
     pub(crate) async fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
+        bound.has_all_arguments();
         Ok(match self {
             Connection::Sqlite(inner) => {
                 let query = for_sqlite(sqlx::query(bound.statement.sqlite()), bound.arguments);
@@ -64,6 +65,7 @@ impl Connection<'_> {
 
     /// All rows of a statement.
     pub(crate) async fn fetch_all<T: Record>(&mut self, bound: Bound<'_>) -> Result<Vec<T>> {
+        bound.has_all_arguments();
         Ok(match self {
             Connection::Sqlite(inner) => {
                 let query = for_sqlite(sqlx::query_as(bound.statement.sqlite()), bound.arguments);

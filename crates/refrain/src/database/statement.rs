@@ -98,12 +98,25 @@ impl<'a> Bound<'a> {
         self
     }
 
+    /// Refuses, in builds with debug assertions, a number of arguments that the text does not name.
+    pub(crate) fn has_all_arguments(&self) {
+        debug_assert_eq!(self.arguments.len(), positions(self.statement.text), "{}", self.statement.name);
+    }
+
     /// Has PostgreSQL plan it each time. A plan that was made while a table was small goes through all of the table, and is
     /// kept until somebody has counted its rows.
     pub(crate) fn planned_anew(mut self) -> Bound<'a> {
         self.is_kept = false;
         self
     }
+}
+
+/// The highest position that a text names: `$3`, or the list `rows(3: …)`, which is one argument.
+fn positions(text: &str) -> usize {
+    let text = without_header(text);
+    let numbers = text.split('$').skip(1).chain(text.split("rows(").skip(1));
+    let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    numbers.filter_map(number).max().unwrap_or(0)
 }
 
 /// The header is for readers of the file; the server would parse it every time.
@@ -332,6 +345,20 @@ mod tests {
             for_sqlite(text),
             "select r.run from (select value ->> 0 as run, value ->> 1 as message from jsonb_each($2)) as r where r.run > $1"
         );
+    }
+
+    #[test]
+    fn the_number_of_arguments_is_the_highest_position_of_the_text() {
+        assert_eq!(positions("-- $9 is a header\nselect $2, $1 from rows(3: run integer, key text) as r"), 3);
+        assert_eq!(positions("select $10 from refrain_runs where id = $1"), 10);
+        assert_eq!(positions("select 1"), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a test")]
+    fn a_statement_with_an_argument_too_few_is_refused() {
+        static STATEMENT: Statement = Statement::new("a test", "select $1, $2");
+        STATEMENT.bind(1).has_all_arguments();
     }
 
     #[test]
