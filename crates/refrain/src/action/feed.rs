@@ -31,9 +31,9 @@ use tokio::sync::oneshot;
 
 use self::bulk_write::PAGE_LINES_MAX;
 use self::commands::Commands;
-use self::ingest::{Course, How, Progress};
+use self::ingest::{How, Ingest, Progress};
 use self::parts::{PART_LINES_MAX, Pages};
-use self::per_unit::{Each, Way};
+use self::per_unit::{Each, UnitAction};
 use self::reread::Wanted;
 use self::source::Reading;
 use self::unit::{Shape, Unit};
@@ -162,16 +162,17 @@ impl Feeding {
             (_, Some(rows)) if self.is_bulk() => How::Bulk(Box::new(rows)),
             (_, Some(rows)) => How::Rows(Box::new(rows)),
             (Apply::Command { argv, parallel }, None) => {
-                let way = Way::Command(argv, Box::new(self.command(run, &values)?));
+                let way = UnitAction::Command(argv, Box::new(self.command(run, &values)?));
                 How::Each(Box::new(self.each(run, commands, way, *parallel, &values)))
             }
             (Apply::Http { call, parallel, .. }, None) => {
-                let way = Way::Http(call, Caller::new(&self.about.redactor, call.timeout, &run.lease)?);
+                let way =
+                    UnitAction::Http(call, Caller::new(&self.about.redactor, call.timeout, &run.lease)?);
                 How::Each(Box::new(self.each(run, commands, way, *parallel, &values)))
             }
             (Apply::Publish(_), None) => return Err(JobError::for_good("there is no table to write to")),
         };
-        let mut course = Course::begin(run, &units, apply, progress, &self.about.redactor).await?;
+        let mut course = Ingest::begin(run, &units, apply, progress, &self.about.redactor).await?;
         if let Apply::Http { in_doubt, provider_ttl, call, .. } = &self.feed.apply {
             course.doubted_before(&shape, *in_doubt, *provider_ttl, call.timeout).await?;
         }
@@ -193,7 +194,7 @@ impl Feeding {
         &self,
         run: &Run,
         commands: &Commands,
-        course: &Course<'_, '_, DB>,
+        course: &Ingest<'_, '_, DB>,
         shape: &Shape,
         mut wanted: Wanted,
     ) -> Result<(), JobError> {
@@ -233,7 +234,7 @@ impl Feeding {
         &self,
         run: &'f Run,
         commands: &'f Commands,
-        way: Way<'f>,
+        way: UnitAction<'f>,
         parallel: u32,
         values: &Values,
     ) -> Each<'f> {

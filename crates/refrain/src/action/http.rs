@@ -21,7 +21,7 @@ use crate::lease::Lease;
 
 mod lease_check;
 
-use lease_check::{LastLook, TooLate};
+use lease_check::{LeaseCheck, TooLate};
 
 /// The longest time until there is a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ impl Caller {
                 .redirect(redirect::Policy::none())
                 .pool_max_idle_per_host(0)
                 .connect_timeout(CONNECT_MAX.min(timeout / 2))
-                .connector_layer(LastLook(lease.clone()))
+                .connector_layer(LeaseCheck(lease.clone()))
                 .http1_only()
         };
         let trusting_the_system = builder().build();

@@ -15,7 +15,7 @@ use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::LedgerError;
 use crate::ledger::destination::{Destination, Destinations};
-use crate::ledger::pending_intents::{PAGE, Waiting, forget, look};
+use crate::ledger::pending_intents::{PAGE, PendingIntent, forget, look};
 use crate::payload;
 use crate::store::Store;
 use crate::store::effects::Wanted;
@@ -88,7 +88,7 @@ enum Refusal {
 struct Refused {
     id: i64,
     /// None if the row cannot be decoded.
-    intent: Option<Waiting>,
+    intent: Option<PendingIntent>,
     why: Refusal,
 }
 
@@ -188,7 +188,7 @@ impl Relay {
     }
 
     /// What an intent wishes for, or why it cannot be copied.
-    fn judge(&self, intent: &Waiting) -> std::result::Result<Wish, Refusal> {
+    fn judge(&self, intent: &PendingIntent) -> std::result::Result<Wish, Refusal> {
         if intent.store.as_deref().is_some_and(|store| store != &*self.store.id) {
             return Err(Refusal::OtherStore);
         }

@@ -12,7 +12,7 @@ use sqlx::Pool;
 use super::backend::Backend;
 use super::claim_group::{Claims, Wish};
 use super::destination::{Destination, attach};
-use super::ledger_id::Book;
+use super::ledger_id::LedgerName;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::store::instant;
 
@@ -130,7 +130,7 @@ impl<DB: Backend> Ledger<DB> {
         let (project, name) = (ProjectName::parse(project)?, JobName::parse(name)?);
         let destination = attach(DB::database(pool, IDLE), &project, None).await?;
         let (scope, window) = (Scope::default(), String::new());
-        let book = Book { project: project.clone(), job: name.clone(), scope, window };
+        let book = LedgerName { project: project.clone(), job: name.clone(), scope, window };
         let id = destination.ledgers.find(&destination.database, book).await?;
         let claims = Claims::new(destination.database.clone(), project.clone());
         Ok(Ledger { destination, project, name, id, claims, database: PhantomData })

@@ -27,7 +27,7 @@ use crate::lease::Lease;
 const AGAIN_MAX: u32 = 8;
 
 /// Units that are to be done, by their places in a list.
-pub(crate) struct Outside<'u, DB: Backend, T> {
+pub(crate) struct ExternalWork<'u, DB: Backend, T> {
     units: &'u Units<DB, T>,
     ledger: i64,
     items: &'u [T],
@@ -53,23 +53,23 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         &'u self,
         place: Option<String>,
         units: &'u [T],
-    ) -> Result<Outside<'u, DB, T>> {
+    ) -> Result<ExternalWork<'u, DB, T>> {
         let about = Circumstances { again: None, place };
-        Outside::of(self, self.ledger().await?, units, self.list(units)?, about).await
+        ExternalWork::of(self, self.ledger().await?, units, self.list(units)?, about).await
     }
 }
 
-impl<'u, DB: Backend, T: Serialize> Outside<'u, DB, T> {
+impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
     pub(super) async fn of(
         units: &'u Units<DB, T>,
         ledger: i64,
         items: &'u [T],
         list: List,
         about: Circumstances,
-    ) -> Result<Outside<'u, DB, T>> {
+    ) -> Result<ExternalWork<'u, DB, T>> {
         list.tally(&units.fence.raised.tally);
         let (arrivals, due, over) = (list.arrivals, Vec::new(), HashMap::new());
-        let mut outside = Outside { units, ledger, items, arrivals, due, over, about };
+        let mut outside = ExternalWork { units, ledger, items, arrivals, due, over, about };
         for members in list.counting.chunks(BATCH) {
             outside.judge(members).await?;
         }

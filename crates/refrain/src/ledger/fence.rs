@@ -20,7 +20,7 @@ use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
 
 use super::backend::Backend;
 use super::destination::Destination;
-use super::ledger_id::Book;
+use super::ledger_id::LedgerName;
 use super::tally::Tally;
 use super::unapplied::Touched;
 use super::units::{Per, Units};
@@ -195,14 +195,14 @@ impl Facts {
     }
 
     /// The ledger of this job and scope, for ever or for this window.
-    pub(crate) fn book(&self, per: Per) -> Result<Book> {
+    pub(crate) fn book(&self, per: Per) -> Result<LedgerName> {
         let window = match (per, self.window) {
             (Per::Ever, _) => String::new(),
             (Per::Window, Some(window)) => window.start().timestamp().to_string(),
             (Per::Window, None) => return Err(LedgerError::NoWindow { run: self.run.clone() }),
         };
         let (project, job) = (self.project.clone(), self.identity.clone());
-        Ok(Book { project, job, scope: self.scope.clone(), window })
+        Ok(LedgerName { project, job, scope: self.scope.clone(), window })
     }
 
     pub(crate) fn number(&self) -> u64 {

@@ -16,7 +16,7 @@ const REMEMBERED_MAX: usize = 10_000;
 
 /// What tells ledgers apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Book {
+pub(crate) struct LedgerName {
     pub(crate) project: ProjectName,
     pub(crate) job: JobName,
     pub(crate) scope: Scope,
@@ -26,11 +26,11 @@ pub(crate) struct Book {
 
 /// The ledgers of one database that this process knows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ledgers(Arc<Mutex<HashMap<Book, Arc<OnceCell<i64>>>>>);
+pub(crate) struct Ledgers(Arc<Mutex<HashMap<LedgerName, Arc<OnceCell<i64>>>>>);
 
 impl Ledgers {
     /// Where a ledger is; made, if it is new.
-    pub(crate) async fn find(&self, database: &Database, book: Book) -> Result<i64> {
+    pub(crate) async fn find(&self, database: &Database, book: LedgerName) -> Result<i64> {
         let cell = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= REMEMBERED_MAX {
@@ -42,14 +42,14 @@ impl Ledgers {
     }
 }
 
-impl Book {
+impl LedgerName {
     fn bind(&self, statement: &'static Statement) -> Bound<'_> {
         let named = statement.bind(self.project.as_str()).bind(self.job.as_str());
         named.bind(self.scope.as_str()).bind(self.window.as_str())
     }
 }
 
-async fn open(database: &Database, book: &Book) -> Result<i64> {
+async fn open(database: &Database, book: &LedgerName) -> Result<i64> {
     let mut transaction = database.read().await?;
     let found: Option<(i64,)> = transaction.fetch_optional(book.bind(&catalog::LEDGER_FIND)).await?;
     drop(transaction);

@@ -15,7 +15,7 @@ use crate::database::{place, retried};
 
 /// A record that is no unit.
 #[derive(Debug, Clone)]
-pub(crate) struct Unreadable {
+pub(crate) struct MalformedRecord {
     /// Where it stood.
     pub(crate) key: Key,
     /// What it said.
@@ -27,7 +27,7 @@ pub(crate) struct Unreadable {
 impl<DB: Backend, T> Units<DB, T> {
     /// Keeps records that are no units, in one transaction, and counts them as failed. `place` is where the source was read from,
     /// if a checkpoint says so.
-    pub(crate) async fn park(&self, records: &[Unreadable], place: Option<&str>) -> Result<()> {
+    pub(crate) async fn park(&self, records: &[MalformedRecord], place: Option<&str>) -> Result<()> {
         if records.is_empty() {
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl<DB: Backend, T> Units<DB, T> {
         });
         parked.await??;
         raised.tally.discovered(records.len());
-        for Unreadable { key, message, .. } in records {
+        for MalformedRecord { key, message, .. } in records {
             tracing::warn!(job = %raised.facts.job, key = key.as_str(), message, "this is no unit");
             raised.tally.failed(key.as_str(), message);
         }

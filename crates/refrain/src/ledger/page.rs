@@ -4,7 +4,7 @@ use super::apply::Applying;
 use super::backend::Backend;
 use super::checkpoint::Proof;
 use super::cursor::Cursor;
-use super::external_work::{Circumstances, Outside};
+use super::external_work::{Circumstances, ExternalWork};
 use super::judge::Arrival;
 use super::unit_list::List;
 use super::units::Units;
@@ -65,9 +65,9 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
     }
 
     /// Its units, for work that is done outside of any transaction.
-    pub(crate) async fn outside(&self) -> Result<Outside<'_, DB, T>> {
+    pub(crate) async fn outside(&self) -> Result<ExternalWork<'_, DB, T>> {
         let place = Some(self.place.clone());
-        Outside::of(
+        ExternalWork::of(
             self.units,
             self.ledger,
             &self.items,

@@ -19,7 +19,7 @@ const PROJECTS_MAX: usize = 100;
 
 /// An intent as it is stored.
 #[derive(Debug, Clone, sqlx_macros::FromRow)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingIntent {
     pub(crate) id: i64,
     pub(crate) kind: String,
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct Waiting {
 /// A page of what waits.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    pub(crate) intents: Vec<Waiting>,
+    pub(crate) intents: Vec<PendingIntent>,
     /// The numbers of intents that cannot be decoded.
     pub(crate) undecodable: Vec<i64>,
     /// How many intents are on the page, whether or not they can be decoded.
@@ -88,7 +88,7 @@ async fn read(transaction: &mut Transaction, project: &str, after: i64, page: &m
         let page_of =
             catalog::INTENT_LIST.bind(project).bind(*first).bind(*last).bind(count(PAYLOAD_BYTES_MAX));
         match transaction.fetch_all(page_of).await {
-            Ok(intents) => page.intents.extend::<Vec<Waiting>>(intents),
+            Ok(intents) => page.intents.extend::<Vec<PendingIntent>>(intents),
             Err(error) if error.is_undecodable() && part.len() == 1 => page.undecodable.push(*first),
             Err(error) if error.is_undecodable() => {
                 let (front, back) = part.split_at(part.len() / 2);

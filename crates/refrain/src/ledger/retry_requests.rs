@@ -11,7 +11,7 @@ use crate::database::retried;
 
 /// A unit, or a record that was none, that a person wants tried again.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
-pub(crate) struct Asked {
+pub(crate) struct RetryRequest {
     pub(crate) key: String,
     /// Where the source was read from when it was met.
     pub(crate) place: String,
@@ -19,7 +19,7 @@ pub(crate) struct Asked {
 
 impl<DB: Backend, T> Units<DB, T> {
     /// Those that a person wants tried again, a thousand at most.
-    pub(crate) async fn asked(&self) -> Result<Vec<Asked>> {
+    pub(crate) async fn asked(&self) -> Result<Vec<RetryRequest>> {
         let ledger = self.ledger().await?;
         let asked = retried(|| async {
             let mut reading = self.fence.raised.destination.database.read().await?;

@@ -16,7 +16,7 @@ use super::Refrain;
 use crate::error::Error;
 use crate::ledger::checkpoint_admin::{self, CheckpointRow};
 use crate::ledger::destination::Destination;
-use crate::ledger::ledger_id::Book;
+use crate::ledger::ledger_id::LedgerName;
 use crate::ledger::trace;
 use crate::store::{audit, instant, show};
 
@@ -323,7 +323,7 @@ impl Refrain {
             _ => return Ok(None),
         };
         let (job, scope) = (JobName::parse(job)?, Scope::parse(of.scope)?);
-        let book = Book { project: project.clone(), job, scope, window: of.window_start() };
+        let book = LedgerName { project: project.clone(), job, scope, window: of.window_start() };
         Ok(Some((place.clone(), place.ledgers.find(&place.database, book).await?)))
     }
 

@@ -13,7 +13,7 @@ use super::unit::{Shape, Unit};
 use super::unit_rows::Rows;
 use crate::job::JobError;
 use crate::ledger::{
-    Arrival, Cursor, FAILED_MAX, Fetched, LedgerError, Outside, Page, Units, Unreadable, Watermark,
+    Arrival, Cursor, ExternalWork, FAILED_MAX, Fetched, LedgerError, MalformedRecord, Page, Units, Watermark,
 };
 use crate::publish::table::Publishes;
 use crate::run::Run;
@@ -83,7 +83,7 @@ impl<DB: Publishes> How<'_, DB> {
         match self {
             How::Rows(rows) => rows.apply(page.apply()).await?,
             How::Bulk(rows) => return bulk_write::settle(rows, units, page.units(), at).await.map(Some),
-            How::Each(each) => each.execute(page.outside().await?).await?,
+            How::Each(each) => each.run(page.outside().await?).await?,
         }
         Ok(None)
     }
@@ -98,8 +98,8 @@ impl<DB: Publishes> How<'_, DB> {
         match self {
             How::Rows(rows) | How::Bulk(rows) => rows.apply(units.apply_from(place, list).await?).await,
             How::Each(each) => {
-                let outside: Outside<'_, DB, Unit> = units.outside_from(place, list).await?;
-                each.execute(outside).await
+                let outside: ExternalWork<'_, DB, Unit> = units.outside_from(place, list).await?;
+                each.run(outside).await
             }
         }
     }
@@ -116,7 +116,7 @@ async fn done<DB: Publishes>(
 }
 
 /// A source on its way into a database.
-pub(super) struct Course<'c, 'u, DB: Publishes> {
+pub(super) struct Ingest<'c, 'u, DB: Publishes> {
     run: &'c Run,
     pub(super) units: &'u Units<DB, Unit>,
     pub(super) apply: How<'c, DB>,
@@ -130,7 +130,7 @@ pub(super) struct Course<'c, 'u, DB: Publishes> {
     part: u64,
 }
 
-impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
+impl<'c, 'u, DB: Publishes> Ingest<'c, 'u, DB> {
     pub(super) async fn begin(
         run: &'c Run,
         units: &'u Units<DB, Unit>,
@@ -139,7 +139,7 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
         redactor: &'c Redactor,
     ) -> Result<Self, JobError> {
         let has_odd = units.has_unreadable(LINE).await?;
-        Ok(Course { run, units, apply, progress, redactor, has_gap: false, has_odd, part: 0 })
+        Ok(Ingest { run, units, apply, progress, redactor, has_gap: false, has_odd, part: 0 })
     }
 
     /// Units that failed in earlier attempts, from what was kept of them.
@@ -181,7 +181,7 @@ impl<'c, 'u, DB: Publishes> Course<'c, 'u, DB> {
                 InDoubtPolicy::ProviderKey => provider_ttl.unwrap_or_default().saturating_sub(horizon),
                 _ => Duration::MAX,
             };
-            each.execute(self.units.outside_again(&again, since_max).await?).await?;
+            each.run(self.units.outside_again(&again, since_max).await?).await?;
         }
     }
 
@@ -290,11 +290,11 @@ pub(super) fn unreadable(
     place: &str,
     odd: Vec<Odd>,
     redactor: &Redactor,
-) -> Result<Vec<Unreadable>, JobError> {
+) -> Result<Vec<MalformedRecord>, JobError> {
     let of = |Odd { number, text, message, .. }: Odd| {
         let key = Key::parse(&format!("{place}:{number}"))?;
         let [input, message] = [&text, &message].map(|text| redactor.redact(text).into_owned());
-        Ok(Unreadable { key, input, message })
+        Ok(MalformedRecord { key, input, message })
     };
     odd.into_iter().map(of).collect()
 }

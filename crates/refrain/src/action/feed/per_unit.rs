@@ -20,7 +20,7 @@ use crate::action::http::{Answer, Caller};
 use crate::failpoint;
 use crate::job::JobError;
 use crate::leaving::Seen;
-use crate::ledger::{Backend, LedgerError, Outside};
+use crate::ledger::{Backend, ExternalWork, LedgerError};
 use crate::run::Run;
 
 /// So many units that fail one after another are not to blame: something else is wrong.
@@ -32,7 +32,7 @@ const VARIABLE_BYTES_MAX: usize = 120 * 1_024;
 pub(super) struct Each<'f> {
     pub(super) run: &'f Run,
     pub(super) commands: &'f Commands,
-    pub(super) way: Way<'f>,
+    pub(super) way: UnitAction<'f>,
     pub(super) parallel: usize,
     pub(super) values: Values,
     pub(super) is_by_window: bool,
@@ -43,7 +43,7 @@ pub(super) struct Each<'f> {
 }
 
 /// How it is done.
-pub(super) enum Way<'f> {
+pub(super) enum UnitAction<'f> {
     /// By a program; directory, environment and what else a command of this job has.
     Command(&'f [Template], Box<Command>),
     /// By a call.
@@ -83,8 +83,8 @@ struct UnderWay {
 
 impl Each<'_> {
     /// Does the work of all units that are to be done, and records what became of them.
-    pub(super) async fn execute<DB: Backend>(&self, outside: Outside<'_, DB, Unit>) -> Result<(), JobError> {
-        let mut due = outside.due().peekable();
+    pub(super) async fn run<DB: Backend>(&self, work: ExternalWork<'_, DB, Unit>) -> Result<(), JobError> {
+        let mut due = work.due().peekable();
         let mut under_way = UnderWay::default();
         if self.doubts.load(Ordering::Relaxed) >= IN_A_ROW_MAX && due.peek().is_some() {
             let message =
@@ -93,24 +93,24 @@ impl Each<'_> {
         }
         loop {
             if !self.commands.is_off() {
-                self.begin(&outside, &mut due, &mut under_way).await?;
+                self.begin(&work, &mut due, &mut under_way).await?;
             }
             if under_way.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
-                return Err(self.nobody_is_to_blame(&outside, under_way).await?);
+                return Err(self.nobody_is_to_blame(&work, under_way).await?);
             }
             if under_way.running.is_empty() && (due.peek().is_none() || self.commands.is_off()) {
                 break;
             }
-            self.record(&outside, &mut under_way).await?;
+            self.record(&work, &mut under_way).await?;
         }
-        self.record_failing(&outside, &mut under_way).await?;
+        self.record_failing(&work, &mut under_way).await?;
         if due.peek().is_some() { Err(JobError::lost()) } else { Ok(()) }
     }
 
     /// Begins the work of as many as may be under way at once.
     async fn begin<'u, DB: Backend>(
         &self,
-        outside: &Outside<'_, DB, Unit>,
+        outside: &ExternalWork<'_, DB, Unit>,
         due: &mut impl Iterator<Item = (usize, &'u Unit)>,
         under_way: &mut UnderWay,
     ) -> Result<(), JobError> {
@@ -128,7 +128,7 @@ impl Each<'_> {
             return Ok(());
         }
         let mut reserved = HashMap::new();
-        if let Way::Http(..) = self.way {
+        if let UnitAction::Http(..) = self.way {
             self.commands.calls_begin();
             let members: Vec<usize> = works.iter().map(|(member, ..)| *member).collect();
             if failpoint::is_weakened("call.unreserved") {
@@ -144,7 +144,7 @@ impl Each<'_> {
         for (member, unit, work) in works {
             let (commands, key) = (self.commands, unit.key());
             match (&self.way, work) {
-                (Way::Http(_, caller), Work::Call(request)) => {
+                (UnitAction::Http(_, caller), Work::Call(request)) => {
                     let (caller, over) = (caller.clone(), reserved.get(&member).copied().flatten());
                     let idempotency_key = match self.idempotency_key(unit, over) {
                         Ok(key) => key,
@@ -165,7 +165,7 @@ impl Each<'_> {
                     let ended = commands.execute(*command, key, None);
                     under_way.running.spawn(async move { (member, ended.await.unwrap_or(None).into()) });
                 }
-                (Way::Command(..), Work::Call(..)) => {}
+                (UnitAction::Command(..), Work::Call(..)) => {}
             }
         }
         Ok(())
@@ -175,12 +175,12 @@ impl Each<'_> {
     /// that says that its call was done is evidence, also from an attempt that was taken over.
     async fn record<DB: Backend>(
         &self,
-        outside: &Outside<'_, DB, Unit>,
+        outside: &ExternalWork<'_, DB, Unit>,
         under_way: &mut UnderWay,
     ) -> Result<(), JobError> {
         let recorded = self.record_some(outside, under_way).await;
         if recorded.is_err()
-            && let Way::Http(..) = self.way
+            && let UnitAction::Http(..) = self.way
         {
             while let Some(ended) = under_way.running.join_next().await {
                 let heard = match ended {
@@ -199,7 +199,7 @@ impl Each<'_> {
     /// Records what has ended. What is wrong with one keeps no other from that: an answer that is not written down would be a doubt.
     async fn record_some<DB: Backend>(
         &self,
-        outside: &Outside<'_, DB, Unit>,
+        outside: &ExternalWork<'_, DB, Unit>,
         under_way: &mut UnderWay,
     ) -> Result<(), JobError> {
         let (mut done, mut fault) = (Vec::new(), None);
@@ -229,7 +229,7 @@ impl Each<'_> {
 
     async fn record_done<DB: Backend>(
         &self,
-        outside: &Outside<'_, DB, Unit>,
+        outside: &ExternalWork<'_, DB, Unit>,
         under_way: &mut UnderWay,
         done: &[usize],
     ) -> Result<(), JobError> {
@@ -246,7 +246,7 @@ impl Each<'_> {
     /// Records that the work of a unit was not done, or may not have been; or says why no other may be begun.
     async fn record_undone<DB: Backend>(
         &self,
-        outside: &Outside<'_, DB, Unit>,
+        outside: &ExternalWork<'_, DB, Unit>,
         under_way: &mut UnderWay,
         member: usize,
         ended: Ended,
@@ -254,7 +254,7 @@ impl Each<'_> {
         match ended {
             Ended::Done => {}
             Ended::Failed(message) => {
-                if let Way::Http(..) = self.way {
+                if let UnitAction::Http(..) = self.way {
                     outside.unsent(member).await?;
                 }
                 under_way.fail(member, message);
@@ -277,7 +277,7 @@ impl Each<'_> {
 
     async fn record_failing<DB: Backend>(
         &self,
-        outside: &Outside<'_, DB, Unit>,
+        outside: &ExternalWork<'_, DB, Unit>,
         under_way: &mut UnderWay,
     ) -> Result<(), JobError> {
         for (member, message) in under_way.failing.drain(..) {
@@ -289,7 +289,7 @@ impl Each<'_> {
     /// All fail: none of them is recorded as failed. Whatever is still under way is recorded first.
     async fn nobody_is_to_blame<DB: Backend>(
         &self,
-        outside: &Outside<'_, DB, Unit>,
+        outside: &ExternalWork<'_, DB, Unit>,
         mut under_way: UnderWay,
     ) -> Result<JobError, JobError> {
         while !under_way.running.is_empty() {
@@ -304,12 +304,12 @@ impl Each<'_> {
         let read = read(unit)?;
         let values = Values { unit: Some(unit.text.clone()), ..self.values.clone() };
         match &self.way {
-            Way::Command(argv, command) => {
+            UnitAction::Command(argv, command) => {
                 let key = self.idempotency_key(unit, over)?;
                 let command = with_arguments(argv, command, unit, &values, read, key)?;
                 Ok(Work::Command(Box::new(command)))
             }
-            Way::Http(call, caller) => {
+            UnitAction::Http(call, caller) => {
                 let request = call.request(&values).map_err(|error| caller.hidden(&error.to_string()))?;
                 Ok(Work::Call(request))
             }

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::bulk_write::{self, PagePlace};
-use super::ingest::{Course, How, LINE, Progress, unreadable};
+use super::ingest::{How, Ingest, LINE, Progress, unreadable};
 use super::parts::Part;
 use crate::job::JobError;
-use crate::ledger::Asked;
+use crate::ledger::RetryRequest;
 use crate::publish::table::Publishes;
 
 /// Units that are looked for from one position of the source on.
@@ -43,11 +43,11 @@ impl<DB: Publishes> Progress<'_, DB> {
     }
 }
 
-impl<DB: Publishes> Course<'_, '_, DB> {
+impl<DB: Publishes> Ingest<'_, '_, DB> {
     /// What is to be looked for at the source, by the position from which it is read.
-    pub(super) fn maybe_mended(&self, asked: Vec<Asked>) -> Vec<Wanted> {
+    pub(super) fn maybe_mended(&self, asked: Vec<RetryRequest>) -> Vec<Wanted> {
         let mut all: BTreeMap<String, Wanted> = BTreeMap::new();
-        for Asked { key, place } in asked {
+        for RetryRequest { key, place } in asked {
             if !self.progress.has_passed(&place) {
                 continue;
             }

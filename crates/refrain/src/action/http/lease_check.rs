@@ -21,7 +21,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Puts a last look behind whatever connects.
 #[derive(Debug, Clone)]
-pub(super) struct LastLook(pub(super) Lease);
+pub(super) struct LeaseCheck(pub(super) Lease);
 
 /// Nothing was sent: the lease was over before that.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl TooLate {
     }
 }
 
-impl<S> Layer<S> for LastLook {
+impl<S> Layer<S> for LeaseCheck {
     type Service = Looking<S>;
 
     fn layer(&self, inner: S) -> Looking<S> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Circumstances, Outside, persistently};
+use super::{Circumstances, ExternalWork, persistently};
 use crate::database::statement::{Bound, Statement};
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::ledger::backend::Backend;
@@ -63,13 +63,13 @@ impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
         &'u self,
         units: &'u [T],
         since_max: Duration,
-    ) -> Result<Outside<'u, DB, T>> {
+    ) -> Result<ExternalWork<'u, DB, T>> {
         let about = Circumstances { again: Some(since_max), place: None };
-        Outside::of(self, self.ledger().await?, units, self.list(units)?, about).await
+        ExternalWork::of(self, self.ledger().await?, units, self.list(units)?, about).await
     }
 }
 
-impl<DB: Backend, T: Serialize> Outside<'_, DB, T> {
+impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
     /// Whether an earlier attempt of this run has left a unit in doubt.
     pub(super) fn is_doubtful(&self, arrival: &Arrival, entries: &[Entry]) -> bool {
         let judge = self.units.judge();
