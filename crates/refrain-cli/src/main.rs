@@ -1,8 +1,10 @@
 //! The `refrain` command: parse, act, and turn the outcome into an exit code.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod cli;
 mod commands;
+mod context;
 mod decision_line;
 mod doubts;
 mod exit;
@@ -11,10 +13,10 @@ mod left_out;
 mod log;
 mod output;
 mod person;
-mod place;
 mod problems;
 mod progress;
 mod reload;
+mod report;
 mod run_line;
 mod run_report;
 mod signals;
@@ -24,10 +26,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Arguments, Command};
+use context::Context;
 use exit::{Exit, Fault};
 use output::{Output, Talk};
 use person::Deciding;
-use place::Place;
 
 fn main() -> ExitCode {
     // Before all else, and in the supervisor too: it holds the secrets of the command that it executes, and then executes
@@ -54,10 +56,10 @@ fn main() -> ExitCode {
             return fault.exit().into();
         }
     };
-    let place = Place { folder: options.folder, store: options.store, output, person };
+    let context = Context { folder: options.folder, store: options.store, output, person };
     let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
-            let done = runtime.block_on(act(&place, command));
+            let done = runtime.block_on(act(&context, command));
             // Files that are still being read keep nobody from leaving.
             runtime.shutdown_background();
             done
@@ -72,36 +74,36 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-async fn act(place: &Place, command: Command) -> Result<Exit, Fault> {
+async fn act(context: &Context, command: Command) -> Result<Exit, Fault> {
     match command {
-        Command::Init(arguments) => commands::init::init(place, &arguments),
-        Command::Check(arguments) => commands::check::check(place, &arguments),
-        Command::Next(arguments) => commands::next::next(place, &arguments),
-        Command::Run(arguments) => commands::run::run(place, &arguments).await,
-        Command::Tick(arguments) => commands::tick::tick(place, &arguments).await,
-        Command::Serve(arguments) => commands::serve::serve(place, &arguments).await,
-        Command::Enqueue(arguments) => commands::enqueue::enqueue(place, &arguments).await,
-        Command::Audit(arguments) => commands::audit::audit(place, &arguments).await,
-        Command::Effects(arguments) => commands::effects::effects(place, &arguments).await,
-        Command::Status(arguments) => commands::status::status(place, &arguments).await,
-        Command::Runs(arguments) => commands::runs::runs(place, &arguments).await,
-        Command::Show(arguments) => commands::show::show(place, &arguments).await,
-        Command::Logs(arguments) => commands::logs::logs(place, &arguments).await,
-        Command::Trace(arguments) => commands::trace::trace(place, &arguments).await,
-        Command::Why(arguments) => commands::why::why(place, &arguments).await,
-        Command::Retry(arguments) => commands::retry::retry(place, &arguments).await,
-        Command::Checkpoint(arguments) => commands::checkpoint::checkpoint(place, &arguments).await,
-        Command::Reconcile(arguments) => commands::reconcile::reconcile(place, &arguments).await,
-        Command::Cancel(arguments) => commands::cancel::cancel(place, &arguments).await,
-        Command::Pause(arguments) => commands::pause::pause(place, &arguments).await,
-        Command::Resume(arguments) => commands::pause::resume(place, &arguments).await,
-        Command::Migrate(arguments) => commands::migrate::migrate(place, &arguments).await,
-        Command::Backup(arguments) => commands::backup::backup(place, &arguments).await,
-        Command::Recover(arguments) => commands::recover::recover(place, &arguments).await,
-        Command::Fsck => commands::fsck::fsck(place).await,
-        Command::Prune(arguments) => commands::prune::prune(place, &arguments).await,
-        Command::Schema => commands::schema::schema(place),
-        Command::Completions(arguments) => commands::completions::completions(place, &arguments),
-        Command::Man(arguments) => commands::man::man(place, &arguments),
+        Command::Init(arguments) => commands::init::init(context, &arguments),
+        Command::Check(arguments) => commands::check::check(context, &arguments),
+        Command::Next(arguments) => commands::next::next(context, &arguments),
+        Command::Run(arguments) => commands::run::run(context, &arguments).await,
+        Command::Tick(arguments) => commands::tick::tick(context, &arguments).await,
+        Command::Serve(arguments) => commands::serve::serve(context, &arguments).await,
+        Command::Enqueue(arguments) => commands::enqueue::enqueue(context, &arguments).await,
+        Command::Audit(arguments) => commands::audit::audit(context, &arguments).await,
+        Command::Effects(arguments) => commands::effects::effects(context, &arguments).await,
+        Command::Status(arguments) => commands::status::status(context, &arguments).await,
+        Command::Runs(arguments) => commands::runs::runs(context, &arguments).await,
+        Command::Show(arguments) => commands::show::show(context, &arguments).await,
+        Command::Logs(arguments) => commands::logs::logs(context, &arguments).await,
+        Command::Trace(arguments) => commands::trace::trace(context, &arguments).await,
+        Command::Why(arguments) => commands::why::why(context, &arguments).await,
+        Command::Retry(arguments) => commands::retry::retry(context, &arguments).await,
+        Command::Checkpoint(arguments) => commands::checkpoint::checkpoint(context, &arguments).await,
+        Command::Reconcile(arguments) => commands::reconcile::reconcile(context, &arguments).await,
+        Command::Cancel(arguments) => commands::cancel::cancel(context, &arguments).await,
+        Command::Pause(arguments) => commands::pause::pause(context, &arguments).await,
+        Command::Resume(arguments) => commands::pause::resume(context, &arguments).await,
+        Command::Migrate(arguments) => commands::migrate::migrate(context, &arguments).await,
+        Command::Backup(arguments) => commands::backup::backup(context, &arguments).await,
+        Command::Recover(arguments) => commands::recover::recover(context, &arguments).await,
+        Command::Fsck => commands::fsck::fsck(context).await,
+        Command::Prune(arguments) => commands::prune::prune(context, &arguments).await,
+        Command::Schema => commands::schema::schema(context),
+        Command::Completions(arguments) => commands::completions::completions(context, &arguments),
+        Command::Man(arguments) => commands::man::man(context, &arguments),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use refrain::core::state::{FailureReason, RunOutcome};
-use refrain::{JobView, Place, RunRecord};
+use refrain::{JobView, QueuePosition, RunRecord};
 use serde::Serialize;
 
 use crate::output::harmless;
@@ -138,7 +138,7 @@ impl RunLine {
             started_at: run.started_at,
             ended_at: run.ended_at,
             again_at: match run.place {
-                Some(Place::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
+                Some(QueuePosition::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
                 _ => None,
             },
             message: run.message.clone(),
@@ -151,7 +151,7 @@ impl RunLine {
 
 fn mark(run: &RunRecord, is_late: bool, is_outdated: bool) -> Mark {
     match (run.place, run.standing.outcome) {
-        (Some(Place::Running), _) => Mark::Running,
+        (Some(QueuePosition::Running), _) => Mark::Running,
         _ if is_late => Mark::Late,
         (Some(_), _) | (None, None) => Mark::Queued,
         (None, Some(RunOutcome::Done)) if is_outdated => Mark::Outdated,

@@ -7,13 +7,13 @@ use refrain::core::Word as _;
 use refrain::core::project::Action;
 use refrain::core::state::{FailureReason, RunOutcome};
 use refrain::core::terminal::typed;
-use refrain::{Did, Place as Standing, Project, Refrain, RunRecord, RunReport};
+use refrain::{Did, Project, QueuePosition, Refrain, RunRecord, RunReport};
 use serde::Serialize;
 
+use crate::context::{Context, Opened};
 use crate::doubts::{Doubt, advice};
 use crate::exit::{Exit, Fault};
 use crate::output::{Four, harmless_lines};
-use crate::place::{Opened, Place};
 
 /// A run that was asked for.
 pub(crate) struct Ran {
@@ -71,7 +71,7 @@ impl Report {
             started_at: run.started_at,
             ended_at: run.ended_at,
             again_at: match run.place {
-                Some(Standing::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
+                Some(QueuePosition::Delayed(at)) => Timestamp::from_microsecond(at).ok(),
                 _ => None,
             },
             message,
@@ -132,7 +132,7 @@ fn counts(did: Did, run: &RunRecord) -> Four {
     match (did, run.standing.outcome) {
         (Did::GaveUp | Did::Settled, _) => none,
         (Did::Deduplicated, _) => Four { deduplicated: 1, ..none },
-        _ if matches!(run.place, Some(Standing::Delayed(_))) => Four { failed: 1, ..none },
+        _ if matches!(run.place, Some(QueuePosition::Delayed(_))) => Four { failed: 1, ..none },
         _ if run.standing.is_open() => none,
         (Did::Followed, Some(RunOutcome::Done | RunOutcome::Waiting)) => Four { deduplicated: 1, ..none },
         (_, Some(RunOutcome::Done | RunOutcome::Waiting)) => Four { processed: 1, ..none },
@@ -156,12 +156,12 @@ async fn said_last(
 
 /// Says what became of runs, and what to type next. The code is that of the worst.
 pub(crate) async fn told(
-    place: &Place,
+    context: &Context,
     opened: Opened,
     ran: Vec<Ran>,
     is_interrupted: bool,
 ) -> Result<Exit, Fault> {
-    let output = place.output;
+    let output = context.output;
     let mut total = Four::default();
     let mut worst: Option<(Exit, &Ran, Vec<Doubt>)> = None;
     for one in &ran {

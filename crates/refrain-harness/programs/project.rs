@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use refrain::core::Word as _;
-use refrain::{Ask, CheckpointOf, Error, Opening, OutputPlace, Project, Refrain, Settings, Statement};
+use refrain::{Ask, CheckpointOf, Error, OpenOptions, OutputPlace, Project, Refrain, Settings, Statement};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often to look whether anything is open.
@@ -71,7 +71,7 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
 }
 
 /// What an operator says of the store before it is opened; false if the words are about something else.
-async fn stated(opening: &Opening, arguments: &[&str]) -> Result<bool, Error> {
+async fn stated(opening: &OpenOptions, arguments: &[&str]) -> Result<bool, Error> {
     match *arguments {
         ["state", "restored"] => opening.state(Statement::Restored).await?,
         ["state", "settled"] => opening.state(Statement::Settled).await?,

@@ -132,7 +132,7 @@ pub async fn open_with(
 ) -> Refrain {
     Refrain::migrate(&database.url()).await.unwrap();
     let opening = Refrain::at(&database.url(), "shop").unwrap().settings(settings);
-    jobs.into_iter().fold(opening, refrain::Opening::job).open().await.unwrap()
+    jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
 }
 
 /// Windows of a day that open at midnight, from the first of June on.

@@ -51,8 +51,8 @@ pub use publish::comparison::{Difference, Differences};
 pub use refrain::{
     Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointOf,
     CheckpointRecord, DecisionRecord, DedupeRecord, Did, DoubtRecord, EffectRecord, Enqueued, JobRecord,
-    JobView, Opening, OutputPlace, OutputRecord, POSITION_BYTES_MAX, Patience, Refrain, RunRecord, RunReport,
-    Serving, Settlement, Statement, StopHandle, Trace, UnitDedupes, Unwell, Why, WorkerRecord,
+    JobView, OpenOptions, OutputPlace, OutputRecord, POSITION_BYTES_MAX, Patience, Refrain, RunRecord,
+    RunReport, Serving, Settlement, Statement, StopHandle, Trace, UnitDedupes, Unwell, Why, WorkerRecord,
 };
 pub use refrain_core as core;
 pub use refrain_core::{CatchUp, key};
@@ -61,7 +61,7 @@ pub use store::StoreError;
 pub use store::fsck::Finding;
 pub use store::identity::IdentityDoubt;
 pub use store::outputs::OutputStream;
-pub use store::show::Place;
+pub use store::show::QueuePosition;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

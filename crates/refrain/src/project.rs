@@ -20,7 +20,7 @@ use refrain_core::{JobName, ProjectName};
 
 use crate::database::Address;
 use crate::error::Error;
-use crate::refrain::{Opening, Refrain};
+use crate::refrain::{OpenOptions, Refrain};
 use databases::{Connected, Database};
 
 pub use files::{FILE, JOBS};
@@ -215,15 +215,15 @@ impl Project {
     }
 
     /// Its store, not yet opened, with its jobs. Another store may be named.
-    pub fn opening_alone(&self, store: Option<&str>) -> Result<Opening, Error> {
+    pub fn opening_alone(&self, store: Option<&str>) -> Result<OpenOptions, Error> {
         let address = Address::parse(store.unwrap_or(self.files.store.expose()))?;
         let address = if store.is_some() { address } else { inside(&self.root, address) };
         let opening = Refrain::at_address(address, self.files.name.clone()).files(self.job_files());
-        Ok(self.definitions()?.into_iter().fold(opening, Opening::job))
+        Ok(self.definitions()?.into_iter().fold(opening, OpenOptions::job))
     }
 
     /// The same, with the databases that its jobs write to.
-    pub async fn opening(&self, store: Option<&str>) -> Result<Opening, Error> {
+    pub async fn opening(&self, store: Option<&str>) -> Result<OpenOptions, Error> {
         let mut opening = self.opening_alone(store)?;
         for database in self.written() {
             if !database.is_postgres() {

@@ -2,23 +2,24 @@
 
 mod alarms;
 mod backup;
+mod cancel;
 mod checkpoints;
-mod control;
 mod decisions;
 mod doubts;
 mod effects;
 mod enqueue;
+mod job_view;
 mod jobs;
 mod migrate;
-mod name;
 mod output;
 mod patience;
+mod pause;
 mod prune;
 mod reconcile;
-mod record;
 mod recover;
 mod run;
 mod serve;
+mod show;
 mod status;
 mod tick;
 mod trace;
@@ -34,19 +35,19 @@ use refrain_core::{JobName, Person, ProjectName};
 
 pub use crate::engine::vitals::Unwell;
 pub use alarms::AlarmRecord;
+pub use cancel::Cancelling;
 pub use checkpoints::{CheckpointError, CheckpointOf, CheckpointRecord, POSITION_BYTES_MAX};
-pub use control::Cancelling;
 pub use decisions::DecisionRecord;
 pub use doubts::{DoubtRecord, Settlement};
 pub use effects::EffectRecord;
 pub use enqueue::Enqueued;
-pub use name::JobView;
+pub use job_view::JobView;
 pub use output::{OutputPlace, OutputRecord};
 pub use patience::Patience;
-pub use record::{AttemptRecord, DedupeRecord, RunRecord};
 pub use recover::{Adopted, Statement};
 pub use run::{Ask, Did, RunReport};
 pub use serve::{Serving, StopHandle};
+pub use show::{AttemptRecord, DedupeRecord, RunRecord};
 pub use status::JobRecord;
 pub use trace::Trace;
 pub use units::{AttemptUnits, UnitDedupes};
@@ -111,7 +112,7 @@ pub struct Refrain {
 
 /// A store that is about to be opened.
 #[derive(Debug)]
-pub struct Opening {
+pub struct OpenOptions {
     address: Address,
     project: ProjectName,
     settings: Settings,
@@ -142,12 +143,12 @@ const CONNECTIONS: u32 = 8;
 
 impl Refrain {
     /// Names a store: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`, and the project whose it is.
-    pub fn at(address: &str, project: &str) -> Result<Opening, Error> {
+    pub fn at(address: &str, project: &str) -> Result<OpenOptions, Error> {
         Ok(Refrain::at_address(Address::parse(address)?, ProjectName::parse(project)?))
     }
 
-    pub(crate) fn at_address(address: Address, project: ProjectName) -> Opening {
-        Opening {
+    pub(crate) fn at_address(address: Address, project: ProjectName) -> OpenOptions {
+        OpenOptions {
             address,
             project,
             settings: Settings::default(),
@@ -212,17 +213,17 @@ impl Refrain {
     }
 }
 
-impl Opening {
+impl OpenOptions {
     /// Adds a job.
     #[must_use]
-    pub fn job(mut self, definition: Definition) -> Opening {
+    pub fn job(mut self, definition: Definition) -> OpenOptions {
         self.jobs.push(definition);
         self
     }
 
     /// Says which jobs have a file: one that had one and is not among them opens nothing any more.
-    pub(crate) fn files(self, files: JobFiles) -> Opening {
-        Opening { files: Some(files), ..self }
+    pub(crate) fn files(self, files: JobFiles) -> OpenOptions {
+        OpenOptions { files: Some(files), ..self }
     }
 
     /// Names a database beside the store that jobs write to: what is intended there is relayed to the store. It is looked
@@ -241,7 +242,7 @@ impl Opening {
     /// # }
     /// ```
     #[must_use]
-    pub fn destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>) -> Opening {
+    pub fn destination<DB: Backend>(mut self, pool: &sqlx::Pool<DB>) -> OpenOptions {
         let database = DB::database(pool, self.settings.idle());
         self.has_file |= database.is_sqlite();
         self.destinations.push(Named { database, spare: None });
@@ -249,7 +250,7 @@ impl Opening {
     }
 
     /// Jobs write to a SQLite file, whether or not it answers now.
-    pub(crate) fn beside_a_file(mut self) -> Opening {
+    pub(crate) fn beside_a_file(mut self) -> OpenOptions {
         self.has_file = true;
         self
     }
@@ -259,48 +260,48 @@ impl Opening {
         mut self,
         pool: &sqlx::Pool<DB>,
         spare: &Arc<ProjectDatabase>,
-    ) -> Opening {
+    ) -> OpenOptions {
         let database = DB::database(pool, self.settings.idle());
         self.destinations.push(Named { database, spare: Some(Arc::clone(spare)) });
         self
     }
 
     /// The same for one that does not answer now.
-    pub(crate) fn away(mut self, database: &Arc<ProjectDatabase>) -> Opening {
+    pub(crate) fn away(mut self, database: &Arc<ProjectDatabase>) -> OpenOptions {
         self.away.push(Arc::clone(database));
         self
     }
 
     /// How the engine behaves.
     #[must_use]
-    pub fn settings(self, settings: Settings) -> Opening {
-        Opening { settings, ..self }
+    pub fn settings(self, settings: Settings) -> OpenOptions {
+        OpenOptions { settings, ..self }
     }
 
     /// How many connections to a PostgreSQL store may be open at once.
     #[must_use]
-    pub fn connections(self, connections: u32) -> Opening {
-        Opening { connections: connections.max(2), ..self }
+    pub fn connections(self, connections: u32) -> OpenOptions {
+        OpenOptions { connections: connections.max(2), ..self }
     }
 
     /// Opens it to look and not to work: no job is registered, no timetable is put in force. A job that the store has never
     /// seen is not known then.
     #[must_use]
-    pub fn only_looking(self) -> Opening {
-        Opening { only_looks: true, ..self }
+    pub fn only_looking(self) -> OpenOptions {
+        OpenOptions { only_looks: true, ..self }
     }
 
     /// Sets the clock that schedules read, never that of leases. It makes a new store simulated for good; one in which
     /// something real has happened is refused when it is opened, and a simulated one when it is to be served.
     #[must_use]
-    pub fn simulated(self, now: Timestamp) -> Opening {
-        Opening { simulated: Some(now), ..self }
+    pub fn simulated(self, now: Timestamp) -> OpenOptions {
+        OpenOptions { simulated: Some(now), ..self }
     }
 
     /// Opens it for a person: what is decided through it is written down under that name.
     #[must_use]
-    pub fn by(self, person: Person) -> Opening {
-        Opening { person: Some(person), ..self }
+    pub fn by(self, person: Person) -> OpenOptions {
+        OpenOptions { person: Some(person), ..self }
     }
 
     /// The address for people, without the password.

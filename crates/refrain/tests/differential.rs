@@ -13,7 +13,7 @@ use std::time::Duration;
 use refrain::core::state::{Attempts, RunEvent, RunStanding};
 use refrain::core::{Random, SeededRandom, Word};
 use refrain::{
-    Ask, AttemptRecord, CatchUp, Definition, JobError, Place, Refrain, Run, RunRecord, WhileRunning,
+    Ask, AttemptRecord, CatchUp, Definition, JobError, QueuePosition, Refrain, Run, RunRecord, WhileRunning,
 };
 use support::TestDatabase;
 use support::work::{daily, job, june, open, short};
@@ -123,7 +123,7 @@ async fn is_behind(refrain: &Refrain, run: &str) -> bool {
     let own = refrain.show(run).await.unwrap().map(|run| run.key);
     let runs = refrain.runs(job, "").await.unwrap();
     runs.iter().any(|other| {
-        let holds = other.place.is_some_and(|place| place != Place::BehindItsLane);
+        let holds = other.place.is_some_and(|place| place != QueuePosition::BehindItsLane);
         holds && own.as_ref() != Some(&other.key)
     })
 }
@@ -134,7 +134,7 @@ async fn state(refrain: &Refrain) -> String {
     for job in refrain.jobs() {
         for run in refrain.runs(job.as_str(), "").await.unwrap() {
             let place = match run.place {
-                Some(Place::Delayed(_)) => "delayed".to_owned(),
+                Some(QueuePosition::Delayed(_)) => "delayed".to_owned(),
                 other => format!("{other:?}"),
             };
             let standing = (run.standing.outcome, run.attempt, run.version, place);

@@ -5,10 +5,10 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::decision_line::DecisionLine;
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(
@@ -31,18 +31,18 @@ impl fmt::Display for Line {
     }
 }
 
-pub(crate) async fn audit(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let Some(opened) = place.look_if_any().await? else { return Ok(Exit::Done) };
+pub(crate) async fn audit(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let Some(opened) = context.look_if_any().await? else { return Ok(Exit::Done) };
     let decisions = opened.refrain.decisions(arguments.limit).await?;
     opened.close().await;
     let is_empty = decisions.is_empty();
     for decision in decisions {
-        if !place.output.line(&Line(decision.into()))? {
+        if !context.output.line(&Line(decision.into()))? {
             break;
         }
     }
     if is_empty {
-        place.output.say("no person has decided anything here");
+        context.output.say("no person has decided anything here");
     }
     Ok(Exit::Done)
 }

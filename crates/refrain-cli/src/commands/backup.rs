@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(
@@ -31,12 +31,12 @@ impl fmt::Display for Copied {
     }
 }
 
-pub(crate) async fn backup(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look().await?;
+pub(crate) async fn backup(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = context.look().await?;
     let bytes = opened.refrain.backup(&arguments.file).await?;
     opened.close().await;
     let file = arguments.file.display().to_string();
-    place.output.result(&Copied { file: file.clone(), bytes })?;
-    place.output.say(format_args!("look at it: refrain --store sqlite:{file} fsck"));
+    context.output.result(&Copied { file: file.clone(), bytes })?;
+    context.output.say(format_args!("look at it: refrain --store sqlite:{file} fsck"));
     Ok(Exit::Done)
 }

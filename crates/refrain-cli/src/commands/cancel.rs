@@ -8,9 +8,9 @@ use refrain::core::terminal::typed;
 use refrain::{Cancelling, Refrain};
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::person::Deciding;
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  refrain cancel export@2026-06-09\n  refrain cancel welcome#42")]
@@ -38,15 +38,15 @@ impl fmt::Display for Called {
     }
 }
 
-pub(crate) async fn cancel(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look().await?;
+pub(crate) async fn cancel(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = context.look().await?;
     let run = &arguments.run;
     let cancelled = cancelled(&opened.refrain, run).await;
     opened.close().await;
     let did = cancelled?;
-    place.output.result(&Called { run: run.clone(), did })?;
+    context.output.result(&Called { run: run.clone(), did })?;
     let typed = typed(run);
-    place.output.say(format_args!("see: refrain show {typed}; after all: refrain retry {typed}"));
+    context.output.say(format_args!("see: refrain show {typed}; after all: refrain retry {typed}"));
     Ok(Exit::Done)
 }
 

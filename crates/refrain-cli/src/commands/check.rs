@@ -11,9 +11,9 @@ use refrain::core::publish::Publish;
 use refrain::core::schedule::describe;
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(
@@ -116,25 +116,27 @@ fn plain_password(place: &str) -> String {
     )
 }
 
-pub(crate) fn check(place: &Place, _: &Arguments) -> Result<Exit, Fault> {
-    let project = place.whole_project()?;
+pub(crate) fn check(context: &Context, _: &Arguments) -> Result<Exit, Fault> {
+    let project = context.whole_project()?;
     let jobs: Vec<Job> = project.jobs().iter().map(Job::of).collect();
     let is_scheduled = |job: &&JobFile| job.timetable.is_some();
     let first = project.jobs().iter().find(is_scheduled).or(project.jobs().first());
     let first = first.map(|job| (job.name.to_string(), job.timetable.is_some()));
     let warnings: Vec<String> = project.plain_passwords().iter().map(|place| plain_password(place)).collect();
-    place.output.result(&Checked {
+    context.output.result(&Checked {
         project: project.name().to_string(),
         jobs,
         warnings: warnings.clone(),
     })?;
     for warning in warnings {
-        place.output.say(format_args!("warning: {warning}"));
+        context.output.say(format_args!("warning: {warning}"));
     }
     match first {
-        Some((job, true)) => place.output.say(format_args!("next: refrain run {job}, or refrain next {job}")),
-        Some((job, false)) => place.output.say(format_args!("next: refrain enqueue {job} --key KEY")),
-        None => place.output.say("next: write a job, as in jobs/hello.toml of `refrain init`"),
+        Some((job, true)) => {
+            context.output.say(format_args!("next: refrain run {job}, or refrain next {job}"));
+        }
+        Some((job, false)) => context.output.say(format_args!("next: refrain enqueue {job} --key KEY")),
+        None => context.output.say("next: write a job, as in jobs/hello.toml of `refrain init`"),
     }
     Ok(Exit::Done)
 }

@@ -10,11 +10,11 @@ use refrain::core::{Per, duration};
 use refrain::{CheckpointOf, CheckpointRecord, Refrain};
 use serde::Serialize;
 
-use super::run::typed;
+use crate::arguments::run_name;
+use crate::context::{Context, Opened};
 use crate::exit::{Exit, Fault};
 use crate::output::{Output, harmless};
 use crate::person::Deciding;
-use crate::place::{Opened, Place};
 
 #[derive(Args)]
 #[command(
@@ -147,9 +147,9 @@ impl fmt::Display for Moved {
     }
 }
 
-pub(crate) async fn checkpoint(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
-    let opened = place.look_around().await?;
+pub(crate) async fn checkpoint(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
+    let opened = context.look_around().await?;
     let refrain = &opened.refrain;
     let moved = match &arguments.verb {
         Verb::Show { job, all } => {
@@ -230,8 +230,12 @@ async fn meant<'a>(
         }
         (None, _) => None,
         (Some(window), _) => {
-            let run =
-                typed(job, Some(window), Some(part.scope.as_str()).filter(|scope| !scope.is_empty()), None)?;
+            let run = run_name(
+                job,
+                Some(window),
+                Some(part.scope.as_str()).filter(|scope| !scope.is_empty()),
+                None,
+            )?;
             opened.refrain.window_start(&run).await?
         }
     };

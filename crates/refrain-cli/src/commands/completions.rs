@@ -7,8 +7,8 @@ use clap_complete::{Shell, generate};
 use serde::Serialize;
 
 use crate::cli;
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(
@@ -32,10 +32,10 @@ impl fmt::Display for Script {
     }
 }
 
-pub(crate) fn completions(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) fn completions(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
     let mut text = Vec::new();
     generate(arguments.shell, &mut cli::Arguments::command(), "refrain", &mut text);
     let script = String::from_utf8_lossy(&text).into_owned();
-    place.output.result(&Script { shell: arguments.shell.to_string(), script })?;
+    context.output.result(&Script { shell: arguments.shell.to_string(), script })?;
     Ok(Exit::Done)
 }

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use refrain::core::terminal::typed;
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::doubts::Doubt;
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  refrain effects\n  refrain effects --in-doubt --job sync --json")]
@@ -53,10 +53,12 @@ impl fmt::Display for Line {
     }
 }
 
-pub(crate) async fn effects(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
-    let opened = match place.look_around().await {
-        Err(Fault::NoStore(_)) if place.store.is_none() => return place.nothing_of(arguments.job.as_deref()),
+pub(crate) async fn effects(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
+    let opened = match context.look_around().await {
+        Err(Fault::NoStore(_)) if context.store.is_none() => {
+            return context.nothing_of(arguments.job.as_deref());
+        }
         opened => opened?,
     };
     let refrain = &opened.refrain;

@@ -8,9 +8,9 @@ use refrain::core::terminal::typed;
 use refrain::core::{Fingerprint, Key};
 use serde::Serialize;
 
+use crate::context::{self, Context};
 use crate::exit::{Exit, Fault};
 use crate::output::Four;
-use crate::place::{self, Place};
 
 #[derive(Args)]
 #[command(
@@ -46,12 +46,12 @@ impl fmt::Display for Offered {
     }
 }
 
-pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn enqueue(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
     let Arguments { job, key, payload } = arguments;
-    let project = place.project()?;
+    let project = context.project()?;
     Key::parse(key)?;
-    place::job(&project, job)?;
-    let opened = place.open_for(project).await?;
+    context::job(&project, job)?;
+    let opened = context.open_for(project).await?;
     let enqueued = opened.refrain.enqueue(job, key, payload.as_deref()).await?;
     let run = format!("{job}#{key}");
     let kept = opened.refrain.show(&run).await?.filter(|run| !run.is_forgotten);
@@ -60,19 +60,19 @@ pub(crate) async fn enqueue(place: &Place, arguments: &Arguments) -> Result<Exit
     let counts = Four { deduplicated: u64::from(!enqueued.is_new()), ..Four::default() };
     let differs = |kept: &RunRecord| !is_same(payload.as_deref(), kept.payload.as_deref());
     let payload_differs = !enqueued.is_new() && payload.is_some() && kept.as_ref().is_some_and(differs);
-    place.output.result(&Offered { run: run.clone(), did, payload_differs, counts })?;
+    context.output.result(&Offered { run: run.clone(), did, payload_differs, counts })?;
     if enqueued.is_new() {
-        place.output.say(format_args!(
+        context.output.say(format_args!(
             "`refrain serve` or `refrain tick` does it, or at once: refrain run {}",
             typed(&run)
         ));
     } else {
         if payload_differs {
-            place
+            context
                 .output
                 .say("its payload is another one than the first, which counts; a new fact has a new key");
         }
-        place.output.say(format_args!("what became of it: refrain show {}", typed(&run)));
+        context.output.say(format_args!("what became of it: refrain show {}", typed(&run)));
     }
     Ok(Exit::Done)
 }

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
-use crate::place::Place;
 
 #[derive(Serialize)]
 struct Findings {
@@ -37,8 +37,8 @@ impl fmt::Display for Findings {
     }
 }
 
-pub(crate) async fn fsck(place: &Place) -> Result<Exit, Fault> {
-    let opened = place.look().await?;
+pub(crate) async fn fsck(context: &Context) -> Result<Exit, Fault> {
+    let opened = context.look().await?;
     let store = opened.refrain.address();
     let findings = opened.refrain.fsck().await?;
     opened.close().await;
@@ -47,11 +47,11 @@ pub(crate) async fn fsck(place: &Place) -> Result<Exit, Fault> {
         .map(|one| Finding { what: one.what, row: one.row, detail: one.detail })
         .collect();
     let is_clean = findings.is_empty();
-    place.output.result(&Findings { store, findings })?;
+    context.output.result(&Findings { store, findings })?;
     if is_clean {
         return Ok(Exit::Done);
     }
-    place
+    context
         .output
         .say("nothing was changed; stop what uses this store, and restore a backup or repair these rows");
     Ok(Exit::Failed)

@@ -11,8 +11,8 @@ use refrain::core::terminal::typed;
 use refrain::{FILE, JOBS};
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  refrain init\n  refrain init shop")]
@@ -45,8 +45,8 @@ impl fmt::Display for Made {
     }
 }
 
-pub(crate) fn init(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let folder = arguments.dir.clone().or(place.folder.clone()).unwrap_or_else(|| PathBuf::from("."));
+pub(crate) fn init(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let folder = arguments.dir.clone().or(context.folder.clone()).unwrap_or_else(|| PathBuf::from("."));
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| Fault::Write { path, source }
@@ -71,12 +71,14 @@ pub(crate) fn init(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
             files.push(path.display().to_string());
         }
     }
-    place.output.result(&Made { project: name, files })?;
+    context.output.result(&Made { project: name, files })?;
     match &arguments.dir {
         Some(dir) => {
-            place.output.say(format_args!("next: cd {} && refrain run hello", typed(&dir.to_string_lossy())));
+            context
+                .output
+                .say(format_args!("next: cd {} && refrain run hello", typed(&dir.to_string_lossy())));
         }
-        None => place.output.say("next: refrain run hello"),
+        None => context.output.say("next: refrain run hello"),
     }
     Ok(Exit::Done)
 }

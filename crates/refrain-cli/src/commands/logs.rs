@@ -9,8 +9,8 @@ use refrain::core::terminal::typed;
 use refrain::{OutputPlace, OutputRecord};
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 
 /// How often to look for more.
 const LOOK: Duration = Duration::from_millis(500);
@@ -55,9 +55,9 @@ impl From<OutputRecord> for Piece {
     }
 }
 
-pub(crate) async fn logs(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
-    let opened = place.look().await?;
+pub(crate) async fn logs(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
+    let opened = context.look().await?;
     let refrain = &opened.refrain;
     let name = &arguments.run;
     let missing =

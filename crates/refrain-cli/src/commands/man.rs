@@ -8,8 +8,8 @@ use clap_mangen::Man;
 use serde::Serialize;
 
 use crate::cli;
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  refrain man | man -l -\n  refrain man ~/.local/share/man/man1")]
@@ -41,12 +41,12 @@ impl fmt::Display for Written {
     }
 }
 
-pub(crate) fn man(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) fn man(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
     let command = cli::Arguments::command();
     let Some(dir) = &arguments.dir else {
         let mut text = Vec::new();
         Man::new(command).render(&mut text).map_err(Fault::Output)?;
-        place.output.result(&Page { page: String::from_utf8_lossy(&text).into_owned() })?;
+        context.output.result(&Page { page: String::from_utf8_lossy(&text).into_owned() })?;
         return Ok(Exit::Done);
     };
     let failed = |source| Fault::Write { path: dir.clone(), source };
@@ -54,7 +54,7 @@ pub(crate) fn man(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
     clap_mangen::generate_to(command, dir).map_err(failed)?;
     let pages = std::fs::read_dir(dir).map_err(failed)?.flatten();
     let pages = pages.filter(|entry| entry.file_name().to_string_lossy().starts_with("refrain")).count();
-    place.output.result(&Written { directory: dir.display().to_string(), pages })?;
-    place.output.say("read them: man refrain");
+    context.output.result(&Written { directory: dir.display().to_string(), pages })?;
+    context.output.say("read them: man refrain");
     Ok(Exit::Done)
 }

@@ -6,9 +6,9 @@ use clap::Args;
 use refrain::{Project, Refrain};
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::person::Deciding;
-use crate::place::Place;
 
 /// Make the tables of the store and of the ledgers, or bring them up to date.
 ///
@@ -66,19 +66,19 @@ impl fmt::Display for Script {
     }
 }
 
-pub(crate) async fn migrate(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
+pub(crate) async fn migrate(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
     if let Some(database) = &arguments.print {
         let script = match database {
             None => Refrain::migration_script(),
-            Some(name) => ledger_script(&place.project()?, name)?,
+            Some(name) => ledger_script(&context.project()?, name)?,
         };
         output.result(&Script { script })?;
         output.say("nothing was changed; run this on PostgreSQL as the user who is to own the tables");
         return Ok(Exit::Done);
     }
-    let project = place.project()?;
-    let opening = place.prepared(&project).await?;
+    let project = context.project()?;
+    let opening = context.prepared(&project).await?;
     let mut databases = vec![Steps { database: opening.address(), steps: opening.migrate().await? }];
     let beside = project.migrate().await?;
     opening.record_migrations(&beside).await?;

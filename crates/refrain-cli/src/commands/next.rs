@@ -9,9 +9,9 @@ use refrain::core::schedule::{Opens, Preview, PreviewLine, describe};
 use refrain::core::{Revisions, Timetable, window_name};
 use serde::Serialize;
 
-use super::tick::instant;
+use crate::arguments::timestamp;
+use crate::context::{Context, job};
 use crate::exit::{Exit, Fault};
-use crate::place::{Place, job};
 
 #[derive(Args)]
 #[command(
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub(crate) count: u16,
     /// From when, as in 2026-06-09T14:00:00Z; now unless said.
-    #[arg(long, value_name = "T", value_parser = instant)]
+    #[arg(long, value_name = "T", value_parser = timestamp)]
     pub(crate) from: Option<Timestamp>,
 }
 
@@ -97,8 +97,8 @@ impl fmt::Display for Around {
     }
 }
 
-pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let project = place.project()?;
+pub(crate) fn next(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let project = context.project()?;
     let job = job(&project, &arguments.job)?;
     let Some(timetable) = &job.timetable else {
         return Err(Fault::Refused(format!(
@@ -113,7 +113,7 @@ pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
         let preview = Preview::around(revisions.current(), date);
         let ticks = preview.lines.iter().map(Tick::of).collect();
         let (job, zone) = (job.name.to_string(), preview.zone.clone());
-        place.output.result(&Around { job, zone, ticks, preview })?;
+        context.output.result(&Around { job, zone, ticks, preview })?;
         return Ok(Exit::Done);
     }
     let openings = revisions.current().openings(covered(&revisions, from));
@@ -129,8 +129,8 @@ pub(crate) fn next(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> 
         }
     });
     let (name, when) = (job.name.to_string(), describe(timetable));
-    place.output.result(&Ahead { job: name, when, windows: windows.collect() })?;
-    place.output.say("what a change of the clocks does: add --around DATE");
+    context.output.result(&Ahead { job: name, when, windows: windows.collect() })?;
+    context.output.say("what a change of the clocks does: add --around DATE");
     Ok(Exit::Done)
 }
 

@@ -5,9 +5,9 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::person::Deciding;
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(
@@ -36,23 +36,23 @@ impl fmt::Display for Set {
     }
 }
 
-pub(crate) async fn pause(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn pause(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
     let job = &arguments.job;
-    let opened = place.open().await?;
+    let opened = context.open().await?;
     let is_new = opened.refrain.pause(job).await?;
     opened.close().await;
-    place.output.result(&Set { job: job.clone(), is_paused: true, is_new })?;
-    place.output.say(format_args!("what is under way ends; go on with: refrain resume {job}"));
+    context.output.result(&Set { job: job.clone(), is_paused: true, is_new })?;
+    context.output.say(format_args!("what is under way ends; go on with: refrain resume {job}"));
     Ok(Exit::Done)
 }
 
-pub(crate) async fn resume(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn resume(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
     let job = &arguments.job;
-    let opened = place.open().await?;
+    let opened = context.open().await?;
     let is_new = opened.refrain.resume(job).await?;
     opened.close().await;
-    place.output.result(&Set { job: job.clone(), is_paused: false, is_new })?;
-    place.output.say(format_args!(
+    context.output.result(&Set { job: job.clone(), is_paused: false, is_new })?;
+    context.output.say(format_args!(
         "windows that were skipped meanwhile: refrain status {job}; one of them: refrain run {job}@WINDOW"
     ));
     Ok(Exit::Done)

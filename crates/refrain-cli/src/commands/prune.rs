@@ -7,9 +7,9 @@ use clap::Args;
 use refrain::core::duration;
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::person::Deciding;
-use crate::place::Place;
 use crate::progress::Progress;
 
 #[derive(Args)]
@@ -42,14 +42,14 @@ impl fmt::Display for Pruned {
     }
 }
 
-pub(crate) async fn prune(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look().await?;
+pub(crate) async fn prune(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = context.look().await?;
     let keep = arguments.older_than.unwrap_or_else(|| opened.refrain.keep());
-    let mut progress = Progress::begin(place.output);
+    let mut progress = Progress::begin(context.output);
     let rows = opened.refrain.prune(keep, |rows| progress.show(format_args!("{rows} bodies"))).await?;
     drop(progress);
     opened.close().await;
-    place.output.result(&Pruned { rows, older_than: duration::format(keep) })?;
-    place.output.say("keys stay: what was done is still done");
+    context.output.result(&Pruned { rows, older_than: duration::format(keep) })?;
+    context.output.say("keys stay: what was done is still done");
     Ok(Exit::Done)
 }

@@ -11,10 +11,10 @@ use refrain::core::terminal;
 use refrain::{Difference, Differences, Project, Reconciled};
 use serde::Serialize;
 
-use super::run::typed;
+use crate::arguments::run_name;
+use crate::context::{Context, job};
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
-use crate::place::{Place, job};
 use crate::signals::Signals;
 
 #[derive(Args)]
@@ -116,12 +116,12 @@ impl fmt::Display for Told {
     }
 }
 
-pub(crate) async fn reconcile(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
+pub(crate) async fn reconcile(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
     let Arguments { job, window, scope } = arguments;
-    let mut name = typed(job, window.as_deref(), scope.as_deref(), None)?;
+    let mut name = run_name(job, window.as_deref(), scope.as_deref(), None)?;
     let signals = Signals::listen()?;
-    let opened = place.look_around().await?;
+    let opened = context.look_around().await?;
     let refrain = &opened.refrain;
     if !name.contains(['@', '#']) {
         name = refrain.latest_window(&name).await?;

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::{IdentityDoubt, Opening, Statement};
+use refrain::{IdentityDoubt, OpenOptions, Statement};
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::person::Deciding;
-use crate::place::Place;
 
 /// Say what a store is that was moved, restored or copied, and let it go on.
 ///
@@ -91,10 +91,10 @@ impl fmt::Display for Recovered {
     }
 }
 
-pub(crate) async fn recover(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
-    let project = place.project()?;
-    let opening = place.prepared(&project).await?;
+pub(crate) async fn recover(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
+    let project = context.project()?;
+    let opening = context.prepared(&project).await?;
     let said = arguments.statement();
     if let Some(statement) = said {
         opening.state(statement).await?;
@@ -108,14 +108,18 @@ pub(crate) async fn recover(place: &Place, arguments: &Arguments) -> Result<Exit
         output.say("say what it is: `refrain recover --moved` (the same store, and nothing is lost), `--restored` (older than what it has done) or `--copied` (another one goes on where it was)");
         return Ok(Exit::Waits);
     }
-    let exit = adopt(place, &opening, stated).await?;
+    let exit = adopt(context, &opening, stated).await?;
     project.close().await;
     Ok(exit)
 }
 
 /// Lets the store go on in databases that belong to another one, if the person wants that.
-async fn adopt(place: &Place, opening: &Opening, stated: Option<&'static str>) -> Result<Exit, Fault> {
-    let output = place.output;
+async fn adopt(
+    context: &Context,
+    opening: &OpenOptions,
+    stated: Option<&'static str>,
+) -> Result<Exit, Fault> {
+    let output = context.output;
     let found = opening.recover(None).await?;
     let databases: Vec<Found> = found
         .iter()

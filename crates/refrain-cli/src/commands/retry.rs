@@ -5,11 +5,11 @@ use refrain::core::RunName;
 use refrain::core::terminal::typed;
 use refrain::{Ask, Refrain, Settlement};
 
-use super::run::Wait;
+use crate::arguments::Wait;
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
 use crate::person::Deciding;
-use crate::place::Place;
 use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
 
@@ -45,15 +45,15 @@ pub(crate) struct Arguments {
     pub(crate) deciding: Deciding,
 }
 
-pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
     let Arguments { run, unit, in_doubt, done, patience, .. } = arguments;
     let _: RunName = run.parse()?;
     let signals = Signals::listen()?;
-    let opened = place.open().await?;
+    let opened = context.open().await?;
     let refrain = &opened.refrain;
     if *done && unit.is_empty() && !in_doubt {
         let report = refrain.settle_held(run).await?;
-        return told(place, opened, vec![Ran { name: run.clone(), report }], false).await;
+        return told(context, opened, vec![Ran { name: run.clone(), report }], false).await;
     }
     let units = if *in_doubt { in_doubt_of(refrain, run).await? } else { unit.clone() };
     if !units.is_empty() {
@@ -62,16 +62,16 @@ pub(crate) async fn retry(place: &Place, arguments: &Arguments) -> Result<Exit, 
         refrain.settle_units(run, &keys, settlement).await?;
         let is = if *done { "is recorded as done" } else { "has all its tries again" };
         for unit in &units {
-            place.output.say(format_args!("`{}` {is}", harmless(unit)));
+            context.output.say(format_args!("`{}` {is}", harmless(unit)));
         }
     }
     let stop = refrain.stop_handle();
-    let patience = patience.patience(place.output);
+    let patience = patience.patience(context.output);
     let work = Box::pin(refrain.run_within(run, Ask::Retry, &patience));
     let Ended { result, is_interrupted } =
-        signals.see_through(work, &stop, &[Step::StopNow], place.output).await;
+        signals.see_through(work, &stop, &[Step::StopNow], context.output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    told(place, opened, vec![Ran { name: run.clone(), report }], is_interrupted).await
+    told(context, opened, vec![Ran { name: run.clone(), report }], is_interrupted).await
 }
 
 /// The units of a run that are in doubt now.

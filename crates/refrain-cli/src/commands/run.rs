@@ -1,17 +1,16 @@
 //! `refrain run`: one run, now and here.
 
-use std::time::Duration;
-
 use clap::Args;
 use refrain::core::project::JobFile;
 use refrain::core::terminal;
 use refrain::core::{Redo, RunName};
-use refrain::{Ask, Patience, Place as Standing, Project, Refrain, RunReport};
+use refrain::{Ask, Patience, Project, QueuePosition, Refrain, RunReport};
 
+use crate::arguments::{Wait, run_name};
+use crate::context::{Context, Opened, job};
 use crate::exit::{Exit, Fault};
 use crate::output::Output;
 use crate::person::Deciding;
-use crate::place::{Opened, Place, job};
 use crate::run_report::{Ran, told};
 use crate::signals::{Ended, Signals, Step};
 
@@ -48,60 +47,17 @@ pub(crate) struct Arguments {
     pub(crate) patience: Wait,
 }
 
-/// How long to wait for a run that another process has.
-#[derive(Args)]
-pub(crate) struct Wait {
-    /// How long to wait while another process has the run, or a run that goes before it; then exit 75. The run stays queued.
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length)]
-    pub(crate) wait: Duration,
-}
-
-fn length(text: &str) -> Result<Duration, String> {
-    refrain::core::duration::parse(text).map_err(|error| error.to_string())
-}
-
-impl Wait {
-    /// Says on stderr what is waited for, and again when that changes.
-    pub(super) fn patience(&self, output: Output) -> Patience {
-        Patience::of(self.wait)
-            .telling(move |cause| output.say(format_args!("waiting: {}", cause.told().said)))
-    }
-}
-
-/// The run as it was typed, in one piece.
-pub(super) fn typed(
-    run: &str,
-    window: Option<&str>,
-    scope: Option<&str>,
-    key: Option<&str>,
-) -> Result<String, Fault> {
-    let is_whole = run.contains(['@', '#']);
-    if is_whole && (window.is_some() || scope.is_some() || key.is_some()) {
-        let said = format!("`{run}` names a run already\n  leave out --window, --scope and --key");
-        return Err(Fault::Refused(said));
-    }
-    Ok(match (window, scope, key) {
-        (Some(window), Some(scope), _) => format!("{run}@{window}/{scope}"),
-        (Some(window), None, _) => format!("{run}@{window}"),
-        (None, _, Some(key)) => format!("{run}#{key}"),
-        (None, Some(_), None) => {
-            return Err(Fault::Refused("a scope is of a window\n  add --window W".to_owned()));
-        }
-        (None, None, None) => run.to_owned(),
-    })
-}
-
-pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
+pub(crate) async fn run(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
     let Arguments { run, window, scope, key, .. } = arguments;
-    let mut name = typed(run, window.as_deref(), scope.as_deref(), key.as_deref())?;
+    let mut name = run_name(run, window.as_deref(), scope.as_deref(), key.as_deref())?;
     let signals = Signals::listen()?;
-    let project = place.project()?;
+    let project = context.project()?;
     let file = can_be(&project, &name)?;
     if arguments.redo {
         may_redo(output, file, &name)?;
     }
-    let opened = place.open_for(project).await?;
+    let opened = context.open_for(project).await?;
     let refrain = &opened.refrain;
     if !name.contains(['@', '#']) {
         name = refrain.latest_window(&name).await?;
@@ -117,7 +73,7 @@ pub(crate) async fn run(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     let work = Box::pin(all(refrain, &name, ask, &patience));
     let Ended { result, is_interrupted } = signals.see_through(work, &stop, &[Step::StopNow], output).await;
     let Some(ran) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    told(place, opened, ran, is_interrupted).await
+    told(context, opened, ran, is_interrupted).await
 }
 
 /// Whether the files know such a run, before there is a store for it.
@@ -198,5 +154,5 @@ async fn all(
 
 /// Whether an attempt is open that was not made: somebody wants this to end.
 fn is_left(report: &RunReport) -> bool {
-    report.run.standing.is_open() && !matches!(report.run.place, Some(Standing::Delayed(_)))
+    report.run.standing.is_open() && !matches!(report.run.place, Some(QueuePosition::Delayed(_)))
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use clap::Args;
 use refrain::JobView;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 use crate::run_line::{Mark, RunLine};
 
 /// How many runs are looked at for those that are in a state; nothing indexes states.
@@ -35,9 +35,11 @@ fn mark(text: &str) -> Result<Mark, String> {
     found.ok_or_else(|| format!("`{text}` is no state; there are {words}"))
 }
 
-pub(crate) async fn runs(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
-    let Some(opened) = place.look_if_any().await? else { return place.nothing_of(arguments.job.as_deref()) };
+pub(crate) async fn runs(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
+    let Some(opened) = context.look_if_any().await? else {
+        return context.nothing_of(arguments.job.as_deref());
+    };
     let refrain = &opened.refrain;
     let now = refrain.now().await?;
     let mut views: HashMap<String, JobView> = HashMap::new();

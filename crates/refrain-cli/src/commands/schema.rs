@@ -6,8 +6,8 @@ use refrain::core::project;
 
 use serde_json::Value;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 
 /// Printed as it is, also with `--json`: it is a schema, not a result that has one.
 struct Schema(Value);
@@ -18,8 +18,10 @@ impl fmt::Display for Schema {
     }
 }
 
-pub(crate) fn schema(place: &Place) -> Result<Exit, Fault> {
-    place.output.text(Schema(project::schema()))?;
-    place.output.say("write it beside the project, and begin a file with `#:schema ../refrain.schema.json`");
+pub(crate) fn schema(context: &Context) -> Result<Exit, Fault> {
+    context.output.text(Schema(project::schema()))?;
+    context
+        .output
+        .say("write it beside the project, and begin a file with `#:schema ../refrain.schema.json`");
     Ok(Exit::Done)
 }

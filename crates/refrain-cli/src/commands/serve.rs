@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
 
-use super::tick::Report;
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::health;
 use crate::left_out::LeftOut;
-use crate::place::Place;
 use crate::reload::Watch;
+use crate::report::TickReport;
 use crate::signals::{Ended, Signals, Step};
 
 /// Where health is answered unless said otherwise.
@@ -41,8 +41,8 @@ pub(crate) enum Log {
     Json,
 }
 
-pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
+pub(crate) async fn serve(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
     let signals = Signals::listen()?;
     let listener = match arguments.listen.as_deref() {
         Some("none") => None,
@@ -50,8 +50,8 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
         // An address that nobody asked for must not keep a second project on this machine from its work.
         None => health::listen(parsed(LISTEN)?).await.ok(),
     };
-    let watch = Watch::begin(place.root()?)?;
-    let opened = place.open().await?;
+    let watch = Watch::begin(context.root()?)?;
+    let opened = context.open().await?;
     let refrain = opened.refrain.clone();
     let left_out = LeftOut::default();
     left_out.say(&opened.project);
@@ -66,7 +66,7 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
         }
         None => {}
     }
-    place.say_if_root();
+    context.say_if_root();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let steps = [Step::Drain, Step::StopNow];
@@ -79,7 +79,7 @@ pub(crate) async fn serve(place: &Place, arguments: &Arguments) -> Result<Exit, 
     health.iter().for_each(tokio::task::JoinHandle::abort);
     let Some(counts) = result.transpose()? else { return Ok(Exit::Interrupted) };
     opened.close().await;
-    output.result(&Report::of(None, counts, left_out.files()))?;
+    output.result(&TickReport::of(None, counts, left_out.files()))?;
     output.say("stopped; what is open goes on with the next `refrain serve` or `refrain tick`");
     Ok(if is_interrupted { Exit::Interrupted } else { Exit::Done })
 }

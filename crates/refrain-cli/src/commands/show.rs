@@ -10,11 +10,11 @@ use refrain::{AttemptRecord, AttemptUnits, DedupeRecord};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::context::Context;
 use crate::decision_line::DecisionLine;
 use crate::doubts::{Doubt, advice};
 use crate::exit::{Exit, Fault};
 use crate::output::{Four, harmless};
-use crate::place::Place;
 use crate::run_line::RunLine;
 
 #[derive(Args)]
@@ -115,8 +115,8 @@ impl fmt::Display for Shown {
     }
 }
 
-pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look_around().await?;
+pub(crate) async fn show(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = context.look_around().await?;
     let refrain = &opened.refrain;
     let Some(run) = refrain.show(&arguments.run).await? else {
         let (name, typed) = (&arguments.run, typed(&arguments.run));
@@ -136,11 +136,11 @@ pub(crate) async fn show(place: &Place, arguments: &Arguments) -> Result<Exit, F
     opened.close().await;
     let name = typed(&line.run);
     let advice = (!doubts.is_empty()).then(|| advice(&line.run, &doubts));
-    place.output.result(&Shown { run: line, payload, attempts, units, dedupes, doubts, decisions })?;
+    context.output.result(&Shown { run: line, payload, attempts, units, dedupes, doubts, decisions })?;
     if let Some(advice) = advice {
-        place.output.say(advice);
+        context.output.say(advice);
     }
-    place
+    context
         .output
         .say(format_args!("what it printed: refrain logs {name}; why it stands so: refrain why {name}"));
     Ok(Exit::Done)

@@ -12,9 +12,9 @@ use refrain::core::state::EffectState;
 use refrain::core::terminal::typed;
 use refrain::{JobRecord, JobView, Refrain, RunRecord};
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
 use crate::output::Output;
-use crate::place::Place;
 use crate::run_line::{Mark, RunLine};
 
 #[derive(Args)]
@@ -96,9 +96,11 @@ fn short(line: &RunLine) -> &str {
     scope.and_then(|name| name.strip_suffix('/')).unwrap_or(name)
 }
 
-pub(crate) async fn status(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let output = place.output;
-    let Some(opened) = place.look_if_any().await? else { return place.nothing_of(arguments.job.as_deref()) };
+pub(crate) async fn status(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let output = context.output;
+    let Some(opened) = context.look_if_any().await? else {
+        return context.nothing_of(arguments.job.as_deref());
+    };
     let refrain = &opened.refrain;
     let now = refrain.now().await?;
     let mut jobs = refrain.job_records().await?;

@@ -9,10 +9,10 @@ use refrain::core::terminal::typed;
 use refrain::{Refrain, RunRecord};
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::decision_line::DecisionLine;
 use crate::exit::{Exit, Fault};
 use crate::output::harmless;
-use crate::place::Place;
 use crate::run_line::RunLine;
 
 #[derive(Args)]
@@ -100,8 +100,8 @@ impl fmt::Display for Traced {
     }
 }
 
-pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look_around().await?;
+pub(crate) async fn trace(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = context.look_around().await?;
     let refrain = &opened.refrain;
     let trace = refrain.trace(&arguments.key).await?;
     if trace.is_empty() {
@@ -147,17 +147,17 @@ pub(crate) async fn trace(place: &Place, arguments: &Arguments) -> Result<Exit, 
     let (units, effects) = (units.collect(), effects.collect());
     let decisions = trace.decisions.into_iter().map(DecisionLine::from).collect();
     opened.close().await;
-    place.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued, decisions })?;
+    context.output.result(&Traced { key: trace.key, units, effects, tried_by, enqueued, decisions })?;
     if let Some(run) = parked {
         let (run, unit) = (typed(&run), typed(&arguments.key));
         if is_in_doubt {
-            place.output.say(format_args!(
+            context.output.say(format_args!(
                 "ask the other side; if it was done: refrain retry {run} --unit {unit} --done"
             ));
         }
-        place.output.say(format_args!("the unit again: refrain retry {run} --unit {unit}"));
+        context.output.say(format_args!("the unit again: refrain retry {run} --unit {unit}"));
     } else {
-        place.output.say("one of these runs: refrain show RUN; what it printed: refrain logs RUN");
+        context.output.say("one of these runs: refrain show RUN; what it printed: refrain logs RUN");
     }
     Ok(Exit::Done)
 }

@@ -7,8 +7,8 @@ use refrain::core::terminal::typed;
 use refrain::core::why::{Cause, Told};
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::exit::{Exit, Fault};
-use crate::place::Place;
 
 #[derive(Args)]
 #[command(
@@ -47,8 +47,8 @@ impl fmt::Display for Answer {
     }
 }
 
-pub(crate) async fn why(place: &Place, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = place.look_around().await?;
+pub(crate) async fn why(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+    let opened = context.look_around().await?;
     let subject = &arguments.subject;
     let job = subject.split(['@', '#']).next().unwrap_or_default();
     let has_file = opened.project.jobs().iter().any(|one| one.name.as_str() == job);
@@ -63,6 +63,6 @@ pub(crate) async fn why(place: &Place, arguments: &Arguments) -> Result<Exit, Fa
     opened.close().await;
     let causes = why.causes.iter().map(Cause::told);
     let causes = causes.map(|Told { rule, said, advice }| Line { rule, said, next: advice }).collect();
-    place.output.result(&Answer { subject: why.subject, causes })?;
+    context.output.result(&Answer { subject: why.subject, causes })?;
     Ok(Exit::Done)
 }

@@ -28,7 +28,7 @@ use jiff::{SignedDuration, Timestamp};
 use refrain::action::command::Interrupted;
 use refrain::core::{Backoff, Dst, Grid, Retry, Schedule, Scope, Timetable, Zone, window_name};
 use refrain::{
-    Ask, CatchUp, Definition, Did, Error, Job, JobError, Opening, Refrain, Run, Settings, StopHandle,
+    Ask, CatchUp, Definition, Did, Error, Job, JobError, OpenOptions, Refrain, Run, Settings, StopHandle,
     WhileRunning,
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -137,7 +137,7 @@ fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
     }
 }
 
-async fn opening() -> Opening {
+async fn opening() -> OpenOptions {
     let settings = Settings {
         slots: usize::try_from(number("PROBE_SLOTS", 8)).unwrap(),
         lease: Duration::from_millis(number("PROBE_LEASE", 5_000)),
@@ -161,7 +161,7 @@ async fn opening() -> Opening {
     ];
     let store = variable("PROBE_STORE").unwrap();
     let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
-    let mut opening = queued.into_iter().fold(opening, Opening::job).job(sync::job().await);
+    let mut opening = queued.into_iter().fold(opening, OpenOptions::job).job(sync::job().await);
     if let Some(shop) = sync::shop().await {
         opening = opening.destination(&shop);
     }

@@ -3,7 +3,7 @@
 //! It is this same program, started with `work` (for ever) or `finish` (until nothing is left). Where everything is comes by
 //! its environment: `SOAK_STORE`, `SOAK_DESTINATION`, `SOAK_DIRECTORY`.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use refrain::core::{Backoff, Key, Retry};
 use refrain::{
-    Applying, BatchError, Definition, Fetched, Intent, Job, JobError, LedgerError, Opening, Per, Refrain,
+    Applying, BatchError, Definition, Fetched, Intent, Job, JobError, LedgerError, OpenOptions, Per, Refrain,
     Run, Settings, Units, key,
 };
 use sqlx::{Pool, Postgres, Sqlite};
@@ -192,13 +192,13 @@ impl<DB: Destination> Work<DB> {
     /// One write, so that lines of many processes do not mix.
     fn note(&self, word: &str, run: &Run, step: &str) {
         let path = self.surroundings.directory.join("steps");
-        let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
+        let mut file = File::options().append(true).create(true).open(path).unwrap();
         file.write_all(format!("{word} {} {step} {}\n", run.key(), run.attempt()).as_bytes()).unwrap();
     }
 }
 
 /// The store with all jobs. Orders are applied in the store's own database, the others beside it.
-pub(crate) async fn opening(surroundings: &Surroundings, lease: Duration) -> Result<Opening, Failure> {
+pub(crate) async fn opening(surroundings: &Surroundings, lease: Duration) -> Result<OpenOptions, Failure> {
     if surroundings.store.starts_with("sqlite:") {
         typed::<Sqlite>(surroundings, lease).await
     } else {
@@ -206,7 +206,10 @@ pub(crate) async fn opening(surroundings: &Surroundings, lease: Duration) -> Res
     }
 }
 
-async fn typed<DB: Destination>(surroundings: &Surroundings, lease: Duration) -> Result<Opening, Failure> {
+async fn typed<DB: Destination>(
+    surroundings: &Surroundings,
+    lease: Duration,
+) -> Result<OpenOptions, Failure> {
     let (beside, inside) = (DB::open(&surroundings.destination).await?, DB::open(&surroundings.store).await?);
     let surroundings = Arc::new(surroundings.clone());
     let job = |what: What, name: &str, pool: &Pool<DB>, attempts: u32| {

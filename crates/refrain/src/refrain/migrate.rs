@@ -6,7 +6,7 @@
 use refrain_core::Person;
 use refrain_core::person::Verb;
 
-use super::{Opening, Refrain};
+use super::{OpenOptions, Refrain};
 use crate::database::{Address, Database};
 use crate::engine::settings::Settings;
 use crate::error::Error;
@@ -25,7 +25,7 @@ impl Refrain {
     }
 }
 
-impl Opening {
+impl OpenOptions {
     /// Makes the tables of the store, or brings them up to date, as [`Refrain::migrate`] does.
     pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
         migrated(&self.address, self.person.as_ref()).await

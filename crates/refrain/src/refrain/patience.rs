@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use refrain_core::why::Cause;
 
-use crate::store::show::Place;
+use crate::store::show::QueuePosition;
 
 /// How long to wait, and whom to tell.
 #[derive(Clone, Default)]
@@ -53,9 +53,9 @@ impl Patience {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Obstacle {
     /// Where the run stands, and the number of its attempt.
-    pub(super) own: (Place, u64),
+    pub(super) own: (QueuePosition, u64),
     /// The run that holds its lane, and where that one stands.
-    pub(super) holder: Option<(i64, Option<Place>)>,
+    pub(super) holder: Option<(i64, Option<QueuePosition>)>,
 }
 
 /// What a look at an obstacle comes to.
@@ -102,14 +102,14 @@ impl Waited {
 mod tests {
     use super::*;
 
-    fn behind(holder: i64, place: Place) -> Obstacle {
-        Obstacle { own: (Place::BehindItsLane, 1), holder: Some((holder, Some(place))) }
+    fn behind(holder: i64, place: QueuePosition) -> Obstacle {
+        Obstacle { own: (QueuePosition::BehindItsLane, 1), holder: Some((holder, Some(place))) }
     }
 
     #[test]
     fn what_stands_is_told_once_and_again_when_it_changes() {
         let mut waited = Patience::endless().waited();
-        let (one, other) = (behind(1, Place::Running), behind(2, Place::Running));
+        let (one, other) = (behind(1, QueuePosition::Running), behind(2, QueuePosition::Running));
         let table = [
             (one, Step::LookAgain),
             (one, Step::Tell),
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn only_idle_time_counts() {
         let mut waited = Patience::of(Duration::from_mins(1)).waited();
-        let obstacle = behind(1, Place::Running);
+        let obstacle = behind(1, QueuePosition::Running);
         let second = Duration::from_secs(1);
         for _ in 0..1_000 {
             assert_ne!(waited.look(obstacle, second, true), Step::GiveUp, "this process works");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use refrain_core::{RunId, RunName, Scope};
 
 use super::Refrain;
-use super::record::parsed;
+use super::show::parsed;
 use crate::action::feed::reconcile::Reconciled;
 use crate::error::Error;
 use crate::lease::Lease;

@@ -5,7 +5,7 @@
 
 use refrain_core::person::Verb;
 
-use super::Opening;
+use super::OpenOptions;
 use crate::database::{Database, place, retried};
 use crate::error::Error;
 use crate::ledger::{LedgerError, catalog as ledger, migrate};
@@ -51,7 +51,7 @@ impl Statement {
     }
 }
 
-impl Opening {
+impl OpenOptions {
     /// Why a person must look at the store before anything runs; none if it is sure of itself.
     pub async fn doubt(&self) -> Result<Option<IdentityDoubt>, Error> {
         let store = self.store().await?;

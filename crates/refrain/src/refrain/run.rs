@@ -11,7 +11,7 @@ use refrain_core::why::Cause;
 
 use super::Refrain;
 use super::patience::{Obstacle, Patience, Step};
-use super::record::RunRecord;
+use super::show::RunRecord;
 use super::wanted::Wanted;
 use crate::engine::service::{Phase, Service as _};
 use crate::engine::worker::Worker;
@@ -20,7 +20,7 @@ use crate::failpoint;
 use crate::store::delayed::pull;
 use crate::store::queue_line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
-use crate::store::show::{self, Place};
+use crate::store::show::{self, QueuePosition};
 
 /// How often to look at a run that somebody else has.
 const LOOK: Duration = Duration::from_millis(100);
@@ -208,23 +208,23 @@ impl Refrain {
             let woken = self.engine.wake.woken();
             let Some((_, Some(open))) = show::show(self.store(), id).await? else { break };
             let number = u64::try_from(open.attempt).unwrap_or(0);
-            if number > attempt && matches!(open.place, Place::Delayed(_)) {
+            if number > attempt && matches!(open.place, QueuePosition::Delayed(_)) {
                 break;
             }
             attempt = attempt.max(number);
             let mut holder = None;
             match open.place {
-                Place::Queued if self.worker_in(&mut worker).await?.one(open.line, id).await? => {
+                QueuePosition::Queued if self.worker_in(&mut worker).await?.one(open.line, id).await? => {
                     did = Did::Ran;
                     break;
                 }
-                Place::Delayed(_) => {
+                QueuePosition::Delayed(_) => {
                     pull(self.store(), id).await?;
                     continue;
                 }
                 // The one before it may be waiting for somebody to do it.
-                Place::BehindItsLane => holder = self.help_holder(id, wanted, &mut worker).await?,
-                Place::Queued | Place::Running => {}
+                QueuePosition::BehindItsLane => holder = self.help_holder(id, wanted, &mut worker).await?,
+                QueuePosition::Queued | QueuePosition::Running => {}
             }
             // Whoever has it, its lane or its slot may be dead, and nobody else may be there to notice.
             rescuer.tick().await?;
@@ -267,13 +267,13 @@ impl Refrain {
         id: i64,
         wanted: &Wanted,
         worker: &mut Option<Worker>,
-    ) -> Result<Option<(i64, Option<Place>)>, Error> {
+    ) -> Result<Option<(i64, Option<QueuePosition>)>, Error> {
         let holder = show::lane_holder(self.store(), wanted.number, &wanted.key.to_string()).await?;
         // The lane may have come to the run itself since it was looked at: then the next look begins it.
         let Some(holder) = holder.filter(|holder| *holder != id) else { return Ok(None) };
         let shown = show::show(self.store(), holder).await?;
         let open = shown.and_then(|(_, open)| open);
-        if let Some(open) = open.filter(|open| open.place == Place::Queued) {
+        if let Some(open) = open.filter(|open| open.place == QueuePosition::Queued) {
             self.worker_in(worker).await?.one(open.line, holder).await?;
         }
         Ok(Some((holder, open.map(|open| open.place))))

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use refrain_core::{RunKey, RunName, Scope, Window, Zone, window_name};
 
 use super::Refrain;
-use super::record::parsed;
+use super::show::parsed;
 use crate::error::Error;
 use crate::job::Definition;
 use crate::store::enqueue::{Offer, enqueue};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use refrain_core::why::{AbsentFacts, Cause, Facts, Frozen, Lack, Setting, near, why};
 use refrain_core::{JobName, Key, Revisions, RunKey, RunName, Scope};
 
-use super::name::JobView;
+use super::job_view::JobView;
 use super::{Refrain, RunRecord};
 use crate::error::Error;
 use crate::store::queue_line::JobNumber;

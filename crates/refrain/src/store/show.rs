@@ -13,7 +13,7 @@ use crate::database::statement::{Bound, Rows};
 
 /// Where the open attempt of a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum QueuePosition {
     /// In the queue: a worker may claim it.
     Queued,
     /// A worker holds its lease.
@@ -29,7 +29,7 @@ pub enum Place {
 pub(crate) struct OpenAttempt {
     pub(crate) attempt: i32,
     pub(crate) line: Line,
-    pub(crate) place: Place,
+    pub(crate) place: QueuePosition,
 }
 
 /// An attempt that was not the last one.
@@ -48,7 +48,7 @@ impl RunRow {
     /// How it last ended, and what its open attempt is doing.
     pub(crate) fn standing(&self, open: Option<&OpenAttempt>) -> Result<RunStanding> {
         let open = open.map(|open| match open.place {
-            Place::Running => Open::Running,
+            QueuePosition::Running => Open::Running,
             _ => Open::Queued,
         });
         Ok(RunStanding { outcome: self.outcome()?, open })
@@ -194,13 +194,13 @@ async fn open_attempt(transaction: &mut Transaction, row: &RunRow) -> Result<Opt
     let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
     let queued: Option<Queued> = transaction.fetch_optional(catalog::QUEUE_FIND.bind(places)).await?;
     if let Some(Queued { line, lease, attempt }) = queued {
-        let place = if lease.is_some() { Place::Running } else { Place::Queued };
+        let place = if lease.is_some() { QueuePosition::Running } else { QueuePosition::Queued };
         return Ok(Some(OpenAttempt { attempt, line: Line(line), place }));
     }
     let delayed: Option<(i64, i64, i32, bool)> =
         transaction.fetch_optional(catalog::DELAYED_SHOW.bind(row.id)).await?;
     if let Some((wake_at, line, attempt, _)) = delayed {
-        return Ok(Some(OpenAttempt { attempt, line: Line(line), place: Place::Delayed(wake_at) }));
+        return Ok(Some(OpenAttempt { attempt, line: Line(line), place: QueuePosition::Delayed(wake_at) }));
     }
     let scope = super::claim::scope_of(&row.key);
     let find = catalog::LANE_FIND.bind(row.job_number).bind(scope).bind(row.key.as_str());
@@ -208,7 +208,7 @@ async fn open_attempt(transaction: &mut Transaction, row: &RunRow) -> Result<Opt
     Ok(waiting.map(|waiting| OpenAttempt {
         attempt: waiting.attempt,
         line: Line(waiting.line),
-        place: Place::BehindItsLane,
+        place: QueuePosition::BehindItsLane,
     }))
 }
 

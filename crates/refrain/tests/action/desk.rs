@@ -96,7 +96,7 @@ impl Desk {
         Refrain::migrate(&self.database.url()).await.unwrap();
         // The project of the probes.
         let opening = Refrain::at(&self.database.url(), "crash").unwrap().settings(SETTINGS);
-        jobs.into_iter().fold(opening, refrain::Opening::job).open().await.unwrap()
+        jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
     }
 
     /// Executes a script once, here. Gives what became of it and what it printed.

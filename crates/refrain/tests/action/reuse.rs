@@ -48,7 +48,7 @@ async fn one_after_another(desk: &Desk, jobs: Vec<Definition>) -> Vec<Vec<String
     Refrain::migrate(&desk.database.url()).await.unwrap();
     let settings = Settings { slots: 1, ..SETTINGS };
     let opening = Refrain::at(&desk.database.url(), "crash").unwrap().settings(settings);
-    let refrain = jobs.into_iter().fold(opening, refrain::Opening::job).open().await.unwrap();
+    let refrain = jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let serving = tokio::spawn(serving.into_future());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use refrain::core::state::RunOutcome;
-use refrain::{Ask, CatchUp, Did, JobError, Place};
+use refrain::{Ask, CatchUp, Did, JobError, QueuePosition};
 use tokio::task::JoinSet;
 
 use crate::support::TestDatabase;
@@ -23,7 +23,7 @@ every_store! {
         gate.have_begun(1).await;
         let run = shown(&refrain, "report@2020-06-01").await;
         assert!(run.standing.is_done() && run.standing.is_open());
-        assert_eq!((run.attempt, run.version, run.place), (2, Some(7), Some(Place::Running)));
+        assert_eq!((run.attempt, run.version, run.place), (2, Some(7), Some(QueuePosition::Running)));
         gate.let_through(1);
         assert_eq!(again.await.unwrap().did, Did::Ran);
         assert_eq!(told(&refrain, "report").await, ["06-01 done 2"]);

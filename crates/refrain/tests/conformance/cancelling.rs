@@ -1,7 +1,7 @@
 //! A run is called off, wherever it stands.
 
 use refrain::core::state::{RunNode, RunOutcome};
-use refrain::{Ask, Cancelling, Error, JobError, Place};
+use refrain::{Ask, Cancelling, Error, JobError, QueuePosition};
 
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
@@ -31,7 +31,7 @@ every_store! {
         let refrain = open(&database, [work]).await;
         refrain.enqueue("flaky", "a", None).await.unwrap();
         refrain.tick().await.unwrap();
-        assert!(matches!(shown(&refrain, "flaky#a").await.place, Some(Place::Delayed(_))));
+        assert!(matches!(shown(&refrain, "flaky#a").await.place, Some(QueuePosition::Delayed(_))));
         assert_eq!(refrain.cancel("flaky#a").await.unwrap(), Cancelling::Cancelled);
         assert_eq!(told(&refrain, "flaky").await, ["a cancelled 2"]);
         assert_eq!(history(&refrain, "flaky#a").await, ["1 errored"]);

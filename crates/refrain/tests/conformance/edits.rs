@@ -124,7 +124,7 @@ async fn open_at(
 ) -> Refrain {
     Refrain::migrate(&database.url()).await.unwrap();
     let opening = Refrain::at(&database.url(), "shop").unwrap().settings(SETTINGS).simulated(now);
-    jobs.into_iter().fold(opening, refrain::Opening::job).open().await.unwrap()
+    jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
 }
 
 /// The hours of the first of June that have a row.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain::core::retry::{Backoff, Retry};
-use refrain::{Ask, Cancelling, CatchUp, Definition, Did, Error, JobError, Patience, Place, WhileRunning};
+use refrain::{
+    Ask, Cancelling, CatchUp, Definition, Did, Error, JobError, Patience, QueuePosition, WhileRunning,
+};
 
 use crate::support::TestDatabase;
 use crate::support::eventually::{DEADLINE, eventually};
@@ -51,8 +53,8 @@ every_store! {
         });
         let refrain = open(&database, [work.timetable(daily()).catch_up(CatchUp::All)]).await;
         refrain.open_due(june("04T06:00")).await.unwrap();
-        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(Place::Queued));
-        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::BehindItsLane));
+        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(QueuePosition::Queued));
+        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(QueuePosition::BehindItsLane));
         let running = tokio::spawn({
             let refrain = refrain.clone();
             async move { refrain.tick_at(june("04T06:00")).await.unwrap() }
@@ -101,13 +103,13 @@ every_store! {
         });
         gate.have_begun(1).await;
         assert_eq!(seen.all(), ["06-01 1", "06-02 1"], "the window after the one that backs off runs meanwhile");
-        assert!(matches!(shown(&refrain, "report@2020-06-01").await.place, Some(Place::Delayed(_))));
-        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::Running));
+        assert!(matches!(shown(&refrain, "report@2020-06-01").await.place, Some(QueuePosition::Delayed(_))));
+        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(QueuePosition::Running));
         is_sound(&refrain).await;
 
         time_passes(&database).await;
         refrain.open_due(june("04T06:00")).await.unwrap();
-        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(Place::BehindItsLane));
+        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(QueuePosition::BehindItsLane));
         let why = refrain.why("report@2020-06-01").await.unwrap();
         assert!(why.causes[0].to_string().contains("waits for report@2020-06-02"), "{}", why.causes[0]);
         is_sound(&refrain).await;
@@ -136,8 +138,8 @@ every_store! {
         }
         is_sound(&refrain).await;
         refrain.open_due(june("03T06:00")).await.unwrap();
-        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(Place::Queued));
-        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::BehindItsLane));
+        assert_eq!(shown(&refrain, "report@2020-06-01").await.place, Some(QueuePosition::Queued));
+        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(QueuePosition::BehindItsLane));
         is_sound(&refrain).await;
         gate.let_through(1);
         refrain.tick_at(june("03T06:00")).await.unwrap();
@@ -154,7 +156,7 @@ every_store! {
         });
         gate.have_begun(1).await;
         assert_eq!(refrain.cancel("report@2020-06-01").await.unwrap(), Cancelling::Cancelled);
-        assert_eq!(shown(&refrain, "report@2020-06-03").await.place, Some(Place::BehindItsLane), "of 06-02");
+        assert_eq!(shown(&refrain, "report@2020-06-03").await.place, Some(QueuePosition::BehindItsLane), "of 06-02");
         is_sound(&refrain).await;
         gate.let_through(2);
         ticking.await.unwrap();
@@ -188,7 +190,7 @@ every_store! {
         assert_eq!(heard.len(), 2, "each is told once: {heard:?}");
         assert!(heard[0].contains("waits for report@2020-06-01") && heard[0].contains("is running by worker"), "{heard:?}");
         assert!(heard[1].starts_with("report@2020-06-01 is running: worker"), "{heard:?}");
-        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(Place::BehindItsLane), "it stays queued");
+        assert_eq!(shown(&refrain, "report@2020-06-02").await.place, Some(QueuePosition::BehindItsLane), "it stays queued");
         gate.let_through(2);
         assert!(holder.await.unwrap().is_done());
         assert!(refrain.run("report@2020-06-02", Ask::Once).await.unwrap().is_done());
@@ -289,7 +291,7 @@ every_store! {
         });
         eventually("the older window waits", DEADLINE, async || {
             let run = refrain.show("report@2020-06-01").await.unwrap();
-            run.is_some_and(|run| run.place == Some(Place::BehindItsLane))
+            run.is_some_and(|run| run.place == Some(QueuePosition::BehindItsLane))
         }).await;
         gate.let_through(2);
         assert!(first.await.unwrap().is_done() && second.await.unwrap().is_done());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use refrain::core::retry::{Again, Backoff, Failure, Retry};
-use refrain::{Ask, Definition, JobError, Place, Refrain};
+use refrain::{Ask, Definition, JobError, QueuePosition, Refrain};
 
 use crate::support::TestDatabase;
 use crate::support::work::{Seen, history, is_sound, job, open, shown, told};
@@ -40,7 +40,7 @@ async fn number(database: &TestDatabase, key: &str) -> u64 {
 /// When the waiting attempt may begin; it was planned between the end of the one before and now.
 async fn wait_of(database: &TestDatabase, refrain: &Refrain, key: &str) -> (i64, i64, i64) {
     let run = shown(refrain, &format!("flaky#{key}")).await;
-    let Some(Place::Delayed(wake_at)) = run.place else { panic!("{key} stands at {:?}", run.place) };
+    let Some(QueuePosition::Delayed(wake_at)) = run.place else { panic!("{key} stands at {:?}", run.place) };
     let ended_at = refrain.attempts(&run).await.unwrap().last().unwrap().ended_at.as_microsecond();
     let now = database.store_numbers("select now from refrain_clock").await[0];
     (ended_at, wake_at, now)

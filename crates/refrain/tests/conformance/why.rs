@@ -44,7 +44,7 @@ async fn at_noon(database: &TestDatabase, jobs: impl IntoIterator<Item = Definit
     Refrain::migrate(&database.url()).await.unwrap();
     let opening =
         Refrain::at(&database.url(), "shop").unwrap().settings(SETTINGS).simulated(june("09T12:00"));
-    jobs.into_iter().fold(opening, refrain::Opening::job).open().await.unwrap()
+    jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
 }
 
 /// Days that open at two in the afternoon.

@@ -2,7 +2,7 @@
 
 use refrain::core::state::EffectState;
 use refrain::{
-    Batch, BatchError, Definition, EffectRecord, Error, Intent, Ledger, LedgerError, Opening,
+    Batch, BatchError, Definition, EffectRecord, Error, Intent, Ledger, LedgerError, OpenOptions,
     PAYLOAD_BYTES_MAX, Per, Refrain, Statement, key,
 };
 use sqlx::pool::PoolOptions;
@@ -25,10 +25,10 @@ async fn tried<DB: Backend>(
     jobs: impl IntoIterator<Item = Definition>,
 ) -> Result<Refrain, Error> {
     Refrain::migrate(&shop.store.url()).await.unwrap();
-    jobs.into_iter().fold(opening(shop), Opening::job).open().await
+    jobs.into_iter().fold(opening(shop), OpenOptions::job).open().await
 }
 
-fn opening<DB: Backend>(shop: &Shop<DB>) -> Opening {
+fn opening<DB: Backend>(shop: &Shop<DB>) -> OpenOptions {
     Refrain::at(&shop.store.url(), "shop").unwrap().destination(&shop.pool).settings(SETTINGS)
 }
 

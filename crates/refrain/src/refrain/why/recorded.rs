@@ -9,7 +9,7 @@ use super::Asked;
 use crate::error::Error;
 use crate::ledger::trace;
 use crate::store::queue_line::Priority;
-use crate::store::show::{self, OpenAttempt, Place};
+use crate::store::show::{self, OpenAttempt, QueuePosition};
 use crate::store::{instant, why};
 
 /// How far those are counted that stand before a run, and those who asked again.
@@ -72,11 +72,11 @@ impl Refrain {
         open: OpenAttempt,
     ) -> Result<Whereabouts, Error> {
         Ok(match open.place {
-            Place::Queued => {
+            QueuePosition::Queued => {
                 let ahead = why::ahead(self.store(), open.line, record.id, COUNTED).await?;
                 Whereabouts::Queued { ahead, slots: self.slots(asked).await? }
             }
-            Place::Running => match why::hold(self.store(), asked.number, record.id).await? {
+            QueuePosition::Running => match why::hold(self.store(), asked.number, record.id).await? {
                 Some(hold) => Whereabouts::Running {
                     worker: hold.worker,
                     process: hold.process.unwrap_or_else(|| "gone".to_owned()),
@@ -86,8 +86,8 @@ impl Refrain {
                 // It has ended, or was taken over, between two reads.
                 None => Whereabouts::Queued { ahead: 0, slots: None },
             },
-            Place::Delayed(until) => Whereabouts::Delayed { until: instant(until)? },
-            Place::BehindItsLane => {
+            QueuePosition::Delayed(until) => Whereabouts::Delayed { until: instant(until)? },
+            QueuePosition::BehindItsLane => {
                 Whereabouts::BehindItsLane { holder: self.lane_holder(asked, record).await? }
             }
         })

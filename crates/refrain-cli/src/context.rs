@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use refrain::core::project::JobFile;
 use refrain::core::{JobName, Person};
-use refrain::{Opening, Project, ProjectError, Refrain};
+use refrain::{OpenOptions, Project, ProjectError, Refrain};
 
 use crate::exit::{Exit, Fault};
 use crate::output::Output;
@@ -19,7 +19,7 @@ use crate::output::Output;
 const FOLDER: &str = ".refrain";
 
 /// What was typed of it.
-pub(crate) struct Place {
+pub(crate) struct Context {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) store: Option<String>,
     pub(crate) output: Output,
@@ -41,7 +41,7 @@ impl Opened {
     }
 }
 
-impl Place {
+impl Context {
     /// The folder of the project.
     pub(crate) fn root(&self) -> Result<PathBuf, Fault> {
         let here = PathBuf::from(".");
@@ -75,11 +75,11 @@ impl Place {
     }
 
     /// Its store, not yet opened, with its jobs.
-    pub(crate) async fn opening(&self, project: &Project) -> Result<Opening, Fault> {
+    pub(crate) async fn opening(&self, project: &Project) -> Result<OpenOptions, Fault> {
         Ok(self.by(project.opening(self.store.as_deref()).await?))
     }
 
-    fn by(&self, opening: Opening) -> Opening {
+    fn by(&self, opening: OpenOptions) -> OpenOptions {
         match &self.person {
             Some(person) => opening.by(person.clone()),
             None => opening,
@@ -87,7 +87,7 @@ impl Place {
     }
 
     /// Its store, which is made if need be and said so.
-    pub(crate) async fn prepared(&self, project: &Project) -> Result<Opening, Fault> {
+    pub(crate) async fn prepared(&self, project: &Project) -> Result<OpenOptions, Fault> {
         let opening = self.opening(project).await?;
         if self.store.is_none() && opening.is_new() {
             self.make_folder(project.root())?;
@@ -172,7 +172,7 @@ pub(crate) fn job<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, F
     found.ok_or_else(|| refrain::Error::UnknownJob { name, known: known() }.into())
 }
 
-async fn looked(opening: Opening, project: Project) -> Result<Opened, Fault> {
+async fn looked(opening: OpenOptions, project: Project) -> Result<Opened, Fault> {
     if opening.is_new() {
         return Err(Fault::NoStore(opening.address()));
     }

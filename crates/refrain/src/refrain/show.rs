@@ -8,7 +8,7 @@ use super::Refrain;
 use super::status::PAGE;
 use crate::error::Error;
 use crate::store::run_row::RunRow;
-use crate::store::show::{self, OpenAttempt, Place};
+use crate::store::show::{self, OpenAttempt, QueuePosition};
 use crate::store::{StoreError, instant};
 
 /// The most dedupes that are listed of one run.
@@ -26,7 +26,7 @@ pub struct RunRecord {
     /// How it last ended, and whether an attempt is open.
     pub standing: RunStanding,
     /// Where the open attempt stands.
-    pub place: Option<Place>,
+    pub place: Option<QueuePosition>,
     /// The number of the open attempt, or of the last one.
     pub attempt: u64,
     /// The number of the last attempt that ended with an outcome.
