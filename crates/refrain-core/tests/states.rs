@@ -133,7 +133,7 @@ fn every_word_is_read_back_and_no_two_are_alike() {
 #[test]
 fn a_word_that_is_mistyped_is_answered_with_those_that_exist() {
     let error = "in doubt".parse::<EffectState>().unwrap_err();
-    assert_eq!(error.reason(), "this is no effect state");
+    assert_eq!(error.reason(), "this is not a valid effect state");
     assert!(error.advice().unwrap().contains("in-doubt, abandoned"), "{error}");
 }
 

@@ -102,7 +102,7 @@ impl Aside {
                 let AskedAgain { times: count, is_more, last, way } = asked;
                 let more = if *is_more { " or more" } else { "" };
                 let said = format!(
-                    "{run} was requested again {}{more} and deduplicated, last at {} by {way}",
+                    "{run} has been requested again {}{more} and deduplicated, last at {} by {way}",
                     times(*count),
                     at(*last)
                 );

@@ -336,7 +336,7 @@ fn what_else_there_is_to_know_follows_the_answer() {
             "sync#42 is outdated: it is done under version 2, and its job has version 3.\n  refrain run sync#42 --again",
             "sync#42 was taken over once from workers that died.\n  refrain show sync#42",
             "sync#42 is late: with the grace of its job it was due to be done by 2026-06-09T02:30:00Z.",
-            "sync#42 was requested again 3 times and deduplicated, last at 2026-06-09T11:00:00Z by enqueue.\n  refrain show sync#42",
+            "sync#42 has been requested again 3 times and deduplicated, last at 2026-06-09T11:00:00Z by enqueue.\n  refrain show sync#42",
             "The payload of sync#42 is no longer kept, so it is not attempted again.\n  enqueue it under a new key",
             "The key of units of sync#42 may be too wide (first-wins, 4 times): other content arrived under \
              applied keys, and on-change = \"first\" discarded it; day:1.\n  refrain trace day:1",
