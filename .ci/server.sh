@@ -1,6 +1,6 @@
-# Sourced by ./test, ./bench and ./soak: the steps of a command, and a PostgreSQL server of its own for as long as it runs.
+# Sourced by ./test, ./bench and ./soak: the steps of a command, and a PostgreSQL server of its own while it runs.
 #
-# Whatever is started or changed here is ended or restored by `clean_up`, however the command ends.
+# `clean_up` ends or restores everything that is started or changed here, however the command ends.
 
 fail() {
   echo "${0##*/}: $1" >&2
@@ -14,8 +14,8 @@ step() {
   [ -n "$plan" ] || "$@"
 }
 
-# Bash hears a signal only when the command in its foreground has ended, and cargo does not take its children along
-# when it is terminated. In the background, in a group of their own, they can be ended together, at once.
+# Bash handles a signal only when its foreground command has ended, and a terminated cargo leaves its children running.
+# In the background, in a process group of their own, they can be ended together, at once.
 group=""
 together() {
   set -m
@@ -29,13 +29,13 @@ together() {
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
   elif command -v sudo >/dev/null; then sudo "$@"
-  else fail "something must be installed; run as root or install sudo, or: apt-get install postgresql pgbouncer"
+  else fail "programs are missing; run as root or install sudo, or: apt-get install postgresql pgbouncer"
   fi
 }
 
 updated="" changed_settings=""
 apt_install() {
-  command -v apt-get >/dev/null || fail "there is no $1 and no apt-get; install its programs"
+  command -v apt-get >/dev/null || fail "$1 is not installed and apt-get is missing; install its programs"
   [ -n "$updated" ] || as_root apt-get update -q
   updated=1
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$1" ||
@@ -55,7 +55,7 @@ server_programs() {
   return 1
 }
 
-# Debian would make and start a cluster of its own.
+# Keeps Debian from creating and starting a cluster of its own.
 main_cluster=/etc/postgresql-common/createcluster.d/refrain-test.conf
 install_postgresql() {
   apt_install postgresql-common
@@ -69,7 +69,7 @@ pgbouncer_program() {
   PATH="$PATH:/usr/sbin" command -v pgbouncer
 }
 
-# Debian would start it as a service, now and at every boot; while this policy is there, nothing is started.
+# Debian would start it as a service, now and at every boot; this policy prevents that.
 policy=/usr/sbin/policy-rc.d
 install_pgbouncer() {
   changed_settings=1
@@ -80,7 +80,7 @@ install_pgbouncer() {
   as_root update-rc.d pgbouncer disable
 }
 
-# The machine's settings are left as they were found, also when an installation was interrupted.
+# Restores the machine's settings, also when an installation was interrupted.
 restore_settings() {
   [ -n "$changed_settings" ] || return 0
   [ ! -e "$main_cluster" ] || as_root rm -f "$main_cluster"
@@ -99,8 +99,8 @@ find_pgbouncer() {
   restore_settings
 }
 
-# PostgreSQL refuses to run as root, and complains of a directory that its user may not enter. In a session of its
-# own, a program that makes or starts the server hears no Ctrl-C half way; bash hears it right afterwards.
+# PostgreSQL refuses to run as root, and complains about a directory that its user may not enter. In a session of its
+# own, a program that creates or starts the server is not interrupted by Ctrl-C; bash handles it right afterwards.
 scratch="" scratch_root=/tmp programs="" pooler="" server_user="" server_url=""
 as_server() (
   cd "$scratch"
@@ -109,8 +109,8 @@ as_server() (
   fi
 )
 
-# A directory in memory, if there is room and programs may be executed there; else /tmp. What a process wrote before it
-# was killed is there as it would be on a disk, so every story means the same, and no test waits for a disk.
+# A directory in memory, if there is room and programs may be executed there; else /tmp. The writes of a killed process
+# survive there as on a disk, so every story means the same, and no test waits for a disk.
 memory_root() {
   local megabytes available program
   megabytes="$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')"
@@ -125,8 +125,8 @@ memory_root() {
   echo /tmp
 }
 
-# One process for each core that only counts, and one that writes and syncs. They also end when this command has been
-# killed and could not end them.
+# One process per core that only counts, and one that writes and syncs. They also end when this command was killed and
+# could not end them.
 burners=()
 start_burners() {
   set -m
@@ -141,27 +141,27 @@ start_burners() {
   set +m
 }
 
-# Takes settings of the server, as in "-c max_connections=400"; leaves its address in server_url.
+# Takes settings of the server, as in "-c max_connections=400"; leaves its URL in server_url.
 start_postgresql() {
   server_user="$(id -un postgres 2>/dev/null || echo nobody)"
-  # Not in TMPDIR: the path of a socket must be short, and the server's user must get there.
+  # Not in TMPDIR: the path of a socket must be short, and the server's user must have access.
   scratch="$(mktemp -d "$scratch_root/refrain-${0##*/}.XXXXXX")"
   local password port collation=(--locale=C.UTF-8)
   password="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
   echo "$password" >"$scratch/password"
   [ "$(id -u)" != 0 ] || chown -R "$server_user" "$scratch"
-  # As on most servers, texts are by default not in the order of their bytes; so a test notices who relies on that.
+  # As on most servers, the default collation is not the order of bytes, so a test detects statements that rely on that.
   # Not SCRAM: it makes a client compute for milliseconds at each connection, on purpose, and tests open tens of
   # thousands. The password is random, and the servers that tests start for themselves ask for SCRAM.
   case "$(as_server initdb --help)" in *--icu-locale*) collation+=(--locale-provider=icu --icu-locale=en-US) ;; esac
   as_server initdb -D "$scratch/data" -U refrain -E UTF8 "${collation[@]}" -A md5 \
     --pwfile="$scratch/password" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "initdb failed"; }
   for _ in {1..20}; do
-    # Below the ports that the system gives to outgoing connections.
+    # Below the ports that the system assigns to outgoing connections.
     port=$((10000 + RANDOM % 20000))
     if as_server pg_ctl -D "$scratch/data" -l "$scratch/data/log" -w -s start -o "-p $port -c listen_addresses=127.0.0.1 \
       -c unix_socket_directories='$scratch' -c fsync=on ${1:-}" 2>"$scratch/log"; then
-      # What is left in the directory for temporary files, because somebody was killed, goes with the server.
+      # Temporary files of killed processes are removed together with the server.
       server_url="postgres://refrain:$password@127.0.0.1:$port/postgres"
       export TMPDIR="$scratch"
       return 0

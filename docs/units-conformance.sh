@@ -1,14 +1,14 @@
 #!/bin/sh
 # units-conformance.sh PROGRAM [ARGUMENT…]
 #
-# Says whether a program prints units as docs/UNITS.md has them: runs it twice as the source of a scratch project and looks
-# whether every line is well-formed, every key is there once, and the second reading brings nothing new.
+# Checks a program against docs/UNITS.md: runs it twice as the source of a scratch project, and checks that every line is
+# well-formed, every key occurs once, and the second reading brings nothing new.
 #
-#   UNITS_KEY   the key of a unit, as in a job file; {id} unless it is said
+#   UNITS_KEY   the key of a unit, as in a job file; the default is {id}
 #   UNITS_ENV   names of variables that the program needs, separated by spaces
 #   REFRAIN     the refrain to use, instead of the one in PATH
 #
-# Ends with 0 if it conforms, 1 if it does not, 2 if it could not be tried.
+# Exits with 0 if it conforms, 1 if it does not, 2 if it could not be tried.
 set -u
 
 say() { printf '%s\n' "$*"; }
@@ -17,10 +17,10 @@ quoted() { printf "'%s' " "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
 
 [ $# -gt 0 ] || refuse "name a program: units-conformance.sh PROGRAM [ARGUMENT…]"
 refrain=${REFRAIN:-refrain}
-command -v "$refrain" > /dev/null || refuse "there is no \`$refrain\`; name it: REFRAIN=/path/to/refrain"
+command -v "$refrain" > /dev/null || refuse "\`$refrain\` is not in PATH; name it: REFRAIN=/path/to/refrain"
 command -v "$1" > /dev/null || refuse "\`$1\` cannot be executed"
 here=$(pwd)
-desk=$(mktemp -d) || refuse "there is no place for a scratch project"
+desk=$(mktemp -d) || refuse "cannot create a folder for a scratch project"
 trap 'rm -rf "$desk"' EXIT
 trap 'exit 2' HUP INT TERM
 
@@ -71,25 +71,25 @@ fail() {
 
 cursor=no
 reading 1 no
-if grep -q 'this is a cursor, and the job has none' "$desk/said"; then
+if grep -q 'the source printed a cursor, but the job has no' "$desk/said"; then
     cursor=yes
     rm -rf "$desk/.refrain"
     reading 1 yes
 fi
-[ -n "$counts" ] || fail "the first reading did not end well"
+[ -n "$counts" ] || fail "the first reading failed"
 set -- $counts
-! grep -q ': failed' "$desk/said" || fail "the first reading did not end well"
-[ "$4" = 0 ] || fail "$4 lines are no units, or their program failed"
+! grep -q ': failed' "$desk/said" || fail "the first reading failed"
+[ "$4" = 0 ] || fail "$4 lines are not units, or the command of a unit failed"
 [ "$3" = 0 ] || fail "$3 keys were printed more than once"
-grep -q ': done' "$desk/said" || fail "the first reading did not end well"
+grep -q ': done' "$desk/said" || fail "the first reading failed"
 [ "$1" != 0 ] || fail "it printed no units"
 units=$1
 say "well-formed: $units units, each key once$([ "$cursor" = no ] || say ', pages ended by cursors')"
 
 reading 2 "$cursor" --again
-[ -n "$counts" ] || fail "the second reading did not end well"
+[ -n "$counts" ] || fail "the second reading failed"
 set -- $counts
-[ "$1 $4" = "0 0" ] || fail "the second reading brought $1 units that are new or changed, and $4 that are none"
+[ "$1 $4" = "0 0" ] || fail "the second reading brought $1 new or changed units, and $4 failures"
 [ "$3" = "$units" ] || fail "the second reading brought $3 of $units units"
 say "stable: the second reading is deduplicated, all $units of it"
 say "conforms"

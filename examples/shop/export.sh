@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes one file a day, whole: written again, it is the same file.
+# Writes one file per day, whole: a rerun writes the same file.
 set -eu
 mkdir -p out
 printf 'orders of %s\n' "$1" > "out/$1.csv.partial"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Books one invoice: a file of its own, whole. Written again, it is the same file.
+# Books one invoice in a file of its own, whole: a rerun writes the same file.
 set -eu
 mkdir -p booked
 printf '%s\n' "$REFRAIN_UNIT" > "booked/$1.partial"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints invoices that were changed since the watermark, one JSON object a line."""
+"""Prints the invoices changed since the watermark, one JSON object per line."""
 import csv
 import json
 import os

@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use refrain::Patience;
 
-use crate::exit::Fault;
+use crate::exit::CliError;
 use crate::output::Output;
 
 /// Reads a timestamp.
@@ -17,7 +17,7 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
 /// How long to wait for a run that another process has.
 #[derive(Args)]
 pub(crate) struct Wait {
-    /// How long to wait while another process has the run, or a run that goes before it; then exit 75. The run stays queued.
+    /// How long to wait while another process has the run, or a run before it; then exit with 75. The run stays queued.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub(crate) wait: Duration,
 }
@@ -27,10 +27,10 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Wait {
-    /// Says on stderr what is waited for, and again when that changes.
+    /// Prints to stderr what the run waits for, and again when that changes.
     pub(crate) fn patience(&self, output: Output) -> Patience {
         Patience::of(self.wait)
-            .telling(move |cause| output.say(format_args!("waiting: {}", cause.told().said)))
+            .telling(move |cause| output.say(format_args!("waiting: {}", cause.explain().text)))
     }
 }
 
@@ -40,18 +40,18 @@ pub(crate) fn run_name(
     window: Option<&str>,
     scope: Option<&str>,
     key: Option<&str>,
-) -> Result<String, Fault> {
+) -> Result<String, CliError> {
     let is_whole = run.contains(['@', '#']);
     if is_whole && (window.is_some() || scope.is_some() || key.is_some()) {
-        let said = format!("`{run}` names a run already\n  leave out --window, --scope and --key");
-        return Err(Fault::Refused(said));
+        let said = format!("`{run}` is a full name already\n  omit --window, --scope and --key");
+        return Err(CliError::Refused(said));
     }
     Ok(match (window, scope, key) {
         (Some(window), Some(scope), _) => format!("{run}@{window}/{scope}"),
         (Some(window), None, _) => format!("{run}@{window}"),
         (None, _, Some(key)) => format!("{run}#{key}"),
         (None, Some(_), None) => {
-            return Err(Fault::Refused("a scope is of a window\n  add --window W".to_owned()));
+            return Err(CliError::Refused("--scope needs --window\n  add --window W".to_owned()));
         }
         (None, None, None) => run.to_owned(),
     })

@@ -1,4 +1,4 @@
-//! The command line: what can be typed, and what `--help` says of it. What a command takes stands with the command.
+//! The command line: commands and options, and their `--help`. The arguments of a command are defined with the command.
 
 use std::path::PathBuf;
 
@@ -13,38 +13,38 @@ use crate::person::Deciding;
 const EXAMPLES: &str = "\
 Examples:
   refrain init shop && cd shop                      a project with a first job
-  refrain run hello                                 its latest window, once
+  refrain run hello                                 its latest window
   refrain run export@2026-06-09 --again             one more attempt of the same run
   refrain serve                                     open windows when they are due, and run them
 
-Exit codes: 0 done, also when it was done before; 1 failed or partial; 2 wrong usage, or a file, a right or an address is
-wrong; 4 somebody must decide; 75 the store is busy, full or cannot be reached: the same command may work later; 124 it
-took too long; 130 interrupted.";
+Exit codes: 0 done, now or before; 1 failed or partial; 2 usage error, or an invalid file, permission or database URL;
+4 an operator must decide; 75 the store is busy, full or unreachable: try the same command later; 124 timed out;
+130 interrupted.";
 
 const STORE: &str =
-    "Another store than the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE";
+    "Use this store instead of the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE";
 const STORE_AT_LENGTH: &str = "\
-Another store than the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE.
+Use this store instead of the project's: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE.
 
-Without it, what refrain.toml says under [store], or sqlite:.refrain/refrain.db in the project. Others can read a password in
-the list of processes: put such an address into the environment instead.";
+The default is the URL under [store] in refrain.toml, or sqlite:.refrain/refrain.db in the project. Other users can read a
+password in the process list: set REFRAIN_STORE instead.";
 
 /// Run it again. Nothing happens twice.
 ///
-/// A scheduler, worker and ledger for jobs that will run more than once. Results are on stdout, talk is on stderr.
+/// A scheduler, worker and ledger for jobs that will run more than once. Results go to stdout, messages to stderr.
 #[derive(Parser)]
 #[command(name = "refrain", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: RefrainCommand,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The folder of the project, or one inside it; the current directory unless said.
+    /// The project's folder, or a folder inside it; the default is the current directory.
     #[arg(short = 'C', long = "folder", global = true, value_name = "DIR", env = "REFRAIN_PROJECT")]
     pub(crate) folder: Option<PathBuf>,
     #[arg(
@@ -57,81 +57,81 @@ pub(crate) struct Options {
         long_help = STORE_AT_LENGTH
     )]
     pub(crate) store: Option<String>,
-    /// Print JSON instead of text: one object, or one a line.
+    /// Print JSON instead of text: one object, or one per line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing on stderr but errors.
+    /// Print only errors to stderr.
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Answer every question with yes.
+    /// Answer yes to every question.
     #[arg(long, global = true)]
     pub(crate) yes: bool,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Make a project: refrain.toml, and a first job.
+pub(crate) enum RefrainCommand {
+    /// Create a project: refrain.toml and a first job.
     Init(init::Arguments),
-    /// Read the files of the project, and say everything that is wrong with them.
+    /// Read the project's files and list every problem in them.
     Check(check::Arguments),
-    /// The coming windows of a job, in its zone; around a change of the clocks, what it does to them.
+    /// List the next windows of a job in its zone, with DST changes explained.
     Next(next::Arguments),
-    /// Do one run now, here, and wait for it. Done already, it says when, and does nothing.
+    /// Do one run now and wait for it. If it is done already, say when, and do nothing.
     Run(run::Arguments),
-    /// Open what is due, run all of it, and return: for cron and CI.
+    /// Open the windows that are due, run them all, and exit: for cron and CI.
     Tick(tick::Arguments),
-    /// Open windows when they are due and run them, until told to stop.
+    /// Open windows when they are due and run them, until stopped.
     Serve(serve::Arguments),
     /// Queue a run by its key, once.
     Enqueue(enqueue::Arguments),
-    /// What people have decided, and who and why: the newest first.
+    /// List the decisions of operators, with who and why, newest first.
     Audit(audit::Arguments),
-    /// Everything that waits for a person: calls without an answer, commands that were cut off.
+    /// List what an operator must decide: calls without an answer, commands that were cut off.
     Effects(effects::Arguments),
-    /// What became of every window: a grid of the newest, job by job.
+    /// Show the state of every window: a grid of the newest, job by job.
     Status(status::Arguments),
-    /// Runs of all jobs, newest first.
+    /// List runs of all jobs, newest first.
     Runs(runs::Arguments),
-    /// Everything that is recorded of one run.
+    /// Show everything recorded about one run.
     Show(show::Arguments),
-    /// What the command of a run has printed.
+    /// Show the output of a run's command.
     Logs(logs::Arguments),
-    /// Everything that is known of one key: a unit, an effect, a queued run.
+    /// Show everything recorded about one key: a unit, an effect, a queued run.
     Trace(trace::Arguments),
-    /// Why a run did or did not run: the key, the run, the rule that decided.
+    /// Explain why a run did or did not happen: the rule that decided.
     Why(why::Arguments),
-    /// Another attempt of a run that is not done, or of units in it; or say that what is in doubt was done.
+    /// Try a run that is not done, or some of its units, again; or record that a doubt was done.
     Retry(retry::Arguments),
-    /// How far jobs have read their sources: show, set, rewind.
+    /// Show, set or rewind how far jobs have read their sources.
     Checkpoint(checkpoint::Arguments),
-    /// Read a source once more and compare it with the table that its units went to; exit code 1 if they differ.
+    /// Read a source once more and compare it with the table of its units; exit code 1 if they differ.
     Reconcile(reconcile::Arguments),
-    /// Call a run off.
+    /// Cancel a run.
     Cancel(cancel::Arguments),
-    /// Stop a job: nothing of it begins, and its windows are skipped with that reason.
+    /// Pause a job: none of its runs begins, and its windows are skipped with that reason.
     Pause(pause::Arguments),
-    /// Allow a job again.
+    /// Resume a paused job.
     Resume(pause::Arguments),
-    /// Make the tables of the store and of the ledgers, or bring them up to date.
+    /// Create the tables of the store and the ledgers, or bring them up to date.
     Migrate(migrate::Arguments),
-    /// Copy the store as it is at this moment into a new file.
+    /// Copy the store as it is now into a new file.
     Backup(backup::Arguments),
-    /// Let a new or restored store go on where another one was.
+    /// Adopt databases after the store was lost, moved or restored.
     Recover(recover::Arguments),
-    /// Look for what must not be in the store; exit code 1 if something is found.
+    /// Check the store for inconsistencies; exit code 1 if there are any.
     Fsck,
-    /// Forget the bodies of old runs: payloads, messages, output. Their keys stay for ever.
+    /// Delete payloads, messages and output of old runs; keys are kept.
     Prune(prune::Arguments),
-    /// The JSON Schema of the files, for editors.
+    /// Print the JSON Schema of the project's files, for editors.
     Schema,
-    /// Completions for a shell.
+    /// Print completions for a shell.
     Completions(completions::Arguments),
-    /// The manual pages.
+    /// Print the manual, or write its pages.
     Man(man::Arguments),
 }
 
-impl Command {
-    /// What was said of the person, if the command decides something.
+impl RefrainCommand {
+    /// The options that name the operator, if the command decides something.
     pub(crate) fn deciding(&self) -> Option<&Deciding> {
         match self {
             Self::Run(run::Arguments { deciding, .. })
@@ -147,7 +147,7 @@ impl Command {
         }
     }
 
-    /// What it is called.
+    /// Its name, as typed.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Init(_) => "init",

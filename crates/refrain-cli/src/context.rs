@@ -1,40 +1,66 @@
-//! Where a command works: which project, which store, and how they are opened.
+//! Which project and store a command works on, and how they are opened.
 //!
-//! A project is found upwards from the current directory, or named with `-C` or `REFRAIN_PROJECT`. A command that only keeps
-//! a store well also works without one, on a store that is named.
+//! A project is found upwards from the current directory, or named with `-C` or `REFRAIN_PROJECT`.
 
 use std::fs::DirBuilder;
 use std::io;
+use std::mem;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use refrain::core::project::JobFile;
 use refrain::core::{JobName, Person};
-use refrain::{OpenOptions, Project, ProjectError, Refrain};
+use refrain::project::{Project, ProjectError};
+use refrain::{OpenOptions, Refrain};
 
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::output::Output;
 
-/// The folder of the store that nobody has named.
+/// The folder of the default store.
 const FOLDER: &str = ".refrain";
 
-/// What was typed of it.
+/// The global options of a command.
 pub(crate) struct Context {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) store: Option<String>,
     pub(crate) output: Output,
-    /// Who decides, if the command decides something.
+    /// The operator, if the command decides something.
     pub(crate) person: Option<Person>,
+    /// What was opened to look.
+    pub(crate) looks: Looks,
 }
 
-/// A store that is open, and the project whose it is.
-pub(crate) struct Opened {
+/// Stores and projects that are looked at. They are closed however the command ends: until then, a SQLite file may have an empty
+/// log beside it.
+#[derive(Default)]
+pub(crate) struct Looks(Mutex<(Vec<Refrain>, Vec<Project>)>);
+
+impl Looks {
+    fn lock(&self) -> MutexGuard<'_, (Vec<Refrain>, Vec<Project>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of all of them.
+    pub(crate) async fn close(&self) {
+        let (stores, projects) = mem::take(&mut *self.lock());
+        for store in stores {
+            store.close().await;
+        }
+        for project in projects {
+            project.close().await;
+        }
+    }
+}
+
+/// An open store, and its project.
+pub(crate) struct OpenProject {
     pub(crate) refrain: Refrain,
     pub(crate) project: Project,
 }
 
-impl Opened {
-    /// Lets go of everything.
+impl OpenProject {
+    /// Closes the store and the databases of the project.
     pub(crate) async fn close(self) {
         self.refrain.close().await;
         self.project.close().await;
@@ -43,7 +69,7 @@ impl Opened {
 
 impl Context {
     /// The folder of the project.
-    pub(crate) fn root(&self) -> Result<PathBuf, Fault> {
+    pub(crate) fn root(&self) -> Result<PathBuf, CliError> {
         let here = PathBuf::from(".");
         let from = self.folder.as_ref().unwrap_or(&here);
         // Resolved first: the folder above `a/..` is not `a`.
@@ -52,30 +78,30 @@ impl Context {
         Ok(Project::find(&resolved)?)
     }
 
-    /// The project, as far as its files are sound; jobs that are left out are named. What it hides is hidden in all that is
-    /// printed from now on.
-    pub(crate) fn project(&self) -> Result<Project, Fault> {
+    /// The project, without the jobs whose files are invalid: those are reported. Its secrets are hidden in all output
+    /// from now on.
+    pub(crate) fn project(&self) -> Result<Project, CliError> {
         let project = Project::load_sound(&self.root()?)?;
         self.output.hide(project.redactor());
         if let Some(problems) = project.left_out() {
             self.output.hide(problems.redactor.clone());
             let files = project.left_out_files().join(", ");
             self.output.say(format_args!(
-                "left out, for their files are wrong: {files}; what is wrong: refrain check"
+                "ignored, because their files are invalid: {files}; what is wrong: refrain check"
             ));
         }
         Ok(project)
     }
 
-    /// The project, all of whose files must be sound.
-    pub(crate) fn whole_project(&self) -> Result<Project, Fault> {
+    /// The project; an invalid file is an error.
+    pub(crate) fn whole_project(&self) -> Result<Project, CliError> {
         let project = Project::load(&self.root()?)?;
         self.output.hide(project.redactor());
         Ok(project)
     }
 
-    /// Its store, not yet opened, with its jobs.
-    pub(crate) async fn opening(&self, project: &Project) -> Result<OpenOptions, Fault> {
+    /// The store of a project, not yet opened, with its jobs.
+    pub(crate) async fn opening(&self, project: &Project) -> Result<OpenOptions, CliError> {
         Ok(self.by(project.opening(self.store.as_deref()).await?))
     }
 
@@ -86,47 +112,76 @@ impl Context {
         }
     }
 
-    /// Its store, which is made if need be and said so.
-    pub(crate) async fn prepared(&self, project: &Project) -> Result<OpenOptions, Fault> {
+    /// The store of a project, not yet opened. If it is created, that is reported.
+    pub(crate) async fn prepared(&self, project: &Project) -> Result<OpenOptions, CliError> {
         let opening = self.opening(project).await?;
         if self.store.is_none() && opening.is_new() {
             self.make_folder(project.root())?;
         }
         if opening.is_new() {
-            self.output.say(format_args!("making a new store at {}", opening.address()));
+            self.output.say(format_args!("creating a new store at {}", opening.address()));
         }
         Ok(opening)
     }
 
     /// Opens the store for work.
-    pub(crate) async fn open(&self) -> Result<Opened, Fault> {
+    pub(crate) async fn open(&self) -> Result<OpenProject, CliError> {
         self.open_for(self.project()?).await
     }
 
-    /// The same for a project in which somebody has looked before: a mistyped name makes no store.
-    pub(crate) async fn open_for(&self, project: Project) -> Result<Opened, Fault> {
+    /// Opens the store for work once the name of the job has been checked: a typing error must not create a store.
+    pub(crate) async fn open_for(&self, project: Project) -> Result<OpenProject, CliError> {
         let refrain = self.prepared(&project).await?.open().await?;
-        Ok(Opened { refrain, project })
+        Ok(OpenProject { refrain, project })
     }
 
-    /// Opens a store to look at: one that is not there is not made, and nothing is written.
-    pub(crate) async fn look(&self) -> Result<Opened, Fault> {
+    /// Opens an existing store for reading.
+    pub(crate) async fn look(&self) -> Result<OpenProject, CliError> {
+        let project = self.project_to_look()?;
+        let opening = project.opening_alone(self.store.as_deref())?;
+        self.looked(opening, project).await
+    }
+
+    /// Opens an existing store for reading, and the databases that jobs write to.
+    pub(crate) async fn look_around(&self) -> Result<OpenProject, CliError> {
+        let project = self.project_to_look()?;
+        let opening = project.opening(self.store.as_deref()).await?;
+        self.looked(opening, project).await
+    }
+
+    fn project_to_look(&self) -> Result<Project, CliError> {
+        let project = self.project()?.only_looking();
+        self.looks.lock().1.push(project.clone());
+        Ok(project)
+    }
+
+    async fn looked(&self, opening: OpenOptions, project: Project) -> Result<OpenProject, CliError> {
+        if opening.is_new() {
+            return Err(CliError::NoStore(opening.address()));
+        }
+        let refrain = opening.only_looking().open().await?;
+        self.looks.lock().0.push(refrain.clone());
+        Ok(OpenProject { refrain, project })
+    }
+
+    /// Opens a store for a decision about what is recorded in it: one that is not there is not made.
+    pub(crate) async fn decide(&self) -> Result<OpenProject, CliError> {
         let project = self.project()?;
         let opening = self.by(project.opening_alone(self.store.as_deref())?);
-        looked(opening, project).await
+        decided(opening, project).await
     }
 
     /// The same, with the databases that jobs write to.
-    pub(crate) async fn look_around(&self) -> Result<Opened, Fault> {
+    pub(crate) async fn decide_around(&self) -> Result<OpenProject, CliError> {
         let project = self.project()?;
         let opening = self.opening(&project).await?;
-        looked(opening, project).await
+        decided(opening, project).await
     }
 
-    /// The same for commands that list: none if nothing has run yet. A store that somebody has named must be there.
-    pub(crate) async fn look_if_any(&self) -> Result<Option<Opened>, Fault> {
+    /// Opens an existing store for a list; none if nothing has run yet. A store named with `--store` must exist.
+    pub(crate) async fn look_if_any(&self) -> Result<Option<OpenProject>, CliError> {
         match self.look().await {
-            Err(Fault::NoStore(_)) if self.store.is_none() => {
+            Err(CliError::NoStore(_)) if self.store.is_none() => {
                 self.output.say("nothing has run yet; next: refrain run JOB, refrain tick, or refrain serve");
                 Ok(None)
             }
@@ -134,35 +189,35 @@ impl Context {
         }
     }
 
-    /// Where nothing has run yet: there is nothing to list, but a job that does not exist is still a mistake.
-    pub(crate) fn nothing_of(&self, name: Option<&str>) -> Result<Exit, Fault> {
+    /// The end of a list where nothing has run yet; a job that does not exist is still an error.
+    pub(crate) fn nothing_of(&self, name: Option<&str>) -> Result<Exit, CliError> {
         if let Some(name) = name {
             job(&self.project()?, name)?;
         }
         Ok(Exit::Done)
     }
 
-    /// Says once that commands get the rights of root. Nothing is refused: in a container it may be the only user.
+    /// Warns that commands run as root. Nothing is refused: in a container it may be the only user.
     pub(crate) fn say_if_root(&self) {
-        if refrain::is_root() {
-            self.output.say("this is root, and so are the commands of jobs; a user of their own is safer");
+        if refrain::host::is_root() {
+            self.output.say("running as root, and so do the commands of jobs; a separate user is safer");
         }
     }
 
-    /// Only the one that nobody has named: a mistyped path would make a second, empty store.
-    fn make_folder(&self, root: &Path) -> Result<(), Fault> {
+    /// Creates the folder of the default store only: a typing error in `--store` would create a second, empty store.
+    fn make_folder(&self, root: &Path) -> Result<(), CliError> {
         let path = root.join(FOLDER);
         match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => self.output.say(format_args!("made the directory {}", path.display())),
+            Ok(()) => self.output.say(format_args!("created the directory {}", path.display())),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(Fault::Directory { path, source }),
+            Err(source) => return Err(CliError::Directory { path, source }),
         }
         Ok(())
     }
 }
 
-/// The job of this name, or which there are.
-pub(crate) fn job<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, Fault> {
+/// The job of this name, or an error that lists the jobs.
+pub(crate) fn job<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, CliError> {
     let name = JobName::parse(name)?;
     let found = project.jobs().iter().find(|job| job.name == name);
     if let Some(error) = project.why_left_out(name.as_str()) {
@@ -172,10 +227,10 @@ pub(crate) fn job<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, F
     found.ok_or_else(|| refrain::Error::UnknownJob { name, known: known() }.into())
 }
 
-async fn looked(opening: OpenOptions, project: Project) -> Result<Opened, Fault> {
+async fn decided(opening: OpenOptions, project: Project) -> Result<OpenProject, CliError> {
     if opening.is_new() {
-        return Err(Fault::NoStore(opening.address()));
+        return Err(CliError::NoStore(opening.address()));
     }
-    let refrain = opening.only_looking().open().await?;
-    Ok(Opened { refrain, project })
+    let refrain = opening.only_deciding().open().await?;
+    Ok(OpenProject { refrain, project })
 }

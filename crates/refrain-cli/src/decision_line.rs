@@ -1,53 +1,32 @@
-//! A decision of a person on one line, for people and for programs: what `show`, `trace` and `audit` print.
+//! A decision of an operator on one line, or as an object: what `show`, `trace` and `audit` print.
 
 use std::fmt;
 
-use jiff::Timestamp;
-use refrain::DecisionRecord;
+use refrain::admin::DecisionRecord;
 use serde::Serialize;
 
 use crate::output::harmless;
 
 /// A decision.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct DecisionLine {
-    at: Timestamp,
-    who: Option<String>,
-    decided: String,
-    subject: String,
-    unit: Option<String>,
-    detail: Option<String>,
-    why: Option<String>,
-}
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct DecisionLine<'d>(pub(crate) &'d DecisionRecord);
 
-impl DecisionLine {
-    /// What it is about.
-    pub(crate) fn subject(&self) -> &str {
-        &self.subject
-    }
-}
-
-impl From<DecisionRecord> for DecisionLine {
-    fn from(record: DecisionRecord) -> DecisionLine {
-        let DecisionRecord { at, who, verb, subject, unit, detail, why } = record;
-        DecisionLine { at, who, decided: verb, subject, unit, detail, why }
-    }
-}
-
-impl fmt::Display for DecisionLine {
+impl fmt::Display for DecisionLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.0} {}", self.at, harmless(&self.decided))?;
-        if let Some(unit) = &self.unit {
+        let DecisionRecord { at, who, verb, unit, detail, why, .. } = self.0;
+        write!(f, "{at:.0} {}", harmless(verb))?;
+        if let Some(unit) = unit {
             write!(f, " {}", harmless(unit))?;
         }
-        if let Some(detail) = &self.detail {
+        if let Some(detail) = detail {
             write!(f, " {}", harmless(detail))?;
         }
-        match &self.who {
+        match who {
             Some(who) => write!(f, ", by {}", harmless(who))?,
             None => write!(f, ", by a program")?,
         }
-        match &self.why {
+        match why {
             Some(why) => write!(f, ": {}", harmless(why)),
             None => Ok(()),
         }

@@ -1,60 +1,51 @@
-//! What of a run waits for a person, on lines for people and as objects for programs; and the commands that settle it.
+//! What an operator must decide about a run: a line for each decision, and the commands that settle it.
 
 use std::fmt;
 
-use jiff::Timestamp;
-use refrain::DoubtRecord;
+use refrain::admin::DoubtRecord;
 use refrain::core::terminal::typed;
-use serde::Serialize;
 
 use crate::output::harmless;
 
 /// The most units that one piece of advice names.
 const NAMED: usize = 5;
 
-/// Something that waits for a person.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Doubt {
-    /// The unit; none if it is the command of the run.
-    pub(crate) unit: Option<String>,
-    pub(crate) since: Option<Timestamp>,
-    pub(crate) message: Option<String>,
-}
+/// A line about something that waits for an operator.
+pub(crate) struct DoubtLine<'d>(pub(crate) &'d DoubtRecord);
 
-impl From<DoubtRecord> for Doubt {
-    fn from(DoubtRecord { unit, since, message }: DoubtRecord) -> Doubt {
-        Doubt { unit, since, message }
-    }
-}
-
-impl fmt::Display for Doubt {
+impl fmt::Display for DoubtLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.unit {
+        let DoubtRecord { unit, since, message, .. } = self.0;
+        match unit {
             Some(unit) => write!(f, "unit {} is in doubt", harmless(unit))?,
             None => write!(f, "its command was cut off")?,
         }
-        if let Some(since) = self.since {
+        if let Some(since) = since {
             write!(f, " since {since:.0}")?;
         }
-        // What is said of a command stands with the run already.
-        match (&self.unit, &self.message) {
+        // The message of a command is printed with the run already.
+        match (unit, message) {
             (Some(_), Some(message)) => write!(f, ": {}", harmless(message)),
             _ => Ok(()),
         }
     }
 }
 
-/// What to type, for a person who must decide about a run.
-pub(crate) fn advice(run: &str, doubts: &[Doubt]) -> String {
-    let run = typed(run);
+/// What to type, for an operator who must decide about a run.
+pub(crate) fn advice(run: &str, doubts: &[DoubtRecord]) -> String {
     let units: Vec<&str> = doubts.iter().filter_map(|doubt| doubt.unit.as_deref()).collect();
-    match units.as_slice() {
+    advice_on(run, &units)
+}
+
+fn advice_on(run: &str, units: &[&str]) -> String {
+    let run = typed(run);
+    match units {
         [] => format!(
-            "a person must decide. What it printed: refrain logs {run}; if it was done: refrain retry {run} --done; \
+            "an operator must decide. What it printed: refrain logs {run}; if it was done: refrain retry {run} --done; \
              to execute it again: refrain retry {run}"
         ),
         [unit] => format!(
-            "a person must decide about {0}. If it was done: refrain retry {run} --unit {0} --done; to send it again: \
+            "an operator must decide about {0}. If it was done: refrain retry {run} --unit {0} --done; to send it again: \
              refrain retry {run} --unit {0}",
             typed(unit)
         ),
@@ -65,7 +56,7 @@ pub(crate) fn advice(run: &str, doubts: &[Doubt]) -> String {
                 more => format!(" and {more} more"),
             };
             format!(
-                "a person must decide about {}{more}. If one was done: refrain retry {run} --unit KEY --done; to send it again: \
+                "an operator must decide about {}{more}. If one was done: refrain retry {run} --unit KEY --done; to send it again: \
                  refrain retry {run} --unit KEY; all of them at once: --in-doubt instead of --unit KEY; look: refrain show {run}",
                 named.join(", ")
             )
@@ -79,17 +70,12 @@ mod tests {
 
     #[test]
     fn the_two_commands_that_settle_a_doubt_are_named() {
-        let of = |units: &[&str]| -> Vec<Doubt> {
-            let unit = |unit: &&str| Doubt { unit: Some((*unit).to_owned()), since: None, message: None };
-            units.iter().map(unit).collect()
-        };
-        let held = [Doubt { unit: None, since: None, message: None }];
-        assert!(advice("a#1", &held).contains("refrain retry a#1 --done"));
-        let one = advice("a#1", &of(&["x y"]));
+        assert!(advice_on("a#1", &[]).contains("refrain retry a#1 --done"));
+        let one = advice_on("a#1", &["x y"]);
         for words in ["retry a#1 --unit 'x y' --done", "retry a#1 --unit 'x y'"] {
             assert!(one.contains(words), "{one}");
         }
-        let many = advice("a#1", &of(&["a", "b", "c", "d", "e", "f", "g"]));
+        let many = advice_on("a#1", &["a", "b", "c", "d", "e", "f", "g"]);
         assert!(many.contains("a, b, c, d, e and 2 more") && many.contains("--in-doubt"), "{many}");
     }
 }

@@ -1,13 +1,13 @@
-//! How a command can end, and the number that says so.
+//! How a command can end, and its exit code.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use refrain::ProjectError;
 use refrain::core::project::Positions;
 use refrain::core::redact::Redactor;
+use refrain::project::ProjectError;
 
 use crate::output::ProblemLine;
 use crate::problems::{draw, in_order};
@@ -19,15 +19,15 @@ pub(crate) enum Exit {
     Done = 0,
     /// Something failed, or something was found.
     Failed = 1,
-    /// The person who asked must change something.
+    /// The caller must change something: the command, a file, a permission or a URL.
     Usage = 2,
-    /// Somebody must decide.
+    /// An operator must decide.
     Waits = 4,
-    /// The store is busy, full or away; the same may succeed later.
+    /// The store is busy, full or unreachable; the same command may succeed later.
     Unavailable = 75,
     /// It took too long.
     TimedOut = 124,
-    /// A signal ended it.
+    /// A signal stopped it.
     Interrupted = 130,
 }
 
@@ -43,10 +43,10 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    /// The library said no.
+pub(crate) enum CliError {
+    /// The library refused or failed.
     #[error(transparent)]
     Refrain(#[from] refrain::Error),
     /// The project cannot be read.
@@ -55,47 +55,42 @@ pub(crate) enum Fault {
     /// A file cannot be written.
     #[error("{} cannot be written: {source}", .path.display())]
     Write {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What was asked for cannot be; the text says what to do.
+    /// The request is invalid; the text says what to do.
     #[error("{0}")]
     Refused(String),
-    /// The directory of the store cannot be made.
-    #[error("the directory {path} cannot be made: {source}\n  make it, or name another store with --store", path = .path.display())]
+    /// The directory of the store cannot be created.
+    #[error("the directory {path} cannot be created: {source}\n  create it, or name another store with --store", path = .path.display())]
     Directory {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Nothing is done before a person has said yes; the text says how.
+    /// Nothing is done before an operator has confirmed; the text says how.
     #[error("{0}")]
     Undecided(String),
-    /// It is too late for what was asked for; the text says what can be done.
-    #[error("{0}")]
-    TooLate(String),
-    /// There is nothing to look at.
-    #[error(
-        "there is no store at {0}\n  check the address; a run, a tick or `refrain migrate` makes a store"
-    )]
+    /// There is no store to read.
+    #[error("there is no store at {0}\n  check the URL; `refrain run`, `tick` and `migrate` create a store")]
     NoStore(String),
     /// The result cannot be written.
     #[error("the result cannot be written: {0}")]
     Output(io::Error),
-    /// Signals cannot be heard, so the command could not be stopped cleanly.
-    #[error("signals cannot be heard: {0}")]
+    /// No signal handler could be installed, so the command could not be stopped cleanly.
+    #[error("no signal handler can be installed: {0}")]
     Signals(io::Error),
 }
 
-impl Fault {
+impl CliError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Refrain(error) | Self::Project(ProjectError::Refused(error)) => of_error(error),
             Self::Undecided(_) => Exit::Waits,
-            Self::Output(_) | Self::Signals(_) | Self::TooLate(_) => Exit::Failed,
+            Self::Output(_) | Self::Signals(_) => Exit::Failed,
             Self::Project(_)
             | Self::Write { .. }
             | Self::Refused(_)
@@ -104,7 +99,7 @@ impl Fault {
         }
     }
 
-    /// What is wrong with files, drawn in them.
+    /// The problems in files, drawn at their lines.
     pub(crate) fn drawn(&self) -> Option<String> {
         match self {
             Self::Project(ProjectError::Problems(problems)) => Some(draw(problems)),
@@ -112,7 +107,7 @@ impl Fault {
         }
     }
 
-    /// Hides what the files of a broken project have from the environment.
+    /// Hides the values that the files of an invalid project take from the environment.
     pub(crate) fn redactor(&self) -> Option<&Redactor> {
         match self {
             Self::Project(ProjectError::Problems(problems)) => Some(&problems.redactor),
@@ -120,7 +115,7 @@ impl Fault {
         }
     }
 
-    /// The same for programs.
+    /// The problems in files, for programs.
     pub(crate) fn problems(&self) -> Vec<ProblemLine<'_>> {
         let Self::Project(ProjectError::Problems(problems)) = self else { return Vec::new() };
         let positions: BTreeMap<&str, Positions<'_>> =
@@ -150,8 +145,8 @@ fn of_error(error: &refrain::Error) -> Exit {
     }
 }
 
-impl From<refrain::core::ParseError> for Fault {
-    fn from(error: refrain::core::ParseError) -> Fault {
-        Fault::Refrain(error.into())
+impl From<refrain::core::ParseError> for CliError {
+    fn from(error: refrain::core::ParseError) -> CliError {
+        CliError::Refrain(error.into())
     }
 }

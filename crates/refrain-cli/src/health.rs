@@ -1,7 +1,7 @@
-//! Two questions that a machine asks of a process that serves: does it live, and can it work?
+//! The health endpoint of `serve`: is the process alive, and is it ready?
 //!
-//! Everybody on this machine may ask, so a question must cost next to nothing: the answer is known without asking the store,
-//! few are let in at a time, and each has a moment to ask and is then shown out. Those who are not let in wait at the door and
+//! Every user of this machine may connect, so a request must cost next to nothing: it is answered without the store, few
+//! connections are accepted at a time, and each is closed after a short time. Further connections wait in the backlog and
 //! take no file descriptor from the jobs.
 
 use std::fmt::Write as _;
@@ -19,32 +19,33 @@ use axum::http::header::CONNECTION;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::serve::Listener;
-use refrain::{Refrain, Unwell};
+use refrain::Refrain;
+use refrain::admin::Unwell;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
-use crate::exit::Fault;
+use crate::exit::CliError;
 use crate::left_out::LeftOut;
 
-/// How many may ask at a time.
+/// The most connections at a time.
 const ROOM: usize = 32;
-/// How long a question and its answer may take.
+/// How long a connection may last.
 const MOMENT: Duration = Duration::from_secs(2);
-/// How long to wait when nobody can be let in, for want of descriptors.
+/// How long to wait after a failed accept, for want of file descriptors.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Where it listens. Only this machine may ask: what is reachable from elsewhere needs more than this.
-pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Fault> {
+/// Listens on a loopback address. An endpoint that other machines can reach would need authentication.
+pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
     if !address.ip().is_loopback() {
-        return Err(Fault::Refused(format!(
-            "{address} can be reached from other machines\n  listen on 127.0.0.1, and let a proxy in front of it ask who comes"
+        return Err(CliError::Refused(format!(
+            "{address} can be reached from other machines\n  listen on 127.0.0.1, and put a proxy with authentication in front of it"
         )));
     }
     TcpListener::bind(address).await.map_err(|error| {
-        Fault::Refused(format!(
-            "{address} cannot be listened on: {error}\n  another port: refrain serve --listen 127.0.0.1:7718"
+        CliError::Refused(format!(
+            "cannot listen on {address}: {error}\n  use another port: refrain serve --listen 127.0.0.1:7718"
         ))
     })
 }
@@ -57,7 +58,7 @@ pub(crate) async fn answer(listener: TcpListener, refrain: Refrain, left_out: Le
         .with_state((refrain, left_out));
     let door = Door { listener, room: Arc::new(Semaphore::new(ROOM)) };
     if let Err(error) = axum::serve(door, routes).await {
-        tracing::warn!(%error, "health is not answered any more");
+        tracing::warn!(%error, "the health endpoint has failed");
     }
 }
 
@@ -65,11 +66,11 @@ async fn alive(State((refrain, _)): State<(Refrain, LeftOut)>) -> impl IntoRespo
     told(refrain.is_alive(), "alive\n")
 }
 
-/// A job that is left out, or a database that does not answer, does not make the others unready; each is named.
+/// An invalid job file or an unreachable database does not make the other jobs unready; each is named.
 async fn ready_to_work(State((refrain, left_out)): State<(Refrain, LeftOut)>) -> impl IntoResponse {
     let mut ready = format!("ready\n{left_out}");
     for name in refrain.databases_away() {
-        let _ = writeln!(ready, "nothing is relayed from it, for it does not answer: {name}");
+        let _ = writeln!(ready, "database unreachable, nothing is relayed from it: {name}");
     }
     told(refrain.is_ready(), &ready)
 }
@@ -82,7 +83,7 @@ fn told(answer: Result<(), Unwell>, well: &str) -> impl IntoResponse + use<> {
     (status, [(CONNECTION, "close")], text)
 }
 
-/// Lets in as many as there is room for.
+/// Accepts a connection when there is room for it.
 struct Door {
     listener: TcpListener,
     room: Arc<Semaphore>,
@@ -94,14 +95,14 @@ impl Listener for Door {
 
     async fn accept(&mut self) -> (Visitor, SocketAddr) {
         loop {
-            // It fails only if the room is closed, which nobody does.
+            // It fails only if the semaphore is closed, which never happens.
             let room = Arc::clone(&self.room).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, address)) => {
                     return (Visitor { stream, until: Box::pin(sleep(MOMENT)), _room: room }, address);
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "nobody can be let in");
+                    tracing::debug!(%error, "no connection can be accepted");
                     sleep(AGAIN).await;
                 }
             }
@@ -113,7 +114,7 @@ impl Listener for Door {
     }
 }
 
-/// A connection that ends when its moment is over.
+/// A connection that ends when its time is over.
 struct Visitor {
     stream: TcpStream,
     until: Pin<Box<Sleep>>,

@@ -1,27 +1,27 @@
-//! Jobs that a process which serves has left out, because their files are wrong: said in the log, and to a machine that asks.
+//! Jobs that `serve` ignores because their files are invalid: in the log, and in the answer of `/readyz`.
 //!
-//! One wrong file stops its own job and no other, so the process is ready all the same; but a person must be able to see it
-//! without reading a log. The name of a file may be anything, and who asks may sit at a terminal.
+//! An invalid file stops its own job and no other, so the process is ready all the same; but an operator must be able to
+//! see it without reading a log. File names are escaped, since the answer may be shown on a terminal.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use refrain::Project;
+use refrain::project::Project;
 
-use crate::exit::Fault;
+use crate::exit::CliError;
 use crate::output::{ProblemLine, harmless};
 use crate::problems::TOLD_MAX;
 
-/// The files of jobs that are left out at present.
+/// The files of the jobs that are ignored now.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LeftOut(Arc<RwLock<Vec<String>>>);
 
 impl LeftOut {
-    /// Logs what is wrong with the jobs that a project leaves out, and remembers their files.
+    /// Logs the problems of the ignored jobs of a project, and remembers their files.
     pub(crate) fn say(&self, project: &Project) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = project.left_out_files();
         if let Some(problems) = project.left_out() {
-            log(&Fault::Project(refrain::ProjectError::Problems(problems.clone())));
+            log(&CliError::Project(refrain::project::ProjectError::Problems(problems.clone())));
         }
     }
 
@@ -32,22 +32,24 @@ impl LeftOut {
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.files().iter().try_for_each(|file| writeln!(f, "left out, for it is wrong: {}", harmless(file)))
+        self.files()
+            .iter()
+            .try_for_each(|file| writeln!(f, "ignored, because it is invalid: {}", harmless(file)))
     }
 }
 
-/// Logs what is wrong with files, up to a limit.
-pub(crate) fn log(fault: &Fault) {
+/// Logs problems in files, up to a limit.
+pub(crate) fn log(fault: &CliError) {
     let problems = fault.problems();
     for problem in problems.iter().take(TOLD_MAX) {
         let ProblemLine { path, line, column, message, label, help } = problem;
-        tracing::error!(file = path, line, column, problem = message, label, help, "a file is wrong");
+        tracing::error!(file = path, line, column, problem = message, label, help, "a file is invalid");
     }
     let others = problems.len().saturating_sub(TOLD_MAX);
     if others > 0 {
         tracing::error!(
             others,
-            "more is wrong with files than is told here; all of it: refrain check --json"
+            "more problems in files are not listed here; all of them: refrain check --json"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What the library has to say, on stderr. Nobody else is heard: the database driver would print statements, and what
-//! was bound to them.
+//! The log of the library, on stderr. Other targets are dropped: the database driver would log statements and their
+//! values.
 
 use std::io::{self, Write};
 
@@ -9,26 +9,26 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::cli::Command;
-use crate::commands::serve::Log;
+use crate::cli::RefrainCommand;
+use crate::commands::serve::LogFormat;
 use crate::output::{hidden, shown_json};
 
-/// Whether lines are objects.
-pub(crate) fn is_json(command: &Command) -> bool {
-    matches!(command, Command::Serve(arguments) if arguments.log == Log::Json)
+/// Whether lines are JSON objects.
+pub(crate) fn is_json(command: &RefrainCommand) -> bool {
+    matches!(command, RefrainCommand::Serve(arguments) if arguments.log == LogFormat::Json)
 }
 
-/// Begins to print what is logged.
-pub(crate) fn begin(command: &Command, is_quiet: bool) {
+/// Installs the subscriber.
+pub(crate) fn begin(command: &RefrainCommand, is_quiet: bool) {
     let level = if is_quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
     let mut targets = Targets::new().with_target("refrain", level);
     match command {
-        // How the one attempt ended, and what it did, is what the command itself says.
-        Command::Run(_) | Command::Retry(_) => {
+        // The command itself reports how its one attempt ended.
+        RefrainCommand::Run(_) | RefrainCommand::Retry(_) => {
             targets = targets.with_target("refrain::engine::executor", LevelFilter::ERROR);
             targets = targets.with_target("refrain::action", LevelFilter::WARN.min(level));
         }
-        Command::Serve(_) => {}
+        RefrainCommand::Serve(_) => {}
         _ => targets = targets.with_target("refrain::engine::executor", level.min(LevelFilter::WARN)),
     }
     let is_json = is_json(command);
@@ -36,14 +36,14 @@ pub(crate) fn begin(command: &Command, is_quiet: bool) {
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
     let lines = match command {
         _ if is_json => lines.json().flatten_event(true).boxed(),
-        Command::Serve(_) | Command::Tick(_) => lines.boxed(),
-        // Somebody sits before it, and knows what time it is.
+        RefrainCommand::Serve(_) | RefrainCommand::Tick(_) => lines.boxed(),
+        // An interactive command needs no timestamps.
         _ => lines.without_time().boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
 }
 
-/// Stderr, without the secrets of the project. A line is written whole when it is complete.
+/// Stderr without the secrets of the project. Each line is written as a whole.
 struct Hiding {
     is_json: bool,
     line: Vec<u8>,
@@ -57,7 +57,7 @@ impl Write for Hiding {
 
     fn flush(&mut self) -> io::Result<()> {
         let line = String::from_utf8_lossy(&self.line);
-        // Control characters are escaped by whoever writes the line, but for its own colours.
+        // The formatter has escaped control characters, except its own colours.
         let text = if self.is_json { shown_json(&line) } else { straight(&hidden(&line)) };
         self.line.clear();
         io::stderr().lock().write_all(text.as_bytes())
@@ -70,7 +70,7 @@ impl Drop for Hiding {
     }
 }
 
-/// A line in which nothing turns the direction of what follows or is hidden.
+/// The line without characters that reverse the direction of text or hide it.
 fn straight(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     for part in line.split_inclusive(terminal::disguises) {

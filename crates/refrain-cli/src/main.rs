@@ -25,17 +25,17 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Arguments, Command};
-use context::Context;
-use exit::{Exit, Fault};
+use cli::{Arguments, RefrainCommand};
+use context::{Context, Looks};
+use exit::{CliError, Exit};
 use output::{Output, Talk};
 use person::Deciding;
 
 fn main() -> ExitCode {
     // Before all else, and in the supervisor too: it holds the secrets of the command that it executes, and then executes
     // commands of other jobs.
-    refrain::keep_memory_private();
-    refrain::supervise();
+    refrain::host::keep_memory_private();
+    refrain::host::supervise();
     let environment = ["REFRAIN_STORE", "REFRAIN_PROJECT"].into_iter().filter_map(std::env::var_os);
     output::hide_passwords_of(std::env::args_os().chain(environment));
     let Arguments { options, command } = match Arguments::try_parse() {
@@ -56,15 +56,20 @@ fn main() -> ExitCode {
             return fault.exit().into();
         }
     };
-    let context = Context { folder: options.folder, store: options.store, output, person };
+    let (folder, store, looks) = (options.folder, options.store, Looks::default());
+    let context = Context { folder, store, output, person, looks };
     let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
-            let done = runtime.block_on(act(&context, command));
+            let done = runtime.block_on(async {
+                let done = act(&context, command).await;
+                context.looks.close().await;
+                done
+            });
             // Files that are still being read keep nobody from leaving.
             runtime.shutdown_background();
             done
         }
-        Err(error) => Err(Fault::Signals(error)),
+        Err(error) => Err(CliError::Signals(error)),
     };
     let exit = done.unwrap_or_else(|fault| {
         let exit = fault.exit();
@@ -74,36 +79,36 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-async fn act(context: &Context, command: Command) -> Result<Exit, Fault> {
+async fn act(context: &Context, command: RefrainCommand) -> Result<Exit, CliError> {
     match command {
-        Command::Init(arguments) => commands::init::init(context, &arguments),
-        Command::Check(arguments) => commands::check::check(context, &arguments),
-        Command::Next(arguments) => commands::next::next(context, &arguments),
-        Command::Run(arguments) => commands::run::run(context, &arguments).await,
-        Command::Tick(arguments) => commands::tick::tick(context, &arguments).await,
-        Command::Serve(arguments) => commands::serve::serve(context, &arguments).await,
-        Command::Enqueue(arguments) => commands::enqueue::enqueue(context, &arguments).await,
-        Command::Audit(arguments) => commands::audit::audit(context, &arguments).await,
-        Command::Effects(arguments) => commands::effects::effects(context, &arguments).await,
-        Command::Status(arguments) => commands::status::status(context, &arguments).await,
-        Command::Runs(arguments) => commands::runs::runs(context, &arguments).await,
-        Command::Show(arguments) => commands::show::show(context, &arguments).await,
-        Command::Logs(arguments) => commands::logs::logs(context, &arguments).await,
-        Command::Trace(arguments) => commands::trace::trace(context, &arguments).await,
-        Command::Why(arguments) => commands::why::why(context, &arguments).await,
-        Command::Retry(arguments) => commands::retry::retry(context, &arguments).await,
-        Command::Checkpoint(arguments) => commands::checkpoint::checkpoint(context, &arguments).await,
-        Command::Reconcile(arguments) => commands::reconcile::reconcile(context, &arguments).await,
-        Command::Cancel(arguments) => commands::cancel::cancel(context, &arguments).await,
-        Command::Pause(arguments) => commands::pause::pause(context, &arguments).await,
-        Command::Resume(arguments) => commands::pause::resume(context, &arguments).await,
-        Command::Migrate(arguments) => commands::migrate::migrate(context, &arguments).await,
-        Command::Backup(arguments) => commands::backup::backup(context, &arguments).await,
-        Command::Recover(arguments) => commands::recover::recover(context, &arguments).await,
-        Command::Fsck => commands::fsck::fsck(context).await,
-        Command::Prune(arguments) => commands::prune::prune(context, &arguments).await,
-        Command::Schema => commands::schema::schema(context),
-        Command::Completions(arguments) => commands::completions::completions(context, &arguments),
-        Command::Man(arguments) => commands::man::man(context, &arguments),
+        RefrainCommand::Init(arguments) => commands::init::init(context, &arguments),
+        RefrainCommand::Check(arguments) => commands::check::check(context, &arguments),
+        RefrainCommand::Next(arguments) => commands::next::next(context, &arguments),
+        RefrainCommand::Run(arguments) => commands::run::run(context, &arguments).await,
+        RefrainCommand::Tick(arguments) => commands::tick::tick(context, &arguments).await,
+        RefrainCommand::Serve(arguments) => commands::serve::serve(context, &arguments).await,
+        RefrainCommand::Enqueue(arguments) => commands::enqueue::enqueue(context, &arguments).await,
+        RefrainCommand::Audit(arguments) => commands::audit::audit(context, &arguments).await,
+        RefrainCommand::Effects(arguments) => commands::effects::effects(context, &arguments).await,
+        RefrainCommand::Status(arguments) => commands::status::status(context, &arguments).await,
+        RefrainCommand::Runs(arguments) => commands::runs::runs(context, &arguments).await,
+        RefrainCommand::Show(arguments) => commands::show::show(context, &arguments).await,
+        RefrainCommand::Logs(arguments) => commands::logs::logs(context, &arguments).await,
+        RefrainCommand::Trace(arguments) => commands::trace::trace(context, &arguments).await,
+        RefrainCommand::Why(arguments) => commands::why::why(context, &arguments).await,
+        RefrainCommand::Retry(arguments) => commands::retry::retry(context, &arguments).await,
+        RefrainCommand::Checkpoint(arguments) => commands::checkpoint::checkpoint(context, &arguments).await,
+        RefrainCommand::Reconcile(arguments) => commands::reconcile::reconcile(context, &arguments).await,
+        RefrainCommand::Cancel(arguments) => commands::cancel::cancel(context, &arguments).await,
+        RefrainCommand::Pause(arguments) => commands::pause::pause(context, &arguments).await,
+        RefrainCommand::Resume(arguments) => commands::pause::resume(context, &arguments).await,
+        RefrainCommand::Migrate(arguments) => commands::migrate::migrate(context, &arguments).await,
+        RefrainCommand::Backup(arguments) => commands::backup::backup(context, &arguments).await,
+        RefrainCommand::Recover(arguments) => commands::recover::recover(context, &arguments).await,
+        RefrainCommand::Fsck => commands::fsck::fsck(context).await,
+        RefrainCommand::Prune(arguments) => commands::prune::prune(context, &arguments).await,
+        RefrainCommand::Schema => commands::schema::schema(context),
+        RefrainCommand::Completions(arguments) => commands::completions::completions(context, &arguments),
+        RefrainCommand::Man(arguments) => commands::man::man(context, &arguments),
     }
 }

@@ -1,7 +1,7 @@
-//! What a command prints: its result on stdout, as text or as JSON, and talk on stderr.
+//! What a command prints: its result on stdout, as text or as JSON, and messages on stderr.
 //!
-//! An object is stable: names are added and never change their meaning, or `schema_version` grows. A list is one object a
-//! line, so that a long one is never held in memory. Secrets of the project are hidden in all of it.
+//! Objects are stable: fields are added and never change their meaning, or `schema_version` grows. A list is one object
+//! per line, so that a long one is never held in memory. Secrets of the project are hidden everywhere.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
@@ -11,35 +11,34 @@ use std::sync::{OnceLock, RwLock};
 use refrain::core::project::passwords;
 use refrain::core::redact::{Redactor, Secret};
 use refrain::core::terminal;
-use refrain::{Counts, UnitCounts};
 use serde::Serialize;
 
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 
 const SCHEMA_VERSION: u32 = 1;
 
-/// What was hidden once stays hidden: files that are read again may not name it any more.
+/// A secret stays hidden: reloaded files may not name it any more.
 static HIDDEN: RwLock<Vec<Redactor>> = RwLock::new(Vec::new());
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
-    /// What the command is called.
+    /// The name of the command.
     pub(crate) name: &'static str,
     pub(crate) json: bool,
-    /// Whether questions are answered with yes.
+    /// Whether every question is answered with yes.
     pub(crate) yes: bool,
     pub(crate) talk: Talk,
 }
 
-/// What becomes of words beside the result.
+/// Where messages go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Talk {
-    /// They are said on stderr.
+    /// They are printed to stderr.
     Said,
-    /// They are logged, so that every line on stderr is an object.
+    /// They are logged, so that every line on stderr is a JSON object.
     Logged,
-    /// They are left out.
+    /// They are dropped.
     Left,
 }
 
@@ -59,7 +58,7 @@ struct Failure<'f> {
     problems: &'f [ProblemLine<'f>],
 }
 
-/// What is wrong with a file, for programs.
+/// A problem in a file, for programs.
 #[derive(Serialize)]
 pub(crate) struct ProblemLine<'p> {
     pub(crate) path: &'p str,
@@ -72,23 +71,23 @@ pub(crate) struct ProblemLine<'p> {
 
 impl Output {
     /// Prints the result.
-    pub(crate) fn result(self, result: &(impl Serialize + Display)) -> Result<(), Fault> {
+    pub(crate) fn result(self, result: &(impl Serialize + Display)) -> Result<(), CliError> {
         let text = if self.json { self.object(result) } else { shown(&result.to_string()) };
         print(text.trim_end()).map(drop)
     }
 
-    /// Prints one of many: an object, or a line. False: nobody reads any more.
-    pub(crate) fn line(self, line: &(impl Serialize + Display)) -> Result<bool, Fault> {
+    /// Prints an item of a list: an object, or a line. Returns false if the reader has closed the pipe.
+    pub(crate) fn line(self, line: &(impl Serialize + Display)) -> Result<bool, CliError> {
         if self.json { print(&self.object(line)) } else { print(&shown(&line.to_string())) }
     }
 
-    /// Prints text as it is; for people only.
+    /// Prints text, without a JSON form.
     #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
-    pub(crate) fn text(self, text: impl Display) -> Result<bool, Fault> {
+    pub(crate) fn text(self, text: impl Display) -> Result<bool, CliError> {
         print(shown(&text.to_string()).trim_end_matches('\n'))
     }
 
-    /// Says something beside the result: what was written, what to type next.
+    /// Prints a message: what was written, what to type next.
     pub(crate) fn say(self, words: impl Display) {
         match self.talk {
             Talk::Said => tell(words),
@@ -97,12 +96,12 @@ impl Output {
         }
     }
 
-    /// Whether somebody sits before it who can be asked.
+    /// Whether a question can be asked: both ends are a terminal.
     pub(crate) fn can_ask() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks a person; without one, or a `--yes`, the answer is no.
+    /// Asks a question; without a terminal the answer is no, with `--yes` it is yes.
     pub(crate) fn ask(self, question: impl Display) -> bool {
         if self.yes {
             return true;
@@ -115,14 +114,14 @@ impl Output {
         io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
     }
 
-    /// From now on this is hidden in all that is printed.
+    /// Hides these secrets in all output from now on.
     #[expect(clippy::unused_self, reason = "it is said to an output, as everything that is printed")]
     pub(crate) fn hide(self, redactor: Redactor) {
         hide(redactor);
     }
 
-    /// Says what went wrong.
-    pub(crate) fn fault(self, fault: &Fault, exit: Exit) {
+    /// Prints an error.
+    pub(crate) fn fault(self, fault: &CliError, exit: Exit) {
         fault.redactor().into_iter().for_each(|redactor| self.hide(redactor.clone()));
         if self.json {
             let problems = fault.problems();
@@ -138,7 +137,7 @@ impl Output {
             return;
         }
         if let Some(drawn) = fault.drawn() {
-            // With colours of its own, and of lines that are harmless already.
+            // It has its own colours, and its lines are harmless already.
             drop(writeln!(anstream::stderr().lock(), "{}", hidden(&drawn)));
         }
         tell(format_args!("error: {fault}"));
@@ -151,7 +150,7 @@ impl Output {
     }
 }
 
-/// Says what could not be understood of a command line, or what was asked about it.
+/// Prints a usage error, or the requested help.
 pub(crate) fn misunderstood(error: &clap::Error) -> Exit {
     let is_fault = error.use_stderr();
     if is_fault && std::env::args_os().any(|argument| argument == "--json") {
@@ -169,14 +168,14 @@ pub(crate) fn misunderstood(error: &clap::Error) -> Exit {
     Exit::Done
 }
 
-/// Hides the passwords of addresses that were typed, in whatever place: what cannot be understood is shown back.
+/// Hides the passwords of URLs in the arguments, wherever they are: a usage error quotes the arguments.
 pub(crate) fn hide_passwords_of(words: impl Iterator<Item = OsString>) {
     let texts = words.map(|word| word.to_string_lossy().into_owned());
     let passwords: Vec<Secret> = texts.flat_map(|text| passwords(&text)).collect();
     hide(Redactor::new(&passwords));
 }
 
-/// From now on this is hidden. Files that are read again have mostly the same secrets, and those are hidden already.
+/// Hides these secrets from now on. Reloaded files mostly have the same secrets, which are hidden already.
 fn hide(redactor: Redactor) {
     if let Ok(mut hidden) = HIDDEN.write()
         && !hidden.iter().any(|known| known.covers(&redactor))
@@ -186,24 +185,24 @@ fn hide(redactor: Redactor) {
     }
 }
 
-fn print(text: &str) -> Result<bool, Fault> {
+fn print(text: &str) -> Result<bool, CliError> {
     match writeln!(anstream::stdout().lock(), "{text}") {
-        // Whoever read it has read enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        written => written.map(|()| true).map_err(Fault::Output),
+        written => written.map(|()| true).map_err(CliError::Output),
     }
 }
 
-/// Nobody may be listening on stderr any more, and that changes nothing.
+/// A closed stderr is not an error.
 fn tell(words: impl Display) {
     drop(writeln!(anstream::stderr().lock(), "{}", shown(&words.to_string())));
 }
 
-/// The colours that marks are written in, and their end. Nothing else that a terminal acts on gets there.
+/// The colours of signs, and their reset. No other escape sequence reaches the terminal.
 const COLOURS: [&str; 6] =
     ["\u{1b}[0m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m", "\u{1b}[90m"];
 
-/// A text as a terminal may get it: without secrets, and without anything that moves a cursor or turns a direction.
+/// A text for the terminal: without secrets, and without anything that moves the cursor or reverses text.
 pub(crate) fn shown(text: &str) -> String {
     let text = hidden(text);
     let mut shown = String::with_capacity(text.len());
@@ -218,8 +217,8 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// The same for JSON: secrets are hidden in its texts, so that it stays JSON whatever a secret is, and what a terminal would
-/// act on is escaped, so that it stays the same text. Keys and numbers are ours and stay.
+/// JSON for the terminal. Secrets are hidden inside its strings, so that it stays JSON whatever a secret is, and control
+/// characters are escaped, so that it stays the same JSON. Keys and numbers never hold user data.
 pub(crate) fn shown_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     let mut rest = json;
@@ -236,7 +235,7 @@ pub(crate) fn shown_json(json: &str) -> String {
     escaped(&shown)
 }
 
-/// Where the text ends that JSON begins with.
+/// Where the string ends that `json` begins with.
 fn literal_end(json: &str) -> usize {
     let mut is_escaped = false;
     for (at, letter) in json.char_indices().skip(1) {
@@ -250,7 +249,7 @@ fn literal_end(json: &str) -> usize {
     json.len()
 }
 
-/// JSON in which every letter that a terminal would act on is written as its number. They stand in texts only.
+/// JSON in which every character that a terminal acts on is an escape. They occur in strings only.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -275,50 +274,7 @@ pub(crate) fn is_colourful() -> bool {
     *COLOURFUL.get_or_init(|| anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never)
 }
 
-/// The four counts that end every command that runs something.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct Four {
-    pub(crate) processed: u64,
-    pub(crate) skipped: u64,
-    pub(crate) deduplicated: u64,
-    pub(crate) failed: u64,
-}
-
-impl From<Counts> for Four {
-    fn from(counts: Counts) -> Four {
-        let Counts { ended, failed, cancelled, errored, skipped, deduplicated, .. } = counts;
-        let processed = ended.saturating_sub(failed + cancelled);
-        Four { processed, skipped, deduplicated, failed: failed + errored }
-    }
-}
-
-impl From<UnitCounts> for Four {
-    fn from(counts: UnitCounts) -> Four {
-        let UnitCounts { processed, skipped, deduplicated, failed } = counts;
-        Four { processed, skipped, deduplicated, failed }
-    }
-}
-
-impl Four {
-    /// Both together.
-    pub(crate) fn with(self, other: Four) -> Four {
-        Four {
-            processed: self.processed + other.processed,
-            skipped: self.skipped + other.skipped,
-            deduplicated: self.deduplicated + other.deduplicated,
-            failed: self.failed + other.failed,
-        }
-    }
-}
-
-impl Display for Four {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Four { processed, skipped, deduplicated, failed } = self;
-        write!(f, "{processed} processed, {skipped} skipped, {deduplicated} deduplicated, {failed} failed")
-    }
-}
-
-/// Text that somebody else wrote, on one line: it must not move the cursor of a terminal.
+/// User data on one line, harmless to a terminal.
 pub(crate) fn harmless(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let line: String =
@@ -326,7 +282,7 @@ pub(crate) fn harmless(text: &str) -> String {
     terminal::harmless(&line)
 }
 
-/// The same on as many lines as it has, each after the first indented.
+/// User data on several lines, harmless to a terminal; all but the first line are indented.
 pub(crate) fn harmless_lines(text: &str, indent: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| harmless(line.trim_end())).collect();
     lines.join(&format!("\n{indent}"))

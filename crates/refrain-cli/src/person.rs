@@ -1,28 +1,28 @@
-//! Who decides, and why: what commands that decide something take, and who it is unless said.
+//! Who decides, and why: the options of commands that decide something, and the default name.
 //!
-//! The name is that of the operating system's user and machine. It is taken from the system and not from the environment first:
-//! a variable that another user has left behind would name the wrong person.
+//! The default is the user and machine of the operating system. `/etc/passwd` comes before the environment: a variable
+//! left behind by another user would name the wrong person.
 
 use std::fs;
 
 use clap::Args;
 use refrain::core::Person;
 
-use crate::exit::Fault;
+use crate::exit::CliError;
 
-/// What a person says of a decision.
+/// Who decides, and why.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Deciding {
-    /// Who decides; the user and the machine unless said.
+    /// Who decides; the default is the user and the machine.
     #[arg(long = "as", value_name = "NAME", env = "REFRAIN_WHO")]
     pub(crate) who: Option<String>,
-    /// Why, for those who ask later. It is kept with the decision, and `show` and `trace` tell it.
+    /// Why. The reason is kept with the decision; `show` and `trace` print it.
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
 }
 
 impl Deciding {
-    pub(crate) fn person(&self) -> Result<Person, Fault> {
+    pub(crate) fn person(&self) -> Result<Person, CliError> {
         let person = match &self.who {
             Some(who) => Person::named(who)?,
             None => Person::named(&of_the_system()).or_else(|_| Person::named("unknown"))?,
@@ -38,8 +38,8 @@ impl Deciding {
 fn of_the_system() -> String {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let said = ["LOGNAME", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
-    let user = user_of(refrain::user_id(), &users).or(said.filter(|name| !name.is_empty()));
-    let user = user.unwrap_or_else(|| format!("user {}", refrain::user_id()));
+    let user = user_of(refrain::host::user_id(), &users).or(said.filter(|name| !name.is_empty()));
+    let user = user.unwrap_or_else(|| format!("user {}", refrain::host::user_id()));
     let files = ["/proc/sys/kernel/hostname", "/etc/hostname"].into_iter();
     let mut hosts = files.filter_map(|file| fs::read_to_string(file).ok()).map(|text| text.trim().to_owned());
     match hosts.find(|host| !host.is_empty()) {

@@ -1,7 +1,7 @@
-//! What is wrong with the files of a project, drawn where it stands.
+//! The problems in the files of a project, drawn at their lines.
 //!
-//! A file may hold anything: sequences that a terminal acts on, lines of a megabyte. So what is drawn is an excerpt of it:
-//! the lines around the fault, cut to a length that can be read, without what a terminal would act on.
+//! A file may hold anything: terminal escape sequences, lines of a megabyte. So an excerpt is drawn: the lines around the
+//! problem, cut to a readable length, with escape sequences replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
     SourceCode, SourceSpan, SpanContents,
 };
-use refrain::Problems;
-use refrain::core::project::{Positions, Problem, Source};
+use refrain::core::project::{Positions, Problem, SourceFile};
 use refrain::core::terminal::{acts, harmless};
+use refrain::project::Problems;
 
 use crate::output::is_colourful;
 
-/// How wide a drawing is.
+/// The width of a drawing.
 const WIDTH: usize = 110;
-/// So much of a line is drawn, in characters, and so much of it before the fault.
+/// How many characters of a line are drawn, and how many of them before the problem.
 const LINE_MAX: usize = 400;
 const BEFORE_MAX: usize = 100;
-/// The most lines of a fault that are drawn.
+/// The most lines that are drawn for a problem.
 const LINES_MAX: usize = 12;
 
-/// The most faults of all files together that a person is told; the others are counted.
+/// The most problems of all files together that are drawn; the others are counted.
 pub(crate) const TOLD_MAX: usize = 200;
 
-/// One problem with the part of the file it lies in.
+/// A problem with its part of the file.
 #[derive(Debug)]
 struct Drawn<'p> {
     problem: &'p Problem,
@@ -38,11 +38,11 @@ struct Drawn<'p> {
 struct Excerpt {
     name: String,
     text: String,
-    /// How many lines stand before it.
+    /// How many lines precede it.
     before: usize,
-    /// The bytes of the text that are wrong.
+    /// The bytes of the problem in the text.
     span: SourceSpan,
-    /// Where the fault is in the file, line and column, counted from 0.
+    /// The line and column of the problem in the file, from 0.
     place: (usize, usize),
 }
 
@@ -77,7 +77,7 @@ impl SourceCode for Excerpt {
         lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let contents = self.text.read_span(span, lines_before, lines_after)?;
-        // Without lines around it, what is asked for is where the fault is.
+        // Without surrounding lines, the caller wants the place of the problem.
         let (line, column) = match (lines_before, lines_after) {
             (0, 0) => self.place,
             _ => (contents.line() + self.before, contents.column()),
@@ -88,7 +88,7 @@ impl SourceCode for Excerpt {
 }
 
 impl Excerpt {
-    fn of(problem: &Problem, source: &Source, positions: &Positions<'_>) -> Excerpt {
+    fn of(problem: &Problem, source: &SourceFile, positions: &Positions<'_>) -> Excerpt {
         let (start, end) =
             (problem.span.start.min(source.text.len()), problem.span.end.min(source.text.len()));
         let (first, last) = (positions.line(start), positions.line(end.max(start)));
@@ -100,11 +100,11 @@ impl Excerpt {
         for number in from..=until {
             let Some(bytes) = positions.bytes_of(number) else { break };
             let whole = source.text.get(bytes.clone()).unwrap_or_default();
-            // A long line is cut around its fault, any other from its beginning.
+            // A long line is cut around its problem, any other from its beginning.
             let is_long = whole.chars().nth(LINE_MAX).is_some();
             let skipped =
                 if number == first && is_long { (column - 1).saturating_sub(BEFORE_MAX) } else { 0 };
-            // What follows the last newline of a file is not a line.
+            // Nothing follows the last newline of a file.
             if number > last && whole.is_empty() && bytes.end == source.text.len() {
                 break;
             }
@@ -138,13 +138,13 @@ impl Excerpt {
     }
 }
 
-/// All of them, one below the other, file by file.
+/// All problems, file by file.
 pub(crate) fn draw(problems: &Problems) -> String {
     let theme = if is_colourful() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(WIDTH).with_links(false);
-    let sources: BTreeMap<&str, (&Source, Positions<'_>)> =
+    let sources: BTreeMap<&str, (&SourceFile, Positions<'_>)> =
         problems.sources.iter().map(|source| (source.path.as_str(), (source, source.positions()))).collect();
-    let unknown = Source::new("", "");
+    let unknown = SourceFile::new("", "");
     let mut text = String::new();
     let all = in_order(problems);
     for problem in all.iter().take(TOLD_MAX).copied() {
@@ -164,12 +164,12 @@ pub(crate) fn draw(problems: &Problems) -> String {
     problems.redactor.redact(text.trim_end_matches('\n')).into_owned() + "\n"
 }
 
-/// How many there are that are not told.
+/// How many problems are not drawn.
 fn others(others: &[&Problem]) -> Option<String> {
     let files: BTreeSet<&str> = others.iter().map(|problem| problem.path.as_str()).collect();
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let (faults, files) = (count(others.len(), "more problem"), count(files.len(), "file"));
-    (!others.is_empty()).then(|| format!("and {faults} in {files}: mend those above first"))
+    (!others.is_empty()).then(|| format!("and {faults} in {files}: fix those above first"))
 }
 
 /// By file, in the order in which files were read, and from top to bottom.

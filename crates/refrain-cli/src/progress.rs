@@ -1,4 +1,4 @@
-//! A line that says how far something long has come; only on a terminal.
+//! A progress line for long work; only on a terminal.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 
 use crate::output::{Output, Talk, shown};
 
-/// How often the line is written anew.
+/// How often the line is rewritten.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The line. Dropped, it is gone.
-pub(crate) struct Progress {
+/// The line; dropping it erases it.
+pub(crate) struct ProgressLine {
     is_shown: bool,
     last: Option<Instant>,
 }
 
-impl Progress {
-    pub(crate) fn begin(output: Output) -> Progress {
-        Progress { is_shown: output.talk == Talk::Said && io::stderr().is_terminal(), last: None }
+impl ProgressLine {
+    pub(crate) fn begin(output: Output) -> ProgressLine {
+        ProgressLine { is_shown: output.talk == Talk::Said && io::stderr().is_terminal(), last: None }
     }
 
-    /// Says how far it has come.
+    /// Shows the progress.
     pub(crate) fn show(&mut self, words: impl Display) {
         let is_time = self.last.is_none_or(|last| last.elapsed() >= EVERY);
         if self.is_shown && is_time {
@@ -30,7 +30,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.last.is_some() {
             drop(write!(io::stderr().lock(), "\r\x1b[K"));

@@ -1,29 +1,29 @@
-//! Other files, while a process serves: read again on SIGHUP and when one of them has changed.
+//! Reloads the files of the project while `serve` runs, on SIGHUP and when one of them has changed.
 //!
-//! A job whose file is wrong goes on as it was, and the other files are taken; a project whose `refrain.toml` is wrong changes
-//! nothing. What is wrong is said. Files are looked at and not watched: what tells of changes differs between systems and is
-//! silent on network disks.
+//! A job whose file is invalid stays as it was, and the other files are applied; an invalid `refrain.toml` changes
+//! nothing. Problems are logged. Files are polled: notifications differ between systems and do not work on network disks.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use refrain::{FILE, JOBS, Project, ProjectError, Refrain};
+use refrain::Refrain;
+use refrain::project::{JOBS_FOLDER, PROJECT_FILE, Project, ProjectError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinError;
 
-use crate::exit::Fault;
+use crate::exit::CliError;
 use crate::left_out::{LeftOut, log};
 use crate::output::Output;
 
-/// How often to look at the files.
+/// How often to poll the files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What there was of each file: when it was written, and how long it was.
+/// When each file was written, and its length.
 type Seen = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// The files as they were before they were read: what is written while a process begins is not missed.
+/// The files as they were before they were read: a change during the start is not missed.
 pub(crate) struct Watch {
     root: PathBuf,
     hangup: Signal,
@@ -31,13 +31,13 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn begin(root: PathBuf) -> Result<Watch, Fault> {
-        let hangup = signal(SignalKind::hangup()).map_err(Fault::Signals)?;
+    pub(crate) fn begin(root: PathBuf) -> Result<Watch, CliError> {
+        let hangup = signal(SignalKind::hangup()).map_err(CliError::Signals)?;
         let seen = look(&root);
         Ok(Watch { root, hangup, seen })
     }
 
-    /// Reads the project anew whenever there is reason to, until it is dropped.
+    /// Reloads the project when a file has changed or SIGHUP asks for it, until it is dropped.
     pub(crate) async fn go_on(
         mut self,
         refrain: Refrain,
@@ -52,7 +52,7 @@ impl Watch {
             };
             let now = look(&self.root);
             if is_asked || now != self.seen {
-                // Before it is read: what is written meanwhile is seen the next time.
+                // Set before reading: a change meanwhile is seen the next time.
                 self.seen = now;
                 if let Some(next) = reload(&self.root, &refrain, &project, &left_out, output).await {
                     project = next;
@@ -62,8 +62,7 @@ impl Watch {
     }
 }
 
-/// Takes the files as they are now, as far as they are sound. Gives the project that is in force then; none if it is the one
-/// before.
+/// Applies the valid files. Returns the new project; none if the one before stays.
 async fn reload(
     root: &Path,
     refrain: &Refrain,
@@ -71,19 +70,19 @@ async fn reload(
     left_out: &LeftOut,
     output: Output,
 ) -> Option<Project> {
-    tracing::info!("files have changed, or it was asked for: they are being read");
+    tracing::info!("reloading the project: files have changed, or SIGHUP asked for it");
     let folder = root.to_owned();
-    // Not on a thread of the runtime: a large file, or a slow disk, must not keep a signal from being heard.
+    // Not on a thread of the runtime: a large file or a slow disk must not delay a signal.
     let loaded = tokio::task::spawn_blocking(move || Project::load_sound(&folder)).await;
     let project = match loaded.unwrap_or_else(|error| Err(failed(root, error))) {
         Ok(project) => project.with_former_jobs(before),
         Err(error) => {
-            let fault = Fault::from(error);
+            let fault = CliError::from(error);
             fault.redactor().into_iter().for_each(|redactor| output.hide(redactor.clone()));
             log(&fault);
             tracing::error!(
                 error = fault.to_string(),
-                "the files cannot be read; the jobs stay as they were"
+                "the project cannot be reloaded; its jobs stay as they were"
             );
             return None;
         }
@@ -91,19 +90,19 @@ async fn reload(
     output.hide(project.redactor());
     project.left_out().iter().for_each(|problems| output.hide(problems.redactor.clone()));
     if let Err(error) = refrain.replace_project(&project).await {
-        tracing::error!(%error, "the files were read, and not taken; the jobs stay as they were");
+        tracing::error!(%error, "the project cannot be reloaded; its jobs stay as they were");
         return None;
     }
     left_out.say(&project);
     let files = project.left_out_files().join(", ");
     if files.is_empty() {
-        tracing::info!(jobs = refrain.jobs().len(), "the files were read again");
+        tracing::info!(jobs = refrain.jobs().len(), "the project was reloaded");
     } else {
         let jobs = refrain.jobs().len();
         tracing::error!(
             jobs,
             files,
-            "the files were read again, but for some that are wrong: their jobs stay as they were"
+            "the project was reloaded without invalid files; their jobs stay as they were"
         );
     }
     Some(project)
@@ -114,8 +113,8 @@ fn failed(root: &Path, error: JoinError) -> ProjectError {
 }
 
 fn look(root: &Path) -> Seen {
-    let mut paths = vec![root.join(FILE)];
-    if let Ok(entries) = std::fs::read_dir(root.join(JOBS)) {
+    let mut paths = vec![root.join(PROJECT_FILE)];
+    if let Ok(entries) = std::fs::read_dir(root.join(JOBS_FOLDER)) {
         paths.extend(entries.flatten().map(|entry| entry.path()));
     }
     let seen = paths.into_iter().filter_map(|path| {

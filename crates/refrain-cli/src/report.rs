@@ -4,9 +4,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 use refrain::Counts;
+use refrain::ledger::UnitCounts;
 use serde::Serialize;
-
-use crate::output::Four;
 
 /// How many windows were opened, how their runs ended, and the four counts.
 #[derive(Serialize)]
@@ -17,7 +16,7 @@ pub(crate) struct TickReport {
     again: u64,
     lost: u64,
     waiting: u64,
-    counts: Four,
+    counts: UnitCounts,
     /// The job files that were left out because they have problems.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: Vec<String>,
@@ -26,7 +25,7 @@ pub(crate) struct TickReport {
 impl TickReport {
     pub(crate) fn of(now: Option<Timestamp>, counts: Counts, left_out: Vec<String>) -> TickReport {
         let Counts { opened, again, lost, waiting, .. } = counts;
-        TickReport { now, opened, again, lost, waiting, counts: counts.into(), left_out }
+        TickReport { now, opened, again, lost, waiting, counts: counts.four(), left_out }
     }
 }
 
@@ -38,8 +37,8 @@ impl fmt::Display for TickReport {
         }
         for (count, what) in [
             (self.again, "to be tried again"),
-            (self.lost, "taken over by others"),
-            (self.waiting, "waiting for a person"),
+            (self.lost, "taken over by other workers"),
+            (self.waiting, "waiting for a decision of an operator"),
         ] {
             if count > 0 {
                 writeln!(f, "{count} {what}")?;
@@ -49,6 +48,6 @@ impl fmt::Display for TickReport {
         if self.left_out.is_empty() {
             return Ok(());
         }
-        write!(f, "\nleft out, for their files are wrong: {}", self.left_out.join(", "))
+        write!(f, "\nignored, because their files are invalid: {}", self.left_out.join(", "))
     }
 }

@@ -1,39 +1,39 @@
-//! SIGINT and SIGTERM: each one heard ends a command a little harder.
+//! SIGINT and SIGTERM: each further signal stops a command more firmly.
 
 use std::pin::pin;
 
 use refrain::StopHandle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::Fault;
+use crate::exit::CliError;
 use crate::output::Output;
 
-/// What the next signal does. After the last one, the process does not wait any longer.
+/// What the next signal does. A signal after the last step ends the process at once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step {
-    /// Let what is under way end.
+pub(crate) enum StopStep {
+    /// Let running attempts end.
     Drain,
-    /// Give back what is under way.
+    /// Return running attempts to the queue.
     StopNow,
 }
 
-/// Work that has ended.
-pub(crate) struct Ended<T> {
-    /// What it came to; none if it was not waited for.
+/// Work that was waited for.
+pub(crate) struct Finished<T> {
+    /// Its result; none if the process must end at once.
     pub(crate) result: Option<T>,
-    /// Whether it was ended before its time.
+    /// Whether a signal stopped it.
     pub(crate) is_interrupted: bool,
 }
 
-/// Signals, heard from now on.
+/// Signal handlers.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    pub(crate) fn listen() -> Result<Signals, Fault> {
-        let hear = |kind| signal(kind).map_err(Fault::Signals);
+    pub(crate) fn listen() -> Result<Signals, CliError> {
+        let hear = |kind| signal(kind).map_err(CliError::Signals);
         Ok(Signals { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
     }
 
@@ -44,36 +44,36 @@ impl Signals {
         }
     }
 
-    /// Waits for work, and takes a step towards its end with every signal.
+    /// Waits for work, and takes the next step with every signal.
     pub(crate) async fn see_through<T>(
         mut self,
         work: impl Future<Output = T>,
         stop: &StopHandle,
-        steps: &[Step],
+        steps: &[StopStep],
         output: Output,
-    ) -> Ended<T> {
+    ) -> Finished<T> {
         let mut work = pin!(work);
         let mut steps = steps.iter();
         let mut is_interrupted = false;
         loop {
             tokio::select! {
                 biased;
-                result = &mut work => return Ended { result: Some(result), is_interrupted },
+                result = &mut work => return Finished { result: Some(result), is_interrupted },
                 () = self.next() => {}
             }
             match steps.next() {
-                Some(Step::Drain) => {
+                Some(StopStep::Drain) => {
                     stop.drain();
                     output.say(
-                        "draining: runs under way may finish; the next signal returns them to the queue",
+                        "draining: running attempts may finish; the next signal returns them to the queue",
                     );
                 }
-                Some(Step::StopNow) => {
+                Some(StopStep::StopNow) => {
                     is_interrupted = true;
                     stop.stop_now();
-                    output.say("stopping: runs under way return to the queue");
+                    output.say("stopping: running attempts return to the queue");
                 }
-                None => return Ended { result: None, is_interrupted: true },
+                None => return Finished { result: None, is_interrupted: true },
             }
         }
     }

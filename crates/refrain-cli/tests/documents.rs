@@ -1,4 +1,4 @@
-//! Every command line in the documents is tried: a document that cannot be followed is a fault.
+//! Every command line in the documents is executed: a document that cannot be followed is a defect.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ fn test_names(directory: &Path, names: &mut Vec<String>) {
 }
 
 /// A test in `crates/refrain-core/tests/timetable/tick_rule.rs` is `tick_rule::…`: the file that a test program
-/// begins with is no module, and the name of the program is no part of a test's name.
+/// begins with is not a module, and the name of the program is not part of a test's name.
 fn test_name(path: &Path, function: &str) -> String {
     let path = path.with_extension("");
     let mut parts = path.iter().map(|part| part.to_str().unwrap()).skip(2);
@@ -101,21 +101,21 @@ fn test_name(path: &Path, function: &str) -> String {
     modules.chain([function]).collect::<Vec<_>>().join("::")
 }
 
-/// Functions under a test attribute, or inside `both_databases!`, which writes the attributes itself.
+/// What marks a function as a test, or as several.
+const TEST_ATTRIBUTES: [&str; 5] =
+    ["#[test]", "#[tokio::test]", "#[both_databases]", "#[every_store]", "#[both_shops]"];
+
+/// Functions under a test attribute.
 fn test_functions(text: &str) -> Vec<&str> {
-    let (mut names, mut both, mut marked) = (Vec::new(), false, false);
-    for line in text.lines() {
-        match line.trim_start() {
-            "#[test]" | "#[tokio::test]" => marked = true,
-            "both_databases! {" => both = true,
-            _ if line == "}" => both = false,
-            code => {
-                let name = code.strip_prefix("async ").unwrap_or(code).strip_prefix("fn ");
-                if let Some(name) = name.filter(|_| both || marked) {
-                    names.extend(name.split('(').next());
-                    marked = false;
-                }
+    let (mut names, mut is_marked) = (Vec::new(), false);
+    for line in text.lines().map(str::trim_start) {
+        if TEST_ATTRIBUTES.contains(&line) {
+            is_marked = true;
+        } else if let Some(name) = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ") {
+            if is_marked {
+                names.extend(name.split(['(', '<']).next());
             }
+            is_marked = false;
         }
     }
     names
@@ -207,6 +207,7 @@ fn every_command_line_in_the_documents_works_and_prints_what_they_say() {
         "docs/JOBS.md",
         "docs/PUBLISH.md",
         "docs/SCHEDULES.md",
+        "docs/START.md",
         "docs/UNITS.md",
     ];
     let typed: usize = documents.into_iter().map(follow).sum();
@@ -214,17 +215,29 @@ fn every_command_line_in_the_documents_works_and_prints_what_they_say() {
 }
 
 #[test]
-fn a_newcomer_follows_the_readme_from_the_first_line_to_the_last() {
-    let lines = command_lines("README.md");
-    assert_eq!(lines.first().map(String::as_str), Some("cargo build"));
-    assert!(lines.get(1).is_some_and(|line| line.starts_with("target/debug/refrain ")), "{lines:?}");
+fn the_readme_begins_with_one_command_and_shows_what_it_prints() {
+    assert_eq!(command_lines("README.md"), ["./demo"]);
     let reads = acts("README.md").iter().filter(|act| matches!(act, Act::Read(_))).count();
-    assert!(reads > 0, "what the first commands print is shown");
-    assert!(follow("README.md") >= 15);
+    assert_eq!(reads, 1, "what it prints is shown");
+    assert_eq!(follow("README.md"), 1);
 }
 
 #[test]
-fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
+fn the_page_of_commands_names_every_command() {
+    let help = String::from_utf8(run("refrain --help", &root()).stdout).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/COMMANDS.md")).unwrap();
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| !["", "help"].contains(name)).collect();
+    assert!(names.len() > 20, "{help}");
+    for name in names {
+        assert!(page.contains(&format!("`{name}")), "docs/COMMANDS.md does not name `{name}`");
+    }
+}
+
+#[test]
+fn only_an_ellipsis_matches_any_text() {
     for (printed, line, expected) in [
         ("hello@…: done", "hello@2026-06-09: done", true),
         ("hello@…: done", "hello@2026-06-09: failed", false),
@@ -275,10 +288,11 @@ fn a_test_is_named_by_its_modules_and_its_function_but_not_by_its_program() {
     }
     let text = "fn plain() {}\n\
                 #[test]\n#[should_panic]\nfn one() {\n    fn inner() {}\n}\n\
-                both_databases! {\n    async fn two(database) {\n    }\n}\n\
+                #[both_databases]\nasync fn two(database: TestDatabase) {\n}\n\
                 proptest! {\n    #[test]\n    fn three(a in b()) {}\n}\n\
-                #[tokio::test]\nasync fn four() {}\nasync fn story() {}\n";
-    assert_eq!(test_functions(text), ["one", "two", "three", "four"]);
+                #[tokio::test]\nasync fn four() {}\nasync fn story() {}\n\
+                #[both_shops]\nasync fn five<DB: Backend>(shop: Shop<DB>) {}\n";
+    assert_eq!(test_functions(text), ["one", "two", "three", "four", "five"]);
     assert_eq!(filter("./test --full every_zone"), Some("every_zone"));
     assert_eq!(filter("./test --help"), None);
 }

@@ -1,4 +1,4 @@
-//! Units, version 1: the samples, and the script that says whether a program conforms.
+//! Units, version 1: the samples, and the script that checks whether a program conforms.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::fs;
@@ -54,7 +54,7 @@ fn conformance(program: &Path, key: &str) -> (i32, String) {
 }
 
 #[test]
-fn the_samples_in_python_and_shell_book_each_invoice_once_and_go_on_where_they_stopped() {
+fn the_samples_in_python_and_shell_book_each_invoice_once_and_resume() {
     for job in ["by-time", "by-page"] {
         let desk = samples();
         let at = |window: &str| run(desk.path(), &[job, "--window", window]);
@@ -75,27 +75,24 @@ fn the_samples_conform() {
     for (program, pages) in [("list-invoices.py", ""), ("list-invoices.sh", ", pages ended by cursors")] {
         let (code, said) = conformance(&root().join("examples/units").join(program), "invoice:{id}");
         let expected = format!(
-            "well-formed: 5 units, each key once{pages}\nstable: the second reading is deduplicated, all 5 of it\nconforms\n"
+            "well-formed: 5 units, each key once{pages}\n\
+             stable: the second reading is deduplicated, all 5 of it\nconforms\n"
         );
         assert_eq!((code, said), (0, expected), "{program}");
     }
 }
 
 #[test]
-fn a_program_that_does_not_conform_is_told_why() {
+fn the_check_says_why_a_program_does_not_conform() {
     let desk = tempfile::tempdir().unwrap();
     for (script, key, why) in [
-        ("echo hello", "{id}", "1 lines are no units"),
+        ("echo hello", "{id}", "1 lines are not units"),
         ("echo '{\"id\":1}'; echo '{\"id\":1}'", "{id}", "1 keys were printed more than once"),
-        (
-            "echo \"{\\\"id\\\":\\\"$$\\\"}\"",
-            "{id}",
-            "the second reading brought 1 units that are new or changed",
-        ),
+        ("echo \"{\\\"id\\\":\\\"$$\\\"}\"", "{id}", "the second reading brought 1 new or changed units"),
         (
             "echo \"{\\\"id\\\":1,\\\"at\\\":\\\"$$\\\"}\"",
             "{id}",
-            "the second reading brought 1 units that are new or changed",
+            "the second reading brought 1 new or changed units",
         ),
         (
             "[ -e seen ] || { : > seen; echo '{\"id\":1}'; }",
@@ -103,8 +100,8 @@ fn a_program_that_does_not_conform_is_told_why() {
             "the second reading brought 0 of 1 units",
         ),
         (":", "{id}", "it printed no units"),
-        ("echo '{\"id\":1}'; exit 3", "{id}", "the first reading did not end well"),
-        ("echo '{\"id\":1}'", "{no}", "1 lines are no units"),
+        ("echo '{\"id\":1}'; exit 3", "{id}", "the first reading failed"),
+        ("echo '{\"id\":1}'", "{no}", "1 lines are not units"),
     ] {
         let program = desk.path().join("list");
         let seen = desk.path().join("seen");
@@ -120,7 +117,7 @@ fn a_program_that_does_not_conform_is_told_why() {
 }
 
 #[test]
-fn each_way_of_the_page_is_one_that_a_job_may_have() {
+fn every_key_that_the_page_documents_is_accepted_in_a_job() {
     let page = fs::read_to_string(root().join("docs/UNITS.md")).unwrap();
     let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let units: Vec<&str> = blocks.filter(|block| block.starts_with("[unit]")).collect();
@@ -129,7 +126,14 @@ fn each_way_of_the_page_is_one_that_a_job_may_have() {
         let desk = tempfile::tempdir().unwrap();
         fs::create_dir(desk.path().join("jobs")).unwrap();
         fs::write(desk.path().join("refrain.toml"), "[project]\nname = \"desk\"\n").unwrap();
-        let job = format!("schedule = \"@hourly\"\ncommand = [\"./list\"]\noutput = \"units\"\n{unit}");
+        let job = format!(
+            r#"
+                schedule = "@hourly"
+                command = ["./list"]
+                output = "units"
+                {unit}
+            "#
+        );
         fs::write(desk.path().join("jobs/book.toml"), job).unwrap();
         let mut check = Command::new(REFRAIN);
         check.arg("-C").arg(desk.path()).arg("check");

@@ -1,4 +1,4 @@
-//! The command line answers for itself: help and version on stdout, wrong usage on stderr with exit code 2.
+//! Help and version go to stdout, usage errors to stderr with exit code 2.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::process::{Command, Output};
@@ -20,7 +20,7 @@ fn help_and_version_go_to_stdout() {
 }
 
 #[test]
-fn wrong_usage_is_told_on_stderr_with_exit_code_2() {
+fn a_usage_error_is_reported_on_stderr_with_exit_code_2() {
     for arguments in [&[][..], &["--bogus"], &["nonsense"]] {
         let output = refrain(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

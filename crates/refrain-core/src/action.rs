@@ -1,4 +1,4 @@
-//! Actions: what a job file describes, as values: HTTP calls, units of a source, published results and bound values.
+//! Actions as values: HTTP calls, units of a source, published results and bound values.
 //!
 //! The `refrain` crate executes them. The modules are re-exported at the crate root.
 

@@ -9,7 +9,7 @@
 //! - `identity/`: [`name`], [`mod@key`], [`encoding`], [`id`], [`surrogate`], [`content`], [`run_name`]
 //! - `time/`: [`zone`], [`duration`], [`window`], [`grid`], [`window_name`], [`schedule`], [`timetable`], [`tick`] (the tick
 //!   rule), [`catch_up`], [`revision`], [`revisions`], [`expectation`], [`clock`], [`clock_watch`]
-//! - `policy/`: [`retry`], [`while_running`], [`redo`], [`person`], [`alarm`], [`spike`], [`search`]
+//! - `policy/`: [`retry`], [`redo`], [`person`], [`spike`], [`search`], [`AlarmKind`], [`WhileRunning`]
 //! - `action/`: [`call`], [`feed`], [`publish`], [`values`]
 //! - `text/`: [`parse_error`], [`template`], [`terminal`], [`redact`]
 //! - [`project`] (job files), [`state`] (which state may follow which), [`why`] (why a run happened or not), [`random`]
@@ -29,7 +29,7 @@ pub mod why;
 
 pub use action::{call, feed, publish, values};
 pub use identity::{content, encoding, id, key, name, run_name, surrogate};
-pub use policy::{alarm, person, redo, retry, search, spike, while_running};
+pub use policy::{AlarmKind, WhileRunning, person, redo, retry, search, spike};
 pub(crate) use text::word;
 pub use text::{parse_error, redact, template, terminal};
 pub use time::{
@@ -37,8 +37,7 @@ pub use time::{
     timetable, window, window_name, zone,
 };
 
-pub use alarm::AlarmKind;
-pub use catch_up::{CatchUp, SkipReason, Verdict};
+pub use catch_up::{CatchUp, CatchUpVerdict, SkipReason};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use content::{ContentError, Fingerprint};
 pub use expectation::Expectation;
@@ -50,7 +49,7 @@ pub use key::{Key, KeyError, KeyPart};
 pub use name::{JobName, ProjectName, Scope};
 pub use parse_error::ParseError;
 pub use person::Person;
-pub use project::Project;
+pub use project::ProjectConfig;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use redact::Secret;
 pub use redo::Redo;
@@ -60,10 +59,9 @@ pub use revisions::{Revisions, RevisionsError};
 pub use run_name::{RunKey, RunName};
 pub use schedule::{Dst, Fold, Gap, Schedule, Ticks};
 pub use template::{Template, TemplateError};
-pub use tick::{Opening, Pass, Shape};
+pub use tick::{DueWindow, TickPlan, WindowShape};
 pub use timetable::Timetable;
 pub use values::Values;
-pub use while_running::WhileRunning;
 pub use window::{LogicalTime, Window, WindowError};
 pub use word::Word;
 pub use zone::{Jump, Zone};

@@ -1,29 +1,28 @@
-//! A project as its files say it: `refrain.toml` and one file per job.
+//! A project according to its files: `refrain.toml` and one file per job.
 //!
-//! Texts come in, values or problems come out; which files there are and what the environment holds is the caller's
-//! to find out. Reading has two passes. The first holds every file against one table of keys: what is
-//! known, of which type, in which form. The JSON Schema for editors is made of the same table, so the two cannot
-//! differ. The second builds values of what is sound and checks what belongs together. Both go on after a
-//! problem, so that a person sees all of them at once.
+//! Text goes in, values or problems come out; the caller lists the files and reads the environment. Reading has two passes.
+//! The first checks every file against one table of keys: which keys are valid, with which type and form. The JSON Schema
+//! for editors is generated from the same table, so the two cannot differ. The second pass builds values from the valid
+//! parts and checks how they fit together. Both continue after a problem, so people see all problems at once.
 //!
-//! Rejected: deriving the reader from Rust types. It stops at the first fault, knows nothing of the table a key
-//! might have been meant for, and its words are a programmer's.
+//! Rejected: deriving the reader from Rust types. It stops at the first fault, cannot name the table that a misplaced key
+//! belongs to, and its messages are for programmers.
 
 mod across;
 mod document;
 mod environment;
-mod form;
 mod job;
+mod key_check;
 mod keys;
 mod names;
 mod problem;
 mod schema;
 mod settings;
-mod shape;
 mod sql;
 pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
+mod text_form;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -32,70 +31,70 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::feed::{Feed, FeedSource};
-use crate::publish::{FilesPublish, Step};
+use crate::publish::{FilesPublish, PublishStep};
 use crate::redact::Secret;
 use crate::{CatchUp, JobName, ProjectName, Retry, Template, Timetable, WhileRunning};
 
 pub use environment::passwords;
-pub use problem::{Positions, Problem, Source};
+pub use problem::{Positions, Problem, SourceFile};
 pub use schema::schema;
 pub use sql::{Bind, Dialect, Sql};
 
 use document::Document;
-use shape::Shape;
+use key_check::KeyCheck;
 
-/// Where a project's jobs stand unless it says otherwise.
+/// The default store.
 pub const STORE: &str = "sqlite:.refrain/refrain.db";
 
-/// The most problems of one file that are told.
+/// The most problems of one file that are shown.
 const PROBLEMS_MAX: usize = 100;
 
-/// How long an attempt may take unless its job says otherwise.
+/// The default time limit of an attempt.
 pub const TIMEOUT: Duration = Duration::from_hours(1);
 
-/// What a project is read from.
+/// The files and the environment that a project is read from.
 pub struct Files<'a> {
     /// `refrain.toml`.
-    pub project: &'a Source,
-    /// The files of its jobs, each called `…/NAME.toml`.
-    pub jobs: &'a [Source],
-    /// The value of an environment variable, which may be any bytes.
+    pub project: &'a SourceFile,
+    /// The job files, each called `…/NAME.toml`.
+    pub jobs: &'a [SourceFile],
+    /// Reads an environment variable, which may hold any bytes.
     pub environment: &'a dyn Fn(&str) -> Option<OsString>,
-    /// The text of a `.sql` file beside the job files, by its name, or why it cannot be read; none if there is no such
-    /// file.
+    /// Reads a `.sql` file next to the job files, by its name: the text, or why it cannot be read; `None` if it does not
+    /// exist.
     pub sibling: &'a dyn Fn(&str) -> Option<Result<String, String>>,
 }
 
-/// A project.
+/// A project as its files describe it.
 #[derive(Debug, Clone)]
-pub struct Project {
-    /// Its name, which is part of every ledger key.
+pub struct ProjectConfig {
+    /// The name, which is part of every ledger key.
     pub name: ProjectName,
-    /// Where runs are kept.
+    /// The database of the store.
     pub store: Url,
-    /// What jobs read and write, by name.
-    pub databases: BTreeMap<String, Database>,
-    /// Its jobs, by name.
+    /// The databases that jobs read and write, by name.
+    pub databases: BTreeMap<String, DatabaseConfig>,
+    /// The jobs, sorted by name.
     pub jobs: Vec<JobFile>,
-    /// Hosts that may be private although their names come from data.
+    /// Hosts that may resolve to private addresses although their names come from data.
     pub private_hosts: Vec<String>,
-    /// Every value that came from the environment, and the passwords in addresses.
+    /// All values that came from the environment, and the passwords in URLs.
     pub secrets: Vec<Secret>,
 }
 
 /// A database that jobs read and write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Database {
-    /// Where it is.
+pub struct DatabaseConfig {
+    /// The database URL.
     pub url: Url,
-    /// Whose SQL it speaks.
+    /// The SQL dialect.
     pub dialect: Dialect,
-    /// How it holds moments.
+    /// How it stores timestamps.
     pub time: TimeForm,
 }
 
 words! {
-    /// How a database without a type for moments holds them.
+    /// How a database without a timestamp type stores timestamps.
     #[derive(Default)]
     TimeForm, "form of time" {
         /// `2026-06-09 12:00:00`, as SQLite's own functions write it.
@@ -111,18 +110,18 @@ words! {
 }
 
 words! {
-    /// What becomes of a run whose process ended in the middle.
+    /// What happens to a run whose process died half-way.
     #[derive(Default)]
     Interrupted, "rule for interrupted runs" {
-        /// It is executed again.
+        /// The next attempt executes it again.
         #[default]
         Again = "again",
-        /// It waits for a person.
+        /// It waits for a decision of the operator.
         Hold = "hold",
     }
 }
 
-/// An address with what the environment put into it. It prints as a person may see it.
+/// A URL with environment variables filled in. It prints without passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     value: String,
@@ -134,59 +133,59 @@ pub struct Url {
 /// One job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
-    /// Its name, which is that of its file.
+    /// The name, which is that of the file.
     pub name: JobName,
-    /// Its file, as people call it.
+    /// The path of the file, as messages show it.
     pub path: String,
-    /// When it ticks; none for a job that is queued.
+    /// The timetable; `None` for a queued job.
     pub timetable: Option<Timetable>,
     /// Whether its runs are enqueued by key.
     pub queue: bool,
-    /// What becomes of missed windows.
+    /// What happens to missed windows.
     pub catch_up: CatchUp,
-    /// What a window does while another runs.
+    /// What a window does while another run of its lane is open.
     pub while_running: WhileRunning,
-    /// The version of its logic.
+    /// The version of the job's logic.
     pub version: u32,
-    /// How often, and after what waits, it is tried.
+    /// How often, and after what waits, a run is retried.
     pub retry: Retry,
     /// How long an attempt may take.
     pub timeout: Duration,
-    /// How many of its runs may be under way at once.
+    /// How many of its runs may be running at once.
     pub concurrency: Option<u32>,
-    /// How long after its tick a window may be not done before it is late.
+    /// How long after its tick a window that is not done counts as late.
     pub grace: Option<Duration>,
-    /// What it was called before.
+    /// Former names of the job.
     pub formerly: Vec<JobName>,
-    /// The database that its statements speak to.
+    /// The database of its statements.
     pub database: Option<String>,
-    /// The query that gives the scopes of a window.
+    /// The query that returns the scopes of a window.
     pub scopes: Option<Sql>,
-    /// What it does.
+    /// The action.
     pub action: Action,
-    /// Where the files go that its command writes.
+    /// Where the files that its command writes are published.
     pub files: Option<FilesPublish>,
-    /// What becomes of a run whose process ended in the middle.
+    /// What happens to a run whose process died half-way.
     pub interrupted: Interrupted,
-    /// The names of environment variables that are passed on to its command.
+    /// The names of environment variables that its command receives.
     pub environment: Vec<String>,
 }
 
-/// What a job does.
+/// The action of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Runs a program with these arguments; the first is the program.
+    /// Runs a program with arguments; the first element is the program.
     Command(Vec<Template>),
-    /// Executes statements, in one transaction.
+    /// Executes statements in one transaction.
     Sql(Vec<Sql>),
-    /// Publishes what queries give; all of one database at once.
-    Publish(Vec<Step>),
-    /// Does something with each unit of a source.
+    /// Publishes the results of queries, all of one database at once.
+    Publish(Vec<PublishStep>),
+    /// Processes each unit of a source.
     Units(Box<Feed>),
 }
 
 impl JobFile {
-    /// Whether a run of it is about what it was given with its key.
+    /// Whether a run needs the payload that was enqueued with its key.
     pub fn needs_payload(&self) -> bool {
         let is_payload = |name: &str| name.split('.').next() == Some(crate::values::PAYLOAD);
         let in_words = |words: &[Template]| words.iter().any(|word| word.names().any(is_payload));
@@ -204,22 +203,22 @@ impl JobFile {
 }
 
 impl Url {
-    /// An address that holds no secret.
+    /// A URL without secrets.
     pub fn plain(value: &str) -> Url {
         Url { value: value.to_owned(), shown: value.to_owned(), place: None, has_plain_password: false }
     }
 
-    /// The address, for whoever connects.
+    /// The URL with its secrets, for connecting.
     pub fn expose(&self) -> &str {
         &self.value
     }
 
-    /// Whether its password stands in the file, where everyone reads it who reads the file.
+    /// Whether its password is written in the file, where every reader of the file sees it.
     pub fn has_plain_password(&self) -> bool {
         self.has_plain_password
     }
 
-    /// The file and the bytes of it where it is written; none for a default.
+    /// The file and the byte range where it is written; `None` for a default.
     pub fn place(&self) -> Option<(&str, Range<usize>)> {
         self.place.as_ref().map(|(path, span)| (path.as_str(), span.clone()))
     }
@@ -237,13 +236,13 @@ impl fmt::Debug for Url {
     }
 }
 
-/// Reads a project, or says everything that is wrong with it, file by file and from top to bottom.
+/// Reads a project, or returns all problems, file by file and from top to bottom.
 ///
 /// ```
-/// use refrain_core::project::{Action, Files, Source, read};
+/// use refrain_core::project::{Action, Files, SourceFile, read};
 ///
-/// let project = Source::new("refrain.toml", "[project]\nname = \"shop\"\n");
-/// let export = Source::new("jobs/export.toml", "schedule = \"@daily\"\ncommand = [\"./export.sh\", \"{ds}\"]\n");
+/// let project = SourceFile::new("refrain.toml", "[project]\nname = \"shop\"\n");
+/// let export = SourceFile::new("jobs/export.toml", "schedule = \"@daily\"\ncommand = [\"./export.sh\", \"{ds}\"]\n");
 /// let files = Files {
 ///     project: &project,
 ///     jobs: std::slice::from_ref(&export),
@@ -254,39 +253,39 @@ impl fmt::Debug for Url {
 /// assert_eq!(project.jobs[0].name.as_str(), "export");
 /// assert!(matches!(&project.jobs[0].action, Action::Command(arguments) if arguments.len() == 2));
 /// ```
-pub fn read(files: &Files<'_>) -> Result<Project, Vec<Problem>> {
-    let Reading { project, problems, .. } = read_sound(files)?;
+pub fn read(files: &Files<'_>) -> Result<ProjectConfig, Vec<Problem>> {
+    let PartialProject { project, problems, .. } = read_sound(files)?;
     if problems.is_empty() { Ok(project) } else { Err(problems) }
 }
 
-/// A project as far as its files are sound.
+/// The valid part of a project.
 #[derive(Debug, Clone)]
-pub struct Reading {
-    /// The project, with the jobs that nothing is wrong with.
-    pub project: Project,
-    /// The names of the files of all other jobs, without their endings.
+pub struct PartialProject {
+    /// The project with the jobs that have no problems.
+    pub project: ProjectConfig,
+    /// The names of the other job files, without their extension.
     pub left_out: BTreeSet<String>,
-    /// What is wrong with those.
+    /// The problems of those files.
     pub problems: Vec<Problem>,
 }
 
-/// Reads what is sound of a project. A job is left out if its own file is wrong, or a file that it names; and where two jobs
-/// do not go together, both are: nobody knows which one is meant. What is wrong with `refrain.toml` is wrong with all.
+/// Reads the valid part of a project. A job is left out if its own file, or a file that it names, is invalid. If two jobs
+/// conflict, both are left out, because either may be the intended one. A problem in `refrain.toml` fails the whole project.
 ///
 /// ```
-/// use refrain_core::project::{Files, Source, read_sound};
+/// use refrain_core::project::{Files, SourceFile, read_sound};
 ///
-/// let project = Source::new("refrain.toml", "[project]\nname = \"shop\"\n");
+/// let project = SourceFile::new("refrain.toml", "[project]\nname = \"shop\"\n");
 /// let jobs = [
-///     Source::new("jobs/export.toml", "schedule = \"@daily\"\ncommand = [\"./export.sh\"]\n"),
-///     Source::new("jobs/import.toml", "shedule = \"@daily\"\ncommand = [\"./import.sh\"]\n"),
+///     SourceFile::new("jobs/export.toml", "schedule = \"@daily\"\ncommand = [\"./export.sh\"]\n"),
+///     SourceFile::new("jobs/import.toml", "shedule = \"@daily\"\ncommand = [\"./import.sh\"]\n"),
 /// ];
 /// let files = Files { project: &project, jobs: &jobs, environment: &|_| None, sibling: &|_| None };
 /// let reading = read_sound(&files).unwrap();
 /// assert_eq!(reading.project.jobs.len(), 1);
 /// assert!(reading.left_out.contains("import"));
 /// ```
-pub fn read_sound(files: &Files<'_>) -> Result<Reading, Vec<Problem>> {
+pub fn read_sound(files: &Files<'_>) -> Result<PartialProject, Vec<Problem>> {
     let mut problems = Vec::new();
     let document = sound(files.project, &keys::PROJECT, files, &mut problems);
     let settings = settings::read(&document, files, &mut problems);
@@ -306,7 +305,7 @@ pub fn read_sound(files: &Files<'_>) -> Result<Reading, Vec<Problem>> {
         let told = problems.iter().filter(|problem| problem.path == document.path()).count();
         if document.faults.is_empty() && told < PROBLEMS_MAX {
             let before = problems.len();
-            let read = job::Reader::new(name, document.root(), &settings, files, &mut problems).read();
+            let read = job::JobReader::new(name, document.root(), &settings, files, &mut problems).read();
             if problems.len() > before || read.job.is_none() {
                 left_out.insert(name.clone());
             }
@@ -322,20 +321,21 @@ pub fn read_sound(files: &Files<'_>) -> Result<Reading, Vec<Problem>> {
         Some(name) if is_project_sound => {
             let (store, databases, private_hosts) =
                 (settings.store, settings.databases, settings.private_hosts);
-            let project = Project { name, store, databases, jobs, private_hosts, secrets: secrets(files) };
-            Ok(Reading { project, left_out, problems })
+            let project =
+                ProjectConfig { name, store, databases, jobs, private_hosts, secrets: secrets(files) };
+            Ok(PartialProject { project, left_out, problems })
         }
         _ => Err(problems),
     }
 }
 
-/// Every secret of a project, also of one that is broken: whoever shows a line of its files hides these in it.
+/// All secrets of a project, even of an invalid one: code that quotes lines of its files hides them.
 pub fn secrets(files: &Files<'_>) -> Vec<Secret> {
     let jobs = files.jobs.iter().map(|job| (job, &keys::JOB));
     let mut secrets: Vec<Secret> = Vec::new();
     for (source, table) in jobs.chain([(files.project, &keys::PROJECT)]) {
         let document = Document::read(source);
-        secrets.extend(Shape::of(table, &document.root(), files).secrets);
+        secrets.extend(KeyCheck::of(table, &document.root(), files).secrets);
         secrets.extend(environment::passed_on(&document.root(), files.environment));
     }
     secrets.retain(|secret| !secret.expose().is_empty());
@@ -344,22 +344,22 @@ pub fn secrets(files: &Files<'_>) -> Vec<Secret> {
     secrets
 }
 
-/// A file, held against its table. Of a file that is no TOML, what stands beside its faults is told too.
+/// Checks a file against its table of keys. In a file with TOML errors, the parts outside of the errors are checked too.
 fn sound<'s>(
-    source: &'s Source,
+    source: &'s SourceFile,
     table: &'static keys::Table,
     files: &Files<'_>,
     problems: &mut Vec<Problem>,
 ) -> Document<'s> {
     let document = Document::read(source);
-    let shape = Shape::of(table, &document.root(), files);
+    let key_check = KeyCheck::of(table, &document.root(), files);
     let positions = source.positions();
     let line = |problem: &Problem| positions.line(problem.span.start);
     let faulty: BTreeSet<usize> = document.faults.iter().map(line).collect();
     let is_sure = |problem: &Problem| {
         faulty.is_empty() || (!problem.span.is_empty() && !faulty.contains(&line(problem)))
     };
-    problems.extend(shape.problems.into_iter().filter(is_sure));
+    problems.extend(key_check.problems.into_iter().filter(is_sure));
     problems.extend(document.faults.iter().cloned());
     document
 }
@@ -382,8 +382,8 @@ fn in_order(mut problems: Vec<Problem>, files: &Files<'_>) -> Vec<Problem> {
     shortened(&problems)
 }
 
-/// The first problems of each file. A file that is something else altogether has one on every line, and nobody reads
-/// them all; but drawing them would take minutes.
+/// Keeps the first problems of each file. A file of another kind has a problem on every line: all of them would help
+/// no one, and rendering them would take minutes.
 fn shortened(problems: &[Problem]) -> Vec<Problem> {
     let mut kept: Vec<Problem> = Vec::new();
     for of_file in problems.chunk_by(|one, other| one.path == other.path) {

@@ -1,4 +1,4 @@
-//! Randomness comes in from outside, so that a test, or a second look at a run, draws the same numbers.
+//! Random numbers are an input, so that a test, or a second look at a run, draws the same numbers.
 //!
 //! It spreads retries in time and tells claims of one attempt apart, and nothing else. Keys and ids are
 //! derived, never drawn; tokens and secrets need the operating system's generator and must never be made here.
@@ -14,17 +14,17 @@ pub trait Random {
 
 /// Splitmix64: the same seed gives the same numbers on every machine and in every release.
 ///
-/// Eight lines whose numbers can never change under us, which a crate's generator may between versions.
+/// Eight lines whose output never changes; the generator of a crate may change between versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeededRandom(u64);
 
 impl SeededRandom {
-    /// The numbers that belong to `seed`.
+    /// The sequence that belongs to `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Numbers of their own for the `nth` member of a family, such as the third attempt of a run.
+    /// The sequence for the `nth` member of a family, such as the third attempt of a run.
     pub fn of_member(seed: u64, nth: u64) -> Self {
         Self(seed ^ Self(nth).next_u64())
     }
@@ -39,11 +39,10 @@ impl Random for SeededRandom {
     }
 }
 
-/// Numbers that differ from process to process.
+/// A sequence that differs from process to process.
 ///
-/// The seed is what the standard library draws from the system to protect its hash maps: distinct for each
-/// process and each call, which is all that jitter asks for. It is *not* secret: 64 bits, and whoever sees
-/// one number can compute the next.
+/// The seed is what the standard library draws from the system to protect its hash maps: distinct for each process and
+/// each call, which is all that jitter needs. It is *not* secret: 64 bits, and one number is enough to compute the next.
 #[derive(Debug, Clone)]
 pub struct SystemRandom(SeededRandom);
 
@@ -66,10 +65,10 @@ impl Random for SystemRandom {
     }
 }
 
-/// A duration from nothing to `cap`, both included, each nanosecond as likely as the others.
+/// A duration from zero to `cap`, both included, each nanosecond equally likely.
 ///
-/// The draw is scaled by a multiplication instead of taken modulo the cap; for a cap of an hour no duration
-/// is favoured by more than one part in four million. A cap beyond 584 years counts as that.
+/// The draw is scaled by a multiplication instead of taken modulo the cap; for a cap of an hour no duration is favoured by
+/// more than one part in four million. A cap beyond 584 years counts as 584 years.
 ///
 /// ```
 /// use refrain_core::random::{SeededRandom, duration_up_to};
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_would_not_draw_alike() {
+    fn two_processes_draw_different_numbers() {
         assert_ne!(SystemRandom::new().next_u64(), SystemRandom::new().next_u64());
     }
 

@@ -1,11 +1,11 @@
-//! The four lives of Refrain: run, unit, effect, backfill.
+//! The four state machines of Refrain: run, unit, effect, backfill.
 //!
-//! Each is one table of edges (from, event, to, why) and nothing else. What may happen, what is refused, what
-//! is possible instead and the drawing in `docs/STATES.md` are all read from that table, so a rule can
-//! neither be forgotten in one place nor be written twice.
+//! Each is one table of edges (from, event, to, why). Whether an event is allowed, why it is refused, what is possible instead and
+//! the drawing in `docs/STATES.md` are all read from that table, so a rule can neither be forgotten in one place nor be written
+//! twice. The store writes the state of a run only as the table says (`store/run_state.rs` of the library).
 //!
-//! Rejected: a type for each state (`Effect<Reserved>`). A state is read from a database row, so its type is
-//! known only at run time; and such types have no table that one could print.
+//! Rejected: a type for each state (`Effect<Reserved>`). A state is read from a database row, so its type is known only at run
+//! time; and such types have no table that could be printed.
 
 use crate::Word;
 
@@ -30,24 +30,25 @@ mod unit;
 pub use backfill::{BackfillEvent, BackfillState};
 pub use effect::{Doubt, EffectEvent, EffectState, Hold, InDoubtPolicy, NextStep, ProbeAnswer};
 pub use run::{
-    AttemptChange, Attempts, FailureReason, Open, RunEvent, RunNode, RunOutcome, RunStanding, RunStep,
+    AttemptChange, Attempts, FailureReason, Open, RunEvent, RunNode, RunOutcome, RunStanding, RunTransition,
 };
 pub use unit::{
     Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitEvent, UnitState,
     UnitStatus,
 };
 
-/// The reason for a step that nobody should ever ask for: a test sees to it that no pair is left with it.
-const NOT_LISTED: &str = "this does not follow from where it stands";
+/// The reason for pairs that no caller asks for. A test makes sure that no pair is left with it.
+const NOT_LISTED: &str = "this does not follow from its state";
 
-/// One legal step of a machine.
+/// One transition that a machine allows. Only the tables have edges: the type cannot be built elsewhere.
+#[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge<S, E> {
-    /// Where it begins.
+    /// The state before.
     pub from: S,
     /// What happens.
     pub event: E,
-    /// Where it leads.
+    /// The state after.
     pub to: S,
     /// Why, in a few words.
     pub why: &'static str,
@@ -73,20 +74,20 @@ pub trait Machine: Word {
     type Event: Word;
     /// The noun: run, unit, effect or backfill.
     const NOUN: &'static str;
-    /// Where every life begins: nothing is recorded.
+    /// The state before anything is recorded.
     const START: Self;
-    /// All that is legal. What is not listed here is refused.
+    /// Every transition that is allowed; all others are refused.
     const EDGES: &'static [Edge<Self, Self::Event>];
 
-    /// Why `event` is refused here, in a sentence for a person; asked only of steps that are not listed.
+    /// Why `event` is refused in this state, as a sentence; called only for pairs that are not listed.
     fn why_not(self, event: Self::Event) -> &'static str;
 
-    /// The steps that lead away from here.
+    /// The transitions from this state.
     fn edges(self) -> impl Iterator<Item = &'static Edge<Self, Self::Event>> {
         Self::EDGES.iter().filter(move |edge| edge.from == self)
     }
 
-    /// Nothing leads away from here.
+    /// Whether no transition leaves this state.
     fn is_final(self) -> bool {
         self.edges().next().is_none()
     }
@@ -106,7 +107,7 @@ pub trait Machine: Word {
     }
 }
 
-/// A step that is not in the table: what was asked, why not, and what can be done instead.
+/// A transition that is not in the table: what was asked, why it is refused, and what is possible instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {noun} is {state}, so `{event}` is refused: {reason}\n  possible now: {}", self.instead())]
 pub struct Refusal {
@@ -116,16 +117,16 @@ pub struct Refusal {
     pub state: &'static str,
     /// The event that was refused.
     pub event: &'static str,
-    /// Why, in a sentence for a person.
+    /// Why, as a sentence.
     pub reason: &'static str,
-    /// The events that are legal in this state.
+    /// The events that are possible in this state.
     pub possible: Vec<&'static str>,
 }
 
 impl Refusal {
     fn instead(&self) -> String {
         if self.possible.is_empty() {
-            return "nothing, this is final".to_owned();
+            return "nothing; this state is final".to_owned();
         }
         self.possible.join(", ")
     }

@@ -1,7 +1,7 @@
 //! Time: zones, windows, schedules, and the rules that decide which windows open.
 //!
-//! Everything here is computed from values. The only door to the real clock is `clock.rs`. The modules are re-exported at
-//! the crate root.
+//! Everything here is computed from values; only `clock.rs` reads the real clock. The modules are re-exported at the crate
+//! root.
 
 pub mod catch_up;
 pub mod clock;

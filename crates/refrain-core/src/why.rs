@@ -1,15 +1,15 @@
-//! Why did it run, or why not? What was read about a run or a key goes in; causes come out, the first of which is the answer.
+//! Why a run happened or not: facts about a run or a key go in, causes come out; the first cause is the answer.
 //!
-//! A cause names the run or the key, the rule that decided, and what to type next. Reading is the caller's: the same facts
-//! give the same answer, so every cause is tested by table, and an answer can be repeated from what was written down.
+//! A cause names the run or the key, the rule that decided, and what to type next. The caller reads the facts: the same facts
+//! give the same answer, so every cause is tested by table, and an answer can be repeated from recorded facts.
 //!
-//! Rejected: one text that is put together while reading. What is known would then depend on the order of the reads, and
-//! nobody could ask a program for the rule alone.
+//! Rejected: one text that is assembled while reading. It would depend on the order of the reads, and a program could not
+//! ask for the rule alone.
 
 mod absent;
-mod aside;
 mod ended;
-mod keyed;
+mod key;
+mod note;
 mod open;
 mod recorded;
 
@@ -17,14 +17,14 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-pub use absent::{Absent, AbsentFacts, Frozen, Lack};
-pub use aside::Aside;
-pub use ended::Ended;
-pub use keyed::{EffectFacts, KeyFacts, Keyed, UnitFacts};
-pub use open::Open;
-pub use recorded::{AskedAgain, Holder, RecordedFacts, Suspect, UnitLeft, Whereabouts};
+pub use absent::{AbsentCause, AbsentFacts, FrozenScopes, Missing};
+pub use ended::EndedCause;
+pub use key::{EffectFacts, KeyCause, KeyFacts, UnitFacts};
+pub use note::Note;
+pub use open::OpenCause;
+pub use recorded::{AttemptState, LaneHolder, RecordedFacts, RepeatedRequests, UnappliedUnit, WideKeys};
 
-use crate::parse_error::harmless;
+use crate::parse_error::message_text;
 use crate::terminal::typed;
 
 /// The longest part of a message that an answer quotes, in characters.
@@ -33,174 +33,174 @@ const QUOTED_CHARACTERS: usize = 200;
 /// The most names that one sentence lists.
 const LISTED: usize = 5;
 
-/// All that was read about what somebody asked for.
+/// The facts about a run or a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Facts {
-    /// A run that has no record.
+pub enum WhyFacts {
+    /// The facts about a run without a record.
     Absent(AbsentFacts),
-    /// A run that has one.
+    /// The facts about a run with a record.
     Recorded(Box<RecordedFacts>),
-    /// A key.
+    /// The facts about a key.
     Key(KeyFacts),
 }
 
-/// What is known around a run: its job, and who is at work.
+/// The job of a run and the workers of its store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// The time by the clock of the store.
+pub struct JobContext {
+    /// The time by the store's clock.
     pub now: Timestamp,
-    /// The job.
+    /// The name of the job.
     pub job: String,
-    /// The version of its logic, if it is among the jobs of the process that was asked.
+    /// The version of its logic; `None` if this process does not have the job.
     pub version: Option<u32>,
-    /// Since when the job is paused, if it is.
+    /// When the job was paused, if it is paused.
     pub paused_at: Option<Timestamp>,
-    /// How many workers are heard of.
+    /// The number of live workers.
     pub workers: u64,
-    /// How many runs they hold.
-    pub under_way: u64,
-    /// When an attempt of whatever job last ended in this store.
+    /// The number of runs that they hold.
+    pub running: u64,
+    /// When an attempt of any job last ended in this store.
     pub last_seen: Option<Timestamp>,
-    /// Whether the schedules of the store read a clock that was set.
+    /// Whether the store is simulated: its schedules use a clock that was set.
     pub is_simulated: bool,
 }
 
-/// One cause. Those that follow the first are what else there is to know.
+/// One cause of an answer; causes after the first are additional information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// Why there is no run.
-    Absent(Absent),
+    /// Why a run does not exist.
+    Absent(AbsentCause),
     /// What the open attempt of a run waits for.
-    Open(Open),
+    Open(OpenCause),
     /// How a run last ended.
-    Ended(Ended),
-    /// What else happened to it.
-    Aside(Aside),
-    /// What became of a key.
-    Keyed(Keyed),
-    /// The process that was asked does not have the job.
+    Ended(EndedCause),
+    /// What else happened to the run.
+    Note(Note),
+    /// The outcome of a key.
+    Key(KeyCause),
+    /// This process does not have the job.
     NotHere {
-        /// The job.
+        /// The name of the job.
         job: String,
     },
-    /// The schedules of the store read a clock that was set.
+    /// The store is simulated: its schedules use a clock that was set.
     Simulated,
 }
 
-/// A cause in words.
+/// The text of a cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    /// The rule that decided, as a word that never changes.
+pub struct Explanation {
+    /// The rule that decided: a word that never changes.
     pub rule: &'static str,
-    /// What is so.
-    pub said: String,
-    /// What to type next, or to do.
+    /// The statement.
+    pub text: String,
+    /// What to type or to do next.
     pub advice: Option<String>,
 }
 
-/// Why it is so: the answer first, then what else there is to know.
+/// The causes that follow from the facts: the answer first, then additional information.
 ///
 /// ```
-/// use refrain_core::why::{Absent, AbsentFacts, Cause, Facts, Lack, Setting, why};
+/// use refrain_core::why::{AbsentCause, AbsentFacts, Cause, WhyFacts, Missing, JobContext, why};
 ///
-/// let setting = Setting {
+/// let context = JobContext {
 ///     now: "2026-06-09T12:00:00Z".parse()?,
 ///     job: "welcome".to_owned(),
 ///     version: Some(1),
 ///     paused_at: None,
 ///     workers: 1,
-///     under_way: 0,
+///     running: 0,
 ///     last_seen: None,
 ///     is_simulated: false,
 /// };
-/// let facts = AbsentFacts { run: "welcome#42".to_owned(), setting, lack: Lack::Key { key: "42".to_owned() } };
-/// let causes = why(&Facts::Absent(facts));
-/// assert!(matches!(causes.as_slice(), [Cause::Absent(Absent::NeverEnqueued { .. })]));
+/// let facts = AbsentFacts { run: "welcome#42".to_owned(), context, missing: Missing::Key { key: "42".to_owned() } };
+/// let causes = why(&WhyFacts::Absent(facts));
+/// assert!(matches!(causes.as_slice(), [Cause::Absent(AbsentCause::NeverEnqueued { .. })]));
 /// assert_eq!(
 ///     causes[0].to_string(),
 ///     "welcome#42 does not exist: this key was never enqueued.\n  refrain enqueue welcome --key 42"
 /// );
 /// # Ok::<(), jiff::Error>(())
 /// ```
-pub fn why(facts: &Facts) -> Vec<Cause> {
+pub fn why(facts: &WhyFacts) -> Vec<Cause> {
     match facts {
-        Facts::Absent(facts) => [facts.causes(), around(&facts.setting)].concat(),
-        Facts::Recorded(facts) => [facts.causes(), around(&facts.setting)].concat(),
-        Facts::Key(facts) => facts.causes(),
+        WhyFacts::Absent(facts) => [facts.causes(), around(&facts.context)].concat(),
+        WhyFacts::Recorded(facts) => [facts.causes(), around(&facts.context)].concat(),
+        WhyFacts::Key(facts) => facts.causes(),
     }
 }
 
-fn around(setting: &Setting) -> Vec<Cause> {
-    let not_here = setting.version.is_none().then(|| Cause::NotHere { job: setting.job.clone() });
-    let simulated = setting.is_simulated.then_some(Cause::Simulated);
+fn around(context: &JobContext) -> Vec<Cause> {
+    let not_here = context.version.is_none().then(|| Cause::NotHere { job: context.job.clone() });
+    let simulated = context.is_simulated.then_some(Cause::Simulated);
     not_here.into_iter().chain(simulated).collect()
 }
 
 impl Cause {
-    /// The cause in words.
-    pub fn told(&self) -> Told {
+    /// The text of the cause.
+    pub fn explain(&self) -> Explanation {
         match self {
-            Cause::Absent(cause) => cause.told(),
-            Cause::Open(cause) => cause.told(),
-            Cause::Ended(cause) => cause.told(),
-            Cause::Aside(cause) => cause.told(),
-            Cause::Keyed(cause) => cause.told(),
-            Cause::NotHere { job } => Told::new(
+            Cause::Absent(cause) => cause.explain(),
+            Cause::Open(cause) => cause.explain(),
+            Cause::Ended(cause) => cause.explain(),
+            Cause::Note(cause) => cause.explain(),
+            Cause::Key(cause) => cause.explain(),
+            Cause::NotHere { job } => Explanation::new(
                 "not-here",
                 format!(
                     "{job} is not among the jobs of this process: its file was removed, or it is served elsewhere"
                 ),
             )
-            .next("refrain check"),
-            Cause::Simulated => Told::new(
+            .advise("refrain check"),
+            Cause::Simulated => Explanation::new(
                 "simulated",
                 "The store is simulated: its schedules use a clock that was set, and no worker serves it",
             )
-            .next("refrain tick --now TIME"),
+            .advise("refrain tick --now TIME"),
         }
     }
 
     /// The rule that decided.
     pub fn rule(&self) -> &'static str {
-        self.told().rule
+        self.explain().rule
     }
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { said, advice, .. } = self.told();
-        f.write_str(&said)?;
+        let Explanation { text, advice, .. } = self.explain();
+        f.write_str(&text)?;
         advice.map_or(Ok(()), |advice| write!(f, "\n  {advice}"))
     }
 }
 
-impl Told {
-    fn new(rule: &'static str, said: impl Into<String>) -> Told {
-        let said: String = said.into();
-        Told { rule, said: if said.ends_with(['.', '?']) { said } else { said + "." }, advice: None }
+impl Explanation {
+    fn new(rule: &'static str, text: impl Into<String>) -> Explanation {
+        let text: String = text.into();
+        Explanation { rule, text: if text.ends_with(['.', '?']) { text } else { text + "." }, advice: None }
     }
 
-    fn next(self, advice: impl Into<String>) -> Told {
-        Told { advice: Some(advice.into()), ..self }
+    fn advise(self, advice: impl Into<String>) -> Explanation {
+        Explanation { advice: Some(advice.into()), ..self }
     }
 }
 
-/// An instant for people: in UTC, to the second.
+/// An instant in UTC, to the second.
 fn at(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// What a job has said, in quotes: it must not move the cursor of a terminal, nor fill the screen.
+/// A message of a job, in quotes: it must not move the cursor of a terminal or fill the screen.
 fn quoted(message: &str) -> String {
     let line: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut shown: String = harmless(&line).chars().take(QUOTED_CHARACTERS).collect();
+    let mut shown: String = message_text(&line).chars().take(QUOTED_CHARACTERS).collect();
     if line.chars().nth(QUOTED_CHARACTERS).is_some() {
         shown.push('…');
     }
     format!("\"{shown}\"")
 }
 
-/// When something ended, if that is known.
+/// The time at which something ended, if known.
 fn on(instant: Option<Timestamp>) -> String {
     instant.map_or_else(String::new, |instant| format!(" at {}", at(instant)))
 }
@@ -213,14 +213,14 @@ fn times(count: u64) -> String {
     }
 }
 
-/// A few of many.
+/// The first few names of many.
 fn listed(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
     let more = names.len().saturating_sub(LISTED);
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
-/// The known names that are most like a wrong one, at most three.
+/// The known names that are most similar to a wrong one, at most three.
 ///
 /// ```
 /// use refrain_core::why::near;
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_means_itself_to_a_shell() {
+    fn a_typed_name_is_one_word_to_a_shell() {
         for (name, shown) in [
             ("welcome#42", "welcome#42"),
             ("digest@2026-06-09T14:00/acme", "digest@2026-06-09T14:00/acme"),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_said_stays_on_one_line_and_is_cut() {
+    fn a_message_of_a_job_stays_on_one_line_and_is_cut() {
         assert_eq!(quoted("no such\n\ttable\u{1b}[2J"), "\"no such table\u{fffd}[2J\"");
         assert_eq!(quoted(&"ä".repeat(1_000)).chars().count(), QUOTED_CHARACTERS + 3);
     }

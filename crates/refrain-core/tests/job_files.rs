@@ -1,4 +1,4 @@
-//! What a project is after its files were read.
+//! The values of a project after its files were read.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::ffi::OsString;
@@ -7,7 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use refrain_core::feed::{Apply, FeedSource};
 use refrain_core::project::{
-    Action, Dialect, Files, Interrupted, Problem, Project, STORE, Source, TIMEOUT, TimeForm, read, secrets,
+    Action, Dialect, Files, Interrupted, Problem, ProjectConfig, STORE, SourceFile, TIMEOUT, TimeForm, read,
+    secrets,
 };
 use refrain_core::publish::{FileFormat, Mode, Publish};
 use refrain_core::redact::{Redactor, Secret};
@@ -65,19 +66,19 @@ fn environment(name: &str) -> Option<OsString> {
     Some(value.into())
 }
 
-fn read_all(project: &str, jobs: &[(&str, &str)]) -> Result<Project, Vec<Problem>> {
-    let project = Source::new("refrain.toml", project);
-    let jobs: Vec<Source> = jobs.iter().map(|(path, text)| Source::new(*path, *text)).collect();
+fn read_all(project: &str, jobs: &[(&str, &str)]) -> Result<ProjectConfig, Vec<Problem>> {
+    let project = SourceFile::new("refrain.toml", project);
+    let jobs: Vec<SourceFile> = jobs.iter().map(|(path, text)| SourceFile::new(*path, *text)).collect();
     let sibling = |name: &str| (name == "totals.sql").then(|| Ok(TOTALS_SQL.to_owned()));
     read(&Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling })
 }
 
-fn shop() -> Project {
+fn shop() -> ProjectConfig {
     read_all(PROJECT, &[("jobs/totals.toml", TOTALS), ("jobs/mail.toml", MAIL)]).unwrap()
 }
 
 #[test]
-fn a_scheduled_job_is_what_its_file_says() {
+fn a_scheduled_job_has_the_values_of_its_file() {
     let project = shop();
     let totals = &project.jobs[1];
     assert_eq!((totals.name.as_str(), totals.path.as_str()), ("totals", "jobs/totals.toml"));
@@ -104,7 +105,7 @@ fn a_scheduled_job_is_what_its_file_says() {
 }
 
 #[test]
-fn a_queued_job_is_what_its_file_says() {
+fn a_queued_job_has_the_values_of_its_file() {
     let project = shop();
     let mail = &project.jobs[0];
     assert!(mail.queue && mail.timetable.is_none());
@@ -115,7 +116,7 @@ fn a_queued_job_is_what_its_file_says() {
 }
 
 #[test]
-fn addresses_are_whole_for_the_driver_and_safe_for_the_reader() {
+fn urls_are_complete_for_the_driver_and_safe_for_messages() {
     let project = shop();
     assert_eq!(project.store.expose(), "postgres://refrain:hunter2@db/refrain");
     assert_eq!(project.store.to_string(), "postgres://refrain:${STORE_PASSWORD}@db/refrain");
@@ -134,13 +135,13 @@ fn addresses_are_whole_for_the_driver_and_safe_for_the_reader() {
 }
 
 #[test]
-fn s19_what_came_from_the_environment_is_printed_by_nobody() {
+fn s19_values_from_the_environment_are_never_printed() {
     let project = shop();
     for secret in ["hunter2", "tok-123456", "written%2Fdown", "written/down"] {
         assert!(project.secrets.contains(&Secret::new(secret)), "{secret}");
         assert!(!format!("{project:?}").contains(secret), "{secret}");
     }
-    assert!(!project.secrets.contains(&Secret::new("/home/me")), "what is no secret stays readable");
+    assert!(!project.secrets.contains(&Secret::new("/home/me")), "an ordinary value stays readable");
     let shown = Redactor::new(&project.secrets);
     assert_eq!(
         shown.redact("password authentication failed: hunter2"),
@@ -149,9 +150,9 @@ fn s19_what_came_from_the_environment_is_printed_by_nobody() {
 }
 
 #[test]
-fn s19_the_secrets_of_a_broken_project_are_known_too() {
-    let project = Source::new("refrain.toml", "[store]\nurl = \"mysql://me:written-down@db\"\nx = ${\n");
-    let job = [Source::new("jobs/a.toml", "env = [\"API_TOKEN\"]\ncolour = 5\n")];
+fn s19_the_secrets_of_an_invalid_project_are_known_too() {
+    let project = SourceFile::new("refrain.toml", "[store]\nurl = \"mysql://me:written-down@db\"\nx = ${\n");
+    let job = [SourceFile::new("jobs/a.toml", "env = [\"API_TOKEN\"]\ncolour = 5\n")];
     let files = Files { project: &project, jobs: &job, environment: &environment, sibling: &|_| None };
     assert!(read(&files).is_err());
     let redactor = Redactor::new(&secrets(&files));
@@ -160,7 +161,7 @@ fn s19_the_secrets_of_a_broken_project_are_known_too() {
 }
 
 #[test]
-fn the_only_database_is_the_one_that_is_meant() {
+fn the_only_database_is_the_default() {
     let project = "[project]\nname = \"shop\"\n[databases]\nmain = \"sqlite:a.db\"\n";
     let jobs = [("jobs/a.toml", "schedule = \"@daily\"\nsql = \"delete from t where d = :ds\"\n")];
     assert_eq!(read_all(project, &jobs).unwrap().jobs[0].database.as_deref(), Some("main"));
@@ -177,7 +178,7 @@ fn a_broken_project_file_does_not_blame_its_jobs() {
     assert!(problems.iter().all(|problem| problem.path == "refrain.toml"), "{problems:?}");
 }
 
-/// A job that says a lot, in which something is cut out and something else put in.
+/// A job with many keys, in which one part is replaced by another.
 fn mangled() -> impl Strategy<Value = String> {
     let pieces =
         ["\"", "[", "]]", "{", "}", "=", "\n", "${A}", "{now}", ":ds", "'''", "\u{0}", "é", "[[effect]]\n"];
@@ -245,7 +246,7 @@ fn units_are_what_the_file_says() {
 }
 
 #[test]
-fn as_many_units_at_once_as_a_process_has_descriptors_for_and_no_more() {
+fn parallel_is_limited_by_the_descriptors_of_a_process() {
     let feed = |parallel: u32| {
         let (top, _) = FEED.split_once("[publish]").unwrap();
         let each = format!("[unit]\nparallel = {parallel}\ncommand = [\"./one\"]");
@@ -262,7 +263,7 @@ fn as_many_units_at_once_as_a_process_has_descriptors_for_and_no_more() {
 }
 
 #[test]
-fn steps_are_published_in_their_order_and_files_go_into_a_directory() {
+fn steps_are_published_in_order_and_files_go_into_a_directory() {
     let steps = r#"
 schedule = "@daily"
 window = "day"

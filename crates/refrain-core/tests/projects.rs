@@ -1,6 +1,6 @@
-//! Broken projects, and what is said about them: one folder each, the words in its `expected.txt`.
+//! Invalid projects and their problems: one folder each, with the text in its `expected.txt`.
 //!
-//! `REFRAIN_BLESS=1` writes what is said now; read it as the person who made the mistake before you keep it.
+//! `REFRAIN_BLESS=1` writes the present text; read it as the person who made the mistake before you keep it.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use refrain_core::project::{Files, Problem, Project, Source, read};
+use refrain_core::project::{Files, Problem, ProjectConfig, SourceFile, read};
 
 /// The environment of every project here but the one that lacks it.
 fn environment(name: &str) -> Option<OsString> {
@@ -28,20 +28,20 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-fn file(folder: &Path, path: &str) -> Source {
-    Source::new(path, fs::read_to_string(folder.join(path)).unwrap())
+fn file(folder: &Path, path: &str) -> SourceFile {
+    SourceFile::new(path, fs::read_to_string(folder.join(path)).unwrap())
 }
 
 /// Reads a project as its folder has it, all of its files by path.
-fn project(folder: &Path) -> (BTreeMap<String, Source>, Result<Project, Vec<Problem>>) {
+fn project(folder: &Path) -> (BTreeMap<String, SourceFile>, Result<ProjectConfig, Vec<Problem>>) {
     let mut names: Vec<String> = fs::read_dir(folder.join("jobs"))
         .unwrap()
         .map(|entry| format!("jobs/{}", entry.unwrap().file_name().into_string().unwrap()))
         .collect();
     names.sort();
-    let is_job = |source: &&Source| !source.path.contains(".sql");
-    let sources: Vec<Source> = names.iter().map(|name| file(folder, name)).collect();
-    let jobs: Vec<Source> = sources.iter().filter(is_job).cloned().collect();
+    let is_job = |source: &&SourceFile| !source.path.contains(".sql");
+    let sources: Vec<SourceFile> = names.iter().map(|name| file(folder, name)).collect();
+    let jobs: Vec<SourceFile> = sources.iter().filter(is_job).cloned().collect();
     let settings = file(folder, "refrain.toml");
     let sibling = |name: &str| fs::read_to_string(folder.join(format!("jobs/{name}.txt"))).ok().map(Ok);
     let is_lacking = folder.ends_with("missing-environment");

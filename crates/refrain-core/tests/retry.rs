@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use refrain_core::retry::{Again, Backoff, Failure, GiveUp, Retry};
+use refrain_core::retry::{Again, AttemptFailure, Backoff, GiveUp, Retry};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -26,18 +26,21 @@ fn the_longest_wait_doubles_up_to_its_limit() {
 
 #[test]
 fn a_failed_attempt_is_tried_again_or_given_up_for_a_reason() {
-    let first = Failure::of_attempt(1);
+    let first = AttemptFailure::of_attempt(1);
     for (failure, expected) in [
         (first, None),
-        (Failure::of_attempt(4), None),
-        (Failure::of_attempt(5), Some(GiveUp::AttemptsUsed)),
-        (Failure::of_attempt(u32::MAX), Some(GiveUp::AttemptsUsed)),
-        (Failure { retryable: false, ..first }, Some(GiveUp::NotRetryable)),
-        (Failure { deadline: Some(SECOND), ..first }, None),
-        (Failure { deadline: Some(Duration::ZERO), ..first }, Some(GiveUp::Deadline)),
-        (Failure { deadline: Some(SECOND), not_before: Some(2 * SECOND), ..first }, Some(GiveUp::Deadline)),
-        (Failure { deadline: Some(3 * SECOND), not_before: Some(2 * SECOND), ..first }, None),
-        (Failure { not_before: Some(Duration::MAX), ..first }, None),
+        (AttemptFailure::of_attempt(4), None),
+        (AttemptFailure::of_attempt(5), Some(GiveUp::AttemptsUsed)),
+        (AttemptFailure::of_attempt(u32::MAX), Some(GiveUp::AttemptsUsed)),
+        (AttemptFailure { retryable: false, ..first }, Some(GiveUp::NotRetryable)),
+        (AttemptFailure { deadline: Some(SECOND), ..first }, None),
+        (AttemptFailure { deadline: Some(Duration::ZERO), ..first }, Some(GiveUp::Deadline)),
+        (
+            AttemptFailure { deadline: Some(SECOND), not_before: Some(2 * SECOND), ..first },
+            Some(GiveUp::Deadline),
+        ),
+        (AttemptFailure { deadline: Some(3 * SECOND), not_before: Some(2 * SECOND), ..first }, None),
+        (AttemptFailure { not_before: Some(Duration::MAX), ..first }, None),
     ] {
         match (five_tries().after(&failure, 1), expected) {
             (Again::After(_), None) => {}
@@ -56,14 +59,15 @@ fn the_default_is_three_attempts_within_half_a_minute_to_an_hour() {
 
 #[test]
 fn the_same_run_waits_equally_long_in_every_release() {
-    let waits = [1, 2, 3, 4].map(|attempt| five_tries().after(&Failure::of_attempt(attempt), 42).to_string());
+    let waits =
+        [1, 2, 3, 4].map(|attempt| five_tries().after(&AttemptFailure::of_attempt(attempt), 42).to_string());
     assert_eq!(waits, ["again in 14.8s", "again in 7.0s", "again in 31.7s", "again in 66.7s"]);
 }
 
 #[test]
 fn f49_a_thousand_runs_that_failed_at_once_do_not_come_back_at_once() {
     for not_before in [None, Some(600 * SECOND)] {
-        let failure = Failure { not_before, ..Failure::of_attempt(3) };
+        let failure = AttemptFailure { not_before, ..AttemptFailure::of_attempt(3) };
         let mut per_second = [0_u32; 121];
         let mut total = Duration::ZERO;
         for run in 0..1000 {
@@ -99,8 +103,8 @@ prop_compose! {
         retryable in prop::bool::weighted(0.9),
         not_before in prop::option::of(durations()),
         deadline in prop::option::of(durations()),
-    ) -> Failure {
-        Failure { attempt, retryable, not_before, deadline }
+    ) -> AttemptFailure {
+        AttemptFailure { attempt, retryable, not_before, deadline }
     }
 }
 

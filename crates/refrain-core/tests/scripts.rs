@@ -1,7 +1,7 @@
 //! Commands into which a value would be pasted as a part of a script, and those that keep it a word.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
-use refrain_core::project::{Files, Problem, Source, read};
+use refrain_core::project::{Files, Problem, SourceFile, read};
 
 /// The places where a command may stand in a job file, with `WORDS` for its words.
 const PLACES: [&str; 3] = [
@@ -11,8 +11,8 @@ const PLACES: [&str; 3] = [
 ];
 
 fn said(job: &str) -> Vec<String> {
-    let project = Source::new("refrain.toml", "[project]\nname = \"shop\"\n");
-    let job = [Source::new("jobs/x.toml", job)];
+    let project = SourceFile::new("refrain.toml", "[project]\nname = \"shop\"\n");
+    let job = [SourceFile::new("jobs/x.toml", job)];
     let files = Files { project: &project, jobs: &job, environment: &|_| None, sibling: &|_| None };
     let problems: Vec<Problem> = read(&files).err().unwrap_or_default();
     problems.into_iter().map(|problem| problem.message).collect()

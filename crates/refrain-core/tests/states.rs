@@ -157,13 +157,13 @@ fn a_done_window_stays_done_while_it_is_computed_again() {
         RunEvent::Stopped,
         RunEvent::Claimed,
     ] {
-        run = run.apply(event).unwrap().standing;
+        run = run.apply(event).unwrap().standing();
         assert!(run.is_done() && run.is_open(), "{event}: {run:?}");
     }
     let again = run.apply(RunEvent::Reopened).unwrap_err();
     assert_eq!(again.reason, "an attempt is open already; follow that one");
     assert_eq!(
-        run.apply(RunEvent::Failed).unwrap().standing.node(),
+        run.apply(RunEvent::Failed).unwrap().standing().node(),
         RunNode::Failed,
         "what happened last is what counts"
     );
@@ -172,25 +172,25 @@ fn a_done_window_stays_done_while_it_is_computed_again() {
 #[test]
 fn cancelling_what_is_only_queued_changes_no_outcome() {
     let queued_first = after(&[RunEvent::Opened]).unwrap();
-    assert_eq!(queued_first.apply(RunEvent::Cancelled).unwrap().standing.node(), RunNode::Cancelled);
+    assert_eq!(queued_first.apply(RunEvent::Cancelled).unwrap().standing().node(), RunNode::Cancelled);
 
     for outcome in RunOutcome::ALL.iter().copied() {
         let ended = RunStanding { outcome: Some(outcome), open: None };
-        let queued = ended.apply(RunEvent::Reopened).unwrap().standing;
-        assert_eq!(queued.apply(RunEvent::Cancelled).unwrap().standing, ended);
+        let queued = ended.apply(RunEvent::Reopened).unwrap().standing();
+        assert_eq!(queued.apply(RunEvent::Cancelled).unwrap().standing(), ended);
 
-        let running = queued.apply(RunEvent::Claimed).unwrap().standing;
-        assert_eq!(running.apply(RunEvent::Cancelled).unwrap().standing.node(), RunNode::Cancelled);
+        let running = queued.apply(RunEvent::Claimed).unwrap().standing();
+        assert_eq!(running.apply(RunEvent::Cancelled).unwrap().standing().node(), RunNode::Cancelled);
     }
 }
 
 #[test]
 fn effects_settle_also_while_the_run_is_computed_again() {
     let waiting = after(&[RunEvent::Opened, RunEvent::Claimed, RunEvent::Waits]).unwrap();
-    assert_eq!(waiting.apply(RunEvent::Settled).unwrap().standing.node(), RunNode::Done);
+    assert_eq!(waiting.apply(RunEvent::Settled).unwrap().standing().node(), RunNode::Done);
 
-    let queued = waiting.apply(RunEvent::Reopened).unwrap().standing;
-    let settled = queued.apply(RunEvent::Settled).unwrap().standing;
+    let queued = waiting.apply(RunEvent::Reopened).unwrap().standing();
+    let settled = queued.apply(RunEvent::Settled).unwrap().standing();
     assert_eq!(settled, RunStanding { outcome: Some(RunOutcome::Done), open: Some(Open::Queued) });
     assert!(after(&[RunEvent::Opened]).unwrap().apply(RunEvent::Settled).is_err());
 }
@@ -214,7 +214,7 @@ fn only_a_crash_alone_costs_an_attempt() {
         (RunEvent::Reopened, 6, 0, 0),
     ] {
         let step = run.apply(event).unwrap();
-        (run, attempts) = (step.standing, attempts.then(step.attempt));
+        (run, attempts) = (step.standing(), attempts.then(step.attempt()));
         assert_eq!(attempts, Attempts { number, spent, suspicion }, "{event}");
     }
 }
@@ -228,10 +228,10 @@ proptest! {
         for event in history {
             let Ok(step) = run.apply(event) else { continue };
             let fence = attempts.number;
-            attempts = attempts.then(step.attempt);
+            attempts = attempts.then(step.attempt());
             prop_assert!(attempts.number >= fence, "a fence never falls back");
 
-            let (before, now) = (run, step.standing);
+            let (before, now) = (run, step.standing());
             run = now;
             prop_assert_ne!(now, RunStanding::default(), "a record is never lost");
             prop_assert!(before.outcome.is_none() || now.outcome.is_some(), "an outcome is never lost");
@@ -324,5 +324,5 @@ fn pairs<M: Machine>() -> impl Iterator<Item = (M, M::Event)> {
 }
 
 fn after(history: &[RunEvent]) -> Result<RunStanding, Refusal> {
-    history.iter().try_fold(RunStanding::default(), |run, event| Ok(run.apply(*event)?.standing))
+    history.iter().try_fold(RunStanding::default(), |run, event| Ok(run.apply(*event)?.standing()))
 }

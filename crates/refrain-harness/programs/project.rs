@@ -9,8 +9,10 @@ use std::future::IntoFuture;
 use std::path::Path;
 use std::time::Duration;
 
+use refrain::admin::{CheckpointOf, OutputPlace, StoreOrigin};
 use refrain::core::Word as _;
-use refrain::{Ask, CheckpointOf, Error, OpenOptions, OutputPlace, Project, Refrain, Settings, Statement};
+use refrain::project::Project;
+use refrain::{Ask, Error, OpenOptions, Refrain, Settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How often to look whether anything is open.
@@ -73,8 +75,8 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
 /// What an operator says of the store before it is opened; false if the words are about something else.
 async fn stated(opening: &OpenOptions, arguments: &[&str]) -> Result<bool, Error> {
     match *arguments {
-        ["state", "restored"] => opening.state(Statement::Restored).await?,
-        ["state", "settled"] => opening.state(Statement::Settled).await?,
+        ["state", "restored"] => opening.state(StoreOrigin::Restored).await?,
+        ["state", "settled"] => opening.state(StoreOrigin::Settled).await?,
         ["adopt"] => {
             let shown = opening.recover(None).await?;
             println!("adopted {}", opening.recover(Some(&shown)).await?.len());
@@ -120,7 +122,7 @@ async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
         ["work"] => serve(root, &refrain, true).await?,
         ["serve"] => serve(root, &refrain, false).await?,
         _ => {
-            eprintln!("unknown: {arguments:?}; known are run, enqueue, tick, work, serve");
+            eprintln!("unknown command: {arguments:?}; commands: run, enqueue, tick, work, serve");
             std::process::exit(2);
         }
     }
@@ -130,7 +132,7 @@ async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
 }
 
 fn main() {
-    refrain::supervise();
+    refrain::host::supervise();
     refrain::failpoint::arm();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

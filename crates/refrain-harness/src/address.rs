@@ -1,4 +1,4 @@
-//! Where a PostgreSQL is, or what stands in front of one, and who may enter: the parts of its URL.
+//! The parts of the URL of a PostgreSQL, or of a proxy in front of one: host, port and credentials.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
@@ -12,13 +12,13 @@ pub struct Address {
 }
 
 impl Address {
-    /// Of a server on this machine that is still to be started.
+    /// An unused address on this machine, for a server that is not started yet.
     pub fn unused() -> Address {
         let password = format!("{:016x}{:016x}", random(), random());
         Address { user: "refrain".into(), password, host: "127.0.0.1".into(), port: unused_port() }
     }
 
-    /// Of `postgres://user:password@host:port/database`, whatever the database.
+    /// The address in `postgres://user:password@host:port/database`, without the database.
     pub fn of(url: &str) -> Address {
         let parts = || {
             let (who, place) = url.strip_prefix("postgres://")?.split_once('@')?;
@@ -42,7 +42,7 @@ impl Address {
     }
 }
 
-/// Below the ports that the system gives to outgoing connections: it stays unused while its server is down.
+/// A port below those of outgoing connections, so that it stays unused while its server is down.
 pub fn unused_port() -> u16 {
     let mut ports = std::iter::repeat_with(|| 10_000 + u16::try_from(random() % 20_000).unwrap());
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

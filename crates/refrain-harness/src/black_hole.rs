@@ -1,10 +1,11 @@
-//! A network in which a host dies without a word: nothing is refused and nothing is reset, only no answer ever comes.
+//! A network in which a host dies silently: no connection is refused or reset, but no reply ever
+//! comes.
 //!
-//! A relay carries connections to a PostgreSQL. Told to swallow them, it goes on accepting what the client says and gives
-//! nothing on; the connection stays open on both sides. New connections work, as after an address has moved to
-//! another host, unless they are to be swallowed too.
+//! A relay carries connections to a PostgreSQL. Told to swallow them, it keeps accepting data of
+//! the client and forwards none; the connection stays open on both sides. New connections work, as
+//! after an address has moved to another host, unless they are to be swallowed too.
 //!
-//! It has a thread of its own: a test that waits for a command keeps its own thread from carrying anything.
+//! It has a thread of its own, because a test that waits for a command blocks its own thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,7 +34,7 @@ struct State {
 }
 
 impl BlackHole {
-    /// In front of the server of this URL, for each of its databases.
+    /// Starts in front of the server of this URL, for all of its databases.
     pub fn in_front_of(url: &str) -> BlackHole {
         let server = Address::of(url);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -59,19 +60,19 @@ impl BlackHole {
         self.address.url(database)
     }
 
-    /// From here on nothing is heard on the connections that are open. Gives how many there are.
+    /// From here on all data on open connections is dropped. Gives how many connections are open.
     pub fn swallow_open(&self) -> usize {
         self.state.swallowed.send_replace(self.state.accepted.load(Ordering::SeqCst));
         self.state.open.load(Ordering::SeqCst)
     }
 
-    /// The same, and those that are opened from here on are swallowed as well.
+    /// Drops all data on open connections and on those opened from here on.
     pub fn swallow_all(&self) -> usize {
         self.state.swallows_new.store(true, Ordering::SeqCst);
         self.swallow_open()
     }
 
-    /// New connections work again; those that were swallowed stay so.
+    /// New connections work again; swallowed ones stay swallowed.
     pub fn let_new_ones_pass(&self) {
         self.swallow_open();
         self.state.swallows_new.store(false, Ordering::SeqCst);
@@ -98,7 +99,7 @@ async fn accept(listener: TcpListener, server: Address, state: Arc<State>) {
                     _ = tokio::io::copy(&mut from_client, &mut to_server) => true,
                     _ = tokio::io::copy(&mut from_server, &mut to_client) => true,
                 };
-                // The server's side stays open as well: it has not heard that anybody has gone.
+                // The server's side stays open as well: the server does not know that the client has gone.
                 if !is_over {
                     swallow(&mut from_client).await;
                 }
@@ -116,7 +117,7 @@ async fn is_swallowed(state: &State, number: u64) {
     let _ = state.swallowed.subscribe().wait_for(|last| *last >= number).await;
 }
 
-/// Takes everything and says nothing, until the client closes.
+/// Accepts all data and never replies, until the client closes.
 async fn swallow(client: &mut tokio::net::tcp::OwnedReadHalf) {
     let mut taken = vec![0; 1 << 16];
     while client.read(&mut taken).await.is_ok_and(|length| length > 0) {}

@@ -1,12 +1,12 @@
 //! Child processes that tests start, stop, continue and kill.
 //!
-//! A child has a process group of its own and never outlives its test: dropping it kills the group, and if the
-//! test program itself is killed, when nothing of it can be dropped, a leash does so. The leash is a shell that
-//! reads from a pipe whose other end only the test program holds; a signal at the parent's death would be tied to
-//! the thread that started the child, and would end it with that thread.
+//! A child has a process group of its own and never outlives its test: dropping it kills the group.
+//! If the test program itself is killed, when no destructor runs, a leash kills the group: a shell
+//! that reads from a pipe whose other end only the test program holds. A signal at the death of the
+//! parent would be tied to the thread that started the child, and would end it with that thread.
 //!
-//! A child that has ended is reaped when it is dropped, not when it is waited for: until then its number cannot be
-//! given to another process, and no signal can reach a stranger.
+//! A child that has ended is reaped when it is dropped, not when it is awaited: until then its
+//! process id cannot be reused, and no signal can reach another process.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::chown;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::eventually::DEADLINE;
 
-/// Asks the group to end, then makes it.
+/// Asks the group to end, then kills it.
 const LEASH: &str = r#"
 read -r _
 kill -s TERM -- "-$1"
@@ -29,7 +29,7 @@ for _ in 1 2 3 4 5; do kill -0 -- "-$1" || exit 0; sleep 1; done
 kill -s KILL -- "-$1"
 "#;
 
-/// A running program, with what it has printed.
+/// A running program with its output.
 pub struct ChildProcess {
     process: Child,
     leash: Child,
@@ -58,12 +58,12 @@ impl ChildProcess {
         ChildProcess { process, leash, lines, stdout, stderr, command: format!("{command:?}") }
     }
 
-    /// Its number, which is also that of its group.
+    /// Its process id, which is also that of its group.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// To the program alone, not to what it has started. After `STOP` it executes nothing more.
+    /// Signals the program alone, not its children. After `STOP` this returns once the program is stopped.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
         if signal == Signal::STOP {
@@ -72,7 +72,7 @@ impl ChildProcess {
         }
     }
 
-    /// To the program and to all that it has started in its group.
+    /// Signals the program and all processes of its group.
     pub fn signal_group(&self, signal: Signal) {
         kill_process_group(self.pid(), signal).unwrap();
     }
@@ -84,7 +84,7 @@ impl ChildProcess {
         line.unwrap()
     }
 
-    /// The same for one that may end before; none if it does.
+    /// The next such line of a program that may end before; none if it does.
     pub async fn line_with(&mut self, text: &str) -> Option<String> {
         loop {
             match self.lines.recv().await {
@@ -108,19 +108,19 @@ impl ChildProcess {
         waitid(WaitId::Pid(self.pid()), options).unwrap().is_some()
     }
 
-    /// Whether each of its threads waits for something: none has work that it could go on with. One look is not enough, for a
-    /// thread may be woken right after it was looked at, by one that sleeps when its turn comes.
+    /// Whether each of its threads waits, so that no thread could continue its work. One look is not enough, because a
+    /// thread may be woken after it was checked by another one that sleeps when it is checked.
     pub fn is_idle(&self) -> bool {
         let before = self.switches();
         before.is_some() && before == self.switches()
     }
 
-    /// How often each of its threads was given the processor or gave it up; none if one has it, or waits for it.
+    /// The context switches of each of its threads; none if a thread runs or is ready to run.
     fn switches(&self) -> Option<Vec<String>> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
         let mut switches = Vec::new();
         for thread in threads {
-            // A thread that has ended meanwhile has no work either.
+            // A thread may end meanwhile.
             let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap_or_default();
             let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
             if !line("State:").is_empty() && !line("State:").contains("S (sleeping)") {
@@ -131,7 +131,7 @@ impl ChildProcess {
         Some(switches)
     }
 
-    /// How it ended, and all that was printed, also by what it has started.
+    /// How it ended, and all output, including that of its children.
     pub async fn finish(&mut self) -> Output {
         let status = self.wait().await;
         let last = async { while self.lines.recv().await.is_some() {} };
@@ -160,7 +160,7 @@ impl ChildProcess {
 
 impl Drop for ChildProcess {
     fn drop(&mut self) {
-        // First the leash, so that it does not pull when the number may be another's.
+        // First the leash, so that it does not kill a group that reuses the process id.
         let _ = self.leash.kill();
         let _ = self.leash.wait();
         let _ = kill_process_group(self.pid(), Signal::KILL);
@@ -183,7 +183,7 @@ fn kept(stream: impl Read + Send + 'static, lines: UnboundedSender<String>) -> A
         let mut line = Vec::new();
         while matches!(reader.read_until(b'\n', &mut line), Ok(1..)) {
             bytes.lock().unwrap().extend_from_slice(&line);
-            // Nobody may be listening any more; what is printed is kept all the same.
+            // The receiver may be dropped already; the output is stored all the same.
             let _ = lines.send(String::from_utf8_lossy(&line).trim_end().to_owned());
             line.clear();
         }
@@ -191,7 +191,7 @@ fn kept(stream: impl Read + Send + 'static, lines: UnboundedSender<String>) -> A
     kept
 }
 
-/// Lets a program that refuses to run as root run as another user, who owns the directory and what is in it.
+/// Runs a program that refuses root as another user, who gets the directory and its files.
 pub fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
     command.current_dir(directory);
     if !rustix::process::geteuid().is_root() {

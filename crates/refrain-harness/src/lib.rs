@@ -1,9 +1,11 @@
-//! Real databases for tests: a SQLite file of its own, a database of its own in the scratch PostgreSQL.
+//! Real databases for tests: a SQLite file of its own, a database of its own in the scratch
+//! PostgreSQL.
 //!
-//! A test is written once and runs on both. Without a server the PostgreSQL half fails and says what to type;
-//! it is never skipped, for a skipped test looks like a passed one.
+//! A test is written once and runs on both. Without a server the PostgreSQL half fails and says
+//! what to type; it is never skipped, because a skipped test looks like a passed one.
 //!
-//! Beside them, what hurts: a server that can be stopped, a pooler, a network that fails, processes to kill.
+//! And tools that inject faults: a server that can be stopped, a pooler, a network that fails,
+//! processes to kill.
 #![expect(
     missing_docs,
     clippy::unwrap_used,
@@ -25,45 +27,27 @@ pub mod address;
 pub mod black_hole;
 pub mod children;
 pub mod eventually;
+pub mod golden;
+pub mod history;
 pub mod pgbouncer;
 pub mod programs;
+pub mod project;
 pub mod proxy;
 pub mod server;
-pub mod shop;
 pub mod work;
+
+pub use refrain_harness_macros::{both_databases, both_shops, every_store};
 
 use address::Address;
 use pgbouncer::PgBouncer;
 
-/// Writes each story once and runs it as `name::sqlite` and `name::postgres`.
-#[macro_export]
-macro_rules! both_databases {
-    ($(async fn $name:ident($database:ident) $body:block)+) => {$(
-        mod $name {
-            use super::*;
-
-            async fn story($database: TestDatabase) $body
-
-            #[tokio::test]
-            async fn sqlite() {
-                story(TestDatabase::sqlite().await).await;
-            }
-
-            #[tokio::test]
-            async fn postgres() {
-                story(TestDatabase::postgres().await).await;
-            }
-        }
-    )+};
-}
-
-/// A database that nobody else uses, and that goes when it goes out of scope.
+/// A database of one test, which is dropped with this value.
 pub enum TestDatabase {
     Sqlite {
         pool: SqlitePool,
         directory: TempDir,
     },
-    /// The pooler goes first: it holds connections to the database that is then dropped.
+    /// The pooler is dropped first: it holds connections to the database.
     Postgres {
         pool: PgPool,
         pooler: Option<Box<PgBouncer>>,
@@ -71,10 +55,10 @@ pub enum TestDatabase {
     },
 }
 
-/// A database in the PostgreSQL server. Not a schema: ours has a fixed name, which tests would share.
+/// A database in the PostgreSQL server. A schema would not do: that of Refrain has a fixed name, which tests would share.
 ///
-/// To make and to drop one costs more than to empty one, so those that a test has left are used by the next: in the same
-/// process, and, when `suite` runs the tests, in the same seat. The last ones go with the server.
+/// Emptying a database is cheaper than creating one, so databases are reused by later tests: in the same
+/// process, and, when `suite` runs the tests, in the same seat. The last ones are removed with the server.
 pub struct Scratch {
     server: PgConnectOptions,
     name: String,
@@ -82,7 +66,7 @@ pub struct Scratch {
 
 static LEFT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Ends whoever is still there, because a test that panicked may have left a transaction open, and takes everything out.
+/// Ends remaining connections, because a test that panicked may have left a transaction open, and drops everything.
 const EMPTIED: &str = "
     select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid();
@@ -94,7 +78,7 @@ const EMPTIED: &str = "
     end $$;
     create schema public;";
 
-/// PostgreSQL's word for a database that does not exist.
+/// PostgreSQL's error code for a database that does not exist.
 const NO_DATABASE: &str = "3D000";
 
 impl Scratch {
@@ -118,7 +102,7 @@ impl Scratch {
     }
 }
 
-/// What no other test process has meanwhile.
+/// A name that no other test process uses meanwhile.
 fn seat() -> String {
     std::env::var("REFRAIN_TEST_SEAT")
         .map_or_else(|_| format!("process_{}", std::process::id()), |seat| format!("seat_{seat}"))
@@ -133,7 +117,7 @@ impl Drop for Scratch {
 impl TestDatabase {
     pub async fn sqlite() -> TestDatabase {
         let directory = tempfile::tempdir().unwrap();
-        // With something in its head the file is not empty; an empty one would be taken for a store that was cut off.
+        // A user version makes the file non-empty; an empty one would be taken for a truncated store.
         let options = SqliteConnectOptions::new()
             .filename(directory.path().join("test.db"))
             .pragma("user_version", "1")
@@ -157,7 +141,7 @@ impl TestDatabase {
         if other.is_sqlite() { TestDatabase::sqlite().await } else { TestDatabase::postgres().await }
     }
 
-    /// A PostgreSQL, and whoever takes its URL is behind a pooler in transaction mode.
+    /// A PostgreSQL whose URL leads through a pooler in transaction mode.
     pub async fn pgbouncer() -> TestDatabase {
         let mut database = TestDatabase::postgres().await;
         if let TestDatabase::Postgres { pooler, scratch, .. } = &mut database {
@@ -166,7 +150,7 @@ impl TestDatabase {
         database
     }
 
-    /// Where a store in it is opened.
+    /// The URL of a store in this database.
     pub fn url(&self) -> String {
         match self {
             TestDatabase::Sqlite { directory, .. } => {
@@ -203,7 +187,7 @@ impl TestDatabase {
         }
     }
 
-    /// Runs a text about the tables of a store, which is written as for SQLite. Gives how many rows it changed.
+    /// Executes a statement on the tables of a store, with their SQLite names. Gives how many rows it changed.
     pub async fn store(&self, text: &str) -> u64 {
         match self {
             TestDatabase::Sqlite { pool, .. } => {
@@ -215,7 +199,7 @@ impl TestDatabase {
         }
     }
 
-    /// The rows of a query about the tables of a store, which is written as for SQLite; one column.
+    /// The integers of a one-column query on the tables of a store, with their SQLite names.
     pub async fn store_numbers(&self, query: &str) -> Vec<i64> {
         match self {
             TestDatabase::Sqlite { pool, .. } => {
@@ -227,7 +211,7 @@ impl TestDatabase {
         }
     }
 
-    /// The same for texts.
+    /// The texts of a one-column query on the tables of a store, with their SQLite names.
     pub async fn store_texts(&self, query: &str) -> Vec<String> {
         match self {
             TestDatabase::Sqlite { pool, .. } => {
@@ -244,7 +228,7 @@ impl TestDatabase {
     }
 }
 
-/// Tables have a schema there, and a prefix here.
+/// Tables have a schema on PostgreSQL, and a prefix on SQLite.
 fn in_schema(text: &str) -> String {
     text.replace("refrain_", "refrain.")
 }

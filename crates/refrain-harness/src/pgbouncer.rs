@@ -1,8 +1,8 @@
-//! A PgBouncer in front of a PostgreSQL, in transaction mode: after each transaction a client may get another
-//! connection of the server, and what it had set or prepared in the old one is not there.
+//! A PgBouncer in front of a PostgreSQL, in transaction mode: after each transaction a client may
+//! get another server connection, without the settings and prepared statements of the former one.
 //!
-//! Only what sqlx always sends is forgiven at the start (`extra_float_digits`); a program that sends more is
-//! refused, as it would be in production.
+//! Of the startup parameters only one that sqlx always sends is ignored (`extra_float_digits`); a
+//! program that sends more is refused, as in production.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// In front of the server of this URL, for each of its databases.
+    /// Starts in front of the server of this URL, for all of its databases.
     pub async fn in_front_of(url: &str) -> PgBouncer {
         let server = Address::of(url);
         let address = server.behind(unused_port());

@@ -1,9 +1,10 @@
 //! A network that fails, between a client and its PostgreSQL.
 //!
-//! The cut that matters most loses an answer: the server has done what it was told, and the client cannot know. It
-//! comes in two forms. The server has finished before the cut ([`Proxy::cut_after_forwarding`]), or it is still at it and
-//! goes on ([`Proxy::cut_at_once`], [`Proxy::cut_in_the_middle`]): then whoever looks what became of it looks too early.
-//! Beside that, a network that is slow, and one that swallows everything.
+//! The most important cut loses a reply: the server has done the work, and the client cannot know.
+//! It comes in two forms. The server has finished before the cut ([`Proxy::cut_after_forwarding`]),
+//! or it is still working and continues ([`Proxy::cut_at_once`], [`Proxy::cut_in_the_middle`]):
+//! then a client that looks up the result looks too early. There is also a slow network, and one
+//! that swallows all traffic.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +27,7 @@ pub struct Proxy {
     _accepting: JoinSet<()>,
 }
 
-/// When a connection is cut after what it waits for was sent.
+/// When a connection is cut, once its pattern was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
     Answered,
@@ -35,21 +36,21 @@ enum When {
 
 #[derive(Default)]
 struct Cuts {
-    /// What the next one waits for.
+    /// The pattern of the next cut.
     pattern: Mutex<Option<(Vec<u8>, When)>>,
     struck: AtomicUsize,
-    /// The connection whose client is cut off, by the port from which the server sees it come.
+    /// The connection whose client is cut off, by its port as the server sees it.
     in_the_middle: watch::Sender<Option<u16>>,
-    /// How long everything takes from the client to the server.
+    /// The delay of all data from the client to the server.
     delay: Mutex<Duration>,
-    /// Whether nothing gets through, in either direction.
+    /// Whether all data is dropped, in both directions.
     swallows: watch::Sender<bool>,
     /// How many messages were swallowed on their way to the server.
     swallowed: AtomicUsize,
 }
 
 impl Proxy {
-    /// In front of the server of this URL, for each of its databases.
+    /// Starts in front of the server of this URL, for all of its databases.
     pub async fn in_front_of(url: &str) -> Proxy {
         let server = Address::of(url);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -65,22 +66,22 @@ impl Proxy {
         self.address.url(database)
     }
 
-    /// Once: the next time that a client sends this, the server gets it, and its answer is lost with the connection.
+    /// Once: when a client sends this pattern next, the server gets it, and its reply is lost with the connection.
     ///
     /// A statement with parameters is sent before it is executed; the text to wait for is that of one without, such
     /// as `COMMIT`.
     pub fn cut_after_forwarding(&self, pattern: &[u8]) {
-        assert!((1..=LONGEST_PATTERN).contains(&pattern.len()), "{pattern:?} is no pattern");
+        assert!((1..=LONGEST_PATTERN).contains(&pattern.len()), "{pattern:?} is not a valid pattern");
         *self.cuts.pattern.lock().unwrap() = Some((pattern.to_owned(), When::Answered));
     }
 
-    /// The same, and the client is cut off before the server has answered; the server goes on.
+    /// Once: when a client sends this pattern next, the client is cut off before the server replies; the server continues.
     pub fn cut_at_once(&self, pattern: &[u8]) {
         self.cut_after_forwarding(pattern);
         *self.cuts.pattern.lock().unwrap() = Some((pattern.to_owned(), When::AtOnce));
     }
 
-    /// Cuts off the client of the connection that comes to the server from this port, and waits for it. The server goes on.
+    /// Cuts off the client of the connection with this port at the server, and waits for it. The server continues.
     pub async fn cut_in_the_middle(&self, port: u16) {
         let before = self.cuts();
         self.cuts.in_the_middle.send_replace(Some(port));
@@ -91,22 +92,22 @@ impl Proxy {
         self.cuts.in_the_middle.send_replace(None);
     }
 
-    /// From here on everything takes so long on its way to the server.
+    /// From here on all data to the server is delayed by this time.
     pub fn delay(&self, length: Duration) {
         *self.cuts.delay.lock().unwrap() = length;
     }
 
-    /// From here on nothing gets through, in either direction, and nobody is told; or everything does again.
+    /// From here on all traffic is dropped silently, in both directions; or all of it passes again.
     pub fn swallow(&self, swallows: bool) {
         self.cuts.swallows.send_replace(swallows);
     }
 
-    /// How often something was swallowed on its way to the server.
+    /// How many messages to the server were dropped.
     pub fn swallowed(&self) -> usize {
         self.cuts.swallowed.load(Ordering::SeqCst)
     }
 
-    /// Takes back a cut that has not struck yet.
+    /// Withdraws a cut that has not happened yet.
     pub fn cut_no_more(&self) {
         *self.cuts.pattern.lock().unwrap() = None;
     }
@@ -139,7 +140,7 @@ impl Cuts {
         let mut pattern = self.pattern.lock().unwrap();
         pattern
             .take_if(|(pattern, _)| {
-                // What was sent before may begin the pattern, but not be all of it: that has been answered.
+                // Earlier data may hold the beginning of the pattern, but not all of it: that was answered.
                 let beginning = before.len().saturating_sub(pattern.len() - 1);
                 let recent = [before.get(beginning..).unwrap_or_default(), now].concat();
                 recent.windows(pattern.len()).any(|window| window == *pattern)
@@ -153,7 +154,7 @@ impl Cuts {
         let _ = self.in_the_middle.subscribe().wait_for(|meant| *meant == Some(port)).await;
     }
 
-    /// Ends when what was sent may go on.
+    /// Returns when the data may be forwarded.
     async fn passed(&self) {
         let _ = self.swallows.subscribe().wait_for(|swallows| !swallows).await;
     }
@@ -225,7 +226,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io:
     }
 }
 
-/// The client is gone, and the server does not know: it does what it was told last, and is left when it has answered.
+/// The client is gone, and the server does not know: it executes the last request, and is closed after its reply.
 async fn go_on(client: TcpStream, mut server: TcpStream, cuts: &Cuts) -> io::Result<()> {
     drop(client);
     cuts.struck.fetch_add(1, Ordering::SeqCst);

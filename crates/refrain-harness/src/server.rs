@@ -1,7 +1,7 @@
-//! A PostgreSQL of its own, for a test that hurts the server: stops it in the middle, ends its connections.
+//! A PostgreSQL of its own, for tests that stop the server at any moment or end its connections.
 //!
-//! Its settings of durability are PostgreSQL's own, so that what was committed must be there after any stop. It keeps
-//! its port while it is down, so that the same URL is right before and after.
+//! It has PostgreSQL's default durability, so that every commit survives any stop. It keeps its
+//! port while it is down, so that its URL stays valid.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,19 +38,19 @@ impl PrivateServer {
         server
     }
 
-    /// Starts it again, and returns when it lets clients in.
+    /// Starts it again, and returns when it accepts clients.
     pub async fn start(&mut self) {
         self.start_until("database system is ready to accept connections").await;
     }
 
-    /// Starts it again as one that only repeats another server.
+    /// Starts it again as a replica of another server.
     pub async fn restart_as_replica(&mut self) {
         self.stop_immediately();
         std::fs::write(self.directory.path().join("data/standby.signal"), "").unwrap();
         self.start_until("database system is ready to accept read-only connections").await;
     }
 
-    /// Another server takes over under the same address: it repeated this one, and goes on with a timeline of its own.
+    /// A replica of this server is promoted under the same address, with a timeline of its own.
     pub async fn fail_over(&mut self) {
         self.restart_as_replica().await;
         let promoted: bool =
@@ -75,7 +75,7 @@ impl PrivateServer {
         self.process = Some(process);
     }
 
-    /// As in a crash: nothing is finished, nothing is written down, every connection is cut.
+    /// As in a crash: no work is finished or recorded, and every connection is cut.
     pub fn stop_immediately(&mut self) {
         if let Some(process) = self.process.take() {
             process.end(Signal::QUIT);
@@ -99,7 +99,7 @@ impl PrivateServer {
         name
     }
 
-    /// Ends every connection to a database, from the server's side; how many that were. One may have gone by itself.
+    /// Ends every connection to a database from the server's side. Gives how many; one may have ended by itself.
     pub async fn terminate_backends(&self, database: &str) -> usize {
         let statement = "select pg_terminate_backend(pid, 60000) from pg_stat_activity
             where datname = $1 and backend_type = 'client backend'";
@@ -112,7 +112,7 @@ impl PrivateServer {
         self.directory.path()
     }
 
-    /// To a database that no test uses.
+    /// A connection to a database that no test uses.
     async fn connect(&self) -> PgConnection {
         PgConnection::connect(&self.url("postgres")).await.unwrap()
     }

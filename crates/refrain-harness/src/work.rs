@@ -1,5 +1,4 @@
-//! Jobs for tests, and what is seen of them: what they do is a closure, what they have begun is a list, and when they end
-//! is the test's to say.
+//! Jobs for tests: closures that record when they begin, and that end when the test lets them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use refrain::admin::RunRecord;
 use refrain::core::{Dst, Grid, Schedule, Timetable, Word, Zone, window_name};
-use refrain::{Definition, Job, JobError, Refrain, Run, RunRecord, Settings};
+use refrain::{Definition, Job, JobError, Refrain, Run, Settings};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -27,7 +27,7 @@ impl Job for Work {
     }
 }
 
-/// A job that does this.
+/// A job with this handler.
 pub fn job<F>(name: &str, work: impl Fn(Run) -> F + Send + Sync + 'static) -> Definition
 where
     F: Future<Output = Result<(), JobError>> + Send + 'static,
@@ -40,7 +40,7 @@ pub fn nothing(name: &str) -> Definition {
     job(name, |_| async { Ok(()) })
 }
 
-/// A list of what was seen, in its order.
+/// A list of observations, in their order.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -53,7 +53,7 @@ impl Seen {
         self.0.lock().unwrap().clone()
     }
 
-    /// A job that only says which key it had, and does no more.
+    /// A job that only records its key.
     pub fn job(&self, name: &str) -> Definition {
         let seen = self.clone();
         job(name, move |run| {
@@ -100,7 +100,7 @@ impl Gate {
         began.unwrap().unwrap().forget();
     }
 
-    /// How many have begun that nobody waited for.
+    /// How many have begun that no test has awaited.
     pub fn waiting(&self) -> usize {
         self.began.available_permits()
     }
@@ -110,17 +110,17 @@ impl Gate {
     }
 }
 
-/// Looks for work often, and hears soon of a wish to cancel; a machine would have to stand still to lose its lease.
+/// Polls often and notices a cancellation soon; the lease is so long that only a stalled machine loses it.
 pub const SETTINGS: Settings = Settings {
     slots: 16,
-    // No worker of a test may be thought dead because the machine is busy; a test that needs that runs the lease out.
+    // No worker of a test may lose its lease because the machine is busy; a test that needs that expires the lease.
     lease: Duration::from_mins(1),
     poll: Duration::from_millis(20),
     grace: Duration::from_mins(1),
     keep: Duration::from_hours(24),
 };
 
-/// A store in this database, made if need be, with these jobs.
+/// A store in this database, created if it does not exist, with these jobs.
 pub async fn open<J: IntoIterator<Item = Definition>>(database: &TestDatabase, jobs: J) -> Refrain {
     open_with(database, SETTINGS, jobs).await
 }
@@ -160,7 +160,7 @@ pub fn short(key: &str) -> String {
     key.replace("2020-", "").replace("T00:00:00Z", "")
 }
 
-/// Every run of a job: its key, where it stands, and the number of its attempt.
+/// Every run of a job: its key, its state, and the number of its attempt.
 pub async fn told(refrain: &Refrain, job: &str) -> Vec<String> {
     refrain.runs(job, "").await.unwrap().iter().map(line).collect()
 }
@@ -169,7 +169,7 @@ pub fn line(run: &RunRecord) -> String {
     format!("{} {} {}", short(&run.key), run.standing.node().name(), run.attempt)
 }
 
-/// A run that is there.
+/// An existing run.
 pub async fn shown(refrain: &Refrain, run: &str) -> RunRecord {
     let shown = refrain.show(run).await.unwrap();
     assert!(shown.is_some(), "there is no {run}");
@@ -183,7 +183,8 @@ pub async fn history(refrain: &Refrain, run: &str) -> Vec<String> {
     past.iter().map(|attempt| format!("{} {}", attempt.number, attempt.ended)).collect()
 }
 
-/// Nothing is in a place where it must not be.
+/// `fsck` finds nothing, and the history of every run is a path of the table of states.
 pub async fn is_sound(refrain: &Refrain) {
     assert_eq!(refrain.fsck().await.unwrap(), []);
+    assert_eq!(crate::history::illegal(refrain).await, Vec::<String>::new());
 }

@@ -1,4 +1,5 @@
-//! The program that runs the tests: it leaves none out, says which failed and what they printed, and is not held up.
+//! The program that runs the tests: it leaves none out, reports failures with their output, and
+//! does not hang.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::fs;
@@ -52,7 +53,7 @@ fn suite(package: &Path, name: Option<&str>) -> (Option<i32>, String) {
 }
 
 #[test]
-fn every_test_runs_and_what_failed_is_said_with_what_it_printed() {
+fn every_test_runs_and_a_failed_one_is_reported_with_its_output() {
     let package = package();
     let (code, printed) = suite(package.path(), None);
     let left: i32 = fs::read_to_string(package.path().join("left")).unwrap().trim().parse().unwrap();
@@ -76,7 +77,7 @@ fn every_test_runs_and_what_failed_is_said_with_what_it_printed() {
 }
 
 #[test]
-fn a_name_chooses_tests_and_one_that_no_test_has_is_told_apart() {
+fn a_filter_selects_tests_and_one_that_matches_none_is_an_error() {
     let package = package();
     let (code, printed) = suite(package.path(), Some("well"));
     assert_eq!(code, Some(0), "{printed}");
@@ -85,7 +86,7 @@ fn a_name_chooses_tests_and_one_that_no_test_has_is_told_apart() {
 }
 
 #[test]
-fn without_a_list_of_programs_nothing_is_said_to_have_passed() {
+fn without_a_list_of_programs_the_suite_fails() {
     let package = tempfile::tempdir().unwrap();
     assert_eq!(suite(package.path(), None).0, Some(2));
 }

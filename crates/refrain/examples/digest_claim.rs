@@ -1,7 +1,8 @@
-//! Once per key, inside your own transaction: a digest for each hour, however often this program is started.
+//! Once per key, inside your own transaction: one digest per hour, however often the program runs.
 //!
-//! `digest_claim FILE`: a SQLite file with a table of events. The process may be killed anywhere and started again, twice at
-//! once too: each hour has one digest. There is no engine and no second connection; your commit is the record.
+//! `digest_claim FILE`: a SQLite file with a table of events. You can kill the process at any moment,
+//! start it again, or start it twice at once: each hour gets one digest. There is no engine and no
+//! second connection; your commit is the record.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
 use refrain::{Claim, Ledger, key};
@@ -23,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hours: Vec<String> =
         sqlx::query_scalar("select distinct hour from events order by hour").fetch_all(&pool).await?;
     for hour in hours {
-        // The write lock is taken at the beginning: a claim that reads first would have to begin again.
+        // Take the write lock first: a transaction that starts with a read may have to be repeated.
         let mut tx = pool.begin_with("begin immediate").await?;
         match ledger.claim(&mut tx, key!("digest", hour)?).await? {
             Claim::Fresh => {
@@ -36,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 tx.commit().await?;
                 println!("{hour} done");
             }
-            // Neither success nor failure: another caller has done it before.
+            // Neither success nor failure: the digest was made before.
             Claim::Done(past) => println!("{hour} deduplicated, done at {}", past.at),
         }
     }

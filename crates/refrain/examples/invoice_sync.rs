@@ -1,17 +1,17 @@
 //! A paginated sync that can be killed anywhere: invoices from a billing system into a table of your own.
 //!
-//! `invoice_sync STORE SHOP SOURCE`: the store of runs and the shop's database (two SQLite files), and a file of JSON lines
-//! that plays the billing system, read a page at a time in the order of changes. Run it again and nothing is written; change
-//! a line, `updated` with it, and that one is written over; add lines and only those are read. A line whose total is below
-//! zero is against the rules of the table: it alone fails, is kept, and waits until it is mended.
+//! `invoice_sync STORE SHOP SOURCE`: the store of runs and the shop's database (two SQLite files), and
+//! a file of JSON lines in place of the billing system, read page by page in the order of changes. Run
+//! it again, and no row is written; change a line with its `updated`, and its row is overwritten; add
+//! lines, and only those are read. A negative total violates the constraint of the table: that unit
+//! alone fails, and is stored until it is corrected.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
 use std::time::Duration;
 
 use refrain::core::retry::Retry;
-use refrain::{
-    Applying, Ask, Definition, Fetched, Job, JobError, Per, Refrain, Run, Settings, UnitCounts, key,
-};
+use refrain::ledger::{Batches, FetchedPage, Per, UnitCounts};
+use refrain::{Ask, Definition, Job, JobError, Refrain, Run, Settings, key};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection, SqlitePool};
 
@@ -28,9 +28,9 @@ struct InvoiceSync {
 }
 
 impl InvoiceSync {
-    /// What a billing system's API would do: a hundred invoices after a change, and where to go on. The position is taken
-    /// from the last invoice and not counted, so that an invoice that comes in between shifts nothing.
-    async fn page(&self, after: Option<String>) -> Result<Fetched<Invoice>, JobError> {
+    /// What the API of a billing system does: up to a hundred invoices after a position, and the next position. A position
+    /// is that of the last invoice, not a count, so an invoice inserted meanwhile shifts no page.
+    async fn page(&self, after: Option<String>) -> Result<FetchedPage<Invoice>, JobError> {
         let place = |invoice: &Invoice| format!("{:020} {:020}", invoice.updated, invoice.id);
         let lines = tokio::task::spawn_blocking({
             let source = self.source.clone();
@@ -43,7 +43,7 @@ impl InvoiceSync {
         units.sort_by_key(place);
         units.truncate(100);
         let next = units.last().map(place);
-        Ok(Fetched { units, next })
+        Ok(FetchedPage { units, next })
     }
 }
 
@@ -51,13 +51,13 @@ impl Job for InvoiceSync {
     const NAME: &'static str = "invoice-sync";
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        // From here on nothing of an earlier attempt is written; what is read from here on is what it left.
+        // From here on an earlier attempt can write nothing, so what this attempt reads stays true.
         let shop = run.fence(&self.shop).await?;
         let invoices = shop
             .units(Per::Ever, |invoice: &Invoice| key!("invoice", invoice.id))
             .order(|invoice| invoice.updated);
 
-        // What failed before was kept; the source need not show it again.
+        // The input of failed units is stored; the source need not deliver it again.
         let failed = invoices.failed().await?;
         write(invoices.apply(&failed).await?).await?;
 
@@ -71,12 +71,12 @@ impl Job for InvoiceSync {
     }
 }
 
-/// One transaction at a time: the ledger has been written in it, the rows follow, and both are there or neither.
-async fn write(mut batches: Applying<'_, Sqlite, Invoice>) -> Result<(), JobError> {
+/// One transaction per batch, for the ledger and the rows: both are committed, or neither is.
+async fn write(mut batches: Batches<'_, Sqlite, Invoice>) -> Result<(), JobError> {
     while let Some(mut batch) = batches.next().await? {
         let (tx, invoices) = batch.parts();
-        let went = upsert(tx, &invoices).await;
-        batch.settle(went).await?;
+        let result = upsert(tx, &invoices).await;
+        batch.settle(result).await?;
     }
     Ok(())
 }
@@ -106,10 +106,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .await?;
 
     let job = Definition::of(InvoiceSync { shop, source })?.retry(Retry { attempts: 1, ..Retry::default() });
-    // How long a process may be silent before its run is taken over.
+    // A process that is silent for longer than its lease loses its runs.
     let settings = Settings { lease: Duration::from_secs(3), ..Settings::default() };
     let refrain = Refrain::at(&format!("sqlite:{store}"), "shop")?.settings(settings).job(job).open().await?;
-    // One run, attempted again each time; a timetable would make one for each window.
+    // One run, attempted again each time. With a schedule there would be one run per window.
     refrain.run("invoice-sync#now", Ask::Again).await?;
     let run = refrain.show("invoice-sync#now").await?.ok_or("it has not run")?;
     let units = refrain.units(&run).await?;

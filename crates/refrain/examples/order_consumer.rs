@@ -1,11 +1,13 @@
 //! A queue that delivers at least once, consumed exactly once.
 //!
-//! `order_consumer FILE MESSAGES`: one JSON object a line, as a queue would hand them over: some twice, some out of order,
-//! some with the same id and other content, which is somebody's mistake. Each order is booked once. An acknowledgement is
-//! printed after the commit, never before: a message that is not acknowledged comes again, and finds that it was booked.
+//! `order_consumer FILE MESSAGES`: one JSON object per line, as a queue delivers them: some twice,
+//! some out of order, some with a known id and other content, which is an error of the sender. Each
+//! order is booked once. A message is acknowledged after the commit, never before: without the
+//! acknowledgement it is delivered again and deduplicated.
 #![expect(clippy::print_stdout, reason = "an acknowledgement is a line")]
 
-use refrain::{Claim, Ledger, LedgerError, key};
+use refrain::ledger::LedgerError;
+use refrain::{Claim, Ledger, key};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 
@@ -42,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Adds the amount and remembers the order, both or neither. `amount = amount + …` is what must not happen twice.
+/// Adds the amount and records the order in one transaction, because `amount = amount + …` must not happen twice.
 async fn book(pool: &SqlitePool, ledger: &Ledger<sqlx::Sqlite>, order: &Order) -> Result<Claim, LedgerError> {
     let failed = |error: sqlx::Error| LedgerError::Database(error.into());
     let mut tx = pool.begin_with("begin immediate").await.map_err(failed)?;

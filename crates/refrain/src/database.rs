@@ -11,6 +11,7 @@
 
 pub(crate) mod address;
 pub(crate) mod connection;
+mod copy;
 pub(crate) mod error;
 pub(crate) mod file_system;
 pub(crate) mod gather;
@@ -18,6 +19,7 @@ pub(crate) mod held;
 mod last_used;
 mod leased;
 pub(crate) mod postgres;
+pub(crate) mod read_only;
 mod retry;
 pub(crate) mod schema;
 mod sqlite;
@@ -28,14 +30,15 @@ use std::time::Duration;
 
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{Connection as _, Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite};
+use sqlx::{Executor as _, Pool, Postgres, SqlSafeStr as _, Sqlite};
 
 pub(crate) use address::Address;
 use connection::Connection;
 pub(crate) use connection::Record;
+pub(crate) use copy::random_id;
 pub use error::DatabaseError;
 use held::{Held, Holds, answered};
-pub(crate) use retry::{pause, retried, still_unknown};
+pub(crate) use retry::{Repeats, pause, retried, still_unknown};
 use statement::Bound;
 
 use crate::failpoint::{self, Guarded};
@@ -97,6 +100,30 @@ impl Database {
         match address {
             Address::Sqlite { path } => sqlite::open(path).await,
             Address::Postgres { options, .. } => postgres::open(options, connections, idle).await,
+        }
+    }
+
+    /// Opens a database to look: what would write in it fails.
+    pub(crate) async fn open_to_look(
+        address: &Address,
+        connections: u32,
+        idle: Duration,
+    ) -> Result<Database> {
+        match address {
+            Address::Sqlite { path } => sqlite::open_to_look(path).await,
+            Address::Postgres { options, .. } => {
+                Ok(postgres::open(options, connections, idle).await?.only_reading())
+            }
+        }
+    }
+
+    /// The same, and on a server what would write fails; a file is opened so.
+    pub(crate) fn only_reading(self) -> Database {
+        match self {
+            Database::Postgres { pool, persistent, begin } => {
+                Database::Postgres { pool, persistent, begin: begin.only_reading() }
+            }
+            file @ Database::Sqlite { .. } => file,
         }
     }
 
@@ -212,23 +239,6 @@ impl Database {
                 Ok(Transaction::Postgres(begun, *persistent, Guarded::default()))
             }
         }
-    }
-
-    /// Copies a file as it is at one instant; false for a server.
-    pub(crate) async fn copy_into(&self, path: &std::path::Path) -> Result<bool> {
-        let Database::Sqlite { readers, .. } = self else { return Ok(false) };
-        let path = path.to_string_lossy().into_owned();
-        sqlx::query("vacuum into $1").bind(path).execute(readers).await?;
-        Ok(true)
-    }
-
-    /// Executes one statement in a file that nobody else uses.
-    pub(crate) async fn amend(path: &std::path::Path, bound: Bound<'_>) -> Result<u64> {
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
-        let mut connection = sqlx::SqliteConnection::connect_with(&options).await?;
-        let changed = Connection::Sqlite(&mut connection).execute(bound).await?;
-        sqlx::Connection::close(connection).await?;
-        Ok(changed)
     }
 
     pub(crate) async fn close(&self) {

@@ -1,27 +1,28 @@
 //! The loops that drive the store.
 //!
-//! Any number of engines may run on one store, in one process or on many machines; none of them leads. What makes
-//! that right is in the store: these loops only decide when to ask it.
+//! Any number of engines may run on one store, in one process or on many machines; none of them leads. The store makes that
+//! correct: these loops only decide when to ask it.
 
-pub(crate) mod away;
-pub(crate) mod bell;
 pub(crate) mod executor;
 pub(crate) mod finisher;
-mod fronts;
 mod heartbeat;
 mod isolation;
 mod lateness;
 mod loops;
+pub(crate) mod notify;
 mod panics;
 pub(crate) mod pruner;
+mod queue_fronts;
 mod reconcile;
 pub(crate) mod relay;
 mod relaying;
 pub(crate) mod rescuer;
+mod running;
 pub(crate) mod scheduler;
 pub(crate) mod service;
 pub(crate) mod settings;
-mod under_way;
+mod turns;
+pub(crate) mod unattached;
 mod verdict;
 pub(crate) mod vitals;
 mod watcher;
@@ -33,11 +34,10 @@ use jiff::Timestamp;
 use refrain_core::ProjectName;
 use tokio::task::JoinHandle;
 
-use away::Away;
-use bell::Hints;
 use finisher::Counts;
 use lateness::Lateness;
 use loops::Loops;
+use notify::Hints;
 use pruner::Pruner;
 use relay::Relay;
 use relaying::Relaying;
@@ -45,6 +45,7 @@ use rescuer::Rescuer;
 use scheduler::{Now, Scheduler};
 use service::{Next, Phase, Service, Stop, Wake, run};
 use settings::Settings;
+use unattached::Unattached;
 use vitals::{Vitals, Watched};
 use watcher::Watcher;
 use worker::Worker;
@@ -54,13 +55,13 @@ use crate::ledger::LedgerError;
 use crate::ledger::destination::Destinations;
 use crate::store::{Result, Store, StoreError};
 
-/// How often runs may wish for runs within one call, before the rest waits for the next one.
+/// How often runs may request further runs within one call. The rest waits for the next call.
 const ROUNDS_MAX: u32 = 1_000;
 
-/// How often to ask a server whether it is the one that it was.
+/// How often to check that the server of the store is still the same one.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long to look for intents before leaving.
+/// How long to relay intents before the process stops.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// What every loop of an engine needs.
@@ -73,7 +74,7 @@ pub(crate) struct Engine {
     pub(crate) wake: Wake,
     pub(crate) hints: Hints,
     pub(crate) destinations: Destinations,
-    pub(crate) away: Away,
+    pub(crate) unattached: Unattached,
     pub(crate) vitals: Vitals,
 }
 
@@ -98,12 +99,12 @@ impl Engine {
         Lateness::new(self.store.clone(), self.jobs.clone())
     }
 
-    /// Looks once for what a person should hear of; `now` is the time for schedules. Work that was done is not spoiled by a
-    /// look that failed: the next one sees the same.
+    /// Checks once for alarms; `now` is the time for schedules. An error is only logged: the next check sees the same, and the
+    /// work of the caller is done.
     pub(crate) async fn watch(&self, now: Timestamp) {
         let watched = self.watcher().look().await;
         if let Err(error) = watched.and(self.lateness().look_at(now).await) {
-            tracing::warn!(%error, "nobody watched for alarms");
+            tracing::warn!(%error, "alarm check failed");
         }
     }
 
@@ -111,14 +112,14 @@ impl Engine {
         Relay::new(self, &self.destinations.relayed())
     }
 
-    /// Runs everything until told to stop; then lets what is under way end, and gives back what does not. A loop that ends before
-    /// is an error.
+    /// Runs every loop until told to stop; then lets running attempts end, and gives back those that do not. A loop that ends
+    /// earlier is an error.
     pub(crate) async fn serve(&self, stop: Stop) -> Result<Counts> {
         let poll = self.settings.poll;
         let quiet = Wake::default();
-        let _stops = StopsWhenDropped(stop.clone());
+        let _stops = StopOnDrop(stop.clone());
         let loops = Loops::new(&stop);
-        // Before anything is written: a process that was stopped in the middle of a transaction may hold the store.
+        // Before the first write: a process that was stopped in the middle of a transaction may hold a lock on the store.
         let rescuing = run_watched(self.watched(self.rescuer()), stop.clone(), quiet.clone(), poll);
         let rescuer = loops.spawn(Rescuer::NAME, rescuing);
         let worker = match self.worker().await {
@@ -130,26 +131,26 @@ impl Engine {
             }
         };
         let scheduling = self.watched(self.scheduler(Now::Database));
-        let (until, left_alone) = (stop.clone(), quiet.clone());
-        let scheduling = async move { run_watched(scheduling, until, left_alone, poll).await.total };
+        let (until, never) = (stop.clone(), quiet.clone());
+        let scheduling = async move { run_watched(scheduling, until, never, poll).await.total };
         let scheduler = loops.spawn(Scheduler::NAME, scheduling);
         let relaying = Relaying::new(self, &loops, &stop);
         let relaying = loops.spawn(Relaying::NAME, run(relaying, stop.clone(), self.wake.clone(), poll));
         let others = self.others(&loops, &stop);
-        let claiming = self.watched(Claiming(worker));
+        let claiming = self.watched(worker);
         self.vitals.has_started();
         let in_place = tokio::spawn(stays_in_place(self.store.clone(), stop.clone(), poll));
         let claiming = Box::pin(run_watched(claiming, stop.clone(), self.wake.clone(), poll));
-        let claimed = loops.watched(Claiming::NAME, claiming).await;
+        let claimed = loops.watched(Worker::NAME, claiming).await;
         let counts = match claimed {
-            Some(Claiming(worker)) => worker.finish(&stop).await,
+            Some(worker) => worker.finish(&stop).await,
             None => Ok(Counts::default()),
         };
         drop(rescuer.await);
         for other in others {
             drop(other.await);
         }
-        // They may be cut off anywhere; a database that does not answer keeps no process from leaving.
+        // Relays may be aborted anywhere; a database that does not answer must not keep the process from stopping.
         relaying.abort();
         self.relay_last(&stop).await;
         let opened = scheduler.await.ok().flatten().unwrap_or_default();
@@ -158,7 +159,7 @@ impl Engine {
         counts.map(|counts| counts.with(opened))
     }
 
-    /// Loops without which a process goes on for a while: they prune, watch, and listen.
+    /// Loops that do not count for readiness: they prune, watch for alarms, and listen.
     fn others(&self, loops: &Loops, stop: &Stop) -> [JoinHandle<Option<()>>; 4] {
         let (poll, quiet) = (self.settings.poll, Wake::default());
         let pruner = Pruner::new(self.store.clone(), self.settings.keep);
@@ -166,11 +167,11 @@ impl Engine {
             loops.spawn(Pruner::NAME, run(pruner, stop.clone(), quiet.clone(), poll)),
             loops.spawn(Watcher::NAME, run(self.watcher(), stop.clone(), quiet.clone(), poll)),
             loops.spawn(Lateness::NAME, run(self.lateness(), stop.clone(), quiet, poll)),
-            loops.spawn("bell", bell::listen(self.store.clone(), self.wake.clone(), stop.clone())),
+            loops.spawn("listener", notify::listen(self.store.clone(), self.wake.clone(), stop.clone())),
         ]
     }
 
-    /// Copies what the last runs have wished for.
+    /// Relays the intents of the last runs.
     async fn relay_last(&self, stop: &Stop) {
         let mut relay = self.relay();
         tokio::select! {
@@ -181,13 +182,13 @@ impl Engine {
         }
     }
 
-    /// A loop without which the process does not count as ready.
+    /// A loop that counts for readiness.
     fn watched<S: Service>(&self, service: S) -> Watched<S> {
         self.vitals.watched(service, self.settings.poll, self.settings.lease)
     }
 
-    /// Claims and runs all that may begin, until nothing is left or the engine is told to stop. What a worker that died
-    /// has left comes first: where nobody serves, nobody else would take it over. What runs wish for is done as well.
+    /// Claims and executes all runs that may begin, until none is left or the engine is told to stop. Runs of dead workers are taken
+    /// over first: if no process serves, no other one would. Runs that are requested meanwhile are executed as well.
     pub(crate) async fn run_all(&self, stop: &Stop) -> std::result::Result<Counts, LedgerError> {
         self.rescuer().rescue_all().await?;
         let mut relay = self.relay();
@@ -197,7 +198,7 @@ impl Engine {
         let mut rounds = 0;
         while stop.phase() < Phase::Draining {
             let woken = self.wake.woken();
-            // Asked before the look: what ends during it may let something begin that the look did not see.
+            // Read before the tick: an attempt that ends during it may let a run begin that the tick did not see.
             let was_busy = worker.is_busy();
             match worker.tick().await {
                 Ok(Next::Now) => continue,
@@ -227,10 +228,10 @@ impl Engine {
     }
 }
 
-/// Ends an engine whose store is a file that was moved or replaced, for what it writes from then on belongs to no store; one whose
-/// server was taken over from by another; and one whose store turned out to be older than what it has done.
+/// Stops an engine whose store is a file that was moved or replaced, because its further writes would be lost; one whose server
+/// failed over; and one whose store turned out to be older than what it has done.
 async fn stays_in_place(store: Store, stop: Stop, poll: Duration) -> Result<()> {
-    // A file costs nothing to look at; a server is asked once a second at most.
+    // Checking a file is free; a server is asked once a second at most.
     let poll = if store.database.is_sqlite() { poll } else { poll.max(LOOK) };
     while stop.phase() < Phase::Draining {
         let looked = tokio::select! {
@@ -239,11 +240,11 @@ async fn stays_in_place(store: Store, stop: Stop, poll: Duration) -> Result<()> 
         };
         match looked {
             Err(error @ (StoreError::Moved(_) | StoreError::Unsure(_))) => {
-                tracing::error!(error = error.to_string(), "the store is not what it was");
+                tracing::error!(error = error.to_string(), "the store is not the one that was opened");
                 stop.now();
                 return Err(error);
             }
-            Err(error) => tracing::debug!(%error, "the store cannot be asked where it is"),
+            Err(error) => tracing::debug!(%error, "cannot check where the store is"),
             Ok(()) => {}
         }
         tokio::select! {
@@ -254,28 +255,17 @@ async fn stays_in_place(store: Store, stop: Stop, poll: Duration) -> Result<()> 
     Ok(())
 }
 
-/// Whoever drops the future of an engine wants none of its loops to go on.
-struct StopsWhenDropped(Stop);
+/// Stops the loops of an engine whose future is dropped.
+struct StopOnDrop(Stop);
 
-impl Drop for StopsWhenDropped {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.now();
     }
 }
 
-struct Claiming(Worker);
-
-/// Runs a service that is watched, and gives it back.
+/// Runs a watched service, and returns it.
 async fn run_watched<S: Service>(mut watched: Watched<S>, stop: Stop, wake: Wake, idle: Duration) -> S {
     run(&mut watched, stop, wake, idle).await;
     watched.service
-}
-
-impl Service for Claiming {
-    const NAME: &'static str = "worker";
-    type Error = StoreError;
-
-    async fn tick(&mut self) -> Result<Next> {
-        self.0.tick().await
-    }
 }

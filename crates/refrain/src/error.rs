@@ -1,32 +1,39 @@
 //! What can go wrong when the library is used.
 
+mod checkpoint;
+
+use refrain_core::state::RunOutcome;
 use refrain_core::terminal::typed;
 use refrain_core::{JobName, ParseError};
 
-use crate::database::DatabaseError;
+pub use crate::database::DatabaseError;
+pub use crate::database::file_system::FileSystemError;
 use crate::ledger::LedgerError;
-use crate::project::Unopened;
-use crate::refrain::CheckpointError;
-use crate::store::StoreError;
+pub use crate::store::StoreError;
+pub use crate::store::jobs::JobNameTaken;
+use crate::user_database::DatabaseUnavailable;
+
+pub use checkpoint::{CheckpointError, POSITION_BYTES_MAX};
 
 /// Why something could not be done.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// What was written cannot be read.
+    /// A name, key, duration or other text is invalid.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// The store said no.
+    /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The ledger in a destination said no.
+    /// The ledger in a database failed or refused.
     #[error(transparent)]
     Ledger(LedgerError),
-    /// There is no such job here.
+    /// This process knows no such job.
     #[error("there is no job `{name}`{}", listed(.known))]
     UnknownJob {
-        /// What was asked for.
+        /// The requested name.
         name: JobName,
-        /// The jobs that are known.
+        /// The jobs of this process.
         known: Vec<JobName>,
     },
     /// The job has no windows.
@@ -37,7 +44,7 @@ pub enum Error {
     NoKeys(JobName),
     /// The window is not over yet.
     #[error(
-        "the window {window} ends at {end}, and is not over yet\n  run now, it would count as done without the rest of it"
+        "the window {window} is not over until {end}\n  a run now would count as done without the rest of the window"
     )]
     NotOver {
         /// The window's name.
@@ -45,9 +52,9 @@ pub enum Error {
         /// When it ends.
         end: jiff::Timestamp,
     },
-    /// The window lies before the first one that the job is to have.
+    /// The window is before the first window of the job.
     #[error(
-        "{run} lies before the `start` of its job, {start}, and has no row\n  to have it all the same, write an earlier `start` in the job's file; the same command runs it then"
+        "{run} is before the `start` of its job, {start}\n  to run it anyway, write an earlier `start` into the job's file, then use the same command"
     )]
     BeforeStart {
         /// The run.
@@ -56,71 +63,89 @@ pub enum Error {
         start: jiff::Timestamp,
     },
     /// No window of the job is over.
-    #[error("no window of `{0}` is over yet\n  see when the first one is: refrain next {0}")]
+    #[error("no window of `{0}` is over yet\n  the next windows: refrain next {0}")]
     NoWindowYet(JobName),
-    /// A job cannot have its name.
+    /// A job cannot have this name.
     #[error(transparent)]
-    NameTaken(#[from] crate::store::jobs::NameTaken),
-    /// The job speaks to a database that is not named in the project.
+    NameTaken(#[from] JobNameTaken),
+    /// The job uses a database that the project does not name.
     #[error(
         "`{0}` has no database\n  name one in its file: database = \"NAME\", and in refrain.toml under [databases]"
     )]
     NoDatabase(JobName),
-    /// A database that jobs speak to cannot be opened.
+    /// A database of a job cannot be opened.
     #[error(transparent)]
-    Unopened(#[from] Unopened),
-    /// The ledger in a database that jobs write to said no.
+    DatabaseUnavailable(#[from] DatabaseUnavailable),
+    /// The ledger in a database that jobs write to failed or refused.
     #[error("the database `{name}`: {source}")]
     Destination {
-        /// What the project calls it.
+        /// Its name in the project.
         name: String,
-        /// What is wrong with it.
+        /// The error.
         source: Box<LedgerError>,
     },
-    /// The job has no units that could be compared with a table.
-    #[error("`{0}` is not about units\n  a job whose file has [unit] and [publish] can be reconciled")]
+    /// The job has no units to compare with a table.
+    #[error("`{0}` has no units\n  only a job with [unit] and [publish] can be reconciled")]
     NoUnits(JobName),
-    /// A source could not be compared with its table.
+    /// The source and the table could not be compared.
     #[error("{0}\n  nothing was compared")]
     Unreconciled(String),
     /// There is no such run.
-    #[error("there is no run `{0}` yet\n  do it: refrain run {typed}; why it is not there: refrain why {typed}", typed = typed(.0))]
+    #[error("there is no run `{0}` yet\n  to run it: refrain run {typed}; why it is missing: refrain why {typed}", typed = typed(.0))]
     NoRun(String),
     /// The window has no such scope.
     #[error(
-        "there is no run `{0}`: the scopes of a window are those that its own run found\n  leave out the scope to run the window"
+        "there is no run `{0}`: a window has only the scopes that its own run has found\n  omit the scope to run the window"
     )]
     NoScope(String),
-    /// What the run was given is not kept any more.
+    /// The payload of the run was pruned.
     #[error(
-        "what `{0}` was given is not kept any more, and another attempt without it would do something else\n  enqueue it under a new key"
+        "the payload of `{0}` was pruned, and an attempt without it would do something else\n  enqueue it under a new key"
     )]
     Forgotten(String),
-    /// The payload is no JSON, or too much of it.
+    /// The payload is not JSON, or too long.
     #[error(
-        "the payload of `{key}` cannot be taken: {reason}\n  write JSON of a moderate length, as in '{{\"user_id\": 42}}'"
+        "the payload of `{key}` is invalid: {reason}\n  write JSON of a moderate length, as in '{{\"user_id\": 42}}'"
     )]
     Payload {
-        /// Whose payload.
+        /// The key of the payload.
         key: String,
-        /// Why not.
+        /// Why it is invalid.
         reason: String,
     },
     /// A checkpoint was not moved.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The run is done, so there is nothing to try again.
+    /// The run is done, so there is nothing to retry.
     #[error(
-        "`{run}` is done, by attempt {attempt}, so there is nothing to try again\n  another attempt all the same: refrain run {} --again", typed(.run)
+        "`{run}` is done, by attempt {attempt}, so there is nothing to retry\n  for another attempt anyway: refrain run {} --again", typed(.run)
     )]
     Done {
         /// The run.
         run: String,
-        /// Which attempt did it.
+        /// The attempt that did it.
         attempt: u64,
     },
-    /// A unit is not where a person could say anything of it.
-    #[error("no unit `{unit}` of {run} is {was}\n  what became of it: refrain trace {}", typed(.unit))]
+    /// The run has ended, so there is nothing to cancel.
+    #[error("`{run}` is {outcome} already, so there is nothing to cancel\n  how it ended: refrain show {}", typed(.run))]
+    Ended {
+        /// The run.
+        run: String,
+        /// How it ended.
+        outcome: RunOutcome,
+    },
+    /// The run was never enqueued, and the job is about what a run was given.
+    #[error(
+        "`{job}#{key}` was never enqueued, and `{job}` needs a payload\n  refrain enqueue {job} --key {} --payload JSON", typed(.key)
+    )]
+    NeedsPayload {
+        /// The job.
+        job: JobName,
+        /// The key.
+        key: String,
+    },
+    /// The unit is not in a state about which an operator can decide.
+    #[error("no unit `{unit}` of {run} is {was}\n  its state: refrain trace {}", typed(.unit))]
     NotParked {
         /// The run.
         run: String,
@@ -129,63 +154,63 @@ pub enum Error {
         /// What it would have to be: parked, or in doubt.
         was: &'static str,
     },
-    /// No command of the run was cut off, so a person has nothing to say of it.
+    /// No command of the run was cut off, so there is nothing to decide.
     #[error(
-        "no command of `{run}` waits for a person's word: it is {state}\n  what became of it: refrain show {}; units in doubt: refrain retry {} --in-doubt --done", typed(.run), typed(.run)
+        "no command of `{run}` waits for a decision: the run is {state}\n  its details: refrain show {}; units in doubt: refrain retry {} --in-doubt --done", typed(.run), typed(.run)
     )]
     NotHeld {
         /// The run.
         run: String,
-        /// How it stands.
+        /// Its state.
         state: String,
     },
-    /// An attempt is queued or running, and would not do again what is done.
+    /// An attempt is queued or running that does not repeat what is done.
     #[error(
-        "an attempt of `{run}` is {state}, so its work is not asked for once more\n  see it through first: refrain run {}", typed(.run)
+        "an attempt of `{run}` is {state}, so its work cannot be repeated now\n  finish that first: refrain run {}", typed(.run)
     )]
     StillOpen {
         /// The run.
         run: String,
-        /// How it stands.
+        /// Its state.
         state: String,
     },
     /// The copy cannot be written.
     #[error("the backup {} cannot be written: {source}\n  name a file that does not exist, in a directory that does", .path.display())]
     Backup {
-        /// Where it was to be.
+        /// The new file.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A server is not copied by us.
+    /// Refrain does not copy a server.
     #[error(
         "a PostgreSQL store is backed up by the tools of its server\n  for example: pg_dump --schema=refrain --file=refrain.sql DATABASE"
     )]
     NoBackup,
-    /// The run cannot do that where it stands.
+    /// The state of the run does not allow it.
     #[error(transparent)]
     Refused(#[from] refrain_core::state::Refusal),
 }
 
 impl Error {
-    /// Whether the same may succeed a moment later: the store is busy, away or full.
+    /// Whether the same call may succeed later: the store is busy, unreachable or full.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Store(StoreError::Database(error)) => error.is_transient(),
-            Self::Store(StoreError::ClocksApart { .. }) => true,
+            Self::Store(StoreError::ClocksApart { .. } | StoreError::OlderWorker { .. }) => true,
             Self::Ledger(error) => error.is_transient(),
             Self::Destination { source, .. } => source.is_transient(),
-            Self::Unopened(error) => error.is_transient(),
+            Self::DatabaseUnavailable(error) => error.is_transient(),
             _ => false,
         }
     }
 
-    /// Whether nothing goes on before a person has said something.
+    /// Whether an operator must decide before anything continues.
     pub fn is_for_a_person(&self) -> bool {
         matches!(self, Self::Store(StoreError::Unsure(_)))
     }
 
-    /// Whether the person who asked must change something: a name, an address, a right.
+    /// Whether the caller must change something: a name, a URL, a permission.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Store(StoreError::Database(error)) | Self::Ledger(LedgerError::Database(error)) => {
@@ -199,6 +224,7 @@ impl Error {
                 )
             }
             Self::Refused(_)
+            | Self::Ended { .. }
             | Self::NotHeld { .. }
             | Self::StillOpen { .. }
             | Self::Checkpoint(_)
@@ -231,8 +257,8 @@ impl From<DatabaseError> for Error {
 
 fn listed(names: &[JobName]) -> String {
     if names.is_empty() {
-        return "\n  no job is known here".to_owned();
+        return "\n  there are no jobs".to_owned();
     }
     let names: Vec<&str> = names.iter().map(JobName::as_str).collect();
-    format!("\n  known are: {}", names.join(", "))
+    format!("\n  known jobs: {}", names.join(", "))
 }

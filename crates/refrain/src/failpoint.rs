@@ -1,19 +1,18 @@
-//! Named places at which tests hurt us: they kill the process, stop it, lose a reply or take a guard away.
+//! Named places in the code at which tests kill the process, suspend it, lose a reply or remove a guard.
 //!
-//! Places are configured by `FAILPOINTS` in the syntax of the `fail` crate, as in
-//! `claim.before-commit=3*off->return(kill)`, and exist only with the cargo feature `failpoints`; without it
-//! all of this is constants that the compiler removes. The words are `kill` and `stop` everywhere, `lost`
-//! where a reply may be lost, `weak` where a guard may be taken away. A word that means nothing at its place
-//! is a panic, and so is a weakened statement that cannot be read: a test whose fault never happens proves
-//! nothing.
+//! Places are configured by `FAILPOINTS` in the syntax of the `fail` crate, for example
+//! `claim.before-commit=3*off->return(kill)`, and exist only with the cargo feature `failpoints`; without it all of this is
+//! constants that the compiler removes. The actions are `kill` and `stop` everywhere, `lost` where a reply may be lost, and
+//! `weak` where a guard may be removed. An action that has no meaning at its place is a panic, and so is a weakened statement
+//! that cannot be read: a test whose fault never happens proves nothing.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `FAILPOINTS` | `place=action;…` |
-//! | `REFRAIN_FAILPOINT_LOG` | a file that gets the name of each place that killed or stopped the process, or lost a reply |
-//! | `REFRAIN_WEAKENED` | `statement=path;…`: the text of a statement is that of the file |
-//! | `REFRAIN_TEST_CLOCK` | `FROM ORIGIN PACE UNTIL`: at `FROM` by the database it is `ORIGIN` for schedules, from there on their time goes `PACE` times as fast, and at `UNTIL` it stands; everything else reads the real clock |
-//! | `REFRAIN_GUARDED` | a file whose first byte says how many transactions that write are open; whoever kills the process reads there whether that struck inside of one |
+//! | `REFRAIN_FAILPOINT_LOG` | a file that gets the name of each place that killed or suspended the process, or lost a reply |
+//! | `REFRAIN_WEAKENED` | `statement=path;…`: replaces the text of a statement by that of the file |
+//! | `REFRAIN_TEST_CLOCK` | `FROM ORIGIN PACE UNTIL`: for schedules, `FROM` by the database is `ORIGIN`; from there on time runs `PACE` times as fast, and stops at `UNTIL`; everything else reads the real clock |
+//! | `REFRAIN_GUARDED` | a file whose first byte is the number of open writing transactions; a test that kills the process reads from it whether the kill hit one |
 
 use std::time::Duration;
 
@@ -58,12 +57,12 @@ mod places {
     pub(super) const fn count(_step: i8) {}
 }
 
-/// While it lives, the process is inside of a guarded section: a transaction that writes, from its beginning to the answer
-/// to its commit. One that is made by default counts nothing.
+/// While this exists, the process is in a guarded section: a writing transaction, from its begin to the answer to its commit.
+/// The default value counts nothing.
 #[derive(Debug, Default)]
 pub struct Guarded(bool);
 
-/// A guarded section begins.
+/// Begins a guarded section.
 pub(crate) fn guarded() -> Guarded {
     places::count(1);
     Guarded(true)
@@ -77,47 +76,46 @@ impl Drop for Guarded {
     }
 }
 
-/// Configures the places from the environment of this process, for all of its life. Before it nothing happens
-/// anywhere.
+/// Configures the places from the environment of this process. Before this call no place does anything.
 ///
 /// # Panics
 ///
-/// When the environment cannot be understood.
+/// If the environment is not valid.
 pub fn arm() {
     places::arm();
 }
 
-/// The process is here: where it may be killed or stopped.
+/// A place at which the process may be killed or suspended.
 pub(crate) fn reach(place: &str) {
     places::strike(place, None);
 }
 
-/// Whether the reply that was received here is to be treated as one that never came.
+/// Whether the reply that was received here is treated as lost.
 pub(crate) fn is_lost(place: &str) -> bool {
     places::strike(place, Some("lost"))
 }
 
-/// Whether a guard is taken away, so that a test can show that it notices.
+/// Whether a guard is removed, so that a test can show that it notices.
 pub(crate) fn is_weakened(guard: &str) -> bool {
     places::strike(guard, Some("weak"))
 }
 
-/// Another text for a statement, so that a test can show that it notices.
+/// The replacement for the text of a statement, so that a test can show that it notices.
 pub(crate) fn replacement(statement: &str) -> Option<&'static str> {
     places::replacement(statement)
 }
 
-/// The time that schedules read when it is `now` by the database.
+/// The time for schedules when it is `now` by the database.
 pub(crate) fn schedule_time(now: Timestamp) -> Timestamp {
     clock::schedules(now)
 }
 
-/// How long to wait in truth for so much of the time that schedules read.
+/// The real duration of a duration by the clock of schedules.
 pub(crate) fn real_wait(length: Duration) -> Duration {
     clock::wait(length)
 }
 
-/// Whether schedules read another clock, which nobody is to doubt.
+/// Whether a test has set the clock of schedules, so that it is believed.
 pub(crate) fn is_clock_set() -> bool {
     clock::is_set()
 }

@@ -1,6 +1,4 @@
-//! What a job is to the engine: a name, something that can be run, and the policies that go with it.
-
-mod error;
+//! A job as the engine sees it: a name, code to run, and policies.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,20 +7,16 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use refrain_core::{CatchUp, JobName, ParseError, Retry, Scope, Timetable, Window};
+use refrain_core::project::TIMEOUT;
+use refrain_core::{CatchUp, JobName, ParseError, Retry, Scope, Timetable, WhileRunning, Window};
 
-use crate::run::Run;
+use crate::run::{JobError, Run};
 use crate::store::queue_line::JobNumber;
-pub use error::JobError;
-pub use refrain_core::WhileRunning;
-
-/// How long a run may take unless its job says otherwise.
-pub const TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Work with a name.
 ///
-/// A run may be executed again after a crash: what it writes must go through something that knows what was
-/// done, or must do no harm when done twice.
+/// A run may be executed again after a crash: write through a [`Ledger`](crate::Ledger) or [`Units`](crate::ledger::Units), or make
+/// writes that may happen twice.
 ///
 /// ```
 /// use refrain::{Job, JobError, Run};
@@ -39,10 +33,10 @@ pub const TIMEOUT: Duration = Duration::from_hours(1);
 /// }
 /// ```
 pub trait Job: Send + Sync + 'static {
-    /// What it is called. A name is for ever: runs are stored under it.
+    /// The name. Runs are stored under it, so a job must declare its former names when it is renamed.
     const NAME: &'static str;
 
-    /// Does the work of one attempt.
+    /// Executes one attempt.
     fn run(&self, run: &mut Run) -> impl Future<Output = Result<(), JobError>> + Send;
 }
 
@@ -86,7 +80,7 @@ type Scopes = dyn Fn(Window) -> Found<'static> + Send + Sync;
 pub struct Definition {
     pub(crate) name: JobName,
     pub(crate) formerly: Vec<JobName>,
-    /// The first name, if the store knows another one.
+    /// The first name of the job, if the store knows one.
     pub(crate) first_name: Option<JobName>,
     handler: Arc<dyn Handler>,
     pub(crate) timetable: Option<Timetable>,
@@ -98,10 +92,12 @@ pub struct Definition {
     pub(crate) version: u32,
     pub(crate) grace: Option<Duration>,
     scopes: Option<Arc<Scopes>>,
+    /// Whether a run without the payload of its key could do nothing.
+    pub(crate) needs_payload: bool,
 }
 
 impl Definition {
-    /// A job with the usual policies and no timetable: its runs are enqueued by key.
+    /// A job with default policies and no timetable: its runs are enqueued by key.
     pub fn of<J: Job>(job: J) -> Result<Definition, ParseError> {
         Ok(Definition {
             name: JobName::parse(J::NAME)?,
@@ -117,39 +113,40 @@ impl Definition {
             version: 1,
             grace: None,
             scopes: None,
+            needs_payload: false,
         })
     }
 
-    /// Gives it another name, for one kind of work that several jobs do.
+    /// Another name than [`Job::NAME`], for several jobs of one type.
     pub fn named(self, name: &str) -> Result<Definition, ParseError> {
         Ok(Definition { name: JobName::parse(name)?, ..self })
     }
 
-    /// When it ticks and how its time is cut into windows.
+    /// When the job ticks, and how time is divided into windows.
     #[must_use]
     pub fn timetable(self, timetable: Timetable) -> Definition {
         Definition { timetable: Some(timetable), ..self }
     }
 
-    /// What becomes of missed windows.
+    /// What happens to missed windows.
     #[must_use]
     pub fn catch_up(self, catch_up: CatchUp) -> Definition {
         Definition { catch_up, ..self }
     }
 
-    /// What a window does while another run of its lane is under way.
+    /// What happens to a window while another run of its lane is active.
     #[must_use]
     pub fn while_running(self, while_running: WhileRunning) -> Definition {
         Definition { while_running, ..self }
     }
 
-    /// How many of its runs may be under way at once, on all machines together.
+    /// How many runs of the job may execute at once, over all machines.
     #[must_use]
     pub fn concurrency(self, runs: u32) -> Definition {
         Definition { concurrency: Some(runs.max(1)), ..self }
     }
 
-    /// How often, and after what waits, it is tried.
+    /// How many attempts a run has, and the pauses between them.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Definition {
         Definition { retry, ..self }
@@ -167,13 +164,13 @@ impl Definition {
         Definition { version, ..self }
     }
 
-    /// How long after its tick a window must be done; one that is not is late, and somebody hears of it.
+    /// How long after its tick a window must be done. A window that is not raises an alarm.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Definition {
         Definition { grace: Some(grace), ..self }
     }
 
-    /// One run per window *and scope*: the window's own run evaluates this and freezes what it finds.
+    /// One run per window *and scope*: the window's own run evaluates this, and the result is stored.
     #[must_use]
     pub fn scopes<F>(self, find: impl Fn(Window) -> F + Send + Sync + 'static) -> Definition
     where
@@ -182,23 +179,29 @@ impl Definition {
         Definition { scopes: Some(Arc::new(move |window| Box::pin(find(window)))), ..self }
     }
 
-    /// What it was called before, newest name first: its runs and units are those of the old name.
+    /// Refuses to run a key that was never enqueued: such a run would have no payload, and its key would be spent.
+    #[must_use]
+    pub fn needs_payload(self) -> Definition {
+        Definition { needs_payload: true, ..self }
+    }
+
+    /// Former names, newest first: runs and units of a former name belong to this job.
     #[must_use]
     pub fn formerly(self, names: Vec<JobName>) -> Definition {
         Definition { formerly: names, ..self }
     }
 
-    /// What it is called.
+    /// The name.
     pub fn name(&self) -> &JobName {
         &self.name
     }
 
-    /// The name under which its units are remembered: the first one it had.
+    /// The name under which its units are recorded: the first one it had.
     pub(crate) fn identity(&self) -> &JobName {
         self.first_name.as_ref().or(self.formerly.last()).unwrap_or(&self.name)
     }
 
-    /// Whether its runs stay in lanes: windows of one scope one after another.
+    /// Whether its runs have lanes, in which the windows of one scope run one after another.
     pub(crate) fn has_lanes(&self) -> bool {
         self.timetable.is_some() && self.while_running != WhileRunning::Allow
     }
@@ -222,8 +225,7 @@ impl fmt::Debug for Definition {
     }
 }
 
-/// The jobs that an engine knows. They may be replaced while it serves: whoever asks gets those of this moment, and an
-/// attempt that is under way keeps the definition it began with.
+/// The jobs of an engine. They may be replaced while it serves; a running attempt keeps the definition it began with.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Jobs(Arc<RwLock<Arc<Registry>>>);
 
@@ -249,7 +251,7 @@ impl Jobs {
     }
 }
 
-/// The jobs that are known at one moment, by name and by number.
+/// The jobs at one moment, by name and by number.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     by_number: HashMap<JobNumber, Arc<Definition>>,

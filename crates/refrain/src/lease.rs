@@ -1,9 +1,9 @@
-//! How long a worker's word is good, for those who must not outlive it.
+//! The lease of a worker, for everything that must not outlive it.
 //!
-//! A command goes on while the *lease* of its worker is renewed, not while the worker merely breathes. So the moment is
-//! passed on by the thread that renews it, which no job can keep busy; and it is said by a clock that all processes of the
-//! machine share and that goes on while it sleeps: a span would begin to count when it is heard, and a worker that was
-//! stopped in the middle of saying it would give more than it has.
+//! A command may run while the *lease* of its worker is renewed, not while the worker is merely alive. So the thread that renews
+//! the lease passes the new end on, and no job can block that thread. The end is an instant of a clock that all processes of
+//! the machine share and that runs while the machine sleeps. A duration would start when it is received: a worker that was
+//! suspended while sending it would grant more than it has.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,25 +17,24 @@ const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-/// The longest that anybody waits for an instant of [`since_boot`] without looking at that clock: the clocks by which one can
-/// wait stand still while the machine sleeps.
-pub(crate) const LOOK: Duration = Duration::from_secs(1);
+/// The longest wait for an instant of [`since_boot`] without reading that clock: timers stop while the machine sleeps.
+pub(crate) const CLOCK_POLL: Duration = Duration::from_secs(1);
 
-/// How often somebody looks who waits for a lease to be renewed.
-const GLANCE: Duration = Duration::from_millis(20);
+/// How often to check whether a lease was renewed.
+const RENEWAL_POLL: Duration = Duration::from_millis(20);
 
-type Tell = Box<dyn FnMut(Duration) + Send>;
+type Listener = Box<dyn FnMut(Duration) + Send>;
 
-/// The lease of a worker, as its runs see it.
+/// The lease of a worker.
 #[derive(Clone)]
 pub(crate) struct Lease(Arc<Mutex<State>>);
 
 struct State {
-    /// How long it was good when it was given.
+    /// Its length when it was given.
     length: Duration,
-    /// Up to when it is good, by [`since_boot`]; it only moves while the worker is heard.
+    /// Its end, by [`since_boot`].
     until: Duration,
-    listeners: HashMap<u64, Tell>,
+    listeners: HashMap<u64, Listener>,
     next: u64,
 }
 
@@ -45,60 +44,64 @@ impl Lease {
         Lease(Arc::new(Mutex::new(State { length, until, listeners: HashMap::new(), next: 0 })))
     }
 
-    /// Up to when it is good, by [`since_boot`].
+    /// Its end, by [`since_boot`].
     pub(crate) fn until(&self) -> Duration {
         self.state().until
     }
 
-    /// Whether it is good at this moment.
+    /// Whether it is valid now.
     pub(crate) fn is_good(&self) -> bool {
         since_boot() < self.until()
     }
 
-    /// Whether something that cannot be taken back may be begun: the lease is good for as long as that takes, or for a quarter
-    /// of its length. If less is left, the next renewal is waited for; false if there is none.
+    /// Whether something irreversible may begin: the lease is valid for as long as that takes, or for a quarter of its length.
+    /// If less is left, this waits for the next renewal; false if the lease expires.
     ///
-    /// Why a quarter is enough for what takes longer: the lease is renewed meanwhile, and a call may last longer than any
-    /// lease. What must not happen is that it begins when the lease is over.
+    /// A quarter is enough for what takes longer, because the lease is renewed meanwhile, and a call may last longer than any
+    /// lease. What must not happen is that a call begins after the lease has expired.
     pub(crate) async fn is_good_for(&self, long: Duration) -> bool {
         loop {
             let (length, until) = {
                 let state = self.state();
                 (state.length, state.until)
             };
-            match judged(since_boot(), until, long.min(length / 4)) {
-                Room::Enough => return true,
-                Room::None => return false,
-                Room::Little(left) => tokio::time::sleep(left.min(GLANCE)).await,
+            match remaining(since_boot(), until, long.min(length / 4)) {
+                Remaining::Enough => return true,
+                Remaining::None => return false,
+                Remaining::Little(left) => tokio::time::sleep(left.min(RENEWAL_POLL)).await,
             }
         }
     }
 
-    /// Ends when it is over.
-    pub(crate) async fn over(&self) {
+    /// Waits until it expires.
+    pub(crate) async fn expired(&self) {
         while self.is_good() {
-            reached(self.until()).await;
+            sleep_until(self.until()).await;
         }
     }
 
-    /// It was renewed: everybody who listens is told, in the calling thread.
+    /// Sets its new end, and calls the listeners in this thread.
     pub(crate) fn renew(&self, until: Duration) {
         let mut state = self.state();
         if std::mem::replace(&mut state.until, until) != until {
-            state.listeners.values_mut().for_each(|tell| tell(until));
+            state.listeners.values_mut().for_each(|listener| listener(until));
         }
     }
 
-    /// Tells it each time that the lease was renewed, and at once if that was after `known`. It must not wait for anything.
-    pub(crate) fn told(&self, known: Duration, mut tell: impl FnMut(Duration) + Send + 'static) -> Telling {
+    /// Calls a listener each time the lease is renewed, and at once if its end is not `known`. The listener must not block.
+    pub(crate) fn on_renewal(
+        &self,
+        known: Duration,
+        mut listener: impl FnMut(Duration) + Send + 'static,
+    ) -> RenewalListener {
         let mut state = self.state();
         if state.until != known {
-            tell(state.until);
+            listener(state.until);
         }
         let number = state.next;
         state.next += 1;
-        state.listeners.insert(number, Box::new(tell));
-        Telling { lease: self.clone(), number }
+        state.listeners.insert(number, Box::new(listener));
+        RenewalListener { lease: self.clone(), number }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -112,52 +115,52 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// How much of a lease is left.
+/// How much of a lease is left, compared to what is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum Remaining {
     Enough,
-    /// It may be renewed within so long.
+    /// Too little; it may be renewed within this time.
     Little(Duration),
     None,
 }
 
-fn judged(now: Duration, until: Duration, wanted: Duration) -> Room {
+fn remaining(now: Duration, until: Duration, wanted: Duration) -> Remaining {
     let left = until.saturating_sub(now);
     if left.is_zero() {
-        Room::None
+        Remaining::None
     } else if left > wanted {
-        Room::Enough
+        Remaining::Enough
     } else {
-        Room::Little(left)
+        Remaining::Little(left)
     }
 }
 
-/// Once it is dropped, nobody is told any more, nor is being told.
+/// A listener that is called until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Telling {
+pub(crate) struct RenewalListener {
     lease: Lease,
     number: u64,
 }
 
-impl Drop for Telling {
+impl Drop for RenewalListener {
     fn drop(&mut self) {
         self.lease.state().listeners.remove(&self.number);
     }
 }
 
-/// The time by a clock that all processes of this machine share.
+/// The time since boot, by a clock that all processes of this machine share.
 pub(crate) fn since_boot() -> Duration {
     Duration::try_from(clock_gettime(CLOCK)).unwrap_or_default()
 }
 
-/// Ends when it is that time by [`since_boot`].
-pub(crate) async fn reached(at: Duration) {
+/// Waits for an instant of [`since_boot`].
+pub(crate) async fn sleep_until(at: Duration) {
     loop {
         let left = at.saturating_sub(since_boot());
         if left.is_zero() {
             return;
         }
-        tokio::time::sleep(left.min(LOOK)).await;
+        tokio::time::sleep(left.min(CLOCK_POLL)).await;
     }
 }
 
@@ -171,27 +174,27 @@ mod tests {
     fn nothing_begins_when_less_of_the_lease_is_left_than_it_takes() {
         let [wanted, until] = [5, 100].map(Duration::from_secs);
         for (now, room) in [
-            (0, Room::Enough),
-            (94, Room::Enough),
-            (95, Room::Little(wanted)),
-            (99, Room::Little(Duration::from_secs(1))),
-            (100, Room::None),
-            (101, Room::None),
+            (0, Remaining::Enough),
+            (94, Remaining::Enough),
+            (95, Remaining::Little(wanted)),
+            (99, Remaining::Little(Duration::from_secs(1))),
+            (100, Remaining::None),
+            (101, Remaining::None),
         ] {
-            assert_eq!(judged(Duration::from_secs(now), until, wanted), room, "{now}");
+            assert_eq!(remaining(Duration::from_secs(now), until, wanted), room, "{now}");
         }
     }
 
     #[test]
-    fn whoever_listens_hears_what_it_does_not_know_and_nothing_once_it_has_gone() {
+    fn a_listener_is_called_for_each_new_end_until_it_is_dropped() {
         let [first, second, third] = [1, 2, 3].map(Duration::from_secs);
         let lease = Lease::new(first);
         let (sender, heard) = channel();
         let also = sender.clone();
-        let one = lease.told(first, move |until| sender.send(('a', until)).unwrap());
+        let one = lease.on_renewal(first, move |until| sender.send(('a', until)).unwrap());
         lease.renew(first);
         lease.renew(second);
-        let other = lease.told(first, move |until| also.send(('b', until)).unwrap());
+        let other = lease.on_renewal(first, move |until| also.send(('b', until)).unwrap());
         drop(one);
         lease.renew(third);
         drop(other);

@@ -1,67 +1,86 @@
 //! Run it again. Nothing happens twice.
 //!
-//! Refrain is a scheduler, worker and ledger for jobs that will run more than once. This crate is the library
-//! that the `refrain` binary is made of; what it decides by is [`core`], pure values without I/O.
+//! Refrain is a scheduler, worker and ledger for jobs that will run more than once. A run exists once per window or
+//! key, whichever process asks for it and however often:
 //!
-//! # Layout
+//! ```
+//! use refrain::{Ask, Definition, Did, Job, JobError, Refrain, Run};
 //!
-//! - [`core`]: keys, windows, schedules, catch-up, states, retries. Begin with [`core::tick`].
-//! - [`Refrain`], [`Job`], [`Run`]: a store, what is run in it, and what an attempt sees.
-//! - [`Fence`], [`Units`], [`Batch`], [`Cursor`], [`Watermark`]: rows that are written once.
-//! - [`Ledger`]: once per key in a transaction of your own, without any of the above.
+//! struct Welcome;
+//!
+//! impl Job for Welcome {
+//!     const NAME: &'static str = "welcome";
+//!
+//!     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+//!         println!("welcome, customer {}", run.key());
+//!         Ok(())
+//!     }
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   let folder = tempfile::tempdir()?;
+//! #   std::env::set_current_dir(folder.path())?;
+//!     let refrain = Refrain::at("sqlite:refrain.db", "shop")?.job(Definition::of(Welcome)?).open().await?;
+//!
+//!     let first = refrain.run("welcome#42", Ask::Once).await?;
+//!     let second = refrain.run("welcome#42", Ask::Once).await?;
+//!     assert_eq!((first.did, second.did), (Did::Ran, Did::Deduplicated));
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A process that schedules and works all day calls [`Refrain::serve`]; cron and CI call [`Refrain::tick`].
+//!
+//! # Where to look
+//!
+//! - This page: [`Refrain`], a store with its jobs, and [`Job`], [`Definition`] and [`Run`], which describe the work.
+//! - [`run`]: what an attempt sees and does besides.
+//! - [`ledger`]: rows that are written once. [`Ledger::claim`] needs a transaction of yours and nothing else of this
+//!   crate; [`ledger::Units`] apply batches inside a job.
+//! - [`admin`]: what happened and why, and the decisions of operators: records that serialize to the JSON of the
+//!   command line.
+//! - [`project`]: jobs that are described by files.
+//! - [`error`](mod@error): what can go wrong, and what the caller can do about it.
+//! - [`host`]: what a binary that executes commands calls first.
+//! - [`core`]: keys, windows, schedules, states, retries: pure values without I/O, from which everything is decided.
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
 pub mod action;
+pub mod admin;
+mod bind;
 mod database;
 mod engine;
-mod error;
+pub mod error;
 #[doc(hidden)]
 pub mod failpoint;
+pub mod host;
 mod job;
 mod lease;
-mod leaving;
-mod ledger;
-mod payload;
+pub mod ledger;
 mod process;
-mod project;
+pub mod project;
 mod publish;
 mod refrain;
-mod run;
+pub mod run;
+mod schemas;
 mod store;
+mod supervision;
 #[cfg(feature = "failpoints")]
 #[doc(hidden)]
 pub mod testing;
+mod user_database;
 
-pub use action::feed::reconcile::Reconciled;
-pub use action::supervisor::supervise;
-pub use database::DatabaseError;
-pub use database::file_system::FileSystemError;
 pub use engine::finisher::Counts;
 pub use engine::settings::Settings;
 pub use error::Error;
-pub use job::{Definition, Job, JobError, TIMEOUT, WhileRunning};
-pub use ledger::{
-    Applying, Backend, Batch, BatchError, Claim, Cursor, Fence, Fetched, Horizon, Intent, Ledger,
-    LedgerError, Page, Past, Per, Step, UnitCounts, UnitRecord, Units, Watermark,
-};
-pub use payload::PAYLOAD_BYTES_MAX;
-pub use process::{is_root, keep_memory_private, user_id};
-pub use project::{FILE, JOBS, Problems, Project, ProjectError, Unopened};
-pub use publish::comparison::{Difference, Differences};
-pub use refrain::{
-    Adopted, AlarmRecord, Ask, AttemptRecord, AttemptUnits, Cancelling, CheckpointError, CheckpointOf,
-    CheckpointRecord, DecisionRecord, DedupeRecord, Did, DoubtRecord, EffectRecord, Enqueued, JobRecord,
-    JobView, OpenOptions, OutputPlace, OutputRecord, POSITION_BYTES_MAX, Patience, Refrain, RunRecord,
-    RunReport, Serving, Settlement, Statement, StopHandle, Trace, UnitDedupes, Unwell, Why, WorkerRecord,
-};
+pub use job::{Definition, Job};
+pub use ledger::{Claim, Ledger};
+pub use refrain::{Ask, Did, Enqueued, OpenOptions, Patience, Refrain, RunReport, Serving, StopHandle};
 pub use refrain_core as core;
-pub use refrain_core::{CatchUp, key};
-pub use run::Run;
-pub use store::StoreError;
-pub use store::fsck::Finding;
-pub use store::identity::IdentityDoubt;
-pub use store::outputs::OutputStream;
-pub use store::show::QueuePosition;
+pub use refrain_core::{CatchUp, WhileRunning, key};
+pub use run::{JobError, Run};
 
 /// The examples of the README are tests.
 #[cfg(doctest)]
@@ -72,6 +91,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/LEDGER.md")]
 struct Guide;
+
+/// And those about schedules.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/SCHEDULES.md")]
+struct Schedules;
 
 /// And those about ids.
 #[cfg(doctest)]

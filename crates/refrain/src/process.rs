@@ -1,12 +1,12 @@
-//! Who a process is, beyond its number, and how to end it and nobody else.
+//! Identifies a process beyond its id, and ends it and no other.
 //!
-//! A lease in a SQLite file may be taken over only from a holder that can write no more. Its process number
-//! alone does not tell: numbers come again. Boot, namespace, number and start time together name one process
-//! for good, and a signal goes through a pidfd, which never points at a successor.
+//! A lease in a SQLite file may be taken over only from a holder that can no longer write. Its process id alone does not
+//! identify it, because ids are reused. Boot id, namespace, process id and start time together identify one process for ever,
+//! and a signal goes through a pidfd, which never refers to a successor.
 //!
-//! What cannot be known is never taken for dead: a process of another machine or container is `Elsewhere`,
-//! one that hides its details is `Alive`. The time namespace is part of the name because start times are
-//! counted by its clock. Systems without `/proc` and pidfds call every process `Elsewhere`.
+//! A process is never taken for dead without proof: one of another machine or container is `Elsewhere`, one that hides its
+//! details is `Alive`. The time namespace is part of the name because start times are counted by its clock. Systems without
+//! `/proc` and pidfds call every process `Elsewhere`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -25,7 +25,7 @@ mod system;
 #[path = "process/elsewhere.rs"]
 mod system;
 
-/// A process, told apart from every other that had or will have its number.
+/// A process, distinct from every other that had or will have its id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     boot: String,
@@ -34,27 +34,27 @@ pub(crate) struct Process {
     started: u64,
 }
 
-/// What is known of a process from here.
+/// What is known about a process from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It has ended, and will write nothing more.
     Gone,
     /// It runs, or is stopped, or at least nothing shows that it has ended.
     Alive,
-    /// It belongs to another machine, another boot or another container: nothing can be said from here.
+    /// It belongs to another machine, another boot or another container: its state is unknown here.
     Elsewhere,
 }
 
-/// What became of the wish to end a process.
+/// The result of ending a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// It was alive, was killed, and is gone.
     Killed,
     /// It had already ended.
     Gone,
-    /// It is the caller; it was left alone.
+    /// It is the calling process, which was not killed.
     Itself,
-    /// It cannot be reached from here; it was left alone.
+    /// It cannot be reached from here, and was not killed.
     Elsewhere,
 }
 
@@ -72,8 +72,7 @@ impl Process {
         }
     }
 
-    /// Kills it and waits until it is gone. Blocks for some milliseconds as a rule, for
-    /// [`system::PATIENCE`] at most.
+    /// Kills it and waits until it is gone. Usually blocks for some milliseconds, for [`system::PATIENCE`] at most.
     pub(crate) fn end(&self) -> io::Result<Ended> {
         match self.standing() {
             Standing::Elsewhere => Ok(Ended::Elsewhere),
@@ -83,7 +82,7 @@ impl Process {
         }
     }
 
-    /// How the names of all processes begin that can be seen from here.
+    /// The prefix of the names of all processes that can be seen from here.
     pub(crate) fn here() -> io::Result<String> {
         Process::this().map(|this| format!("{}/{}/", this.boot, this.namespace))
     }
@@ -98,25 +97,24 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     system::adopt_orphans()
 }
 
-/// The children of this process. Until it reaps them, their numbers are theirs.
+/// The children of this process. Their ids are not reused until it reaps them.
 pub(crate) fn children() -> Vec<Pid> {
     system::children()
 }
 
-/// Can be read from when a child has ended; the child is not reaped by that.
+/// A descriptor that becomes readable when a child has ended. The child is not reaped by that.
 pub(crate) fn ending(child: Pid) -> io::Result<OwnedFd> {
     system::ending(child)
 }
 
-/// Whether some process that is alive was started with such arguments, the name of the program first, or has a variable
-/// that begins so in its environment, as far as that may be read. True where the arguments cannot be known.
+/// Whether some live process was started with such arguments (the program's name first), or has an environment variable with
+/// this prefix, as far as the environment can be read. True where the arguments cannot be read.
 pub(crate) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool, variable: &[u8]) -> bool {
     system::is_running(arguments, variable)
 }
 
-/// Every process that is alive and of these sessions, or has this mark (`NAME=value`) in its environment, and their
-/// descendants, whose sessions are known from then on. A number must be held by somebody who has not been reaped, or it may be
-/// another's.
+/// Every live process of these sessions, or with this mark (`NAME=value`) in its environment, and their descendants, whose
+/// sessions are added to the set. A session id must belong to a process that has not been reaped, or it may have been reused.
 pub(crate) fn descendants(sessions: &mut HashSet<u32>, mark: &str) -> io::Result<Vec<Process>> {
     system::descendants(sessions, mark)
 }
@@ -144,24 +142,24 @@ impl FromStr for Process {
             _ => None,
         };
         read.ok_or_else(|| {
-            ParseError::whole("process", text, "it is not of the form boot/namespace/pid/started")
+            ParseError::whole("process", text, "it does not have the form boot/namespace/pid/started")
         })
     }
 }
 
-/// Nobody else of the same user may look into the memory of this process, and it leaves none behind in a core file: it holds
+/// Keeps other processes of the same user from reading the memory of this process, and disables core dumps: the memory holds
 /// passwords of databases.
 pub fn keep_memory_private() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// The number of the user under whom this process acts.
+/// The effective user id of this process.
 pub fn user_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether this process has the rights of the superuser, and so do the commands that it executes.
+/// Whether this process, and so the commands that it executes, runs as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn another_boot_and_another_container_are_elsewhere_and_left_alone() {
+    fn processes_of_another_boot_or_container_are_elsewhere_and_not_ended() {
         let this = this();
         for other in [
             Process { boot: "9d3b1f0e-0000-4000-8000-000000000000".to_owned(), ..this.clone() },

@@ -1,60 +1,54 @@
-//! A project on disk: finds it, reads its files, and makes jobs of what they say.
+//! Finds a project on disk, reads its files, and makes jobs of them.
 //!
-//! What the files mean is decided in the core; here are only the folder, the environment and the databases. One job file
-//! that is wrong stops its own job and no other; a `refrain.toml` that is wrong stops all.
+//! The core decides what the files mean; this module adds the folder, the environment and the databases. An invalid job file
+//! stops its own job and no other; an invalid `refrain.toml` stops all.
 
-pub(crate) mod databases;
 mod definition;
 mod files;
-mod unopened;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain_core::feed::Apply;
-use refrain_core::project::{self as core, Action, JobFile, Problem, Source};
-use refrain_core::publish::{Mode, Publish, Step};
+use refrain_core::project::{self as core, Action, JobFile, Problem, SourceFile};
+use refrain_core::publish::{Mode, Publish, PublishStep};
 use refrain_core::redact::Redactor;
-use refrain_core::{JobName, ProjectName};
+use refrain_core::{JobName, ParseError, ProjectName};
 
 use crate::database::Address;
 use crate::error::Error;
-use crate::refrain::{OpenOptions, Refrain};
-use databases::{Connected, Database};
+use crate::user_database::{UserDatabase, on_pool};
 
-pub use files::{FILE, JOBS};
-pub use unopened::Unopened;
+pub use crate::user_database::DatabaseUnavailable;
+pub use files::{JOBS_FOLDER, PROJECT_FILE};
 
-/// What is said of a database that does not answer when a store is opened.
-const AWAY: &str =
-    "this database does not answer; until it does, its jobs fail and nothing is relayed from it";
-
-/// A project that was read.
+/// A project whose files were read.
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
-    files: Arc<core::Project>,
-    /// Made once: what is searched for is larger than the secrets, and every job has a use for it.
+    files: Arc<core::ProjectConfig>,
+    /// Made once and shared by all jobs: its search tables are larger than the secrets.
     redactor: Redactor,
-    databases: BTreeMap<String, Arc<Database>>,
+    databases: BTreeMap<String, Arc<UserDatabase>>,
     left_out: Arc<LeftOut>,
 }
 
-/// Jobs that are left out, and why.
+/// Jobs that are left out because of problems.
 #[derive(Debug, Clone, Default)]
 struct LeftOut {
-    /// The names of their files, without their endings.
+    /// The names of their files, without the extension.
     names: BTreeSet<String>,
     problems: Option<Problems>,
 }
 
 /// Why a project cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProjectError {
-    /// There is none.
+    /// No project was found.
     #[error(
-        "there is no {FILE} in {} or above it\n  begin with `refrain init`, or name the folder: refrain -C DIR …", .from.display()
+        "there is no {PROJECT_FILE} in {} or above it\n  create one with `refrain init`, or name the folder: refrain -C DIR …", .from.display()
     )]
     NotFound {
         /// Where the search began.
@@ -63,31 +57,31 @@ pub enum ProjectError {
     /// A file cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Files are wrong.
+    /// Files have problems.
     #[error("{}", counted(.0))]
     Problems(Problems),
-    /// An address or a name cannot be taken.
+    /// A URL or a name is not valid.
     #[error(transparent)]
     Refused(#[from] Error),
 }
 
-/// All that is wrong with a project, and the files it is in.
+/// All problems of a project, with the files they are in.
 #[derive(Debug, Clone)]
 pub struct Problems {
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
     /// All files that were read.
-    pub sources: Vec<Source>,
-    /// Hides what came from the environment.
+    pub sources: Vec<SourceFile>,
+    /// Removes secrets that came from the environment.
     pub redactor: Redactor,
 }
 
-/// An address whose path, if it has one, is meant from a folder.
+/// A database URL whose path, if it has one, is relative to a folder.
 fn inside(folder: &Path, address: Address) -> Address {
     match address {
         Address::Sqlite { path } => Address::Sqlite { path: folder.join(path) },
@@ -105,13 +99,13 @@ fn counted(Problems { problems, .. }: &Problems) -> String {
 }
 
 impl Project {
-    /// The folder of a project: this one, or the nearest above it that has a `refrain.toml`.
+    /// The folder of a project: this folder, or the nearest parent with a `refrain.toml`.
     pub fn find(from: &Path) -> Result<PathBuf, ProjectError> {
-        let found = from.ancestors().find(|folder| folder.join(FILE).is_file());
+        let found = from.ancestors().find(|folder| folder.join(PROJECT_FILE).is_file());
         found.map(Path::to_owned).ok_or_else(|| ProjectError::NotFound { from: from.to_owned() })
     }
 
-    /// Reads a project, or says everything that is wrong with it. Nothing is opened.
+    /// Reads a project, or gives all its problems. Opens no database.
     pub fn load(root: &Path) -> Result<Project, ProjectError> {
         let project = Project::read(root, Err)?;
         match &project.left_out.problems {
@@ -120,8 +114,8 @@ impl Project {
         }
     }
 
-    /// Reads what is sound of a project: a job whose file is wrong is left out, and so are two jobs that do not go
-    /// together. Only a wrong `refrain.toml` is an error. Nothing is opened.
+    /// Reads the valid jobs of a project. A job with an invalid file is left out, and so are two jobs that contradict each
+    /// other. Only an invalid `refrain.toml` is an error. Opens no database.
     pub fn load_sound(root: &Path) -> Result<Project, ProjectError> {
         Project::read(root, |_| Ok(()))
     }
@@ -138,20 +132,27 @@ impl Project {
         for (name, file) in &files.databases {
             let address = Address::parse(file.url.expose()).map_err(Error::from)?;
             let address = inside(&root, address);
-            databases.insert(name.clone(), Database::new(name, address, file));
+            databases.insert(name.clone(), UserDatabase::new(name, address, file));
         }
         let redactor = Redactor::new(&files.secrets);
         Ok(Project { root, files: Arc::new(files), redactor, databases, left_out: Arc::new(left_out) })
     }
 
-    /// What is wrong with the jobs that were left out, if any were.
+    /// The same project, whose databases are only looked at: nothing is made or changed in them.
+    #[must_use]
+    pub fn only_looking(mut self) -> Project {
+        self.databases.values_mut().for_each(|database| *database = database.only_looking());
+        self
+    }
+
+    /// The problems of the jobs that were left out, if any.
     pub fn left_out(&self) -> Option<&Problems> {
         self.left_out.problems.as_ref()
     }
 
-    /// The files of the jobs that were left out, as people call them.
+    /// The files of the jobs that were left out, relative to the project.
     pub fn left_out_files(&self) -> Vec<String> {
-        self.left_out.names.iter().map(|name| format!("{JOBS}/{name}.toml")).collect()
+        self.left_out.names.iter().map(|name| format!("{JOBS_FOLDER}/{name}.toml")).collect()
     }
 
     /// Why the job of this name was left out, if it was.
@@ -160,8 +161,8 @@ impl Project {
         Some(ProjectError::Problems(problems.clone()))
     }
 
-    /// A job that is left out here goes on as it was in the project before, if nothing else has taken its place since: its
-    /// name, or a table that it overwrites.
+    /// Keeps a job that is left out here as it was in the former project, unless another job has taken its name or a table that
+    /// it overwrites.
     #[must_use]
     pub fn with_former_jobs(mut self, before: &Project) -> Project {
         let taken = |job: &JobFile| {
@@ -174,14 +175,14 @@ impl Project {
         let is_left_out = |job: &&JobFile| self.left_out.names.contains(job.name.as_str());
         let former = before.files.jobs.iter().filter(is_left_out).filter(|job| !taken(job));
         let former: Vec<JobFile> = former.cloned().collect();
-        let mut files = core::Project::clone(&self.files);
+        let mut files = core::ProjectConfig::clone(&self.files);
         files.jobs.extend(former);
         files.jobs.sort_by(|one, other| one.name.cmp(&other.name));
         self.files = Arc::new(files);
         self
     }
 
-    /// The names of its jobs, of those too that are left out; whether all of them could be told.
+    /// The names of its jobs, and whether these are all.
     pub(crate) fn job_files(&self) -> JobFiles {
         let names = self.files.jobs.iter().map(|job| job.name.clone()).collect();
         JobFiles { names, is_whole: self.left_out.names.is_empty() }
@@ -197,49 +198,21 @@ impl Project {
         &self.files.name
     }
 
-    /// Its jobs, as their files say.
+    /// Its job files.
     pub fn jobs(&self) -> &[JobFile] {
         &self.files.jobs
     }
 
-    /// Where passwords stand in its files, each as a person would call the place: `[store] url`.
+    /// The keys whose URL contains a plain password, for example `[store] url`.
     pub fn plain_passwords(&self) -> Vec<String> {
         let store = self.files.store.has_plain_password().then(|| "[store] url".to_owned());
         let databases = self.files.databases.iter().filter(|(_, database)| database.url.has_plain_password());
         store.into_iter().chain(databases.map(|(name, _)| format!("[databases] {name}"))).collect()
     }
 
-    /// Hides what came from the environment. All of them share their memory.
+    /// Removes secrets that came from the environment. Cheap to clone.
     pub fn redactor(&self) -> Redactor {
         self.redactor.clone()
-    }
-
-    /// Its store, not yet opened, with its jobs. Another store may be named.
-    pub fn opening_alone(&self, store: Option<&str>) -> Result<OpenOptions, Error> {
-        let address = Address::parse(store.unwrap_or(self.files.store.expose()))?;
-        let address = if store.is_some() { address } else { inside(&self.root, address) };
-        let opening = Refrain::at_address(address, self.files.name.clone()).files(self.job_files());
-        Ok(self.definitions()?.into_iter().fold(opening, OpenOptions::job))
-    }
-
-    /// The same, with the databases that its jobs write to.
-    pub async fn opening(&self, store: Option<&str>) -> Result<OpenOptions, Error> {
-        let mut opening = self.opening_alone(store)?;
-        for database in self.written() {
-            if !database.is_postgres() {
-                opening = opening.beside_a_file();
-            }
-            opening = match database.connect().await {
-                Ok(Connected::Sqlite(pool)) => opening.spare_destination(pool, database),
-                Ok(Connected::Postgres(pool)) => opening.spare_destination(pool, database),
-                Err(error) => {
-                    let (name, error) = (database.name.as_str(), error.to_string());
-                    tracing::warn!(database = name, error, "{AWAY}");
-                    opening.away(database)
-                }
-            };
-        }
-        Ok(opening)
     }
 
     /// The names of the databases that jobs write to.
@@ -247,15 +220,12 @@ impl Project {
         self.written().map(|database| database.name.as_str()).collect()
     }
 
-    /// Makes the tables of the ledger, or brings them up to date, in every database that jobs write to. Gives what was done,
-    /// by database.
+    /// Creates or migrates the tables of the ledger in every database that jobs write to. Gives the applied migrations by
+    /// database.
     pub async fn migrate(&self) -> Result<Vec<(String, Vec<&'static str>)>, Error> {
         let mut taken = Vec::new();
         for database in self.written() {
-            let steps = match database.connect().await? {
-                Connected::Sqlite(pool) => crate::Ledger::migrate(pool).await,
-                Connected::Postgres(pool) => crate::Ledger::migrate(pool).await,
-            };
+            let steps = on_pool!(database.connect().await?, |pool| crate::Ledger::migrate(pool).await);
             let name = database.name.clone();
             let refused =
                 |source| Error::Destination { name: database.name.clone(), source: Box::new(source) };
@@ -264,21 +234,27 @@ impl Project {
         Ok(taken)
     }
 
-    /// What migrating does in a database on PostgreSQL that jobs write to, as a script; none for any other database.
+    /// The migrations of a PostgreSQL database that jobs write to, as a script; none for any other database.
     pub fn migration_script(&self, database: &str) -> Option<String> {
         let database = self.written().find(|one| one.name == database)?;
         database.is_postgres().then(crate::Ledger::<sqlx::Postgres>::migration_script)
     }
 
-    /// Lets go of its databases.
+    /// Closes its databases.
     pub async fn close(&self) {
         for database in self.databases.values() {
             database.close().await;
         }
     }
 
+    /// Where its store is, or another one that was named.
+    pub(crate) fn store_address(&self, other: Option<&str>) -> Result<Address, ParseError> {
+        let address = Address::parse(other.unwrap_or(self.files.store.expose()))?;
+        Ok(if other.is_some() { address } else { inside(&self.root, address) })
+    }
+
     /// The databases that jobs write to.
-    pub(crate) fn written(&self) -> impl Iterator<Item = &Arc<Database>> {
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Arc<UserDatabase>> {
         self.databases.values().filter(|database| {
             self.files.jobs.iter().any(|job| written_by(job).any(|name| name == database.name))
         })
@@ -299,7 +275,7 @@ fn written_by(job: &JobFile) -> impl Iterator<Item = &str> {
     names.into_iter()
 }
 
-/// The tables that a job replaces rows of, each with its database.
+/// The tables in which a job replaces rows, each with its database.
 fn overwritten_by(job: &JobFile) -> Vec<(&str, String)> {
     let Action::Publish(steps) = &job.action else { return Vec::new() };
     let tables = steps.iter().filter_map(|step| match &step.publish {
@@ -315,12 +291,11 @@ fn overwritten_by(job: &JobFile) -> Vec<(&str, String)> {
 #[derive(Debug, Clone)]
 pub(crate) struct JobFiles {
     pub(crate) names: BTreeSet<JobName>,
-    /// Whether these are all. If not, nobody knows whether a job that is missing is gone, or was renamed in a file that
-    /// cannot be read.
+    /// Whether these are all. If not, a missing job may have been deleted, or renamed in a file that cannot be read.
     pub(crate) is_whole: bool,
 }
 
-fn database_of(step: &Step) -> Option<&str> {
+fn database_of(step: &PublishStep) -> Option<&str> {
     match &step.publish {
         Publish::Table(publish) => Some(&publish.database),
         Publish::Files(_) => None,

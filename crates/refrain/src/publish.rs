@@ -1,16 +1,12 @@
-//! Rows of a query or of units, brought into a table or into files, whole and at one instant.
+//! Writes rows of a query or of units into a table or into files, all of them at one instant.
 //!
-//! Rows are staged in a temporary table that has the types of the table they are meant for, and checked there, while nobody
-//! waits; then, in a transaction that holds the fence of the run, they take their place. What a window owns is replaced,
-//! never added to. The statements are made in the core; here they are executed.
+//! Rows are staged in a temporary table with the column types of their target, and checked there without locks. Then one
+//! transaction, which holds the fence of the run, moves them to the target. The rows that a window owns are replaced, never
+//! added to. The core makes the statements; this module executes them.
 
 pub(crate) mod comparison;
-pub(crate) mod content;
 pub(crate) mod error;
 pub(crate) mod files;
+pub(crate) mod query_rows;
 pub(crate) mod record;
-pub(crate) mod rows;
-pub(crate) mod source;
-pub(crate) mod surrogate;
-pub(crate) mod table;
 pub(crate) mod writer;

@@ -1,26 +1,37 @@
 //! What a job sees of the attempt it is doing.
 
+pub(crate) mod awaited_task;
+mod horizon;
+mod job_error;
+mod step;
+
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use refrain_core::{JobName, ProjectName, RunId, Scope, Window};
 use sqlx::Pool;
 
-use crate::action::supervisor_pool::Supervisors;
 use crate::lease::Lease;
-use crate::leaving::Leaving;
 use crate::ledger::apply::BATCH;
 use crate::ledger::claim_group::Claims;
 use crate::ledger::destination::{Destination, Destinations, attach};
-use crate::ledger::fence::{Facts, Footing, Raised, height, raise};
+use crate::ledger::fence::{AttemptFacts, Footing, Raised, height, raise};
 use crate::ledger::ledger_id::Ledgers;
 use crate::ledger::tally::Tally;
-use crate::ledger::unapplied::Touched;
-use crate::ledger::{Backend, Fence, LedgerError, UnitCounts};
+use crate::ledger::unapplied::TouchedLedgers;
+use crate::ledger::{Fence, LedgerError};
 use crate::store::claim::CHANCES;
+use crate::store::counts::UnitCounts;
 use crate::store::finish::Held;
 use crate::store::identity::IdentityDoubt;
 use crate::store::{Store, claim};
+use crate::supervision::pool::Supervisors;
+use crate::user_database::Backend;
+use awaited_task::AwaitedTask;
+
+pub use horizon::Horizon;
+pub use job_error::JobError;
+pub use step::RunStep;
 
 /// What all attempts of a worker share.
 #[derive(Debug)]
@@ -31,7 +42,7 @@ pub(crate) struct Surroundings {
     /// Single claims, in the store's own database.
     pub(crate) claims: Claims,
     pub(crate) ledgers: Ledgers,
-    /// Those who stand over commands.
+    /// Idle supervisors of commands.
     pub(crate) supervisors: Supervisors,
 }
 
@@ -49,25 +60,24 @@ impl Surroundings {
     }
 }
 
-/// One attempt of a run: what it is about, and who it is.
+/// One attempt of a run, with its window or key.
 ///
-/// There is no clock in here. What a run is about comes from its window or its key, so an attempt next week is
-/// about the same.
+/// It has no clock: everything a job needs comes from the window or the key, so that an attempt next week does the same work.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub(crate) id: RunId,
     /// Its row in the store.
     pub(crate) row: i64,
-    /// What it holds, and by what right.
+    /// The run and the attempt as the store knows them.
     pub(crate) held: Held,
-    pub(crate) facts: Facts,
+    pub(crate) facts: AttemptFacts,
     pub(crate) payload: Option<String>,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) tally: Tally,
-    pub(crate) touched: Touched,
+    pub(crate) touched: TouchedLedgers,
     pub(crate) lease: Lease,
-    pub(crate) leaving: Leaving,
-    /// The highest number of this run that a database remembers and the store does not.
+    pub(crate) awaited: AwaitedTask,
+    /// The highest attempt of this run that a database knows and the store does not.
     pub(crate) setback: Arc<OnceLock<i32>>,
 }
 
@@ -87,12 +97,12 @@ impl Run {
         &self.facts.run
     }
 
-    /// The window it is about; none for an enqueued key.
+    /// The window; none for an enqueued run.
     pub fn window(&self) -> Option<Window> {
         self.facts.window
     }
 
-    /// Which part of the world it is about; empty when there is only one.
+    /// The scope, for example a tenant; empty if the job has no scopes.
     pub fn scope(&self) -> &Scope {
         &self.facts.scope
     }
@@ -102,18 +112,18 @@ impl Run {
         self.facts.number()
     }
 
-    /// What the caller gave with the key, as JSON.
+    /// The payload that the caller enqueued with the key, as JSON.
     pub fn payload(&self) -> Option<&str> {
         self.payload.as_deref()
     }
 
-    /// What became of the units that this attempt has met so far.
+    /// The counts of the units that this attempt has processed so far.
     pub fn counts(&self) -> UnitCounts {
-        self.tally.told().counts
+        self.tally.summary().counts
     }
 
-    /// Raises the fence of this run at a database: from here on nothing of an earlier attempt is written there. Do it
-    /// before anything is read.
+    /// Raises the fence of this run in a database: from here on no earlier attempt can write there. Call it before you read
+    /// anything.
     pub async fn fence<DB: Backend>(&self, pool: &Pool<DB>) -> Result<Fence<DB>, LedgerError> {
         let Surroundings { store, project, destinations, .. } = &*self.surroundings;
         let identity = DB::identity(pool);
@@ -127,7 +137,7 @@ impl Run {
         self.raised(destination).await
     }
 
-    /// The same at the store's own database, for units of which nothing is written anywhere else.
+    /// Raises the fence in the store's own database, for units that write to no other database.
     pub(crate) async fn fence_at_the_store<DB: Backend>(&self) -> Result<Fence<DB>, LedgerError> {
         let Surroundings { store, project, ledgers, .. } = &*self.surroundings;
         let destination = attach(store.database.clone(), project, Some(&store.id)).await?;
@@ -137,7 +147,7 @@ impl Run {
     async fn raised<DB: Backend>(&self, destination: Destination) -> Result<Fence<DB>, LedgerError> {
         let Surroundings { store, destinations, .. } = &*self.surroundings;
         let raised = match raise(&destination.database, &self.facts).await {
-            // In a box: it is rare, and would make the future of every attempt larger.
+            // Boxed, because it is rare and would make the future of every attempt larger.
             Err(LedgerError::Fenced { .. }) => Err(Box::pin(self.outnumbered(&destination)).await?),
             raised => raised,
         };
@@ -163,9 +173,9 @@ impl Run {
         }))
     }
 
-    /// What it means that a database has a higher fence than this attempt. If the store says that the attempt has its place, then
-    /// the store has forgotten what raised the fence: it is older than what it has done. That is for a person to look at, unless
-    /// one has done so since; then the run goes on above that number.
+    /// Decides what to do if a database has a higher fence than this attempt. If the store still considers the attempt current,
+    /// the store has lost what raised the fence: it was restored from an older state. The operator must confirm that; once
+    /// that has happened, the run continues above that number.
     async fn outnumbered(&self, destination: &Destination) -> Result<LedgerError, LedgerError> {
         let (store, fenced) = (&self.surroundings.store, LedgerError::Fenced { attempt: self.attempt() });
         if !claim::is_held(store, &self.held).await? {

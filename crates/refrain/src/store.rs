@@ -1,16 +1,17 @@
 //! The store: runs and what schedules them.
 //!
-//! One file per verb, each a transaction (or a few statements inside somebody's transaction) over the tables in
+//! One file per verb, each a transaction (or a few statements inside the caller's transaction) over the tables in
 //! `migrations/store`. The rules that hold everywhere:
 //!
-//! - **A run exists once**, because `unique (job, key)` says so. Opening is an insert that may find it there.
-//! - **An open run stands in one place**: in the queue, delayed, or waiting for its lane. It gets there when the run is
-//!   inserted or by the compare-and-set of `reopen.rs`, and in no other way.
-//! - **An attempt ends once**: whoever ends it takes it out of the queue under its lease and number; nobody else's
-//!   word counts. Doing it again after a lost answer finds that it was done.
-//! - **Locks are taken in one order**: job or schedule, worker, lease, lane, run, queue; rows of one table in the order
-//!   of their keys.
-//! - **Time is the database's**: leases and delays are counted by its clock, for machines disagree.
+//! - **A run exists once**, because of `unique (job, key)`. Opening is an insert that may find it.
+//! - **An open run is in one place**: in the queue, delayed, or waiting for its lane. It gets there when the run is inserted or by
+//!   the compare-and-set of `reopen.rs`, and in no other way.
+//! - **The state of a run is written in `run_state.rs`**, by transitions of the table in `refrain_core::state`.
+//! - **An attempt ends once**: its ending takes it out of the queue under its lease and number, and no other ending is recorded.
+//!   Recording it again after a lost answer finds that it was recorded.
+//! - **Locks are taken in one order**: job or schedule, worker, lease, lane, run, queue; rows of one table in the order of their
+//!   keys.
+//! - **Time is the database's**: leases and delays are counted by its clock, because the clocks of machines differ.
 
 pub(crate) mod alarms;
 pub(crate) mod audit;
@@ -34,11 +35,14 @@ pub(crate) mod lanes;
 pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod outputs;
+pub(crate) mod payload;
 pub(crate) mod prune;
+pub(crate) mod queue;
 pub(crate) mod queue_line;
 pub(crate) mod reopen;
 pub(crate) mod revisions;
 pub(crate) mod run_row;
+pub(crate) mod run_state;
 pub(crate) mod schedules;
 pub(crate) mod show;
 pub(crate) mod take_over;
@@ -55,7 +59,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use refrain_core::ProjectName;
 use refrain_core::clock_watch;
-use refrain_core::random::{Random, SystemRandom};
 
 use crate::database::{Address, Database, Transaction, place, retried};
 use crate::failpoint;
@@ -64,7 +67,7 @@ use identity::{IdentityDoubt, StoreIdentity};
 
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
-/// Whose store it is.
+/// The row about the store itself.
 #[derive(sqlx_macros::FromRow)]
 struct Owner {
     id: String,
@@ -77,6 +80,38 @@ struct Owner {
     forgets_before: Option<i64>,
 }
 
+impl Owner {
+    /// Of a store that has no owner yet.
+    fn first(project: &ProjectName) -> Owner {
+        Owner {
+            id: String::new(),
+            project: project.as_str().to_owned(),
+            simulated: false,
+            created_at: 0,
+            place: None,
+            doubt: None,
+            recovered_at: None,
+            forgets_before: None,
+        }
+    }
+
+    fn is(&self, project: &ProjectName) -> Result<()> {
+        if self.project == project.as_str() {
+            return Ok(());
+        }
+        Err(StoreError::OtherProject { found: self.project.clone(), asked: project.clone() })
+    }
+
+    /// Why the store may not be what it takes itself for.
+    fn doubt(&self, now: &StoreIdentity) -> Option<IdentityDoubt> {
+        match (&self.doubt, &self.place) {
+            (Some(doubt), _) => Some(IdentityDoubt::named(doubt)),
+            (None, Some(place)) => StoreIdentity::stored(place).doubt(now),
+            (None, None) => None,
+        }
+    }
+}
+
 /// Whether the schedules of a store read the real clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reality {
@@ -84,33 +119,33 @@ pub(crate) enum Reality {
     Simulated,
 }
 
-/// A store that is open, of the schema that this release knows.
+/// An open store, with the schema of this release.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) database: Database,
     address: Arc<Address>,
     idle: Duration,
     pub(crate) reality: Reality,
-    /// What it is called: no other store has this name.
+    /// Its id; no other store has the same.
     pub(crate) id: Arc<str>,
-    /// The file that was opened: its device and its number there.
+    /// The file that was opened: its device and inode.
     file: Option<(u64, u64)>,
     /// Where it is.
     pub(crate) identity: StoreIdentity,
-    /// Why nothing may run before a person has looked at it; also as it turned out since it was opened.
+    /// Why nothing may run before the operator decides; it may turn out after the store was opened.
     doubt: Arc<OnceLock<IdentityDoubt>>,
-    /// When a person last said what it is.
+    /// When the operator last declared what the store is.
     pub(crate) recovered_at: Option<i64>,
-    /// If it was restored or copied: what is not known to it may have been done before then.
+    /// If it was restored or copied: it does not know all that was done before this time.
     pub(crate) forgets_before: Option<i64>,
     pub(crate) created_at: i64,
 }
 
 impl Store {
-    /// Opens a store. A SQLite file is made and brought up to date at once, for it is ours alone; on a server
-    /// that is somebody's decision, and [`migrate`](migrate::migrate) is how it is said.
+    /// Opens a store. A SQLite file is created and migrated at once, because only Refrain uses it; on a server the operator decides,
+    /// by [`migrate`](migrate::migrate).
     ///
-    /// `idle` is how long a transaction may be silent; it is shorter than any lease.
+    /// `idle` is how long a transaction may be idle; it is shorter than any lease.
     pub(crate) async fn open(
         address: &Address,
         project: &ProjectName,
@@ -123,24 +158,50 @@ impl Store {
             migrate::migrate(&database).await?;
         }
         migrate::check(&database).await?;
-        let owner = found(&database, project, wanted).await?;
-        if owner.project != project.as_str() {
-            return Err(StoreError::OtherProject { found: owner.project, asked: project.clone() });
+        let mut owner = found(&database, project, wanted).await?;
+        owner.is(project)?;
+        if !owner.simulated && wanted == Reality::Simulated {
+            with_retries(|| simulate(&database)).await?;
+            owner.simulated = true;
         }
-        let reality = match (owner.simulated, wanted) {
-            (true, _) => Reality::Simulated,
-            (false, Reality::Real) => Reality::Real,
-            (false, Reality::Simulated) => with_retries(|| simulate(&database)).await?,
+        let is_at_home = owner.place.is_some() || owner.doubt.is_some();
+        let store = Store::of(database, address, idle, owner).await?;
+        if !is_at_home {
+            set_place(&store).await?;
+        }
+        Ok(store)
+    }
+
+    /// Opens a store to look: it must be there, and nothing in it is changed. It may be of an older schema, and a doubt about it
+    /// is only told.
+    pub(crate) async fn look(
+        address: &Address,
+        project: &ProjectName,
+        connections: u32,
+        idle: Duration,
+    ) -> Result<Store> {
+        let database = Database::open_to_look(address, connections, idle).await?;
+        let owner = match Box::pin(looked_at(&database, project)).await {
+            Ok(owner) => owner,
+            Err(error) => {
+                database.close().await;
+                return Err(error);
+            }
         };
+        Store::of(database, address, idle, owner).await
+    }
+
+    async fn of(database: Database, address: &Address, idle: Duration, owner: Owner) -> Result<Store> {
         let file = match address {
             Address::Sqlite { path } => file_of(path),
             Address::Postgres { .. } => None,
         };
         let identity = StoreIdentity::of(&database, address).await?;
         let doubt = Arc::new(OnceLock::new());
-        if let Some(found) = checked_identity(&database, &owner, &identity).await? {
+        if let Some(found) = owner.doubt(&identity) {
             let _ = doubt.set(found);
         }
+        let reality = if owner.simulated { Reality::Simulated } else { Reality::Real };
         Ok(Store {
             database,
             address: Arc::new(address.clone()),
@@ -156,23 +217,23 @@ impl Store {
         })
     }
 
-    /// Why nothing may run before a person has looked at it.
+    /// Why nothing may run before the operator decides.
     pub(crate) fn doubt(&self) -> Option<IdentityDoubt> {
         self.doubt.get().copied()
     }
 
-    /// Whether it is what it takes itself for, as far as it knows.
+    /// An error if nothing may run before the operator decides.
     pub(crate) fn is_sure(&self) -> Result<()> {
         self.doubt().map_or(Ok(()), |doubt| Err(StoreError::Unsure(doubt)))
     }
 
-    /// It turned out that a person must look at it.
+    /// Records in this process that the operator must decide.
     pub(crate) fn doubted(&self, doubt: IdentityDoubt) -> StoreError {
         StoreError::Unsure(*self.doubt.get_or_init(|| doubt))
     }
 
-    /// The same, written down for all who use it, unless an operator has said what the store is since this process opened it:
-    /// then only this process must begin anew.
+    /// Records it in the store, for all processes; unless the operator has declared what the store is since this process opened it:
+    /// then only this process must start again.
     pub(crate) async fn is_doubted(&self, doubt: IdentityDoubt) -> Result<StoreError> {
         retried(|| async {
             let mut transaction = self.database.write().await?;
@@ -183,24 +244,24 @@ impl Store {
         Ok(self.doubted(doubt))
     }
 
-    /// The same store over a connection of its own, for a thread that must not wait for anybody.
+    /// The same store over a connection of its own, for a thread that must not wait for other users of the pool.
     pub(crate) async fn reopened(&self) -> Result<Store> {
         self.is_in_place()?;
         let database = Database::reopen(&self.address, 1, self.idle).await?.hurried();
         Ok(Store { database, ..self.clone() })
     }
 
-    /// How long a transaction may be silent.
+    /// How long a transaction may be idle.
     pub(crate) fn idle(&self) -> Duration {
         self.idle
     }
 
-    /// Where it is, for people.
+    /// Its URL without the password.
     pub(crate) fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Whether schedules may believe this time of the database; a simulated store has a clock of its own.
+    /// An error if the clock of the database is far from that of this machine. A simulated store has a clock of its own.
     pub(crate) fn believes(&self, now: Timestamp) -> Result<()> {
         let machine = Timestamp::now();
         if self.reality == Reality::Simulated || failpoint::is_clock_set() {
@@ -212,7 +273,7 @@ impl Store {
         }
     }
 
-    /// Whether the file of the store is still the one that was opened. A server has none.
+    /// An error if the file of the store is not the one that was opened. On a server there is no file.
     pub(crate) fn is_in_place(&self) -> Result<()> {
         match (&*self.address, self.file) {
             (Address::Sqlite { path }, Some(file)) if file_of(path) != Some(file) => {
@@ -222,7 +283,7 @@ impl Store {
         }
     }
 
-    /// The time by the clock of the database, which all machines share.
+    /// The time by the clock of the database, which is the same for all machines.
     pub(crate) async fn now(&self) -> Result<Timestamp> {
         let mut transaction = self.database.read().await?;
         now(&mut transaction).await
@@ -237,6 +298,17 @@ impl Store {
 pub(crate) async fn now(transaction: &mut Transaction) -> Result<Timestamp> {
     let row: Option<(i64,)> = transaction.fetch_optional(catalog::CLOCK_NOW.bound()).await?;
     instant(row.map_or(0, |(now,)| now))
+}
+
+async fn looked_at(database: &Database, project: &ProjectName) -> Result<Owner> {
+    migrate::check_for_look(database).await?;
+    let mut transaction = database.read().await?;
+    let owner: Option<Owner> = transaction.fetch_optional(catalog::STORE_FIND.bound()).await?;
+    transaction.rollback().await?;
+    // A store that no project has used yet is empty.
+    let owner = owner.unwrap_or_else(|| Owner::first(project));
+    owner.is(project)?;
+    Ok(owner)
 }
 
 /// Finds whose store it is; a new one is given to `project`.
@@ -261,39 +333,29 @@ async fn found(database: &Database, project: &ProjectName, wanted: Reality) -> R
     owner.ok_or(StoreError::Missing)
 }
 
-/// Why a store may not be what it takes itself for. One that has never known its place learns it here.
-async fn checked_identity(
-    database: &Database,
-    owner: &Owner,
-    now: &StoreIdentity,
-) -> Result<Option<IdentityDoubt>> {
-    if let Some(doubt) = &owner.doubt {
-        return Ok(Some(IdentityDoubt::named(doubt)));
-    }
-    if let Some(place) = &owner.place {
-        return Ok(StoreIdentity::stored(place).doubt(now));
-    }
-    retried(|| async {
-        let mut transaction = database.write().await?;
-        transaction.execute(catalog::STORE_SETTLE_DOWN.bind(now.to_string())).await?;
-        transaction.commit(place!("settle-down")).await
+/// Records the place of a store that has none recorded.
+async fn set_place(store: &Store) -> Result<()> {
+    Ok(retried(|| async {
+        let mut transaction = store.database.write().await?;
+        transaction.execute(catalog::STORE_SET_PLACE.bind(store.identity.to_string())).await?;
+        transaction.commit(place!("set-place")).await
     })
-    .await?;
-    Ok(None)
+    .await?)
 }
 
-/// A name that no other store has.
+/// An id that no other store or destination has: 128 bits of the system's randomness.
 pub(crate) fn new_id() -> String {
-    let mut random = SystemRandom::new();
-    format!("{:016x}{:016x}", random.next_u64(), random.next_u64())
+    crate::database::random_id()
 }
 
-/// Repeats a step while it meets locks, conflicts and lost replies; any other error is returned as it is.
-pub(crate) async fn with_retries<T, F: Future<Output = Result<T>>>(mut step: impl FnMut() -> F) -> Result<T> {
+/// Repeats an operation after locks, conflicts and lost answers; any other error is returned as it is.
+pub(crate) async fn with_retries<T, F: Future<Output = Result<T>>>(
+    mut operation: impl FnMut() -> F,
+) -> Result<T> {
     retried(|| {
-        let step = step();
+        let operation = operation();
         async {
-            match step.await {
+            match operation.await {
                 Err(StoreError::Database(error)) => Err(error),
                 ended => Ok(ended),
             }
@@ -302,9 +364,9 @@ pub(crate) async fn with_retries<T, F: Future<Output = Result<T>>>(mut step: imp
     .await?
 }
 
-/// Makes a store simulated in which nothing real has happened: no run, and nobody who would make one. Timetables that
-/// somebody has put in force by the real clock begin anew.
-async fn simulate(database: &Database) -> Result<Reality> {
+/// Marks a store as simulated, if nothing real has happened in it: it has no run and no worker. Timetables that are in force by the
+/// real clock start again.
+async fn simulate(database: &Database) -> Result<()> {
     let mut transaction = database.write().await?;
     transaction.execute(catalog::STORE_SIMULATE.bind(true)).await?;
     let last: Option<(i64,)> = transaction.fetch_optional(catalog::RUN_LAST.bound()).await?;
@@ -314,11 +376,10 @@ async fn simulate(database: &Database) -> Result<Reality> {
     }
     transaction.execute(catalog::SCHEDULE_FORGET.bound()).await?;
     transaction.execute(catalog::REVISION_FORGET.bound()).await?;
-    transaction.commit(place!("simulate")).await?;
-    Ok(Reality::Simulated)
+    Ok(transaction.commit(place!("simulate")).await?)
 }
 
-/// Which file a path leads to: its device and its number there.
+/// The file at a path: its device and inode.
 fn file_of(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
@@ -326,7 +387,7 @@ fn file_of(path: &Path) -> Option<(u64, u64)> {
 /// An instant as it is stored: microseconds since 1970.
 pub(crate) fn instant(microseconds: i64) -> Result<Timestamp> {
     Timestamp::from_microsecond(microseconds)
-        .map_err(|_| StoreError::Broken(format!("{microseconds} is no instant in microseconds")))
+        .map_err(|_| StoreError::Broken(format!("{microseconds} is not a valid timestamp in microseconds")))
 }
 
 pub(crate) fn microseconds(duration: Duration) -> i64 {

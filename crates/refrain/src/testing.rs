@@ -6,13 +6,15 @@ use sqlx::SqliteConnection;
 
 use crate::database::postgres;
 use crate::engine::settings::Settings;
-use crate::{Error, Refrain, ledger, publish, store};
+use crate::{Error, Refrain, ledger, schemas, store, user_database};
 
 /// Every statement of the store and of the ledger: its name, and its text for SQLite and for PostgreSQL.
 pub fn statements() -> Vec<(&'static str, &'static str, &'static str)> {
     store::catalog::ALL
         .iter()
+        .chain(store::run_state::ALL)
         .chain(ledger::catalog::ALL)
+        .chain(schemas::ALL)
         .map(|one| (one.name, one.sqlite(), one.postgres()))
         .collect()
 }
@@ -35,5 +37,5 @@ pub async fn fill_surrogate(
     column: &str,
     parts: &[String],
 ) -> Result<(), sqlx::Error> {
-    publish::surrogate::fill(connection, stage, "_rowid_", column, parts).await
+    user_database::surrogate::fill(connection, stage, "_rowid_", column, parts).await
 }

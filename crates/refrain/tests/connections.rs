@@ -1,17 +1,15 @@
-//! What is promised about connections: a commit that was reported is on the disk whatever the server's settings say, a server
-//! that has become a replica is neither written to nor read, no transaction stays open on a connection that goes back, and a
-//! process does not open more of them than it needs.
+//! Promises about connections: a reported commit is on disk whatever the settings of the server, a
+//! server that has become a replica is neither written nor read, no transaction stays open on a
+//! returned connection, and a process opens no more connections than it needs.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
-use refrain_harness as support;
-
 use refrain::{Ledger, Refrain};
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::proxy::Proxy;
+use refrain_harness::server::PrivateServer;
+use refrain_harness::work::nothing;
 use sqlx::postgres::{PgPoolOptions, Postgres};
-use support::TestDatabase;
-use support::eventually::{DEADLINE, eventually};
-use support::proxy::Proxy;
-use support::server::PrivateServer;
-use support::work::nothing;
 
 /// Writes down in which mode each transaction commits that writes a run, its place in the queue or its worker.
 const NOTED: &str = "
@@ -43,14 +41,14 @@ async fn modes_under(setting: &'static str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_write_is_durable_whatever_the_database_says() {
+async fn every_write_is_durable_whatever_the_settings_of_the_database() {
     assert_eq!(modes_under("off").await, ["on"]);
     assert_eq!(modes_under("local").await, ["on"]);
     assert_eq!(modes_under("remote_apply").await, ["remote_apply"], "who asks for more keeps it");
 }
 
 #[tokio::test]
-async fn f22_a_server_that_has_become_a_replica_is_neither_read_nor_written() {
+async fn f22_a_server_demoted_to_replica_is_neither_read_nor_written() {
     let mut server = PrivateServer::create().await;
     let url = server.url(&server.create_database().await);
     Refrain::migrate(&url).await.unwrap();
@@ -69,7 +67,7 @@ async fn f22_a_server_that_has_become_a_replica_is_neither_read_nor_written() {
 
 /// The pool belongs to a program that also writes by itself: what it writes outside of a transaction is there at once.
 #[tokio::test]
-async fn a_begin_that_was_dropped_leaves_no_transaction_open() {
+async fn a_dropped_begin_leaves_no_transaction_open() {
     let database = TestDatabase::postgres().await;
     Ledger::<Postgres>::migrate(pool_of(&database)).await.unwrap();
     database.execute("create table notes (note text)", &[]).await.unwrap();
@@ -93,7 +91,7 @@ async fn a_begin_that_was_dropped_leaves_no_transaction_open() {
 
 /// One transaction after another, each of them begun when the one before it has just ended.
 #[tokio::test]
-async fn a_process_that_does_one_thing_after_another_has_one_connection() {
+async fn sequential_work_of_a_process_uses_one_connection() {
     let database = TestDatabase::postgres().await;
     Refrain::migrate(&database.url()).await.unwrap();
     let network = Proxy::in_front_of(&database.url()).await;

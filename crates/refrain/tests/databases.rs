@@ -1,8 +1,6 @@
-//! What both databases must agree on before anything is built upon them: keys are compared as bytes, stay as
-//! they were given, and exist once.
+//! What both databases must agree on: keys are compared as bytes, are stored unchanged, and exist
+//! once.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
 
 use std::collections::BTreeSet;
 
@@ -10,8 +8,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use refrain::core::{Key, SurrogateKey};
+use refrain_harness::{TestDatabase, both_databases};
 use sqlx::error::ErrorKind;
-use support::{TestDatabase, both_databases};
 
 /// Keys that a careless collation, trim, escape or fold would confuse.
 fn odd_keys() -> Vec<String> {
@@ -57,46 +55,47 @@ async fn with_table(database: &TestDatabase) {
     database.execute(table, &[]).await.unwrap();
 }
 
-both_databases! {
-    async fn f37_odd_keys_come_back_as_they_were_given_in_the_order_of_their_bytes(database) {
-        with_table(&database).await;
-        let mut keys = odd_keys();
-        for key in &keys {
-            let key = Key::parse(key).unwrap();
-            database.execute("insert into keys (key) values ($1)", &[key.as_str()]).await.unwrap();
-        }
-        keys.sort();
-        assert_eq!(database.texts("select key from keys order by key").await, keys);
+#[both_databases]
+async fn f37_unusual_keys_are_stored_unchanged_in_byte_order(database: TestDatabase) {
+    with_table(&database).await;
+    let mut keys = odd_keys();
+    for key in &keys {
+        let key = Key::parse(key).unwrap();
+        database.execute("insert into keys (key) values ($1)", &[key.as_str()]).await.unwrap();
+    }
+    keys.sort();
+    assert_eq!(database.texts("select key from keys order by key").await, keys);
+}
+
+#[both_databases]
+async fn f37_accepted_text_is_stored_unchanged(database: TestDatabase) {
+    with_table(&database).await;
+    let (accepted, refused): (BTreeSet<String>, BTreeSet<String>) =
+        any_texts().into_iter().partition(|text| Key::parse(text).is_ok());
+    assert!(accepted.iter().all(|text| is_fit(text)), "{accepted:?}");
+    assert!(!refused.iter().any(|text| is_fit(text)), "{refused:?}");
+    assert!(accepted.len() > 300 && refused.len() > 50, "{} and {}", accepted.len(), refused.len());
+    for unfit in ["", "\0", "a\0b", "\u{1b}[0m", "a\n", "\u{85}", "\u{2028}", &"x".repeat(513)] {
+        assert!(Key::parse(unfit).is_err(), "{unfit:?}");
     }
 
-    async fn f37_what_is_accepted_is_kept_unchanged(database) {
-        with_table(&database).await;
-        let (accepted, refused): (BTreeSet<String>, BTreeSet<String>) =
-            any_texts().into_iter().partition(|text| Key::parse(text).is_ok());
-        assert!(accepted.iter().all(|text| is_fit(text)), "{accepted:?}");
-        assert!(!refused.iter().any(|text| is_fit(text)), "{refused:?}");
-        assert!(accepted.len() > 300 && refused.len() > 50, "{} and {}", accepted.len(), refused.len());
-        for unfit in ["", "\0", "a\0b", "\u{1b}[0m", "a\n", "\u{85}", "\u{2028}", &"x".repeat(513)] {
-            assert!(Key::parse(unfit).is_err(), "{unfit:?}");
-        }
+    let keys: Vec<&str> = accepted.iter().map(String::as_str).collect();
+    let rows: Vec<String> = (1..=keys.len()).map(|number| format!("(${number})")).collect();
+    let insert = format!("insert into keys (key) values {}", rows.join(", "));
+    database.execute(insert.leak(), &keys).await.unwrap();
+    assert_eq!(database.texts("select key from keys order by key").await, keys);
+}
 
-        let keys: Vec<&str> = accepted.iter().map(String::as_str).collect();
-        let rows: Vec<String> = (1..=keys.len()).map(|number| format!("(${number})")).collect();
-        let insert = format!("insert into keys (key) values {}", rows.join(", "));
-        database.execute(insert.leak(), &keys).await.unwrap();
-        assert_eq!(database.texts("select key from keys order by key").await, keys);
-    }
-
-    async fn a_key_exists_once_because_the_database_says_so(database) {
-        with_table(&database).await;
-        let insert = "insert into keys (key) values ($1)";
-        database.execute(insert, &["invoice:INV-7"]).await.unwrap();
-        let refused = database.execute(insert, &["invoice:INV-7"]).await.unwrap_err();
-        let kind = refused.as_database_error().map(sqlx::error::DatabaseError::kind);
-        assert!(matches!(kind, Some(ErrorKind::UniqueViolation)), "{refused}");
-        let ignored = "insert into keys (key) values ($1) on conflict do nothing";
-        assert_eq!(database.execute(ignored, &["invoice:INV-7"]).await.unwrap(), 0);
-    }
+#[both_databases]
+async fn a_unique_constraint_keeps_each_key_once(database: TestDatabase) {
+    with_table(&database).await;
+    let insert = "insert into keys (key) values ($1)";
+    database.execute(insert, &["invoice:INV-7"]).await.unwrap();
+    let refused = database.execute(insert, &["invoice:INV-7"]).await.unwrap_err();
+    let kind = refused.as_database_error().map(sqlx::error::DatabaseError::kind);
+    assert!(matches!(kind, Some(ErrorKind::UniqueViolation)), "{refused}");
+    let ignored = "insert into keys (key) values ($1) on conflict do nothing";
+    assert_eq!(database.execute(ignored, &["invoice:INV-7"]).await.unwrap(), 0);
 }
 
 /// The encoding, as its documentation writes it for PostgreSQL, shaped as a UUID of version 8.
@@ -129,7 +128,7 @@ async fn m18_postgres_derives_the_same_surrogate_key() {
 }
 
 #[tokio::test]
-async fn sqlite_is_new_enough_not_to_lose_its_write_ahead_log() {
+async fn the_version_of_sqlite_keeps_its_write_ahead_log() {
     let database = TestDatabase::sqlite().await;
     let version = database.texts("select sqlite_version()").await.remove(0);
     let numbers: Vec<u32> = version.split('.').map(|number| number.parse().unwrap()).collect();

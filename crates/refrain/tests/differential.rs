@@ -1,22 +1,19 @@
-//! The same history on both databases ends in the same state.
+//! The same history ends in the same state on both databases.
 //!
-//! A history is drawn from a seed: offers, ticks, runs, wishes to cancel, pauses; what an attempt comes to is decided by
-//! its key and number. Whatever one database does otherwise than the other (order, a lost row, a flag that is not a
-//! boolean) shows as a difference, and the seed says which history to look at.
+//! A history is drawn from a seed: offers, ticks, runs, cancellations, pauses; the key and the
+//! number of an attempt decide how it ends. Any difference between the databases (an order, a lost
+//! row, a flag that is not a boolean) shows, and the seed says which history to look at.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use refrain::core::state::{Attempts, RunEvent, RunStanding};
+use refrain::admin::QueuePosition;
 use refrain::core::{Random, SeededRandom, Word};
-use refrain::{
-    Ask, AttemptRecord, CatchUp, Definition, JobError, QueuePosition, Refrain, Run, RunRecord, WhileRunning,
-};
-use support::TestDatabase;
-use support::work::{daily, job, june, open, short};
+use refrain::{Ask, CatchUp, Definition, JobError, Refrain, Run, WhileRunning};
+use refrain_harness::TestDatabase;
+use refrain_harness::history::replay;
+use refrain_harness::work::{daily, job, june, open, short};
 
 const STEPS: usize = 30;
 
@@ -100,7 +97,7 @@ async fn take(refrain: &Refrain, seed: u64, step: &Step) -> String {
         }
         Step::Open(day) => format!("{:?}", refrain.open_due(at(day)).await.unwrap()),
         Step::Tick(day) => format!("{:?}", refrain.tick_at(at(day)).await.unwrap()),
-        // Whoever asks for a window waits for its lane, and here nobody else is at work.
+        // A caller that requests a window waits for its lane, and here no other worker runs.
         Step::Run(run, _) if is_behind(refrain, run).await => "behind its lane".to_owned(),
         Step::Run(run, ask) => match refrain.run(run, *ask).await {
             Ok(report) => format!("{:?} {}", report.did, report.run.standing.node().name()),
@@ -145,61 +142,11 @@ async fn state(refrain: &Refrain) -> String {
                 writeln!(state, "    {} {} {:?}", past.number, past.ended, past.message).unwrap();
             }
             let dedupes = refrain.dedupes(&run).await.unwrap();
-            let asked: Vec<&str> = dedupes.iter().map(|dedupe| dedupe.asked.as_str()).collect();
+            let asked: Vec<String> = dedupes.iter().map(|dedupe| dedupe.asked.to_string()).collect();
             writeln!(state, "    asked again by {asked:?}").unwrap();
         }
     }
     state
-}
-
-/// A run as the table of its states has it.
-#[derive(Default)]
-struct History {
-    standing: RunStanding,
-    attempts: Attempts,
-}
-
-impl History {
-    fn apply(&mut self, event: RunEvent) -> Result<(), String> {
-        let step = self.standing.apply(event).map_err(|refusal| refusal.to_string())?;
-        (self.standing, self.attempts) = (step.standing, self.attempts.then(step.attempt));
-        Ok(())
-    }
-}
-
-/// Replays the recorded history of a run through the table of `refrain_core::state`. The history must be a path of the table, with
-/// the attempt numbers that the table gives, and must end at the recorded outcome.
-fn replay(run: &RunRecord, past: &[AttemptRecord]) -> Result<(), String> {
-    let mut history = History::default();
-    let mut is_open = false;
-    let mut is_first = true;
-    let last = past.last().is_none_or(|last| last.number != run.attempt);
-    let outcome = run.standing.outcome.filter(|_| last && !run.standing.is_open());
-    let last = outcome.map(|outcome| (run.attempt, outcome.name(), run.started_at.is_some()));
-    let past = past.iter().map(|one| (one.number, one.ended.as_str(), one.started_at.is_some()));
-    for (number, ended, has_begun) in past.chain(last) {
-        let event = match ended {
-            "done" => RunEvent::Succeeded,
-            "waiting" => RunEvent::Waits,
-            "partial" => RunEvent::PartlyFailed,
-            event => event.parse().map_err(|_| format!("{event} ends no attempt"))?,
-        };
-        if !is_open && event != RunEvent::Skipped {
-            history.apply(if is_first { RunEvent::Opened } else { RunEvent::Reopened })?;
-        }
-        if has_begun && event != RunEvent::Skipped {
-            history.apply(RunEvent::Claimed)?;
-        }
-        let expected = history.attempts.number;
-        history.apply(event)?;
-        if expected != number {
-            return Err(format!("attempt {number} should have the number {expected}"));
-        }
-        is_open = history.standing.is_open();
-        is_first = false;
-    }
-    let ends = history.standing.outcome;
-    if ends == run.standing.outcome { Ok(()) } else { Err(format!("its history ends at {ends:?}")) }
 }
 
 /// Lanes and who waits for them.

@@ -1,27 +1,26 @@
-//! The programs under `examples/` that people are meant to copy: each run, run again, run twice at once, and killed.
+//! The programs under `examples/` that users are meant to copy: each is run, run again, run twice
+//! at once, and killed.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use refrain_harness::children::ChildProcess;
+use refrain_harness::programs::program;
 use rustix::process::Signal;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
-use support::children::ChildProcess;
-use support::programs::program;
 use tempfile::TempDir;
 
 /// A directory for one program: its files, and the program started in it.
-struct Desk {
+struct Folder {
     directory: TempDir,
     program: &'static str,
 }
 
-impl Desk {
-    fn of(program: &'static str) -> Desk {
-        Desk { directory: tempfile::tempdir().unwrap(), program }
+impl Folder {
+    fn of(program: &'static str) -> Folder {
+        Folder { directory: tempfile::tempdir().unwrap(), program }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -73,24 +72,24 @@ fn ends_with(lines: &[String], word: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_digest_for_each_hour_however_often_the_program_is_started() {
-    let desk = Desk::of("digest_claim");
+async fn the_program_sends_one_digest_per_hour_however_often_it_starts() {
+    let folder = Folder::of("digest_claim");
     let events = "create table events (hour text, body text);
         with recursive n (i) as (select 0 union all select i + 1 from n where i < 599)
         insert into events select printf('2026-06-09T%02d:%02d', i / 60, i % 60), 'body' from n";
-    desk.execute("shop.db", events).await;
-    desk.killed_after(&["shop.db"], "T00:05 done").await;
-    let (mut one, mut two) = (desk.start(&["shop.db"]), desk.start(&["shop.db"]));
+    folder.execute("shop.db", events).await;
+    folder.killed_after(&["shop.db"], "T00:05 done").await;
+    let (mut one, mut two) = (folder.start(&["shop.db"]), folder.start(&["shop.db"]));
     assert!(one.finish().await.status.success() && two.finish().await.status.success());
-    let again = desk.run(&["shop.db"]).await;
+    let again = folder.run(&["shop.db"]).await;
     assert_eq!((again.len(), ends_with(&again, " done")), (600, 0));
-    let digests = desk.numbers("shop.db", "select count(*) from digests group by hour").await;
+    let digests = folder.numbers("shop.db", "select count(*) from digests group by hour").await;
     assert_eq!(digests, vec![1; 600]);
 }
 
 #[tokio::test]
 async fn an_order_is_booked_once_however_often_it_is_delivered() {
-    let desk = Desk::of("order_consumer");
+    let folder = Folder::of("order_consumer");
     let mut messages = String::new();
     for delivery in 0..2 {
         for order in 1..=300 {
@@ -102,57 +101,57 @@ async fn an_order_is_booked_once_however_often_it_is_delivered() {
             writeln!(messages, r#"{{"id":"o8","amount":800}}"#).unwrap();
         }
     }
-    std::fs::write(desk.path("messages"), messages).unwrap();
-    desk.killed_after(&["shop.db", "messages"], "ack o20 booked").await;
-    let said = desk.run(&["shop.db", "messages"]).await;
+    std::fs::write(folder.path("messages"), messages).unwrap();
+    folder.killed_after(&["shop.db", "messages"], "ack o20 booked").await;
+    let said = folder.run(&["shop.db", "messages"]).await;
     assert_eq!(said.len(), 602);
     assert_eq!(said.iter().filter(|line| line.starts_with("reject unit `order:o8`")).count(), 1);
-    let again = desk.run(&["shop.db", "messages"]).await;
+    let again = folder.run(&["shop.db", "messages"]).await;
     assert_eq!(ends_with(&again, "booked"), 0);
-    assert_eq!(desk.numbers("shop.db", "select amount from balance").await, [300 * 301 / 2]);
+    assert_eq!(folder.numbers("shop.db", "select amount from balance").await, [300 * 301 / 2]);
 }
 
 const FILES: [&str; 3] = ["store.db", "shop.db", "source"];
 
 /// Writes the source: invoices with their totals, changed at these times.
-fn told(desk: &Desk, invoices: &[(i64, i64, i64)]) {
+fn told(folder: &Folder, invoices: &[(i64, i64, i64)]) {
     let line = |(id, total, updated): &(i64, i64, i64)| {
         format!(r#"{{"id":{id},"total":{total},"updated":{updated}}}"#)
     };
     let lines: Vec<String> = invoices.iter().map(line).collect();
-    std::fs::write(desk.path("source"), lines.join("\n")).unwrap();
+    std::fs::write(folder.path("source"), lines.join("\n")).unwrap();
 }
 
 #[tokio::test]
-async fn m12_a_sync_that_is_killed_goes_on_where_it_was_and_writes_nothing_twice() {
-    let desk = Desk::of("invoice_sync");
+async fn m12_a_killed_sync_resumes_and_writes_nothing_twice() {
+    let folder = Folder::of("invoice_sync");
     let mut invoices: Vec<(i64, i64, i64)> = (1..=450).map(|id| (id, id * 10, id)).collect();
     invoices[36].1 = -1;
-    told(&desk, &invoices);
+    told(&folder, &invoices);
     // The source is read anew for each page: the victim finds a pipe into which one page is written, and waits for the second.
-    let (pipe, text) = (desk.path("source"), std::fs::read(desk.path("source")).unwrap());
+    let (pipe, text) = (folder.path("source"), std::fs::read(folder.path("source")).unwrap());
     std::fs::remove_file(&pipe).unwrap();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let writer = std::thread::spawn({
         let pipe = pipe.clone();
         move || std::fs::write(pipe, text).unwrap()
     });
-    desk.killed_after(&FILES, "a page of 100").await;
+    folder.killed_after(&FILES, "a page of 100").await;
     writer.join().unwrap();
     std::fs::remove_file(&pipe).unwrap();
-    told(&desk, &invoices);
-    let said = desk.run(&FILES).await;
+    told(&folder, &invoices);
+    let said = folder.run(&FILES).await;
     assert!(said.contains(&"a page of 50".to_owned()), "{said:?}");
-    assert_eq!(desk.numbers("shop.db", "select count(*) from invoices where total = id * 10").await, [449]);
+    assert_eq!(folder.numbers("shop.db", "select count(*) from invoices where total = id * 10").await, [449]);
 
-    let again = desk.run(&FILES).await;
+    let again = folder.run(&FILES).await;
     let parked = "not all units of this run are applied: 1 left, `invoice:37` first";
     assert_eq!(again, ["processed 0, skipped 0, deduplicated 0, failed 0", parked]);
     invoices[36] = (37, 370, 900);
     invoices[0] = (1, 11, 901);
-    told(&desk, &invoices);
-    let mended = desk.run(&FILES).await;
+    told(&folder, &invoices);
+    let mended = folder.run(&FILES).await;
     assert_eq!(mended[1..], ["processed 2, skipped 0, deduplicated 0, failed 0"]);
-    let totals = desk.numbers("shop.db", "select total from invoices order by id").await;
+    let totals = folder.numbers("shop.db", "select total from invoices order by id").await;
     assert_eq!((totals.len(), totals[0], totals[36]), (450, 11, 370));
 }

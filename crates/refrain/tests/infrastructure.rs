@@ -1,20 +1,18 @@
-//! What the tests stand on holds: a server that comes back, a pooler, a network that loses answers, processes
-//! that stop, go on, and end with their test.
+//! The tools of the tests work: a server that restarts, a pooler, a network that loses replies,
+//! processes that stop, continue, and end with their test.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
 
 use std::path::Path;
 use std::process::Command;
 
+use refrain_harness::children::ChildProcess;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::pgbouncer::PgBouncer;
+use refrain_harness::proxy::Proxy;
+use refrain_harness::server::PrivateServer;
 use rustix::process::Signal;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, Executor, PgConnection};
-use support::children::ChildProcess;
-use support::eventually::{DEADLINE, eventually};
-use support::pgbouncer::PgBouncer;
-use support::proxy::Proxy;
-use support::server::PrivateServer;
 
 async fn connect(url: &str) -> PgConnection {
     PgConnection::connect(url).await.unwrap()
@@ -34,7 +32,7 @@ async fn notes(url: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_server_that_stopped_in_the_middle_comes_back_with_what_was_committed() {
+async fn a_stopped_server_restarts_with_every_committed_row() {
     let mut server = PrivateServer::create().await;
     let url = server.url(&server.create_database().await);
     let mut connection = with_table(&url).await;
@@ -67,7 +65,7 @@ async fn the_server_ends_the_connections_of_one_database_and_of_no_other() {
 }
 
 #[tokio::test]
-async fn a_server_is_gone_with_its_test() {
+async fn a_server_ends_with_its_test() {
     let server = PrivateServer::create().await;
     let (url, directory) = (server.url("postgres"), server.directory().to_owned());
     connect(&url).await;
@@ -90,7 +88,7 @@ async fn backend(client: &mut PgConnection, is_named: bool) -> Result<(i32, Stri
 }
 
 #[tokio::test]
-async fn clients_of_pgbouncer_take_turns_on_one_connection_of_the_server() {
+async fn clients_of_pgbouncer_share_one_server_connection() {
     let server = PrivateServer::create().await;
     let database = server.create_database().await;
     let pooler = PgBouncer::in_front_of(&server.url(&database)).await;
@@ -113,7 +111,7 @@ async fn clients_of_pgbouncer_take_turns_on_one_connection_of_the_server() {
 }
 
 #[tokio::test]
-async fn the_proxy_loses_the_answer_to_a_commit_and_the_row_is_there() {
+async fn the_proxy_loses_the_reply_to_a_commit_that_happened() {
     let server = PrivateServer::create().await;
     let database = server.create_database().await;
     with_table(&server.url(&database)).await;
@@ -136,12 +134,12 @@ async fn the_proxy_loses_the_answer_to_a_commit_and_the_row_is_there() {
 }
 
 #[tokio::test]
-async fn the_proxy_cuts_before_the_answer_to_a_commit_and_the_server_goes_on() {
+async fn the_proxy_cuts_before_the_reply_while_the_server_commits() {
     let server = PrivateServer::create().await;
     let database = server.create_database().await;
     let url = server.url(&database);
     let mut locking = with_table(&url).await;
-    // A commit waits for whoever holds this lock.
+    // A commit waits for the holder of this lock.
     let trigger = "create function wait() returns trigger language plpgsql as $$
         begin perform pg_advisory_xact_lock(1); return null; end $$;
         create constraint trigger waits after insert on notes deferrable initially deferred
@@ -170,7 +168,7 @@ async fn the_proxy_cuts_before_the_answer_to_a_commit_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn the_proxy_cuts_what_is_open_and_lets_later_connections_pass() {
+async fn the_proxy_cuts_open_connections_and_lets_later_ones_pass() {
     let server = PrivateServer::create().await;
     let proxy = Proxy::in_front_of(&server.url("postgres")).await;
     let mut open = [connect(&proxy.url("postgres")).await, connect(&proxy.url("postgres")).await];
@@ -186,7 +184,7 @@ fn shell(script: &str) -> ChildProcess {
     ChildProcess::spawn(Command::new("sh").args(["-c", script]))
 }
 
-/// As the system has it: `R` runs, `S` waits, `T` is stopped, `Z` has ended; none when there is nobody.
+/// The state in the system: `R` runs, `S` waits, `T` is stopped, `Z` has ended; none if there is no such process.
 fn state(process: u32) -> Option<char> {
     let line = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("stat")).ok()?;
     line.rsplit(") ").next()?.chars().next()

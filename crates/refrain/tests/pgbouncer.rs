@@ -1,14 +1,13 @@
-//! A pooler in transaction mode between us and the server: many clients, few connections, and nothing of a session
-//! outlives its transaction. What the store promises is tried there by `crates/refrain/tests/conformance/main.rs` too.
-
-use refrain_harness as support;
+//! A pooler in transaction mode between Refrain and the server: many clients, few connections, and
+//! no session state outlives its transaction. The promises of the store are tested there by
+//! `crates/refrain/tests/conformance/main.rs` too.
 
 use std::collections::BTreeSet;
 
 use refrain::Settings;
-use support::TestDatabase;
-use support::eventually::{DEADLINE, eventually};
-use support::work::{SETTINGS, Seen, is_sound, open, open_with};
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{SETTINGS, Seen, is_sound, open, open_with};
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -41,7 +40,7 @@ async fn f44_many_clients_behind_a_pooler_do_each_key_once() {
 }
 
 #[tokio::test]
-async fn f44_without_notifications_work_is_found_by_looking() {
+async fn f44_without_notifications_work_is_found_by_polling() {
     let database = TestDatabase::pgbouncer().await;
     let seen = Seen::default();
     let worker = open_with(&database, Settings { slots: 4, ..SETTINGS }, [seen.job("welcome")]).await;

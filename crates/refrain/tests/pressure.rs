@@ -1,16 +1,16 @@
-//! What others do to a database while we work: old snapshots, long readers, and many who ring at once.
+//! Load that others put on a database while Refrain works: old snapshots, long readers, and many
+//! notifications.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
 
 use std::time::{Duration, Instant};
 
-use refrain::{PAYLOAD_BYTES_MAX, Refrain, Settings, testing};
+use refrain::admin::PAYLOAD_BYTES_MAX;
+use refrain::{Refrain, Settings, testing};
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{SETTINGS, Seen, is_sound, nothing, open, open_with, told};
 use sqlx::postgres::PgListener;
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
-use support::TestDatabase;
-use support::eventually::{DEADLINE, eventually};
-use support::work::{SETTINGS, Seen, is_sound, nothing, open, open_with, told};
 use tokio::task::JoinSet;
 
 const RUNS: usize = 20_000;
@@ -26,7 +26,7 @@ async fn drained(refrain: &Refrain, runs: usize) {
 const MANY: Settings = Settings { slots: 500, lease: Duration::from_mins(1), ..SETTINGS };
 
 #[tokio::test]
-async fn f46_an_old_snapshot_does_not_keep_runs_from_being_drained() {
+async fn f46_an_old_snapshot_does_not_slow_the_queue_down() {
     let database = TestDatabase::postgres().await;
     let refrain = open_with(&database, MANY, [nothing("welcome")]).await;
     let mut old = PgConnection::connect(&database.url()).await.unwrap();
@@ -89,7 +89,7 @@ async fn opened_at_once(openers: usize) -> Vec<Result<(), String>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f27_a_new_file_that_many_open_at_once_is_locked_for_none_of_them() {
+async fn f27_many_processes_can_open_a_new_file_at_once() {
     for round in 0..20 {
         let answers = opened_at_once(8).await;
         assert!(answers.iter().all(Result::is_ok), "round {round}: {answers:?}");
@@ -97,7 +97,7 @@ async fn f27_a_new_file_that_many_open_at_once_is_locked_for_none_of_them() {
 }
 
 #[tokio::test]
-async fn f45_the_bell_is_rung_after_the_fact_and_for_many_at_once() {
+async fn f45_one_notification_follows_many_commits() {
     let database = TestDatabase::postgres().await;
     let refrain = open(&database, [nothing("welcome")]).await;
     for (name, _, text) in testing::statements() {
@@ -140,7 +140,7 @@ async fn f45_the_bell_is_rung_after_the_fact_and_for_many_at_once() {
 }
 
 #[tokio::test]
-async fn f45_a_worker_elsewhere_hears_the_bell_and_needs_no_look() {
+async fn f45_a_notified_worker_does_not_wait_for_its_poll() {
     let database = TestDatabase::postgres().await;
     let seen = Seen::default();
     let patient = Settings { poll: Duration::from_hours(1), ..SETTINGS };

@@ -1,18 +1,18 @@
-//! The schema of the store, as the migrations leave it: written down for each database, and the same in both.
+//! The schema of the store that the migrations produce: recorded for each database, and the same in
+//! both.
 //!
-//! The pages in `crates/refrain/tests/schema/` are what a reader of a change sees of it; `REFRAIN_BLESS=1` writes
-//! them anew. What must be equal are tables, columns, what may be absent, and what identifies a row; types have other
-//! names.
+//! The pages in `crates/refrain/tests/schema/` show a reviewer what a migration changes;
+//! `REFRAIN_BLESS=1` rewrites them. Tables, columns, which of them may be null, and what identifies a
+//! row must be equal; types have other names.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
 
 use refrain::Refrain;
+use refrain_harness::{TestDatabase, golden};
 use sqlx::{PgPool, SqlitePool};
-use support::TestDatabase;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Table {
@@ -163,17 +163,13 @@ async fn functions(database: &TestDatabase) -> String {
 }
 
 #[tokio::test]
-async fn the_schemas_are_as_they_are_written_down() {
+async fn the_schemas_match_the_recorded_ones() {
     let databases = migrated().await;
     let (sqlite, postgres) = of_both(&databases).await;
     let functions = functions(&databases.1).await;
     for (name, page) in [("sqlite", page(&sqlite)), ("postgres", page(&postgres) + &functions)] {
         let path = format!("{}/tests/schema/{name}.txt", env!("CARGO_MANIFEST_DIR"));
-        if std::env::var_os("REFRAIN_BLESS").is_some() {
-            std::fs::write(&path, &page).unwrap();
-        }
-        let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(written, page, "tests/schema/{name}.txt is out of date: REFRAIN_BLESS=1 writes it anew");
+        golden::matches(Path::new(&path), &page);
     }
 }
 
@@ -193,7 +189,7 @@ async fn both_databases_have_the_same_tables_columns_and_keys() {
 }
 
 #[tokio::test]
-async fn keys_are_in_the_order_of_their_bytes() {
+async fn keys_are_sorted_by_their_bytes() {
     let (_, postgres) = schemas().await;
     for (name, table) in &postgres {
         let keys = table.unique.iter().chain(&table.indexes).chain([&table.primary]).flatten();

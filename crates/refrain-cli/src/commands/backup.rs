@@ -4,18 +4,17 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
+use refrain::core::terminal::typed;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  refrain backup refrain-2026-06-09.db\n\nA copy of the file by other means may lack its log. On \
-    PostgreSQL use pg_dump. Restored, a store is let in with `refrain recover`."
-)]
+#[command(after_help = "Examples:\n  refrain backup refrain-2026-06-09.db\n\nA copy made by other \
+    means may lack the write-ahead log. On PostgreSQL use pg_dump. After a restore: `refrain recover`.")]
 pub(crate) struct Arguments {
-    /// Where to; it must not exist.
+    /// The new file; it must not exist.
     pub(crate) file: PathBuf,
 }
 
@@ -31,12 +30,12 @@ impl fmt::Display for Copied {
     }
 }
 
-pub(crate) async fn backup(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn backup(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let opened = context.look().await?;
     let bytes = opened.refrain.backup(&arguments.file).await?;
     opened.close().await;
     let file = arguments.file.display().to_string();
     context.output.result(&Copied { file: file.clone(), bytes })?;
-    context.output.say(format_args!("look at it: refrain --store sqlite:{file} fsck"));
+    context.output.say(format_args!("check it: refrain --store {} fsck", typed(&format!("sqlite:{file}"))));
     Ok(Exit::Done)
 }

@@ -1,15 +1,15 @@
-//! `refrain cancel`: calls a run off.
+//! `refrain cancel`: cancels a run.
 
 use std::fmt;
 
 use clap::Args;
-use refrain::core::state::RunOutcome;
+use refrain::admin::Cancelling;
 use refrain::core::terminal::typed;
-use refrain::{Cancelling, Refrain};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
+use crate::output::harmless;
 use crate::person::Deciding;
 
 #[derive(Args)]
@@ -23,48 +23,31 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Called {
+struct CancelResult {
     run: String,
-    did: &'static str,
+    did: Cancelling,
 }
 
-impl fmt::Display for Called {
+impl fmt::Display for CancelResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let run = harmless(&self.run);
         match self.did {
-            "cancelled" => write!(f, "{}: cancelled before it began", self.run),
-            "deduplicated" => write!(f, "{}: cancelled already", self.run),
-            _ => write!(f, "{}: its worker has been asked to end it", self.run),
+            Cancelling::Cancelled => write!(f, "{run}: cancelled before it began"),
+            Cancelling::Deduplicated => write!(f, "{run}: already cancelled"),
+            Cancelling::Asked => write!(f, "{run}: its worker was asked to stop it"),
         }
     }
 }
 
-pub(crate) async fn cancel(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = context.look().await?;
+pub(crate) async fn cancel(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let opened = context.decide().await?;
     let run = &arguments.run;
-    let cancelled = cancelled(&opened.refrain, run).await;
+    let cancelled = opened.refrain.cancel(run).await;
     opened.close().await;
-    let did = cancelled?;
-    context.output.result(&Called { run: run.clone(), did })?;
+    context.output.result(&CancelResult { run: run.clone(), did: cancelled? })?;
     let typed = typed(run);
-    context.output.say(format_args!("see: refrain show {typed}; after all: refrain retry {typed}"));
+    context
+        .output
+        .say(format_args!("look: refrain show {typed}; to run it after all: refrain retry {typed}"));
     Ok(Exit::Done)
-}
-
-/// What was done. One that has ended stays as it is.
-async fn cancelled(refrain: &Refrain, run: &str) -> Result<&'static str, Fault> {
-    let standing = refrain.show(run).await?.map(|record| record.standing);
-    match standing.filter(|standing| !standing.is_open()).and_then(|standing| standing.outcome) {
-        Some(RunOutcome::Cancelled) => return Ok("deduplicated"),
-        Some(outcome) => {
-            return Err(Fault::TooLate(format!(
-                "`{run}` is {outcome} already, so there is nothing to cancel\n  how it ended: refrain show {}",
-                typed(run)
-            )));
-        }
-        None => {}
-    }
-    Ok(match refrain.cancel(run).await? {
-        Cancelling::Cancelled => "cancelled",
-        Cancelling::Asked => "asked",
-    })
 }

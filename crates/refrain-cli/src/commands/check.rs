@@ -1,18 +1,18 @@
-//! `refrain check`: reads the files, and says everything that is wrong with them, or what they mean.
+//! `refrain check`: lists every problem in the files, or what each job does.
 
 use std::fmt;
 
 use clap::Args;
-use refrain::FILE;
 use refrain::core::Template;
 use refrain::core::feed::{Apply, FeedSource};
 use refrain::core::project::{Action, JobFile};
 use refrain::core::publish::Publish;
 use refrain::core::schedule::describe;
+use refrain::project::PROJECT_FILE;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 
 #[derive(Args)]
@@ -66,7 +66,7 @@ impl Job {
                         format!("takes {source} as units into {} ({})", publish.table, publish.mode)
                     }
                     Apply::Command { argv, .. } => format!("runs {} for each of {source}", typed(argv)),
-                    // Not whom: an address may hold what nobody may read.
+                    // Without the URL: it may hold a secret.
                     Apply::Http { call, .. } => {
                         format!("makes a call ({}) for each of {source}", call.method)
                     }
@@ -94,13 +94,13 @@ impl fmt::Display for Checked {
             writeln!(f, "{name}\n  {when}\n  {does}")?;
         }
         match self.jobs.len() {
-            1 => write!(f, "{}: 1 job, nothing wrong", self.project),
-            jobs => write!(f, "{}: {jobs} jobs, nothing wrong", self.project),
+            1 => write!(f, "{}: 1 job, no problems", self.project),
+            jobs => write!(f, "{}: {jobs} jobs, no problems", self.project),
         }
     }
 }
 
-/// A word as a shell would have to be told it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,@%+{}".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -111,12 +111,12 @@ fn quoted(word: &str) -> String {
 
 fn plain_password(place: &str) -> String {
     format!(
-        "{FILE} holds the password of {place}: who may read the file may read it\n  \
-         write ${{PASSWORD}} in its place, and set that variable where Refrain runs"
+        "{PROJECT_FILE} holds the password of {place}: every reader of the file can see it\n  \
+         write ${{PASSWORD}} instead, and set that variable where Refrain runs"
     )
 }
 
-pub(crate) fn check(context: &Context, _: &Arguments) -> Result<Exit, Fault> {
+pub(crate) fn check(context: &Context, _: &Arguments) -> Result<Exit, CliError> {
     let project = context.whole_project()?;
     let jobs: Vec<Job> = project.jobs().iter().map(Job::of).collect();
     let is_scheduled = |job: &&JobFile| job.timetable.is_some();

@@ -1,18 +1,19 @@
-//! `refrain checkpoint`: how far jobs have read their sources, and a person's word on it.
+//! `refrain checkpoint`: how far jobs have read their sources, and how to move that.
 
 use std::fmt;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use refrain::Refrain;
+use refrain::admin::{CheckpointOf, CheckpointRecord};
 use refrain::core::project::Action;
 use refrain::core::{Per, duration};
-use refrain::{CheckpointOf, CheckpointRecord, Refrain};
 use serde::Serialize;
 
 use crate::arguments::run_name;
-use crate::context::{Context, Opened};
-use crate::exit::{Exit, Fault};
+use crate::context::{Context, OpenProject};
+use crate::exit::{CliError, Exit};
 use crate::output::{Output, harmless};
 use crate::person::Deciding;
 
@@ -20,7 +21,7 @@ use crate::person::Deciding;
 #[command(
     after_help = "Examples:\n  refrain checkpoint show\n  refrain checkpoint rewind invoice-sync updated_at --by 2d\n  \
     refrain checkpoint set invoice-sync billing 'page-17'\n  \
-    refrain checkpoint set nightly-import billing 'page-3' --window 2026-06-09\n\nReading again does no harm: units that are applied are deduplicated."
+    refrain checkpoint set nightly-import billing 'page-3' --window 2026-06-09\n\nReading again is safe: applied units are deduplicated."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -29,45 +30,45 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Where checkpoints stand.
+    /// Show the positions.
     Show {
-        /// Only of this job.
+        /// Only checkpoints of this job.
         job: Option<String>,
-        /// Of checkpoints that belong to windows also those of earlier windows, and not the latest alone.
+        /// Where each window has its own: all windows, not only the latest.
         #[arg(long)]
         all: bool,
     },
-    /// Put one somewhere else.
+    /// Move a checkpoint to a position.
     Set {
         /// The job.
         job: String,
         /// The checkpoint.
         name: String,
-        /// Where to: a token of the source, or a time.
+        /// The position: a token of the source, or a timestamp.
         position: String,
         #[command(flatten)]
-        part: Part,
+        part: CheckpointPart,
         #[command(flatten)]
         deciding: Deciding,
     },
-    /// Put a watermark back by a length of time.
+    /// Move a watermark back by a duration.
     Rewind {
         /// The job.
         job: String,
         /// The checkpoint.
         name: String,
-        /// How far, as in 2d.
+        /// How far back, as in 2d.
         #[arg(long, value_name = "DURATION", value_parser = long)]
         by: Duration,
         #[command(flatten)]
-        part: Part,
+        part: CheckpointPart,
         #[command(flatten)]
         deciding: Deciding,
     },
 }
 
 impl Verb {
-    /// What was said of the person, if it moves something.
+    /// The options that name the operator, if it moves something.
     pub(crate) fn deciding(&self) -> Option<&Deciding> {
         match self {
             Verb::Show { .. } => None,
@@ -76,13 +77,13 @@ impl Verb {
     }
 }
 
-/// Which of the checkpoints of one name is meant.
+/// Which of the checkpoints of one name.
 #[derive(Args)]
-pub(crate) struct Part {
-    /// In this scope.
+pub(crate) struct CheckpointPart {
+    /// The scope.
     #[arg(long, default_value = "")]
     scope: String,
-    /// Of this window, by its start, if each window has its own: `per = "window"` of a cursor.
+    /// The window, by its start, where each window has its own: a cursor with `per = "window"`.
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
 }
@@ -91,38 +92,24 @@ fn long(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|error| error.to_string())
 }
 
+/// A checkpoint on one line, or as an object.
 #[derive(Serialize)]
-struct Line {
-    job: String,
-    scope: String,
-    window: Option<Timestamp>,
-    name: String,
-    position: String,
-    at: Timestamp,
-    run: Option<String>,
-    attempt: Option<u64>,
-}
+#[serde(transparent)]
+struct CheckpointLine<'c>(&'c CheckpointRecord);
 
-impl From<CheckpointRecord> for Line {
-    fn from(record: CheckpointRecord) -> Line {
-        let CheckpointRecord { job, scope, window, name, position, at, run, attempt } = record;
-        Line { job, scope, window, name, position, at, run, attempt }
-    }
-}
-
-impl fmt::Display for Line {
+impl fmt::Display for CheckpointLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Line { name, position, at, .. } = self;
-        let whose = whose(&self.job, self.window, &self.scope);
+        let CheckpointRecord { job, window, scope, name, position, at, run, attempt, .. } = self.0;
+        let whose = whose(job, *window, scope);
         write!(f, "{whose} {}: {}, moved {at:.0}", harmless(name), harmless(position))?;
-        match (&self.run, self.attempt) {
+        match (run, attempt) {
             (Some(run), Some(attempt)) => write!(f, " by attempt {attempt} of {}", harmless(run)),
-            _ => write!(f, " by a person"),
+            _ => write!(f, " by an operator"),
         }
     }
 }
 
-/// A job with the window and the scope of its checkpoint, as runs are written.
+/// A job with the window and the scope of its checkpoint, written like a run.
 fn whose(job: &str, window: Option<Timestamp>, scope: &str) -> String {
     let window = window.map(|window| format!("@{window}")).unwrap_or_default();
     let scope = if scope.is_empty() { String::new() } else { format!("/{}", harmless(scope)) };
@@ -141,15 +128,18 @@ struct Moved {
 
 impl fmt::Display for Moved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let was = self.was.as_deref().unwrap_or("nowhere");
+        let was = self.was.as_deref().unwrap_or("the beginning");
         let whose = whose(&self.job, self.window, &self.scope);
-        write!(f, "{whose} {}: was at {}, is at {}", self.name, harmless(was), harmless(&self.position))
+        write!(f, "{whose} {}: moved from {} to {}", self.name, harmless(was), harmless(&self.position))
     }
 }
 
-pub(crate) async fn checkpoint(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn checkpoint(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let output = context.output;
-    let opened = context.look_around().await?;
+    let opened = match &arguments.verb {
+        Verb::Show { .. } => context.look_around().await?,
+        Verb::Set { .. } | Verb::Rewind { .. } => context.decide_around().await?,
+    };
     let refrain = &opened.refrain;
     let moved = match &arguments.verb {
         Verb::Show { job, all } => {
@@ -173,15 +163,15 @@ pub(crate) async fn checkpoint(context: &Context, arguments: &Arguments) -> Resu
     opened.close().await;
     if let Some((CheckpointOf { job, scope, window, name }, was, position)) = moved {
         let (job, scope, name) = (job.to_owned(), scope.to_owned(), name.to_owned());
-        output.say("the next run reads from there; what it has applied is deduplicated");
+        output.say("the next run reads from there; units that are already applied are deduplicated");
         output.result(&Moved { job, scope, window, name, was, position })?;
     }
     Ok(Exit::Done)
 }
 
-async fn show(refrain: &Refrain, output: Output, job: Option<&str>, all: bool) -> Result<(), Fault> {
+async fn show(refrain: &Refrain, output: Output, job: Option<&str>, all: bool) -> Result<(), CliError> {
     if let Some(job) = job {
-        // Says which there are.
+        // An unknown job is an error that lists the jobs.
         refrain.view(job).await?;
     }
     let mut records = refrain.checkpoints(job).await?;
@@ -193,25 +183,26 @@ async fn show(refrain: &Refrain, output: Output, job: Option<&str>, all: bool) -
         });
     }
     let has_windows = !all && records.iter().any(|record| record.window.is_some());
-    for record in records {
-        output.line(&Line::from(record))?;
+    for record in &records {
+        output.line(&CheckpointLine(record))?;
     }
     if is_empty {
-        output.say("there is no checkpoint yet; a job makes them when it reads its sources");
+        output.say("no checkpoint yet; a job creates them when it reads its sources");
     }
     if has_windows {
-        output.say("of windows, the latest is shown; of all of them: refrain checkpoint show --all");
+        output.say("only the latest window is shown; all windows: refrain checkpoint show --all");
     }
     Ok(())
 }
 
-/// Which checkpoint is meant. What the file says of its cursor is heeded before there is any.
+/// The checkpoint that the arguments name. Before there is one, the cursor in the job's file says whether each window
+/// has its own.
 async fn meant<'a>(
-    opened: &Opened,
+    opened: &OpenProject,
     job: &'a str,
     name: &'a str,
-    part: &'a Part,
-) -> Result<CheckpointOf<'a>, Fault> {
+    part: &'a CheckpointPart,
+) -> Result<CheckpointOf<'a>, CliError> {
     let file = opened.project.jobs().iter().find(|file| file.name.as_str() == job);
     let cursor = match file.map(|file| &file.action) {
         Some(Action::Units(feed)) => feed.cursor.as_ref().filter(|cursor| cursor.name == name),
@@ -219,12 +210,12 @@ async fn meant<'a>(
     };
     let window = match (&part.window, cursor.map(|cursor| cursor.per)) {
         (None, Some(Per::Window)) => {
-            return Err(Fault::Refused(format!(
+            return Err(CliError::Refused(format!(
                 "each window of {job} has a checkpoint `{name}` of its own\n  say which is meant: --window W"
             )));
         }
         (Some(_), Some(Per::Ever)) => {
-            return Err(Fault::Refused(format!(
+            return Err(CliError::Refused(format!(
                 "the checkpoint `{name}` of {job} is one for all windows\n  leave --window out"
             )));
         }
@@ -242,14 +233,14 @@ async fn meant<'a>(
     Ok(CheckpointOf { job, scope: &part.scope, window, name })
 }
 
-fn missing(job: &str, name: &str) -> Fault {
-    Fault::Refused(format!(
-        "there is no checkpoint `{name}` of {job}\n  those that are there: refrain checkpoint show"
+fn missing(job: &str, name: &str) -> CliError {
+    CliError::Refused(format!(
+        "there is no checkpoint `{name}` of {job}\n  all checkpoints: refrain checkpoint show"
     ))
 }
 
-/// Where it stands now; what a person says is about that.
-async fn seen(refrain: &Refrain, of: CheckpointOf<'_>) -> Result<Option<String>, Fault> {
+/// Its position now, from which the operator moves it.
+async fn seen(refrain: &Refrain, of: CheckpointOf<'_>) -> Result<Option<String>, CliError> {
     let records = refrain.checkpoints(Some(of.job)).await?;
     let is_meant = |record: &CheckpointRecord| {
         (record.scope.as_str(), record.window, record.name.as_str()) == (of.scope, of.window, of.name)

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli;
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 
 #[derive(Args)]
 #[command(
@@ -32,7 +32,7 @@ impl fmt::Display for Script {
     }
 }
 
-pub(crate) fn completions(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) fn completions(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let mut text = Vec::new();
     generate(arguments.shell, &mut cli::Arguments::command(), "refrain", &mut text);
     let script = String::from_utf8_lossy(&text).into_owned();

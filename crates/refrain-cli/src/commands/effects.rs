@@ -1,26 +1,26 @@
-//! `refrain effects`: everything that waits for a person, job by job.
+//! `refrain effects`: what an operator must decide, job by job.
 //!
-//! A line is what a person can speak of: a unit in doubt, as `RUN unit KEY`, or a command that was cut off, as `RUN`.
+//! A line is one decision: a unit in doubt, as `RUN unit KEY`, or a command that was cut off, as `RUN`.
 
 use std::fmt;
 
 use clap::Args;
 use jiff::Timestamp;
+use refrain::admin::DoubtRecord;
 use refrain::core::terminal::typed;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::doubts::Doubt;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  refrain effects\n  refrain effects --in-doubt --job sync --json")]
 pub(crate) struct Arguments {
-    /// Only what is in doubt: calls without an answer, and commands that were cut off.
+    /// Only doubts: calls without an answer, and commands that were cut off.
     #[arg(long)]
     pub(crate) in_doubt: bool,
-    /// Only of this job.
+    /// Only runs of this job.
     #[arg(long, value_name = "JOB")]
     pub(crate) job: Option<String>,
 }
@@ -38,7 +38,7 @@ struct Line {
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.run)?;
+        write!(f, "{}", harmless(&self.run))?;
         match &self.unit {
             Some(unit) => write!(f, " unit {}  in doubt", typed(unit))?,
             None => write!(f, "  its command was cut off")?,
@@ -53,10 +53,10 @@ impl fmt::Display for Line {
     }
 }
 
-pub(crate) async fn effects(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn effects(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let output = context.output;
     let opened = match context.look_around().await {
-        Err(Fault::NoStore(_)) if context.store.is_none() => {
+        Err(CliError::NoStore(_)) if context.store.is_none() => {
             return context.nothing_of(arguments.job.as_deref());
         }
         opened => opened?,
@@ -66,7 +66,7 @@ pub(crate) async fn effects(context: &Context, arguments: &Arguments) -> Result<
     if let Some(name) = &arguments.job {
         jobs.retain(|job| job == name);
         if jobs.is_empty() {
-            // Says which there are.
+            // An unknown job is an error that lists the jobs.
             refrain.view(name).await?;
         }
     }
@@ -77,7 +77,7 @@ pub(crate) async fn effects(context: &Context, arguments: &Arguments) -> Result<
             after = last;
             for (run, doubts) in waiting {
                 let run = view.name_of(&run);
-                for Doubt { unit, since, message } in doubts.into_iter().map(Doubt::from) {
+                for DoubtRecord { unit, since, message, .. } in doubts {
                     let kind = if unit.is_some() { "unit" } else { "command" };
                     let line = Line { run: run.clone(), kind, unit, state: "in-doubt", since, message };
                     output.line(&line)?;
@@ -88,8 +88,8 @@ pub(crate) async fn effects(context: &Context, arguments: &Arguments) -> Result<
     }
     opened.close().await;
     match first {
-        Some(run) => output.say(format_args!("what to type: refrain show {}", typed(&run))),
-        None => output.say("nothing waits for a person"),
+        Some(run) => output.say(format_args!("the commands that settle it: refrain show {}", typed(&run))),
+        None => output.say("nothing waits for a decision of an operator"),
     }
     Ok(Exit::Done)
 }

@@ -1,11 +1,12 @@
-//! `refrain fsck`: what must not be in a store.
+//! `refrain fsck`: inconsistencies of a store.
 
 use std::fmt;
 
+use refrain::admin::Finding;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 
 #[derive(Serialize)]
@@ -14,17 +15,9 @@ struct Findings {
     findings: Vec<Finding>,
 }
 
-#[derive(Serialize)]
-struct Finding {
-    what: &'static str,
-    row: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
-}
-
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Finding { what, row, detail } in &self.findings {
+        for Finding { what, row, detail, .. } in &self.findings {
             match detail {
                 Some(detail) => writeln!(f, "{what}: {}", harmless(detail))?,
                 None => writeln!(f, "{what} (row {row})")?,
@@ -37,15 +30,11 @@ impl fmt::Display for Findings {
     }
 }
 
-pub(crate) async fn fsck(context: &Context) -> Result<Exit, Fault> {
+pub(crate) async fn fsck(context: &Context) -> Result<Exit, CliError> {
     let opened = context.look().await?;
     let store = opened.refrain.address();
     let findings = opened.refrain.fsck().await?;
     opened.close().await;
-    let findings: Vec<Finding> = findings
-        .into_iter()
-        .map(|one| Finding { what: one.what, row: one.row, detail: one.detail })
-        .collect();
     let is_clean = findings.is_empty();
     context.output.result(&Findings { store, findings })?;
     if is_clean {
@@ -53,6 +42,6 @@ pub(crate) async fn fsck(context: &Context) -> Result<Exit, Fault> {
     }
     context
         .output
-        .say("nothing was changed; stop what uses this store, and restore a backup or repair these rows");
+        .say("nothing was changed; stop the processes that use this store, then restore a backup or repair these rows");
     Ok(Exit::Failed)
 }

@@ -1,4 +1,4 @@
-//! `refrain man`: the manual, as pages.
+//! `refrain man`: the manual pages.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use crate::cli;
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  refrain man | man -l -\n  refrain man ~/.local/share/man/man1")]
 pub(crate) struct Arguments {
-    /// Write a page for each command into this directory; without it, the first page is printed.
+    /// Write a page for each command into this directory; without it, print the first page.
     pub(crate) dir: Option<PathBuf>,
 }
 
@@ -41,15 +41,15 @@ impl fmt::Display for Written {
     }
 }
 
-pub(crate) fn man(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) fn man(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let command = cli::Arguments::command();
     let Some(dir) = &arguments.dir else {
         let mut text = Vec::new();
-        Man::new(command).render(&mut text).map_err(Fault::Output)?;
+        Man::new(command).render(&mut text).map_err(CliError::Output)?;
         context.output.result(&Page { page: String::from_utf8_lossy(&text).into_owned() })?;
         return Ok(Exit::Done);
     };
-    let failed = |source| Fault::Write { path: dir.clone(), source };
+    let failed = |source| CliError::Write { path: dir.clone(), source };
     std::fs::create_dir_all(dir).map_err(failed)?;
     clap_mangen::generate_to(command, dir).map_err(failed)?;
     let pages = std::fs::read_dir(dir).map_err(failed)?.flatten();

@@ -1,16 +1,17 @@
-//! `refrain migrate`: the tables of a store, and those of the ledgers in the databases that jobs write to.
+//! `refrain migrate`: the tables of the store, and those of the ledgers in the databases that jobs write to.
 
 use std::fmt;
 
 use clap::Args;
-use refrain::{Project, Refrain};
+use refrain::Refrain;
+use refrain::project::Project;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::person::Deciding;
 
-/// Make the tables of the store and of the ledgers, or bring them up to date.
+/// Create the tables of the store and of the ledgers, or bring them up to date.
 ///
 /// SQLite files are kept up to date by every command. On PostgreSQL that is your decision, and this is how to say it.
 #[derive(Args)]
@@ -18,7 +19,7 @@ use crate::person::Deciding;
     after_help = "Examples:\n  refrain migrate\n  refrain migrate --print > store.sql\n  refrain migrate --print=shop > shop.sql"
 )]
 pub(crate) struct Arguments {
-    /// Print what would be done on PostgreSQL, as a script, and do nothing: in the store, or in a database that jobs write to.
+    /// Print the script for PostgreSQL and change nothing: for the store, or for a database that jobs write to.
     #[arg(long, value_name = "DATABASE", num_args = 0..=1, require_equals = true)]
     #[expect(clippy::option_option, reason = "an option that may have a value is three cases to the parser")]
     pub(crate) print: Option<Option<String>>,
@@ -44,11 +45,11 @@ impl fmt::Display for Migrated {
                 writeln!(f)?;
             }
             for step in steps {
-                writeln!(f, "took the step {step}")?;
+                writeln!(f, "applied {step}")?;
             }
             match steps.len() {
-                1 => write!(f, "{database} is up to date, 1 step taken")?,
-                count => write!(f, "{database} is up to date, {count} steps taken")?,
+                1 => write!(f, "{database} is up to date, 1 migration applied")?,
+                count => write!(f, "{database} is up to date, {count} migrations applied")?,
             }
         }
         Ok(())
@@ -66,7 +67,7 @@ impl fmt::Display for Script {
     }
 }
 
-pub(crate) async fn migrate(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn migrate(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let output = context.output;
     if let Some(database) = &arguments.print {
         let script = match database {
@@ -74,7 +75,7 @@ pub(crate) async fn migrate(context: &Context, arguments: &Arguments) -> Result<
             Some(name) => ledger_script(&context.project()?, name)?,
         };
         output.result(&Script { script })?;
-        output.say("nothing was changed; run this on PostgreSQL as the user who is to own the tables");
+        output.say("nothing was changed; run this script on PostgreSQL as the owner of the tables");
         return Ok(Exit::Done);
     }
     let project = context.project()?;
@@ -89,10 +90,10 @@ pub(crate) async fn migrate(context: &Context, arguments: &Arguments) -> Result<
     Ok(Exit::Done)
 }
 
-fn ledger_script(project: &Project, name: &str) -> Result<String, Fault> {
+fn ledger_script(project: &Project, name: &str) -> Result<String, CliError> {
     project.migration_script(name).ok_or_else(|| {
-        Fault::Refused(format!(
-            "`{name}` is no database on PostgreSQL that jobs write to\n  see [databases] in refrain.toml; SQLite files need no script"
+        CliError::Refused(format!(
+            "`{name}` is not a PostgreSQL database that jobs write to\n  see [databases] in refrain.toml; SQLite files need no script"
         ))
     })
 }

@@ -1,4 +1,4 @@
-//! `refrain next`: the coming windows of a job, and what a change of the clocks does to them.
+//! `refrain next`: the next windows of a job, and what DST changes do to them.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::arguments::timestamp;
 use crate::context::{Context, job};
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 
 #[derive(Args)]
 #[command(
@@ -20,13 +20,13 @@ use crate::exit::{Exit, Fault};
 pub(crate) struct Arguments {
     /// The job.
     pub(crate) job: String,
-    /// Show the ticks around this date instead, with what a change of the clocks does to them.
+    /// Show the ticks around this date instead, with DST changes explained.
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub(crate) around: Option<Date>,
     /// How many windows.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub(crate) count: u16,
-    /// From when, as in 2026-06-09T14:00:00Z; now unless said.
+    /// The first time, as in 2026-06-09T14:00:00Z; the default is now.
     #[arg(long, value_name = "T", value_parser = timestamp)]
     pub(crate) from: Option<Timestamp>,
 }
@@ -97,18 +97,18 @@ impl fmt::Display for Around {
     }
 }
 
-pub(crate) fn next(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) fn next(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let project = context.project()?;
     let job = job(&project, &arguments.job)?;
     let Some(timetable) = &job.timetable else {
-        return Err(Fault::Refused(format!(
+        return Err(CliError::Refused(format!(
             "`{0}` has no schedule: its runs are enqueued\n  refrain enqueue {0} --key KEY",
             job.name
         )));
     };
     let from = arguments.from.unwrap_or_else(Timestamp::now);
     let revisions =
-        Revisions::first(timetable.clone(), from).map_err(|error| Fault::Refused(error.to_string()))?;
+        Revisions::first(timetable.clone(), from).map_err(|error| CliError::Refused(error.to_string()))?;
     if let Some(date) = arguments.around {
         let preview = Preview::around(revisions.current(), date);
         let ticks = preview.lines.iter().map(Tick::of).collect();
@@ -116,9 +116,9 @@ pub(crate) fn next(context: &Context, arguments: &Arguments) -> Result<Exit, Fau
         context.output.result(&Around { job, zone, ticks, preview })?;
         return Ok(Exit::Done);
     }
-    let openings = revisions.current().openings(covered(&revisions, from));
-    let openings = openings.filter(|opening| opening.tick > from);
-    let windows = openings.take(arguments.count.into()).map(|opening| {
+    let due_windows = revisions.current().due_windows(covered(&revisions, from));
+    let due_windows = due_windows.filter(|opening| opening.tick > from);
+    let windows = due_windows.take(arguments.count.into()).map(|opening| {
         let window = opening.window;
         Coming {
             window: window_name::write(window.start(), timetable.grid, &timetable.zone),
@@ -130,11 +130,11 @@ pub(crate) fn next(context: &Context, arguments: &Arguments) -> Result<Exit, Fau
     });
     let (name, when) = (job.name.to_string(), describe(timetable));
     context.output.result(&Ahead { job: name, when, windows: windows.collect() })?;
-    context.output.say("what a change of the clocks does: add --around DATE");
+    context.output.say("to see what a DST change does: add --around DATE");
     Ok(Exit::Done)
 }
 
-/// Where the windows before an instant end. A short stretch is looked at first, for some windows are minutes.
+/// The end of the last window before an instant. A short period is tried first, because windows may be minutes.
 fn covered(revisions: &Revisions, from: Timestamp) -> Option<Timestamp> {
     [2_i64, 40, 800].into_iter().find_map(|days| {
         let after = from.checked_sub(SignedDuration::from_hours(24 * days)).ok()?;
@@ -143,7 +143,7 @@ fn covered(revisions: &Revisions, from: Timestamp) -> Option<Timestamp> {
     })
 }
 
-/// What the clock shows, with the offset where it shows the same twice.
+/// The local time, with its offset where it occurs twice.
 fn local(at: Timestamp, timetable: &Timetable) -> String {
     let zone = &timetable.zone;
     let wall = zone.wall(at).strftime("%Y-%m-%d %H:%M:%S").to_string();

@@ -1,4 +1,4 @@
-//! `refrain pause` and `refrain resume`: a job stops, and goes on.
+//! `refrain pause` and `refrain resume`.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::person::Deciding;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  refrain pause export\n  refrain resume export\n\nWindows that come while a job is paused get \
-    a row that says so."
+    after_help = "Examples:\n  refrain pause export\n  refrain resume export\n\nWindows that are due while a job is paused are \
+    skipped, with a row that says so."
 )]
 pub(crate) struct Arguments {
     /// The job.
@@ -30,30 +30,30 @@ struct Set {
 
 impl fmt::Display for Set {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.is_paused { "paused" } else { "allowed" };
-        let already = if self.is_new { "" } else { " already" };
-        write!(f, "{}: {word}{already}", self.job)
+        let word = if self.is_paused { "paused" } else { "resumed" };
+        let already = if self.is_new { "" } else { "already " };
+        write!(f, "{}: {already}{word}", self.job)
     }
 }
 
-pub(crate) async fn pause(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn pause(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let job = &arguments.job;
     let opened = context.open().await?;
     let is_new = opened.refrain.pause(job).await?;
     opened.close().await;
     context.output.result(&Set { job: job.clone(), is_paused: true, is_new })?;
-    context.output.say(format_args!("what is under way ends; go on with: refrain resume {job}"));
+    context.output.say(format_args!("running attempts end by themselves; to resume: refrain resume {job}"));
     Ok(Exit::Done)
 }
 
-pub(crate) async fn resume(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn resume(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let job = &arguments.job;
     let opened = context.open().await?;
     let is_new = opened.refrain.resume(job).await?;
     opened.close().await;
     context.output.result(&Set { job: job.clone(), is_paused: false, is_new })?;
     context.output.say(format_args!(
-        "windows that were skipped meanwhile: refrain status {job}; one of them: refrain run {job}@WINDOW"
+        "windows skipped meanwhile: refrain status {job}; to run one: refrain run {job}@WINDOW"
     ));
     Ok(Exit::Done)
 }

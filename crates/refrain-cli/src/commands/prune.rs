@@ -1,4 +1,4 @@
-//! `refrain prune`: forgets the bodies of old runs.
+//! `refrain prune`: deletes payloads, messages and output of old runs.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use refrain::core::duration;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::person::Deciding;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  refrain prune\n  refrain prune --older-than 30d\n\nA process that serves does this by itself. That \
-    a run was, and how it ended, is never forgotten."
+    after_help = "Examples:\n  refrain prune\n  refrain prune --older-than 30d\n\n`refrain serve` does this by itself. The record \
+    that a run exists, and how it ended, is never deleted."
 )]
 pub(crate) struct Arguments {
-    /// What ended before that long ago, as in 30d; 90d unless said.
+    /// Runs that ended longer ago than this, as in 30d; the default is 90d.
     #[arg(long, value_name = "DURATION", value_parser = long)]
     pub(crate) older_than: Option<Duration>,
     #[command(flatten)]
@@ -37,19 +37,19 @@ struct Pruned {
 
 impl fmt::Display for Pruned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bodies = if self.rows == 1 { "body" } else { "bodies" };
-        write!(f, "forgot {} {bodies} older than {}", self.rows, self.older_than)
+        let rows = if self.rows == 1 { "row" } else { "rows" };
+        write!(f, "pruned {} {rows} older than {}", self.rows, self.older_than)
     }
 }
 
-pub(crate) async fn prune(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
-    let opened = context.look().await?;
+pub(crate) async fn prune(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
+    let opened = context.decide().await?;
     let keep = arguments.older_than.unwrap_or_else(|| opened.refrain.keep());
-    let mut progress = Progress::begin(context.output);
-    let rows = opened.refrain.prune(keep, |rows| progress.show(format_args!("{rows} bodies"))).await?;
+    let mut progress = ProgressLine::begin(context.output);
+    let rows = opened.refrain.prune(keep, |rows| progress.show(format_args!("{rows} rows"))).await?;
     drop(progress);
     opened.close().await;
     context.output.result(&Pruned { rows, older_than: duration::format(keep) })?;
-    context.output.say("keys stay: what was done is still done");
+    context.output.say("keys are kept: what is done stays done");
     Ok(Exit::Done)
 }

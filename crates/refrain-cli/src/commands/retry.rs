@@ -1,42 +1,43 @@
-//! `refrain retry`: another attempt of a run that is not done, or of units in it; and a person's word on what is in doubt.
+//! `refrain retry`: another attempt of a run that is not done, or of its units; and decisions on what is in doubt.
 
 use clap::Args;
+use refrain::admin::Settlement;
 use refrain::core::RunName;
 use refrain::core::terminal::typed;
-use refrain::{Ask, Refrain, Settlement};
+use refrain::{Ask, Refrain};
 
 use crate::arguments::Wait;
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::person::Deciding;
-use crate::run_report::{Ran, told};
-use crate::signals::{Ended, Signals, Step};
+use crate::run_report::told;
+use crate::signals::{Finished, Signals, StopStep};
 
-/// Another attempt of a run that failed, is partial, or was skipped or cancelled. Only what is not done is done again.
+/// Try a run again that failed, is partial, or was skipped or cancelled. Only the work that is not done is repeated.
 ///
-/// It is also how a person says what became of something in doubt: a unit whose call had no answer, or the command of the run, if
-/// that was cut off and is held.
+/// It also records what became of a doubt: a unit whose call had no answer, or the command of the run if that was cut off
+/// and is held.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  refrain retry export@2026-06-09\n  refrain retry export@2026-06-09 --done           its command was cut off, and had done its work\n  \
+    after_help = "Examples:\n  refrain retry export@2026-06-09\n  refrain retry export@2026-06-09 --done           its command was cut off after doing its work\n  \
     refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7\n  \
     refrain retry sync@2026-06-09T14:00 --unit invoice:INV-7 --done\n  \
     refrain retry sync@2026-06-09T14:00 --in-doubt --done --why 'the bank has all of them'\n\n\
-    A run that is done is refused; `refrain run RUN --again` means it."
+    A run that is done is refused; to repeat it: `refrain run RUN --again`."
 )]
 pub(crate) struct Arguments {
     /// JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY.
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// A unit of it that failed or is parked: it gets all its tries again, and the source is asked for what it says now. May be
-    /// said several times; one attempt follows.
+    /// A failed or parked unit of it: it gets all its tries again, with the data that the source has now. May be given
+    /// several times; one attempt follows.
     #[arg(long, value_name = "KEY")]
     pub(crate) unit: Vec<String>,
-    /// All of its units that are in doubt.
+    /// All its units that are in doubt.
     #[arg(long, conflicts_with = "unit")]
     pub(crate) in_doubt: bool,
-    /// It was done: that is recorded, and it is not done again. Without a unit it is said of the command of the run.
+    /// Record that the unit was done, so that it is not done again; without a unit, the command of the run.
     #[arg(long)]
     pub(crate) done: bool,
     #[command(flatten)]
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
     pub(crate) deciding: Deciding,
 }
 
-pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let Arguments { run, unit, in_doubt, done, patience, .. } = arguments;
     let _: RunName = run.parse()?;
     let signals = Signals::listen()?;
@@ -53,7 +54,7 @@ pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Ex
     let refrain = &opened.refrain;
     if *done && unit.is_empty() && !in_doubt {
         let report = refrain.settle_held(run).await?;
-        return told(context, opened, vec![Ran { name: run.clone(), report }], false).await;
+        return told(context, opened, &report, false).await;
     }
     let units = if *in_doubt { in_doubt_of(refrain, run).await? } else { unit.clone() };
     if !units.is_empty() {
@@ -68,20 +69,20 @@ pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Ex
     let stop = refrain.stop_handle();
     let patience = patience.patience(context.output);
     let work = Box::pin(refrain.run_within(run, Ask::Retry, &patience));
-    let Ended { result, is_interrupted } =
-        signals.see_through(work, &stop, &[Step::StopNow], context.output).await;
+    let Finished { result, is_interrupted } =
+        signals.see_through(work, &stop, &[StopStep::StopNow], context.output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    told(context, opened, vec![Ran { name: run.clone(), report }], is_interrupted).await
+    told(context, opened, &report, is_interrupted).await
 }
 
-/// The units of a run that are in doubt now.
-async fn in_doubt_of(refrain: &Refrain, run: &str) -> Result<Vec<String>, Fault> {
+/// The units of a run that are in doubt.
+async fn in_doubt_of(refrain: &Refrain, run: &str) -> Result<Vec<String>, CliError> {
     let record = refrain.show(run).await?.ok_or_else(|| refrain::Error::NoRun(run.to_owned()))?;
     let doubts = refrain.doubts(&record).await?;
     let units: Vec<String> = doubts.into_iter().filter_map(|doubt| doubt.unit).collect();
     if units.is_empty() {
-        return Err(Fault::Refused(format!(
-            "no unit of {run} is in doubt\n  what became of it: refrain show {}",
+        return Err(CliError::Refused(format!(
+            "no unit of {run} is in doubt\n  its state: refrain show {}",
             typed(run)
         )));
     }

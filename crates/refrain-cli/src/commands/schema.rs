@@ -1,4 +1,4 @@
-//! `refrain schema`: what may stand in the files, for editors.
+//! `refrain schema`: the JSON Schema of the project's files, for editors.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use refrain::core::project;
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 
-/// Printed as it is, also with `--json`: it is a schema, not a result that has one.
+/// Printed without an envelope, also with `--json`: it is a schema, not a result.
 struct Schema(Value);
 
 impl fmt::Display for Schema {
@@ -18,10 +18,8 @@ impl fmt::Display for Schema {
     }
 }
 
-pub(crate) fn schema(context: &Context) -> Result<Exit, Fault> {
+pub(crate) fn schema(context: &Context) -> Result<Exit, CliError> {
     context.output.text(Schema(project::schema()))?;
-    context
-        .output
-        .say("write it beside the project, and begin a file with `#:schema ../refrain.schema.json`");
+    context.output.say("save it beside the project, and begin a file with `#:schema ../refrain.schema.json`");
     Ok(Exit::Done)
 }

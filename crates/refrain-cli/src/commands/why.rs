@@ -3,12 +3,13 @@
 use std::fmt;
 
 use clap::Args;
+use refrain::admin::Why;
 use refrain::core::terminal::typed;
-use refrain::core::why::{Cause, Told};
+use refrain::core::why::Explanation;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::{Exit, Fault};
+use crate::exit::{CliError, Exit};
 
 #[derive(Args)]
 #[command(
@@ -21,25 +22,18 @@ pub(crate) struct Arguments {
     pub(crate) subject: String,
 }
 
+/// The causes, as they are printed.
 #[derive(Serialize)]
-struct Answer {
-    subject: String,
-    causes: Vec<Line>,
-}
+#[serde(transparent)]
+struct CauseLines<'w>(&'w Why);
 
-#[derive(Serialize)]
-struct Line {
-    rule: &'static str,
-    said: String,
-    next: Option<String>,
-}
-
-impl fmt::Display for Answer {
+impl fmt::Display for CauseLines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Line { said, next, .. }) in self.causes.iter().enumerate() {
+        for (at, cause) in self.0.causes.iter().enumerate() {
+            let Explanation { text, advice, .. } = cause.explain();
             let line = if at == 0 { "" } else { "\n" };
-            write!(f, "{line}{said}")?;
-            if let Some(next) = next {
+            write!(f, "{line}{text}")?;
+            if let Some(next) = advice {
                 write!(f, "\n  {next}")?;
             }
         }
@@ -47,22 +41,20 @@ impl fmt::Display for Answer {
     }
 }
 
-pub(crate) async fn why(context: &Context, arguments: &Arguments) -> Result<Exit, Fault> {
+pub(crate) async fn why(context: &Context, arguments: &Arguments) -> Result<Exit, CliError> {
     let opened = context.look_around().await?;
     let subject = &arguments.subject;
     let job = subject.split(['@', '#']).next().unwrap_or_default();
     let has_file = opened.project.jobs().iter().any(|one| one.name.as_str() == job);
     let is_known = opened.refrain.jobs().iter().any(|one| one.as_str() == job);
     if has_file && !is_known {
-        return Err(Fault::Refused(format!(
-            "`{job}` has a file, and this store has never seen it: nobody has served or run it yet\n  refrain run {}, or refrain serve",
+        return Err(CliError::Refused(format!(
+            "`{job}` has a file, but no process has served or run it in this store yet\n  refrain run {}, or refrain serve",
             typed(subject)
         )));
     }
     let why = opened.refrain.why(subject).await?;
     opened.close().await;
-    let causes = why.causes.iter().map(Cause::told);
-    let causes = causes.map(|Told { rule, said, advice }| Line { rule, said, next: advice }).collect();
-    context.output.result(&Answer { subject: why.subject, causes })?;
+    context.output.result(&CauseLines(&why))?;
     Ok(Exit::Done)
 }

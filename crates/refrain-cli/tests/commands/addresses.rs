@@ -1,4 +1,4 @@
-//! Stores on a server: one that is away, one that does not let us in, one without tables, one of somebody else.
+//! Stores on a server: unreachable, access denied, without tables, of another project.
 
 use sqlx::{Connection, Executor, SqliteConnection};
 
@@ -10,7 +10,7 @@ use crate::support::project;
 const COMMANDS: [&str; 5] = ["migrate", "fsck", "run noop#1", "tick", "serve"];
 
 #[test]
-fn a_server_that_is_away_may_be_back_later() {
+fn an_unreachable_server_is_a_temporary_failure() {
     let desk = Desk::at(&format!("postgres://ada:hunter2@127.0.0.1:{}/shop", unused_port()));
     let said = desk.refrain("run noop#1");
     said.refuses(75, &["the store cannot be reached", "is the server running"]);
@@ -33,7 +33,7 @@ async fn a_wrong_password_is_refused_and_no_password_is_shown() {
 }
 
 #[tokio::test]
-async fn a_password_is_in_nothing_that_a_working_store_says() {
+async fn no_output_of_a_working_store_contains_the_password() {
     let scratch = Scratch::create().await;
     let desk = Desk::at(&scratch.url());
     for command in ["migrate", "--json migrate", "run noop#1", "tick", "fsck", "--json fsck"] {
@@ -45,18 +45,18 @@ async fn a_password_is_in_nothing_that_a_working_store_says() {
 }
 
 #[tokio::test]
-async fn tables_are_made_on_a_server_only_when_asked() {
+async fn tables_on_a_server_are_created_only_by_migrate() {
     let scratch = Scratch::create().await;
     let desk = Desk::at(&scratch.url());
     for command in ["fsck", "run noop#1", "tick", "serve"] {
         desk.refrain(command).refuses(2, &["there is no store in this database yet", "refrain migrate"]);
     }
     desk.refrain("migrate").succeeds(&[
-        "took the step 0001_initial",
-        "took the step 0001_ledger",
-        "8 steps taken",
+        "applied 0001_initial",
+        "applied 0001_ledger",
+        "11 migrations applied",
     ]);
-    desk.refrain("migrate").succeeds(&["is up to date, 0 steps taken"]);
+    desk.refrain("migrate").succeeds(&["is up to date, 0 migrations applied"]);
     desk.refrain("run noop#1").succeeds(&["noop#1: done (attempt 1)"]);
     desk.refrain("run noop#1").succeeds(&["noop#1: done already"]);
     desk.refrain("fsck").succeeds(&["0 findings"]);
@@ -68,12 +68,12 @@ async fn the_printed_script_makes_the_same_tables_by_hand() {
     let desk = Desk::at(&scratch.url());
     let script = desk.refrain("migrate --print").stdout;
     scratch.connect().await.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(script))).await.unwrap();
-    desk.refrain("migrate").succeeds(&["0 steps taken"]);
+    desk.refrain("migrate").succeeds(&["0 migrations applied"]);
     desk.refrain("run noop-hourly@2001-06-09T14:00").succeeds(&[": done"]);
 }
 
 #[tokio::test]
-async fn a_store_of_another_project_or_of_the_future_is_left_alone() {
+async fn a_store_of_another_project_or_a_newer_schema_is_left_unchanged() {
     let scratch = Scratch::create().await;
     for desk in [Desk::sqlite(), Desk::at(&scratch.url())] {
         for (name, text) in project::noop("shop") {
@@ -97,7 +97,7 @@ async fn a_store_of_another_project_or_of_the_future_is_left_alone() {
         }
         for command in COMMANDS {
             let line = format!("-C shop {command}");
-            desk.refrain(&line).refuses(2, &["schema 99", "a newer refrain has used it"]);
+            desk.refrain(&line).refuses(2, &["schema 99", "a newer refrain has upgraded it"]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A database host that dies without a word: the same process notices, takes new connections and goes on.
+//! A database host dies silently: the same process notices, opens new connections and continues.
 
 use std::process::Command;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn through(desk: &Desk, url: &str, line: &str) -> Command {
 }
 
 #[tokio::test]
-async fn f21_a_host_that_dies_without_a_word_is_left_and_the_same_process_goes_on() {
+async fn f21_a_process_survives_a_host_that_dies_silently() {
     let scratch = Scratch::create().await;
     let (desk, network) = behind_a_network(&scratch);
     let url = network.url(&scratch.name);
@@ -39,7 +39,7 @@ async fn f21_a_host_that_dies_without_a_word_is_left_and_the_same_process_goes_o
     desk.enqueue("noop", "before", "{}");
     becomes_done(&desk, "noop#before").await;
 
-    assert!(network.swallow_open() > 0, "nobody is connected");
+    assert!(network.swallow_open() > 0, "no connection is open");
     desk.enqueue("noop", "after", "{}");
     let is_done = async || {
         assert_eq!(asked(&address, "/healthz").0, 200, "it answers meanwhile, and lives");
@@ -55,7 +55,7 @@ async fn f21_a_host_that_dies_without_a_word_is_left_and_the_same_process_goes_o
 }
 
 #[tokio::test]
-async fn f21_a_signal_is_heard_while_nothing_answers_at_all() {
+async fn f21_a_signal_is_handled_while_no_server_answers() {
     let scratch = Scratch::create().await;
     let (desk, network) = behind_a_network(&scratch);
     let url = network.url(&scratch.name);
@@ -70,7 +70,7 @@ async fn f21_a_signal_is_heard_while_nothing_answers_at_all() {
 }
 
 #[tokio::test]
-async fn a_run_ends_with_75_when_its_store_is_gone_for_good() {
+async fn run_exits_75_when_its_store_stays_unreachable() {
     let scratch = Scratch::create().await;
     let (desk, network) = behind_a_network(&scratch);
     desk.write(
@@ -79,7 +79,7 @@ async fn a_run_ends_with_75_when_its_store_is_gone_for_good() {
     );
     let url = network.url(&scratch.name);
     let mut run = ChildProcess::spawn(&mut through(&desk, &url, "run slow#1"));
-    eventually("the command is under way", DEADLINE, async || desk.file("begun").exists()).await;
+    eventually("the command is running", DEADLINE, async || desk.file("begun").exists()).await;
     network.swallow_all();
     desk.write("go", "");
     eventually("the command does not wait for ever", NOTICED, async || run.has_ended()).await;

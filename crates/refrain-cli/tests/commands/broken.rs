@@ -1,7 +1,7 @@
-//! Projects that are broken, and how that is drawn: a person should thank for each of them.
+//! Broken projects and what `refrain check` prints about each: place, problem, remedy.
 //!
-//! The projects are those of `crates/refrain-core/tests/projects`; what `refrain check` prints of each is in a file here.
-//! `REFRAIN_BLESS=1` writes them anew: read them as the person who made the mistake.
+//! The projects are those of `crates/refrain-core/tests/projects`; the output for each is a file
+//! here. `REFRAIN_BLESS=1` rewrites them: read the difference as the user who made the mistake.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn name(folder: &Path) -> &str {
     folder.file_name().unwrap().to_str().unwrap()
 }
 
-/// The same project on a desk; scripts are kept as texts, so that nobody takes them for ours.
+/// The same project in a directory; scripts are stored as text files, so that tidy does not take them for ours.
 fn copy(folder: &Path) -> Desk {
     let desk = Desk::of(&[("jobs/.keep", "")]);
     fs::copy(folder.join("refrain.toml"), desk.file("refrain.toml")).unwrap();
@@ -50,7 +50,7 @@ fn check(folder: &Path, line: &str) -> Said {
 }
 
 #[test]
-fn every_broken_project_is_drawn_as_a_person_needs_it() {
+fn every_broken_project_is_reported_with_place_and_advice() {
     let folders = projects();
     for folder in &folders {
         let said = check(folder, "check");
@@ -63,7 +63,7 @@ fn every_broken_project_is_drawn_as_a_person_needs_it() {
 }
 
 #[test]
-fn programs_get_the_place_and_the_words_of_every_problem() {
+fn json_reports_the_place_and_text_of_every_problem() {
     let folder = projects().into_iter().find(|folder| name(folder) == "unknown-key").unwrap();
     let said = check(&folder, "--json --quiet check");
     assert_eq!(said.code, Some(2), "{said:?}");
@@ -72,7 +72,7 @@ fn programs_get_the_place_and_the_words_of_every_problem() {
 }
 
 #[test]
-fn colours_are_only_for_terminals_and_the_width_is_always_the_same() {
+fn colours_appear_only_on_terminals_and_the_width_is_fixed() {
     let folder = projects().into_iter().find(|folder| name(folder) == "bad-cron").unwrap();
     let desk = copy(&folder);
     let plain = desk.refrain("check");

@@ -1,4 +1,4 @@
-//! A process whose limit of open files is too low puts its runs off, and they keep all their attempts.
+//! A process whose limit of open files is too low delays its runs, at no cost of attempts.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ async fn time_passes(desk: &Desk) {
 }
 
 #[tokio::test]
-async fn a_run_that_finds_no_descriptor_is_put_off_and_has_all_its_attempts() {
+async fn a_run_that_finds_no_file_descriptor_is_delayed_at_no_cost() {
     let desk = Desk::sqlite();
     for key in ["1", "2", "3"] {
         desk.enqueue("noop-once", key, "{}");
@@ -29,7 +29,7 @@ async fn a_run_that_finds_no_descriptor_is_put_off_and_has_all_its_attempts() {
         let mut limited = Command::new("sh");
         limited.args(["-c", &format!("ulimit -n {limit}; exec {PROGRAM} tick")]).current_dir(desk.path());
         limited.env("REFRAIN_STORE", "sqlite:store.db");
-        has_struck = said(&mut limited).stderr.contains("too many files are open");
+        has_struck = said(&mut limited).stderr.contains("too many open files: attempts");
         if has_struck {
             break;
         }

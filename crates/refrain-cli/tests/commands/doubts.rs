@@ -1,14 +1,22 @@
-//! A call whose answer was lost, as a person meets it: who says so, what to look at, what to type.
+//! A call with a lost answer, as the operator meets it: who reports it, what to check, what to
+//! type.
 
 use crate::support::Desk;
 use crate::support::books::books;
 
 #[test]
-fn a_call_in_doubt_is_shown_asked_about_and_settled_by_a_person() {
+fn a_call_in_doubt_is_shown_and_settled_by_the_operator() {
     let (port, heard) = books(&['2']);
     let job = format!(
-        "queue = true\nretry = {{ attempts = 1 }}\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\n\
-         key = \"invoice:{{id}}\"\nhttp = {{ url = \"http://127.0.0.1:{port}/invoices/{{id}}\", json = {{ id = \"{{id}}\" }} }}\n"
+        r#"
+            queue = true
+            retry = {{ attempts = 1 }}
+            command = ["./list.sh"]
+            output = "units"
+            [unit]
+            key = "invoice:{{id}}"
+            http = {{ url = "http://127.0.0.1:{port}/invoices/{{id}}", json = {{ id = "{{id}}" }} }}
+        "#
     );
     let desk = Desk::of(&[
         ("refrain.toml", "[project]\nname = \"shop\"\n"),
@@ -34,7 +42,7 @@ fn a_call_in_doubt_is_shown_asked_about_and_settled_by_a_person() {
         "{why:?}"
     );
     let traced = desk.refrain("trace invoice:2");
-    for words in ["parked", "in doubt since ", "in doubt: the answer was lost"] {
+    for words in ["parked", "in doubt since ", "in doubt: the response was lost"] {
         assert!(traced.stdout.contains(words), "{traced:?}");
     }
     for words in ["refrain retry book#1 --unit invoice:2 --done", "refrain retry book#1 --unit invoice:2\n"] {

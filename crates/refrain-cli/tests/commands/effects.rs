@@ -1,4 +1,5 @@
-//! What commands say of effects: a wish that has arrived in the store is recorded, and that is not yet sent.
+//! What commands say about effects: one that has arrived in the store is recorded, and effects are
+//! not sent yet.
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
@@ -8,7 +9,15 @@ use crate::support::Desk;
 #[tokio::test]
 async fn status_names_effects_that_are_recorded_and_not_sent() {
     let desk = Desk::of(&[
-        ("refrain.toml", "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+        (
+            "refrain.toml",
+            r#"
+                [project]
+                name = "shop"
+                [databases]
+                shop = "sqlite:shop.db"
+            "#,
+        ),
         ("jobs/book.toml", "queue = true\ndatabase = \"shop\"\nsql = \"delete from totals where false\"\n"),
     ]);
     let file = SqliteConnectOptions::new().filename(desk.file("shop.db")).create_if_missing(true);
@@ -18,8 +27,9 @@ async fn status_names_effects_that_are_recorded_and_not_sent() {
     {
         if count > 0 {
             let mut shop = SqliteConnection::connect_with(&file).await.unwrap();
-            let wish = "insert into refrain_intents (project, kind, name, key, version) values ('shop', 'effect', 'mail', $1, 1)";
-            sqlx::query(wish).bind(format!("order:{count}")).execute(&mut shop).await.unwrap();
+            let intent = "insert into refrain_intents (project, kind, name, key, version) \
+                 values ('shop', 'effect', 'mail', $1, 1)";
+            sqlx::query(intent).bind(format!("order:{count}")).execute(&mut shop).await.unwrap();
             shop.close().await.unwrap();
         }
         desk.refrain("tick");

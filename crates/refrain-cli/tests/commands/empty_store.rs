@@ -1,11 +1,12 @@
-//! A store that was cut off to nothing is not begun anew in silence: what was done would be done again.
+//! A store truncated to nothing is not silently created again: everything in it would be done
+//! twice.
 
 use std::fs;
 
 use crate::support::Desk;
 
 #[test]
-fn f23_a_store_that_was_cut_off_is_refused_by_every_command_and_nothing_is_done_again() {
+fn f23_every_command_refuses_a_truncated_store() {
     let desk = Desk::of(&[
         ("refrain.toml", "[project]\nname = \"shop\"\n"),
         ("jobs/list.toml", "queue = true\ncommand = [\"./once.sh\"]\n"),

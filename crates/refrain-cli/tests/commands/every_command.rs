@@ -1,10 +1,10 @@
-//! Every command, as text and as JSON, when it succeeds and when it is refused: word for word.
+//! Every command, as text and as JSON, when it succeeds and when it is refused: verbatim.
 
 use crate::support::transcript::{matches, transcript};
 use crate::support::{Desk, said};
 
 #[test]
-fn a_project_is_made_checked_and_looked_at() {
+fn a_project_is_created_checked_and_shown() {
     let desk = Desk::of(&[("letter.txt", "Dear Ada,\n")]);
     let lines = [
         "check",
@@ -25,7 +25,7 @@ fn a_project_is_made_checked_and_looked_at() {
 }
 
 #[tokio::test]
-async fn the_coming_windows() {
+async fn next_lists_the_coming_windows() {
     let lines = [
         "check",
         "next export --from 2001-06-09T12:00:00Z --count 3",
@@ -42,7 +42,7 @@ async fn the_coming_windows() {
 }
 
 #[tokio::test]
-async fn what_became_of_windows() {
+async fn runs_shows_what_happened_to_each_window() {
     let desk = Desk::shop().await;
     let lines = [
         "tick --now 2001-06-04T02:00:00Z",
@@ -74,7 +74,7 @@ async fn what_became_of_windows() {
 }
 
 #[tokio::test]
-async fn a_window_with_scopes_is_done_with_all_of_them_and_ends_as_the_worst() {
+async fn a_window_with_scopes_ends_like_its_worst_scope() {
     let desk = Desk::shop().await;
     let lines = [
         "run digest@2001-06-01",
@@ -92,7 +92,7 @@ async fn a_window_with_scopes_is_done_with_all_of_them_and_ends_as_the_worst() {
 }
 
 #[tokio::test]
-async fn a_queue() {
+async fn queued_runs_are_enqueued_shown_and_done() {
     let desk = Desk::shop().await;
     let lines = [
         r#"enqueue letter --key 1 --payload {"to":"Ada"}"#,
@@ -132,7 +132,7 @@ async fn a_queue() {
 }
 
 #[tokio::test]
-async fn commands_that_take_too_long_and_one_that_somebody_must_look_at() {
+async fn commands_that_time_out_or_need_the_operator() {
     let desk = Desk::shop().await;
     let lines = [
         "run slow#1",
@@ -156,7 +156,7 @@ async fn commands_that_take_too_long_and_one_that_somebody_must_look_at() {
 }
 
 #[tokio::test]
-async fn a_persons_word() {
+async fn decisions_of_the_operator() {
     let desk = Desk::shop().await;
     let lines = [
         "tick --now 2001-06-02T02:00:00Z",
@@ -180,9 +180,13 @@ async fn a_persons_word() {
 }
 
 #[test]
-fn a_time_that_comes_twice_is_printed_with_its_offset() {
-    let job =
-        "schedule = \"30 * * * *\"\ntimezone = \"Europe/Berlin\"\nwindow = \"tick\"\ncommand = [\"true\"]\n";
+fn an_ambiguous_time_is_printed_with_its_offset() {
+    let job = r#"
+        schedule = "30 * * * *"
+        timezone = "Europe/Berlin"
+        window = "tick"
+        command = ["true"]
+    "#;
     let desk = Desk::of(&[("refrain.toml", "[project]\nname = \"shop\"\n"), ("jobs/half.toml", job)]);
     let next = desk.refrain("next half --from 2001-10-27T23:00:00Z --count 4");
     let opens: Vec<&str> =
@@ -197,27 +201,55 @@ fn a_time_that_comes_twice_is_printed_with_its_offset() {
 }
 
 #[test]
-fn a_source_beside_its_table() {
-    let into = "[publish]\ndatabase = \"shop\"\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\nledger = false\nowns = \"day = :ds\"\n";
+fn reconcile_compares_a_source_with_its_table() {
+    let into = r#"
+        [publish]
+        database = "shop"
+        table = "invoices"
+        mode = "merge"
+        key = ["id"]
+        ledger = false
+        owns = "day = :ds"
+    "#;
     let sync = format!(
-        "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2001-06-01\ncatch-up = \"all\"\n\
-         command = [\"cat\", \"source\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{{id}}\"\n{into}"
+        r#"
+            schedule = "@daily"
+            window = "day"
+            start = 2001-06-01
+            catch-up = "all"
+            command = ["cat", "source"]
+            output = "units"
+            [unit]
+            key = "invoice:{{id}}"
+            {into}
+        "#
     );
     let sql = |text: &str| format!("queue = true\ndatabase = \"shop\"\nsql = \"\"\"{text}\"\"\"\n");
     let line = |id: u32| format!("{{\"id\":{id},\"total\":{},\"day\":\"2001-06-01\"}}\n", 10 * id);
     let desk = Desk::of(&[
-        ("refrain.toml", "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+        (
+            "refrain.toml",
+            r#"
+                [project]
+                name = "shop"
+                [databases]
+                shop = "sqlite:shop.db"
+            "#,
+        ),
         ("shop.db", ""),
         ("source", &(1..=30).map(line).collect::<String>()),
         ("jobs/sync.toml", &sync),
-        ("jobs/tables.toml", &sql("create table invoices (id integer, total integer, day date); create unique index once on invoices (id)")),
+        (
+            "jobs/tables.toml",
+            &sql("create table invoices (id integer, total integer, day date); \
+             create unique index once on invoices (id)"),
+        ),
         (
             "jobs/harm.toml",
-            &sql(
-                "drop index once; delete from invoices where id <= 22; update invoices set total = 0 where id = 23;
+            &sql("drop index once; delete from invoices where id <= 22; \
+                 update invoices set total = 0 where id = 23;
                  insert into invoices select * from invoices where id = 24;
-                 insert into invoices values (31, 1, '2001-06-01'), (32, 1, '2001-06-02')",
-            ),
+                 insert into invoices values (31, 1, '2001-06-01'), (32, 1, '2001-06-02')"),
         ),
     ]);
     let lines = [
@@ -236,7 +268,7 @@ fn a_source_beside_its_table() {
 }
 
 #[tokio::test]
-async fn a_store_is_kept_well() {
+async fn store_maintenance_commands() {
     let desk = Desk::shop().await;
     let lines = [
         "fsck",
@@ -262,7 +294,7 @@ async fn a_store_is_kept_well() {
 }
 
 #[tokio::test]
-async fn a_lost_store_runs_nothing_until_a_person_has_looked() {
+async fn a_restored_store_runs_nothing_before_the_operator_decides() {
     let desk = Desk::shop().await;
     desk.refrain("run totals@2001-06-01").succeeds(&[": done"]);
     std::fs::remove_dir_all(desk.file(".refrain")).unwrap();
@@ -291,7 +323,7 @@ fn nameless(text: &str) -> String {
 }
 
 #[test]
-fn completions_manual_and_schema_are_what_their_readers_take() {
+fn completions_manual_and_schema_are_well_formed() {
     let desk = Desk::new();
     for (shell, word) in
         [("bash", "complete -F"), ("zsh", "#compdef refrain"), ("fish", "complete -c refrain")]
@@ -310,7 +342,7 @@ fn completions_manual_and_schema_are_what_their_readers_take() {
 }
 
 #[test]
-fn everything_that_is_json_is_one_object_a_line() {
+fn json_output_is_one_object_per_line() {
     let desk = Desk::new();
     desk.refrain("run noop#1").succeeds(&[]);
     for line in [

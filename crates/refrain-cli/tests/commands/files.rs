@@ -1,4 +1,4 @@
-//! SQLite stores that are no stores, are damaged, or may not be written.
+//! SQLite files that are not stores, are damaged, or are read-only.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ fn change(desk: &Desk, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn a_damaged_file_is_called_so() {
+fn a_damaged_file_is_reported_as_damaged() {
     let desk = with_a_run();
     change(&desk, |bytes| bytes[100..4096].fill(0xff));
     for command in ["migrate", "fsck", "run noop#2", "tick", "serve"] {
@@ -32,14 +32,14 @@ fn a_damaged_file_is_called_so() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_is_called_so() {
+fn a_truncated_file_is_reported_as_truncated() {
     let desk = with_a_run();
     change(&desk, |bytes| bytes.truncate(bytes.len() / 2));
     desk.refrain("fsck").refuses(1, &["the store is damaged"]);
 }
 
 #[test]
-fn damage_that_nobody_has_met_is_found_by_fsck() {
+fn fsck_finds_damage_that_no_statement_has_met() {
     let desk = with_a_run();
     change(&desk, |bytes| {
         let key = b"once-and-only";
@@ -52,7 +52,7 @@ fn damage_that_nobody_has_met_is_found_by_fsck() {
 }
 
 #[test]
-fn a_file_of_something_else_is_left_as_it_is() {
+fn a_file_of_another_program_is_left_unchanged() {
     let desk = Desk::sqlite();
     let letter = "Dear Sir or Madam, this is not a database at all.\n".repeat(100);
     fs::write(desk.file("store.db"), &letter).unwrap();
@@ -63,7 +63,7 @@ fn a_file_of_something_else_is_left_as_it_is() {
 }
 
 #[test]
-fn a_directory_that_somebody_named_is_not_made() {
+fn a_directory_named_by_the_user_is_not_created() {
     let desk = Desk::at("sqlite:no/such/store.db");
     desk.refrain("run noop#1").refuses(2, &["its directory is missing", "mkdir -p 'no/such'"]);
     assert!(!desk.file("no").exists());
@@ -71,7 +71,7 @@ fn a_directory_that_somebody_named_is_not_made() {
 }
 
 #[test]
-fn the_directory_that_nobody_named_is_made_and_is_its_owners_alone() {
+fn the_default_directory_is_created_with_permissions_for_its_owner_only() {
     let desk = Desk::new();
     let made = desk.refrain("run noop#1");
     made.succeeds(&[": done"]);
@@ -85,7 +85,7 @@ fn the_directory_that_nobody_named_is_made_and_is_its_owners_alone() {
 }
 
 #[test]
-fn fsck_makes_no_store() {
+fn fsck_creates_no_store() {
     let desk = Desk::sqlite();
     let files = || fs::read_dir(desk.path()).unwrap().count();
     let before = files();
@@ -93,7 +93,7 @@ fn fsck_makes_no_store() {
     assert_eq!(files(), before);
 }
 
-/// Runs a command as somebody for whom modes count, with these modes of the store's file and directory.
+/// Runs a command as a user subject to permissions, with these permissions of the store's file and directory.
 fn restricted(desk: &Desk, file: u32, directory: u32) -> Said {
     let program = desk.file("refrain");
     if !program.exists() {
@@ -111,7 +111,7 @@ fn restricted(desk: &Desk, file: u32, directory: u32) -> Said {
 }
 
 #[test]
-fn a_store_that_may_not_be_written_is_refused_and_works_when_it_may() {
+fn a_read_only_store_is_refused_until_it_is_writable() {
     let desk = with_a_run();
     restricted(&desk, 0o400, 0o700).refuses(2, &["store.db cannot be written", "Give this user the right"]);
     restricted(&desk, 0o600, 0o500).refuses(2, &["cannot be written", "Give this user the right"]);

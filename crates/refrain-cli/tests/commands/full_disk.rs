@@ -1,7 +1,7 @@
-//! A disk without room: nothing is half-written, and the same command works when there is room again.
+//! A full disk: no partial write, and the same command works once there is room.
 //!
-//! The disk is a small one in memory that only the commands of one script see. Where such a thing may not be mounted,
-//! files that may not grow stand in for it.
+//! The disk is a small in-memory one that only the commands of one script see. Where it cannot be
+//! mounted, files with a size limit stand in for it.
 
 use std::process::Command;
 
@@ -73,7 +73,7 @@ fn a_full_disk_stops_a_command_and_leaves_the_store_sound() {
 }
 
 #[test]
-fn f24_a_moment_of_a_full_disk_is_survived_by_the_process_that_serves() {
+fn f24_serve_survives_a_disk_that_is_full_for_a_while() {
     let desk = Desk::new();
     let (mut shell, _) = on_a_small_disk(&desk, SERVED);
     let told = said(&mut shell);
@@ -83,7 +83,7 @@ fn f24_a_moment_of_a_full_disk_is_survived_by_the_process_that_serves() {
 
 /// A shell that tells the story on a disk that can be filled; and whether it really is one.
 fn on_a_small_disk(desk: &Desk, story: &str) -> (Command, bool) {
-    // Root needs no user namespace, and in one would not be let into a directory of somebody else.
+    // Root needs no user namespace, and inside one could not enter a directory of another user.
     let may_mount = |how: &&str| {
         let tried = Command::new("unshare").args([how, "sh", "-c", MOUNT]).output();
         tried.is_ok_and(|output| output.status.success())

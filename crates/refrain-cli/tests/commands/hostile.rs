@@ -1,6 +1,6 @@
-//! Words that a shell, a path, a template or a database would act on: they stay words, or are refused.
+//! Input that a shell, a path, a template or a database would act on is taken literally or refused.
 //!
-//! The project lies in a folder of its own, so that whatever leads out of it can be seen beside it.
+//! The project is in a folder of its own, so that anything written outside of it shows.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,16 @@ const WORDS: [&str; 18] = [
 ];
 
 const FILES: [(&str, &str); 4] = [
-    ("project/refrain.toml", "[project]\nname = \"shop\"\n\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+    (
+        "project/refrain.toml",
+        r#"
+            [project]
+            name = "shop"
+
+            [databases]
+            shop = "sqlite:shop.db"
+        "#,
+    ),
     (
         "project/jobs/words.toml",
         "queue = true\ncommand = [\"./words.sh\", \"--name={payload.name}\", \"--\", \"{payload.name}\"]\n",
@@ -99,7 +108,7 @@ fn is_refused(said: &Said) {
 }
 
 #[test]
-fn s11_values_of_a_payload_arrive_as_words_and_nothing_interprets_them() {
+fn s11_payload_values_arrive_as_literal_arguments() {
     let desk = Guarded::new();
     for (number, word) in WORDS.into_iter().chain(["a\nb", "", "\u{1f3b5} \u{202e}"]).enumerate() {
         let (key, payload) = (format!("{number}"), serde_json::json!({ "name": word }).to_string());
@@ -112,12 +121,12 @@ fn s11_values_of_a_payload_arrive_as_words_and_nothing_interprets_them() {
 }
 
 #[test]
-fn s11_keys_are_words_in_every_command() {
+fn s11_every_command_takes_keys_literally() {
     let desk = Guarded::new();
     for word in WORDS {
         let (run, key) = (format!("words#{word}"), format!("--key={word}"));
         desk.refrain(&["enqueue", "words", &key, "--payload", r#"{"name":"x"}"#]).succeeds(&["queued"]);
-        desk.refrain(&["enqueue", "words", &key]).succeeds(&["offered before"]);
+        desk.refrain(&["enqueue", "words", &key]).succeeds(&["already enqueued"]);
         desk.refrain(&["run", &run]).succeeds(&[word, ": done"]);
         desk.refrain(&["run", "words", &key]).succeeds(&[word, "done already"]);
         assert_eq!(desk.got().last().unwrap(), &run);
@@ -134,7 +143,7 @@ fn s11_keys_are_words_in_every_command() {
 }
 
 #[test]
-fn s11_what_cannot_be_a_name_is_refused_in_every_place_where_one_is_typed() {
+fn s11_every_command_refuses_an_invalid_name() {
     let desk = Guarded::new();
     desk.refrain(&["migrate"]).succeeds(&[]);
     for word in WORDS.into_iter().chain(["a\nb", "\u{1b}[2J", "", "..", "a/b", "words\u{0}"]) {
@@ -175,7 +184,7 @@ fn s11_what_cannot_be_a_name_is_refused_in_every_place_where_one_is_typed() {
 }
 
 #[test]
-fn s12_an_argument_that_begins_with_at_is_no_file() {
+fn s12_an_argument_that_begins_with_at_is_not_read_as_a_file() {
     let desk = Guarded::new();
     let arguments = desk.0.file("project/arguments");
     fs::write(&arguments, "migrate\n").unwrap();
@@ -195,7 +204,7 @@ fn s12_an_argument_that_begins_with_at_is_no_file() {
 }
 
 #[test]
-fn s10_a_path_leads_nowhere_but_where_it_says() {
+fn s10_a_path_cannot_leave_its_directory() {
     let desk = Guarded::new();
     // Without a look at what is really there, the folder above `project/jobs/../..` would be `project/jobs/..`.
     let outside = said(&mut desk.0.command_of(&["-C", "project/jobs/../..", "check"]));
@@ -208,7 +217,14 @@ fn s10_a_path_leads_nowhere_but_where_it_says() {
     for (name, sql) in
         [("up", "../secret.sql"), ("deep", "jobs/x.sql"), ("whole", "/etc/passwd.sql"), ("dots", "..sql")]
     {
-        let job = format!("schedule = \"@daily\"\nwindow = \"day\"\ndatabase = \"shop\"\nsql = \"{sql}\"\n");
+        let job = format!(
+            r#"
+                schedule = "@daily"
+                window = "day"
+                database = "shop"
+                sql = "{sql}"
+            "#
+        );
         desk.0.write(&format!("project/jobs/{name}.toml"), &job);
         let said = desk.refrain(&["check"]);
         assert_eq!(said.code, Some(2), "{sql}: {said:?}");
@@ -219,7 +235,7 @@ fn s10_a_path_leads_nowhere_but_where_it_says() {
 }
 
 #[test]
-fn s14_nothing_in_a_value_is_evaluated() {
+fn s14_no_part_of_a_value_is_evaluated() {
     let desk = Guarded::new();
     let values =
         ["{{7*7}}", "${7*7}", "#{7*7}", "{payload.name}", "{ds}", "${jndi:ldap://x/a}", "{{name}}", "%{x}"];
@@ -239,7 +255,7 @@ fn s14_nothing_in_a_value_is_evaluated() {
 }
 
 #[test]
-fn s22_what_is_too_large_is_refused_at_once() {
+fn s22_oversized_input_is_refused_at_once() {
     let desk = Guarded::new();
     desk.refrain(&["migrate"]).succeeds(&[]);
     let long = "x".repeat(100_000);
@@ -255,14 +271,14 @@ fn s22_what_is_too_large_is_refused_at_once() {
     is_refused(&desk.refrain(&["status", "--windows", "65535"]));
     is_refused(&desk.refrain(&["prune", "--older-than", "99999999999999999999d"]));
     desk.0.write("project/jobs/large.toml", &format!("# {}\n", "x".repeat(2 * 1024 * 1024)));
-    desk.refrain(&["check"]).refuses(2, &["large.toml cannot be read", "longer than"]);
+    desk.refrain(&["check"]).refuses(2, &["large.toml cannot be read", "it has more than"]);
     desk.0.write("project/jobs/large.toml", &format!("queue = true\ncommand = {deep}\n"));
     let said = desk.refrain(&["check"]);
     assert_eq!(said.code, Some(2), "{:?}", said.code);
 }
 
 #[tokio::test]
-async fn s23_values_are_bound_and_names_are_looked_up() {
+async fn s23_values_are_bound_and_names_are_checked_against_the_schema() {
     let desk = Guarded::new();
     let file = desk.0.file("project/shop.db");
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&file).create_if_missing(true);
@@ -281,11 +297,11 @@ async fn s23_values_are_bound_and_names_are_looked_up() {
     desk.refrain(&["enqueue", "note", "--key=nul", "--payload", r#"{"text":"x\u0000y"}"#]).succeeds(&[]);
     let refused = desk.refrain(&["run", "note#nul"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stdout.contains("holds a NUL"), "{refused:?}");
+    assert!(refused.stdout.contains("contains NUL"), "{refused:?}");
     let kept: Vec<String> =
         sqlx::query_scalar("select text from notes order by rowid").fetch_all(&mut shop).await.unwrap();
     assert_eq!(kept, words);
     shop.close().await.unwrap();
-    desk.refrain(&["trace", "1' or '1'='1"]).refuses(2, &["nothing is known"]);
+    desk.refrain(&["trace", "1' or '1'='1"]).refuses(2, &["nothing is recorded"]);
     desk.refrain(&["fsck"]).succeeds(&["0 findings"]);
 }

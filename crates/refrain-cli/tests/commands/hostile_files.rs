@@ -1,4 +1,4 @@
-//! Files that somebody else wrote: what is no file, what is too much, and what would act on a terminal.
+//! Hostile files: not regular files, too large, or with terminal escape sequences.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,13 @@ use crate::support::children::ChildProcess;
 use crate::support::terminal::{on_a_terminal, sequences};
 use crate::support::{Desk, said};
 
-const PROJECT: &str = "[project]\nname = \"shop\"\n\n[databases]\nshop = \"sqlite:shop.db\"\n";
+const PROJECT: &str = r#"
+    [project]
+    name = "shop"
+
+    [databases]
+    shop = "sqlite:shop.db"
+"#;
 const SOUND: &str = "queue = true\ncommand = [\"echo\", \"hello\"]\n";
 const WITH_SQL: &str = "queue = true\ndatabase = \"shop\"\nsql = \"x.sql\"\n";
 /// Sets the title of a window, clears a screen, and turns a direction.
@@ -33,7 +39,7 @@ fn leaves_only_the_wrong_file_out(desk: &Desk) {
 }
 
 #[test]
-fn s22_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+fn s22_a_pipe_in_place_of_a_file_is_refused_without_waiting() {
     let desk = desk();
     pipe(&desk, "jobs/x.toml");
     desk.refrain("check").refuses(2, &["jobs/x.toml cannot be read: it is not a regular file"]);
@@ -44,35 +50,35 @@ fn s22_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
     desk.refrain("check").refuses(2, &["`x.sql` cannot be read: it is not a regular file"]);
     fs::remove_file(desk.file("jobs/x.sql")).unwrap();
     symlink("/dev/zero", desk.file("jobs/x.sql")).unwrap();
-    desk.refrain("check").refuses(2, &["leads out of the project"]);
+    desk.refrain("check").refuses(2, &["it is a link to a file outside the project"]);
 }
 
 #[tokio::test]
-async fn s22_files_that_cannot_be_read_keep_a_process_neither_from_serving_nor_from_ending() {
+async fn s22_unreadable_files_do_not_keep_serve_from_working_or_ending() {
     let desk = desk();
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen none"));
     serve.wait_for_line("serving").await;
     pipe(&desk, "jobs/x.toml");
     serve.wait_for_line("their jobs stay as they were").await;
     fs::remove_file(desk.file("jobs/x.toml")).unwrap();
-    serve.wait_for_line("the files were read again").await;
+    serve.wait_for_line("the project was reloaded").await;
     desk.write("jobs/x.toml", &"=\n".repeat(500_000));
-    serve.wait_for_line("they are being read").await;
+    serve.wait_for_line("reloading the project").await;
     serve.signal(Signal::TERM);
     let ended = serve.finish().await;
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
 }
 
 #[test]
-fn s22_a_sql_file_that_is_too_long_is_called_so() {
+fn s22_an_oversized_sql_file_is_reported_as_such() {
     let desk = desk();
     desk.write("jobs/y.toml", WITH_SQL);
     desk.write("jobs/x.sql", &format!("select 1 -- {}\n", "x".repeat(1024 * 1024)));
-    desk.refrain("check").refuses(2, &["`x.sql` cannot be read: it is longer than 1048576 bytes"]);
+    desk.refrain("check").refuses(2, &["`x.sql` cannot be read: it has more than 1048576 bytes"]);
 }
 
 #[test]
-fn s10_a_link_out_of_the_project_is_not_shown() {
+fn s10_a_link_out_of_the_project_is_not_followed() {
     let desk = Desk::of(&[
         ("project/refrain.toml", PROJECT),
         ("project/jobs/sound.toml", SOUND),
@@ -90,7 +96,7 @@ fn s10_a_link_out_of_the_project_is_not_shown() {
         symlink("../".repeat(link.matches('/').count() + 1) + "shadow", &path).unwrap();
         desk.write("project/jobs/y.toml", WITH_SQL);
         let said = refrain(&["check"]);
-        said.refuses(2, &[name, "it is a link that leads out of the project"]);
+        said.refuses(2, &[name, "it is a link to a file outside the project"]);
         assert!(!said.stderr.contains("secret-hash"), "{said:?}");
         fs::remove_file(&path).unwrap();
     }
@@ -102,7 +108,7 @@ fn s10_a_link_out_of_the_project_is_not_shown() {
         let said = refrain(line);
         assert_eq!(said.code, Some(2), "{line:?}: {said:?}");
         assert!(
-            said.stderr.contains("jobs cannot be read: it is a link that leads out"),
+            said.stderr.contains("jobs cannot be read: it is a link to a folder outside"),
             "{line:?}: {said:?}"
         );
         assert!(!format!("{said:?}").contains("secret-hash"), "{line:?}: {said:?}");
@@ -114,7 +120,7 @@ fn s10_a_link_out_of_the_project_is_not_shown() {
 }
 
 #[test]
-fn s22_a_fault_far_to_the_right_is_drawn_and_keeps_nobody_from_working() {
+fn s22_an_error_in_a_very_long_line_is_shown_quickly() {
     let desk = desk();
     let long = "a".repeat(100_000);
     desk.write("jobs/x.toml", &format!("queue = true\ncommand = [\"{long}\", 1]\n"));
@@ -134,7 +140,7 @@ fn s22_a_fault_far_to_the_right_is_drawn_and_keeps_nobody_from_working() {
 }
 
 #[test]
-fn s22_a_file_of_faults_is_refused_without_naming_all_of_them() {
+fn s22_a_file_full_of_errors_is_refused_with_a_bounded_list() {
     let desk = desk();
     let templates = format!("queue = true\ncommand = [\"echo\", {}]\n", "\"{\", ".repeat(20_000));
     let names = format!("queue = true\ncommand = [\"echo\", {}]\n", "\"{no}\", ".repeat(20_000));
@@ -152,7 +158,7 @@ fn s22_a_file_of_faults_is_refused_without_naming_all_of_them() {
 }
 
 #[tokio::test]
-async fn s22_many_files_of_faults_are_refused_with_a_bounded_number_of_words() {
+async fn s22_many_files_full_of_errors_are_refused_with_a_bounded_list() {
     let desk = desk();
     for number in 0..300 {
         desk.write(
@@ -163,24 +169,24 @@ async fn s22_many_files_of_faults_are_refused_with_a_bounded_number_of_words() {
     let said = desk.refrain("check");
     said.refuses(
         2,
-        &["and 100 more problems in 100 files: mend those above first", "300 problems in 300 files"],
+        &["and 100 more problems in 100 files: fix those above first", "300 problems in 300 files"],
     );
     assert_eq!(said.stderr.matches("`timout`").count(), 200);
     let json = desk.refrain("--json check").stdout;
     let object: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(object["problems"].as_array().map(Vec::len), Some(300), "programs get all of them");
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen none"));
-    let others = serve.wait_for_line("more is wrong with files than is told here").await;
+    let others = serve.wait_for_line("more problems in files are not listed here").await;
     assert!(others.contains("others=100"), "{others}");
     serve.wait_for_line("serving").await;
     serve.signal(Signal::TERM);
     let ended = serve.finish().await;
     let told = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(told.matches("a file is wrong").count(), 200, "{}", told.len());
+    assert_eq!(told.matches("a file is invalid").count(), 200, "{}", told.len());
 }
 
 #[test]
-fn s9_nothing_in_a_file_or_its_name_acts_on_a_terminal() {
+fn s9_no_file_or_file_name_controls_the_terminal() {
     let desk = desk();
     desk.write(
         "jobs/x.toml",
@@ -208,5 +214,5 @@ fn s9_nothing_in_a_file_or_its_name_acts_on_a_terminal() {
     }
     let said = on_a_terminal(&desk.command_of(&["run", "sound#1"]));
     assert_eq!((said.code, sequences(&said.stdout)), (Some(0), vec![]), "{said:?}");
-    assert!(said.stdout.contains("left out"), "{said:?}");
+    assert!(said.stdout.contains("ignored"), "{said:?}");
 }

@@ -1,7 +1,8 @@
-//! What programs, sources, people and databases have said is shown on a terminal, which acts on none of it.
+//! Stored text of programs, sources, operators and databases is shown on a terminal and cannot
+//! control it.
 //!
-//! It was kept before it is shown, so each command that shows it is asked, on both databases. A pipe proves nothing: there
-//! everything that a terminal would act on is stripped.
+//! Each command that shows stored text runs on a real pseudo-terminal, on both databases. A pipe
+//! proves nothing, because escape sequences are stripped there.
 
 use rustix::process::Signal;
 
@@ -16,16 +17,37 @@ const SEQUENCES: &str = "\u{1b}]0;PWNED\u{7}\u{1b}[2J";
 const PRINTS: &str = "#!/bin/sh\nprintf 'said \\033]0;PWNED\\007\\033[2J\\n'\n\
     printf 'told \\033]0;PWNED\\007\\033[2J\\n' >&2\nexit 1\n";
 const WORDS: &str = "queue = true\nretry = { attempts = 1 }\ncommand = [\"./prints.sh\"]\n";
-const FEED: &str = "queue = true\nretry = { attempts = 1 }\ncommand = [\"cat\", \"lines\"]\noutput = \"units\"\n\
-    [unit]\nkey = \"u:{id}\"\ncommand = [\"./prints.sh\"]\n[cursor]\nname = \"pages\"\n";
+const FEED: &str = r#"
+    queue = true
+    retry = { attempts = 1 }
+    command = ["cat", "lines"]
+    output = "units"
+    [unit]
+    key = "u:{id}"
+    command = ["./prints.sh"]
+    [cursor]
+    name = "pages"
+"#;
 const LINES: &str = "{\"id\":1,\"note\":\"note \\u001b]0;PWNED\\u0007\\u001b[2J\"}\n\
     {\"$cursor\":\"page \\u001b]0;PWNED\\u0007\\u001b[2J\"}\n";
 /// The database names the column that it does not know.
-const BROKEN: &str = "queue = true\nretry = { attempts = 1 }\ndatabase = \"shop\"\n\
-    sql = \"select x.\\\"no \\u001b]0;PWNED\\u0007\\u001b[2J\\\" from (select 1 as n) as x\"\n";
+const BROKEN: &str = r#"
+    queue = true
+    retry = { attempts = 1 }
+    database = "shop"
+    sql = "select x.\"no \u001b]0;PWNED\u0007\u001b[2J\" from (select 1 as n) as x"
+"#;
 
 fn desk(url: &str) -> Desk {
-    let project = format!("[project]\nname = \"shop\"\n\n[databases]\nshop = \"{url}\"\n");
+    let project = format!(
+        r#"
+            [project]
+            name = "shop"
+
+            [databases]
+            shop = "{url}"
+        "#
+    );
     let files = [
         ("refrain.toml", project.as_str()),
         ("jobs/words.toml", WORDS),
@@ -90,14 +112,14 @@ async fn nothing_that_was_kept_acts_on_a_terminal(desk: &Desk) {
 }
 
 #[tokio::test]
-async fn s9_nothing_that_was_kept_acts_on_a_terminal_sqlite() {
+async fn s9_no_stored_text_controls_the_terminal_sqlite() {
     let desk = desk("sqlite:shop.db");
     desk.write("shop.db", "");
     nothing_that_was_kept_acts_on_a_terminal(&desk).await;
 }
 
 #[tokio::test]
-async fn s9_nothing_that_was_kept_acts_on_a_terminal_postgres() {
+async fn s9_no_stored_text_controls_the_terminal_postgres() {
     let scratch = Scratch::create().await;
     let desk = desk(&scratch.url()).with_store(&scratch.url());
     nothing_that_was_kept_acts_on_a_terminal(&desk).await;

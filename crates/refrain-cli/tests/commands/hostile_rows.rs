@@ -1,4 +1,4 @@
-//! Rows and answers that nobody expected, and secrets that are large: they are read, hidden, and cost little.
+//! Unexpected rows and answers, and large secrets: they are read, redacted, and cost little.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -11,12 +11,39 @@ use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use crate::support::children::ChildProcess;
 use crate::support::{Desk, said};
 
-const PROJECT: &str = "[project]\nname = \"shop\"\n\n[databases]\nshop = \"sqlite:shop.db\"\n";
-const SYNC: &str = "queue = true\ncommand = [\"cat\", \"lines\"]\noutput = \"units\"\nretry = { attempts = 1 }\n\n\
-    [unit]\nkey = \"invoice:{id}\"\n\n[publish]\ndatabase = \"shop\"\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\n";
-const CALL: &str = "queue = true\ncommand = [\"cat\", \"lines\"]\noutput = \"units\"\ndatabase = \"shop\"\n\
-    retry = { attempts = 1 }\n\n[unit]\nkey = \"invoice:{id}\"\n\
-    http = { url = \"http://127.0.0.1:PORT/x\", headers = { Authorization = \"Bearer ${TOKEN}\" }, json = { id = \"{id}\" } }\n";
+const PROJECT: &str = r#"
+    [project]
+    name = "shop"
+
+    [databases]
+    shop = "sqlite:shop.db"
+"#;
+const SYNC: &str = r#"
+    queue = true
+    command = ["cat", "lines"]
+    output = "units"
+    retry = { attempts = 1 }
+
+    [unit]
+    key = "invoice:{id}"
+
+    [publish]
+    database = "shop"
+    table = "invoices"
+    mode = "merge"
+    key = ["id"]
+"#;
+const CALL: &str = r#"
+    queue = true
+    command = ["cat", "lines"]
+    output = "units"
+    database = "shop"
+    retry = { attempts = 1 }
+
+    [unit]
+    key = "invoice:{id}"
+    http = { url = "http://127.0.0.1:PORT/x", headers = { Authorization = "Bearer ${TOKEN}" }, json = { id = "{id}" } }
+"#;
 const TOKEN: &str = "tok-canary-1234567890";
 
 async fn shop(desk: &Desk) -> SqliteConnection {
@@ -25,7 +52,7 @@ async fn shop(desk: &Desk) -> SqliteConnection {
 }
 
 #[tokio::test]
-async fn a_version_that_no_job_may_have_is_read_from_a_ledger() {
+async fn an_out_of_range_version_in_a_ledger_is_readable() {
     let desk = Desk::of(&[
         ("refrain.toml", PROJECT),
         ("jobs/sync.toml", SYNC),
@@ -56,7 +83,7 @@ async fn a_version_that_no_job_may_have_is_read_from_a_ledger() {
 
 /// Rows that something else has written are said, and the commands that list go on.
 #[tokio::test]
-async fn rows_that_cannot_be_read_do_not_end_the_lists_and_fsck_names_them() {
+async fn lists_skip_unreadable_rows_and_fsck_names_them() {
     let desk = Desk::new().without_hourly();
     desk.refrain("enqueue noop --key 1").succeeds(&["queued"]);
     desk.refrain("enqueue noop-once --key 1").succeeds(&["queued"]);
@@ -76,7 +103,8 @@ async fn rows_that_cannot_be_read_do_not_end_the_lists_and_fsck_names_them() {
             "delete from refrain_jobs where name = 'far'",
         ),
         (
-            "update refrain_runs set version = 4294967296 where job = (select id from refrain_jobs where name = 'noop')",
+            "update refrain_runs set version = 4294967296 where job = (select id from refrain_jobs \
+             where name = 'noop')",
             "update refrain_runs set version = 1",
         ),
         (
@@ -124,7 +152,7 @@ fn receiver() -> u16 {
 }
 
 #[tokio::test]
-async fn s16_a_secret_that_comes_back_in_pieces_is_not_kept() {
+async fn s16_a_secret_echoed_in_pieces_is_not_stored() {
     let job = CALL.replace("PORT", &receiver().to_string());
     let desk = Desk::of(&[("refrain.toml", PROJECT), ("jobs/call.toml", &job), ("lines", "{\"id\":1}\n")]);
     shop(&desk).await.close().await.unwrap();
@@ -150,7 +178,7 @@ fn memory(serve: &ChildProcess, name: &str) -> u64 {
 
 /// A copy for each job would be gigabytes, and one more for each time that files are read some sixty megabytes.
 #[tokio::test]
-async fn s22_a_large_secret_is_kept_once_however_many_jobs_there_are_and_however_often_files_are_read() {
+async fn s22_a_large_secret_is_held_in_memory_once() {
     let desk = Desk::of(&[("refrain.toml", PROJECT)]);
     for number in 0..100 {
         let job = "queue = true\ncommand = [\"echo\", \"x\"]\nenv = [\"KEY\"]\n";
@@ -161,12 +189,12 @@ async fn s22_a_large_secret_is_kept_once_however_many_jobs_there_are_and_however
     serve.wait_for_line("serving").await;
     for _ in 0..3 {
         serve.signal(Signal::HUP);
-        serve.wait_for_line("the files were read again").await;
+        serve.wait_for_line("the project was reloaded").await;
     }
     let before = memory(&serve, "VmRSS");
     for _ in 0..20 {
         serve.signal(Signal::HUP);
-        serve.wait_for_line("the files were read again").await;
+        serve.wait_for_line("the project was reloaded").await;
     }
     let (after, peak) = (memory(&serve, "VmRSS"), memory(&serve, "VmHWM"));
     assert!(after < before + 40 && peak < 400, "{before} MiB, then {after}, at most {peak}");

@@ -1,4 +1,5 @@
-//! Words of others in what Refrain says: servers, tables, secrets that look like JSON, hints that are copied.
+//! Text of others in the output of Refrain: server errors, table names, secrets that look like
+//! JSON, suggested commands.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -35,7 +36,7 @@ fn hostile_server(words: &'static str) -> u16 {
 }
 
 #[test]
-fn s9_the_error_of_a_server_does_not_act_on_a_terminal() {
+fn s9_the_error_of_a_server_does_not_control_the_terminal() {
     let desk = desk();
     let port = hostile_server("no entry \u{1b}]0;PWNED\u{7}\u{1b}[2J \u{202e}evil");
     let store = format!("postgres://me@127.0.0.1:{port}/shop?sslmode=disable");
@@ -47,7 +48,7 @@ fn s9_the_error_of_a_server_does_not_act_on_a_terminal() {
 }
 
 #[test]
-fn s9_letters_that_turn_the_direction_or_are_not_seen_are_shown_by_their_number() {
+fn s9_bidirectional_and_invisible_characters_are_shown_escaped() {
     let desk = desk();
     let key = "a\u{202e}b\u{2066}c\u{200f}d\u{200b}e\u{feff}";
     desk.enqueue("words", key, r#"{"word":"x\u202ey"}"#);
@@ -75,7 +76,7 @@ fn s9_letters_that_turn_the_direction_or_are_not_seen_are_shown_by_their_number(
 }
 
 #[test]
-fn s19_what_is_printed_as_json_stays_json_whatever_the_secret_is() {
+fn s19_redacted_json_stays_valid_json() {
     for secret in
         ["null", "\"run\"", "true,", "schema_version", "done", "words", "1234", "{\"a\":1}", "\\\\\\\\"]
     {
@@ -104,7 +105,7 @@ fn s19_what_is_printed_as_json_stays_json_whatever_the_secret_is() {
 }
 
 #[test]
-fn s21_an_address_in_the_wrong_place_is_shown_without_its_password() {
+fn s21_a_misplaced_url_is_shown_without_its_password() {
     let desk = desk();
     let url = "postgres://me:hunter2-hunter2@db/shop";
     for line in [
@@ -126,13 +127,20 @@ fn s21_an_address_in_the_wrong_place_is_shown_without_its_password() {
 }
 
 #[test]
-fn s21_a_password_that_is_written_into_a_file_is_warned_of() {
-    let written = "[project]\nname = \"shop\"\n[store]\nurl = \"postgres://me:hunter2-hunter2@db/shop\"\n\
-        [databases]\nshop = \"postgres://me@db/shop?password=hunter3-hunter3\"\nplain = \"sqlite:x.db\"\n\
-        taken = \"postgres://me:${TOKEN}@db/shop\"\n";
+fn s21_check_warns_of_a_password_in_a_file() {
+    let written = r#"
+        [project]
+        name = "shop"
+        [store]
+        url = "postgres://me:hunter2-hunter2@db/shop"
+        [databases]
+        shop = "postgres://me@db/shop?password=hunter3-hunter3"
+        plain = "sqlite:x.db"
+        taken = "postgres://me:${TOKEN}@db/shop"
+    "#;
     let desk = Desk::of(&[("refrain.toml", written)]);
     let said = said(desk.command("check").env("TOKEN", "hunter4-hunter4"));
-    said.succeeds(&["nothing wrong"]);
+    said.succeeds(&["no problems"]);
     for place in ["[store] url", "[databases] shop"] {
         assert!(
             said.stderr.contains(&format!("warning: refrain.toml holds the password of {place}")),
@@ -148,7 +156,7 @@ fn s21_a_password_that_is_written_into_a_file_is_warned_of() {
 
 /// What stands behind `refrain` in a hint is typed into a shell as it is, which must give the program the same words.
 #[test]
-fn s11_hints_can_be_copied_whatever_a_key_is() {
+fn s11_suggested_commands_quote_any_key() {
     let desk = desk();
     let key = "x$(touch canary);`id` 'q' & -b";
     let run = format!("words#{key}");

@@ -1,4 +1,4 @@
-//! Signals: the first lets what is under way end, the second gives it back.
+//! Signals: the first lets running attempts end, the second gives them back.
 
 use rustix::process::Signal;
 
@@ -16,7 +16,7 @@ fn with_a_long_run() -> (Desk, String) {
     (desk, payload)
 }
 
-/// Its command is under way.
+/// Its command is running.
 async fn it_lasts(desk: &Desk) {
     eventually("the command waits for its file", DEADLINE, async || desk.file("go.awaited").exists()).await;
 }
@@ -26,7 +26,7 @@ fn let_it_end(desk: &Desk) {
 }
 
 #[tokio::test]
-async fn serve_drains_what_is_under_way_and_begins_nothing_new() {
+async fn serve_finishes_its_running_attempts_and_starts_no_new_ones() {
     for signal in [Signal::TERM, Signal::INT] {
         let (desk, payload) = with_a_long_run();
         let mut serve = ChildProcess::spawn(&mut desk.command("--json serve"));
@@ -46,7 +46,7 @@ async fn serve_drains_what_is_under_way_and_begins_nothing_new() {
 }
 
 #[tokio::test]
-async fn a_second_signal_gives_back_what_is_under_way() {
+async fn a_second_signal_gives_running_attempts_back() {
     let (desk, _) = with_a_long_run();
     let mut serve = ChildProcess::spawn(&mut desk.command("serve"));
     it_lasts(&desk).await;
@@ -57,7 +57,7 @@ async fn a_second_signal_gives_back_what_is_under_way() {
     let ended = serve.finish().await;
     let told = String::from_utf8(ended.stdout).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{told}");
-    // On a slow machine the window that was just opened is under way too.
+    // On a slow machine the window that was just opened is running too.
     assert!(told.contains(" to be tried again") && !told.contains("0 to be tried again"), "{told}");
     desk.refrain("fsck").succeeds(&["0 findings"]);
     let_it_end(&desk);
@@ -77,8 +77,9 @@ async fn an_idle_serve_stops_at_once() {
 }
 
 #[tokio::test]
-async fn an_interrupted_run_or_tick_is_given_back_and_goes_on_later() {
-    for command in ["run noop#long", "tick"] {
+async fn an_interrupted_run_or_tick_is_resumed_later() {
+    for (command, words) in [("run noop#long", "it is queued again"), ("tick", "were returned to the queue")]
+    {
         let (desk, _) = with_a_long_run();
         let mut child = ChildProcess::spawn(&mut desk.command(command));
         it_lasts(&desk).await;
@@ -86,7 +87,7 @@ async fn an_interrupted_run_or_tick_is_given_back_and_goes_on_later() {
         let ended = child.finish().await;
         let told = String::from_utf8(ended.stdout).unwrap() + &String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(130), "{command}: {told}");
-        assert!(told.contains("given back"), "{command}: {told}");
+        assert!(told.contains(words), "{command}: {told}");
         desk.refrain("fsck").succeeds(&["0 findings"]);
         let_it_end(&desk);
         desk.refrain("run noop#long").succeeds(&["noop#long: done (attempt 2)"]);
@@ -94,7 +95,7 @@ async fn an_interrupted_run_or_tick_is_given_back_and_goes_on_later() {
 }
 
 #[tokio::test]
-async fn whoever_comes_second_follows_the_first() {
+async fn the_second_caller_follows_the_first() {
     let (desk, _) = with_a_long_run();
     let mut first = ChildProcess::spawn(&mut desk.command("run noop#long"));
     it_lasts(&desk).await;

@@ -1,4 +1,4 @@
-//! The commands as people and machines meet them: real processes, real files, a real server.
+//! The commands as users and programs meet them: real processes, real files, a real server.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
 mod addresses;
@@ -17,6 +17,7 @@ mod hostile_output;
 mod hostile_rows;
 mod hostile_words;
 mod interruption;
+mod looks;
 mod overlap;
 mod parked;
 mod people;
@@ -26,5 +27,6 @@ mod secrets;
 mod serving;
 mod support;
 mod transcripts;
+mod upgrades;
 mod waiting;
 mod wrong_files;

@@ -1,4 +1,4 @@
-//! A tick that overlaps itself: cron does not wait for the one before.
+//! Overlapping ticks: cron does not wait for the tick before.
 
 use rustix::process::Signal;
 
@@ -49,7 +49,7 @@ async fn eight_ticks_at_once_open_and_process_every_window_once_on_postgres() {
 }
 
 #[tokio::test]
-async fn ticks_beside_a_server_leave_it_its_work() {
+async fn tick_leaves_a_running_server_its_work() {
     let scratch = Scratch::create().await;
     let desk = Desk::at(&scratch.url());
     desk.refrain("migrate").succeeds(&[]);

@@ -1,12 +1,20 @@
-//! A unit that failed too often is parked: the run is partial, and the person is told what frees the unit.
+//! A unit that failed too often is parked: the run is partial, and the output names the command
+//! that frees the unit.
 
 use crate::support::Desk;
 
 #[tokio::test]
-async fn a_run_with_a_parked_unit_names_what_frees_it_and_not_the_command_that_skips_it() {
+async fn a_run_with_a_parked_unit_names_the_command_that_frees_the_unit() {
     let desk = Desk::shop().await;
-    let job = "queue = true\nretry = { attempts = 1 }\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\n\
-               key = \"customer:{name}\"\ncommand = [\"./book.sh\", \"{name}\"]\n";
+    let job = r#"
+        queue = true
+        retry = { attempts = 1 }
+        command = ["./list.sh"]
+        output = "units"
+        [unit]
+        key = "customer:{name}"
+        command = ["./book.sh", "{name}"]
+    "#;
     desk.write("jobs/book.toml", job);
     desk.write("list.sh", "#!/bin/sh\nprintf '{\"name\":\"acme\"}\\n{\"name\":\"bad\"}\\n'\n");
     desk.write("book.sh", "#!/bin/sh\n[ \"$1\" != bad ]\n");

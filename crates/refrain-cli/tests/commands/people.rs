@@ -1,4 +1,4 @@
-//! What people decide, as they meet it: what waits for them, what to type, who it was.
+//! Decisions of operators: what waits for one, which command to type, and who decided.
 
 use std::sync::mpsc::Receiver;
 
@@ -12,8 +12,13 @@ use crate::support::{Desk, Said, said};
 fn calling() -> (Desk, Receiver<String>) {
     let (port, heard) = books(&['2', '4']);
     let unit = format!(
-        "command = [\"./list.sh\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{{id}}\"\n\
-         http = {{ url = \"http://127.0.0.1:{port}/invoices/{{id}}\", json = {{ id = \"{{id}}\" }} }}\n"
+        r#"
+            command = ["./list.sh"]
+            output = "units"
+            [unit]
+            key = "invoice:{{id}}"
+            http = {{ url = "http://127.0.0.1:{port}/invoices/{{id}}", json = {{ id = "{{id}}" }} }}
+        "#
     );
     let hourly = "schedule = \"@hourly\"\nwindow = \"hour\"\ncatch-up = \"latest\"\n";
     let desk = Desk::of(&[
@@ -38,13 +43,13 @@ fn has(text: &str, words: &[&str]) {
 }
 
 #[test]
-fn units_in_doubt_exit_with_4_and_name_the_units_and_the_words_that_settle_them() {
+fn units_in_doubt_exit_with_4_and_name_the_commands_that_settle_them() {
     let (desk, heard) = calling();
     let ran = desk.refrain("run book#1");
     assert_eq!(ran.code, Some(4), "{ran:?}");
     has(
         &ran.stderr,
-        &["a person must decide about invoice:2, invoice:4", "--done", "refrain retry book#1 --unit KEY"],
+        &["an operator must decide about invoice:2, invoice:4", "--done", "refrain retry book#1 --unit KEY"],
     );
     assert!(!ran.stderr.contains("the same command"), "{ran:?}");
     assert_eq!(heard.try_iter().count(), 4, "no other attempt follows by itself");
@@ -52,21 +57,21 @@ fn units_in_doubt_exit_with_4_and_name_the_units_and_the_words_that_settle_them(
     let shown = desk.refrain("show book#1");
     has(
         &shown.stdout,
-        &["waits for a person", "unit invoice:2 is in doubt since", "unit invoice:4 is in doubt since"],
+        &["an operator must decide", "unit invoice:2 is in doubt since", "unit invoice:4 is in doubt since"],
     );
     has(&shown.stderr, &["--in-doubt"]);
     let shown = object(&desk.refrain("--json show book#1"));
     assert_eq!((shown["reason"].as_str(), shown["needs_a_person"].as_bool()), (Some("in-doubt"), Some(true)));
     assert_eq!(shown["doubts"][1]["unit"], "invoice:4");
-    has(&desk.refrain("status").stderr, &["1 run waits for a person", "refrain why book#1"]);
+    has(&desk.refrain("status").stderr, &["1 run waits for a decision of an operator", "refrain why book#1"]);
     has(&desk.refrain("why book#1").stdout, &["waits for an operator", "--unit invoice:2 --done"]);
 
     let all = desk.refrain("effects --in-doubt");
     has(&all.stdout, &["book#1 unit invoice:2  in doubt since", "book#1 unit invoice:4  in doubt since"]);
-    has(&all.stderr, &["what to type: refrain show book#1"]);
+    has(&all.stderr, &["the commands that settle it: refrain show book#1"]);
     let none = desk.refrain("effects --job hourly");
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""), "{none:?}");
-    has(&none.stderr, &["nothing waits for a person"]);
+    has(&none.stderr, &["nothing waits for a decision of an operator"]);
     desk.refrain("effects --job nope").refuses(2, &["there is no job `nope`"]);
 
     let again = desk.refrain("run book#1");
@@ -106,18 +111,18 @@ fn all_doubts_are_settled_at_once_with_one_attempt_and_a_reason() {
 }
 
 #[test]
-fn a_tick_that_leaves_something_in_doubt_exits_with_4() {
+fn a_tick_that_leaves_a_doubt_exits_with_4() {
     let (desk, _heard) = calling();
     let ticked = desk.refrain("tick --now 2001-06-09T14:00:00Z");
     assert_eq!(ticked.code, Some(4), "{ticked:?}");
-    has(&ticked.stdout, &["1 waiting for a person"]);
-    has(&ticked.stderr, &["a person must decide"]);
+    has(&ticked.stdout, &["1 waiting for a decision of an operator"]);
+    has(&ticked.stderr, &["an operator must decide"]);
     assert_eq!(desk.refrain("tick --now 2001-06-09T14:00:00Z").code, Some(0), "nothing new waits");
 }
 
 #[test]
 fn what_a_command_prints_does_not_choose_the_exit_code() {
-    let words = "it is not executed again by itself; timed out after 1s; in doubt";
+    let words = "it is not retried automatically; timed out after 1s; in doubt";
     let desk = Desk::of(&[
         ("refrain.toml", "[project]\nname = \"shop\"\n"),
         ("jobs/liar.toml", "queue = true\nretry = { attempts = 1 }\ncommand = [\"./liar.sh\"]\n"),
@@ -130,7 +135,7 @@ fn what_a_command_prints_does_not_choose_the_exit_code() {
 }
 
 #[tokio::test]
-async fn a_command_that_was_cut_off_is_settled_by_a_person_without_being_executed() {
+async fn the_operator_settles_an_interrupted_command_without_running_it() {
     let desk = Desk::shop().await;
     let ran = desk.refrain("run payment#1");
     assert_eq!(ran.code, Some(4), "{ran:?}");
@@ -145,7 +150,7 @@ async fn a_command_that_was_cut_off_is_settled_by_a_person_without_being_execute
     assert_eq!(desk.refrain("run letter#1").code, Some(1));
     let refused = desk.refrain("retry letter#1 --done");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    has(&refused.stderr, &["no command of `letter#1` waits for a person's word: it is failed"]);
+    has(&refused.stderr, &["no command of `letter#1` waits for a decision: the run is failed"]);
 
     let mut settle = desk.command("retry payment#1 --done --as bob");
     let settled = said(settle.arg("--why").arg("the bank has it"));
@@ -158,7 +163,7 @@ async fn a_command_that_was_cut_off_is_settled_by_a_person_without_being_execute
 }
 
 #[tokio::test]
-async fn who_decides_is_the_user_of_the_machine_unless_it_is_said() {
+async fn a_decision_names_the_system_user_unless_as_names_another() {
     let desk = Desk::shop().await;
     desk.refrain("run totals@2001-06-01").succeeds(&["done"]);
     let mut again = desk.command("run totals@2001-06-01 --again");
@@ -174,13 +179,23 @@ async fn who_decides_is_the_user_of_the_machine_unless_it_is_said() {
 }
 
 #[tokio::test]
-async fn a_store_that_goes_on_where_another_was_says_who_decided_that() {
+async fn a_recovered_store_shows_who_decided_to_recover() {
     let desk = Desk::shop().await;
     has(&desk.refrain("audit").stderr, &["nothing has run yet"]);
     desk.write(
         "jobs/lines.toml",
-        "queue = true\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\nkey = \"n:{name}\"\n[cursor]\n\
-         [publish]\ndatabase = \"shop\"\ntable = \"customers\"\nmode = \"append-once\"\n",
+        r#"
+            queue = true
+            command = ["./list.sh"]
+            output = "units"
+            [unit]
+            key = "n:{name}"
+            [cursor]
+            [publish]
+            database = "shop"
+            table = "customers"
+            mode = "append-once"
+        "#,
     );
     desk.write("list.sh", "#!/bin/sh\necho '{\"name\":\"cole\"}'\necho '{\"$cursor\":\"a\"}'\n");
     desk.refrain("run lines#1").succeeds(&["done"]);
@@ -197,12 +212,22 @@ async fn a_store_that_goes_on_where_another_was_says_who_decided_that() {
 }
 
 #[tokio::test]
-async fn decisions_about_jobs_checkpoints_and_the_store_are_told() {
+async fn decisions_about_jobs_checkpoints_and_the_store_are_listed() {
     let desk = Desk::shop().await;
     desk.write(
         "jobs/lines.toml",
-        "queue = true\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\nkey = \"n:{name}\"\n[cursor]\n\
-         [publish]\ndatabase = \"shop\"\ntable = \"customers\"\nmode = \"append-once\"\n",
+        r#"
+            queue = true
+            command = ["./list.sh"]
+            output = "units"
+            [unit]
+            key = "n:{name}"
+            [cursor]
+            [publish]
+            database = "shop"
+            table = "customers"
+            mode = "append-once"
+        "#,
     );
     desk.write("list.sh", "#!/bin/sh\necho '{\"name\":\"cole\"}'\necho '{\"$cursor\":\"a\"}'\n");
     desk.refrain("migrate").succeeds(&["is up to date"]);
@@ -224,7 +249,7 @@ async fn decisions_about_jobs_checkpoints_and_the_store_are_told() {
 }
 
 #[tokio::test]
-async fn work_is_done_again_after_a_question_that_names_it() {
+async fn redo_asks_for_confirmation_and_names_the_work() {
     let desk = Desk::shop().await;
     desk.refrain("run totals@2001-06-01").succeeds(&["done"]);
     let asked = desk.refrain("run totals@2001-06-01 --redo");
@@ -239,11 +264,21 @@ async fn work_is_done_again_after_a_question_that_names_it() {
 
     desk.write(
         "jobs/lines.toml",
-        "queue = true\ncommand = [\"./list.sh\"]\noutput = \"units\"\n[unit]\nkey = \"n:{name}\"\non-change = \"first\"\n\
-         [publish]\ndatabase = \"shop\"\ntable = \"customers\"\nmode = \"append-once\"\n",
+        r#"
+            queue = true
+            command = ["./list.sh"]
+            output = "units"
+            [unit]
+            key = "n:{name}"
+            on-change = "first"
+            [publish]
+            database = "shop"
+            table = "customers"
+            mode = "append-once"
+        "#,
     );
     desk.write("list.sh", "#!/bin/sh\necho '{\"name\":\"cole\"}'\n");
     desk.refrain("run lines#1").succeeds(&["done"]);
     desk.refrain("run lines#1 --redo --yes")
-        .refuses(2, &["cannot be done again: a row that was appended stays", "merge"]);
+        .refuses(2, &["cannot be repeated: an appended row stays", "merge"]);
 }

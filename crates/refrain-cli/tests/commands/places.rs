@@ -1,4 +1,5 @@
-//! A store that was copied, put back or made by a backup runs nothing before a person has said what it is.
+//! A store that was copied, restored or created from a backup runs nothing before the operator says
+//! what it is.
 
 use std::fs;
 use std::path::Path;
@@ -46,21 +47,21 @@ fn waits_for_a_person(desk: &Desk, words: &[&str]) {
 }
 
 #[test]
-fn f23_a_store_that_was_copied_elsewhere_runs_nothing_before_a_person_has_said_so() {
+fn f23_a_copied_store_runs_nothing_before_the_operator_decides() {
     let (first, second) = (desk(), desk());
     first.refrain("run list#1").succeeds(&[]);
     copied(&first.file(".refrain"), &second.file(".refrain"));
     waits_for_a_person(&second, &SAYS);
     let said = second.refrain("--json recover");
     assert!(said.code == Some(4) && said.stdout.contains("\"doubt\":\"elsewhere\""), "{said:?}");
-    second.refrain("recover --copied --yes").succeeds(&["the store is copied"]);
+    second.refrain("recover --copied --yes").succeeds(&["the store is recorded as copied"]);
     second.refrain("run list#2").succeeds(&[]);
     first.refrain("run list#3").succeeds(&[]);
     assert_eq!((executed(&first), executed(&second)), (2, 1));
 }
 
 #[test]
-fn f23_an_older_file_that_was_put_in_the_place_of_the_store_runs_nothing_before_a_person_has_said_so() {
+fn f23_an_older_file_in_place_of_the_store_waits_for_the_operator() {
     let desk = desk();
     desk.refrain("run list#1").succeeds(&[]);
     copied(&desk.file(".refrain"), &desk.file("older"));
@@ -68,13 +69,13 @@ fn f23_an_older_file_that_was_put_in_the_place_of_the_store_runs_nothing_before_
     fs::remove_dir_all(desk.file(".refrain")).unwrap();
     fs::rename(desk.file("older"), desk.file(".refrain")).unwrap();
     waits_for_a_person(&desk, &SAYS);
-    desk.refrain("recover --restored").succeeds(&["the store is restored"]);
+    desk.refrain("recover --restored").succeeds(&["the store is recorded as restored"]);
     desk.refrain("run list#2").succeeds(&[]);
-    assert_eq!(executed(&desk), 3, "the person has let it run again");
+    assert_eq!(executed(&desk), 3, "the operator has let it run again");
 }
 
 #[test]
-fn a_store_that_was_moved_goes_on_when_a_person_has_said_so_and_one_in_a_renamed_folder_at_once() {
+fn a_moved_store_waits_for_the_operator_and_one_in_a_renamed_folder_does_not() {
     let desk = desk();
     desk.refrain("run list#1").succeeds(&[]);
     fs::rename(desk.file(".refrain"), desk.file("elsewhere")).unwrap();
@@ -84,23 +85,24 @@ fn a_store_that_was_moved_goes_on_when_a_person_has_said_so_and_one_in_a_renamed
     fs::remove_dir_all(desk.file(".refrain")).unwrap();
     fs::rename(desk.file("elsewhere"), desk.file(".refrain")).unwrap();
     desk.refrain("run list#3").refuses(4, &SAYS);
-    desk.refrain("recover --moved").succeeds(&["the store is moved"]);
+    desk.refrain("recover --moved").succeeds(&["the store is recorded as moved"]);
     desk.refrain("run list#3").succeeds(&[]);
 }
 
 #[test]
-fn f23_a_backup_that_was_put_back_runs_nothing_before_a_person_has_said_so() {
+fn f23_a_restored_backup_runs_nothing_before_the_operator_decides() {
     let desk = desk();
     desk.refrain("run list#1").succeeds(&[]);
     desk.refrain("backup copy.db").succeeds(&[]);
     desk.refrain("--store sqlite:copy.db run list#2").refuses(4, &["made by `refrain backup`", "--restored"]);
     desk.refrain("--store sqlite:copy.db fsck").succeeds(&[]);
-    desk.refrain("--store sqlite:copy.db recover --restored --yes").succeeds(&["the store is restored"]);
+    desk.refrain("--store sqlite:copy.db recover --restored --yes")
+        .succeeds(&["the store is recorded as restored"]);
     desk.refrain("--store sqlite:copy.db run list#2").succeeds(&[]);
 }
 
 #[tokio::test]
-async fn f23_a_database_that_was_made_from_that_of_a_store_runs_nothing_before_a_person_has_said_so() {
+async fn f23_a_cloned_database_runs_nothing_before_the_operator_decides() {
     let (database, copy) = (Scratch::create().await, Scratch::create().await);
     let first = desk().with_store(&database.url());
     first.refrain("migrate").succeeds(&[]);
@@ -114,6 +116,6 @@ async fn f23_a_database_that_was_made_from_that_of_a_store_runs_nothing_before_a
     }
     let second = desk().with_store(&copy.url());
     waits_for_a_person(&second, &SAYS);
-    second.refrain("recover --copied --yes").succeeds(&["the store is copied"]);
+    second.refrain("recover --copied --yes").succeeds(&["the store is recorded as copied"]);
     second.refrain("run list#2").succeeds(&[]);
 }

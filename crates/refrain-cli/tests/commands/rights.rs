@@ -1,4 +1,4 @@
-//! What processes may do and see: the supervisor's memory, and what is said of root.
+//! Permissions of processes: the memory of the supervisor, the warning about root, backups.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -17,7 +17,7 @@ if cat "/proc/$PPID/environ" >/dev/null 2>&1; then echo it can be read; else ech
 
 #[test]
 #[cfg(target_os = "linux")]
-fn s20_a_command_cannot_look_into_the_memory_of_its_supervisor() {
+fn s20_a_command_cannot_read_the_memory_of_its_supervisor() {
     let job = "queue = true\ncommand = [\"./look.sh\"]\n";
     let desk = Desk::of(&[PROJECT, ("jobs/look.toml", job), ("look.sh", LOOK)]);
     desk.refrain("run look#1").succeeds(&[]);
@@ -26,10 +26,10 @@ fn s20_a_command_cannot_look_into_the_memory_of_its_supervisor() {
 }
 
 #[test]
-fn s30_a_scheduler_that_runs_as_root_says_so_in_one_line_and_goes_on() {
+fn s30_a_scheduler_that_runs_as_root_warns_in_one_line() {
     let desk = Desk::of(&[PROJECT, ("jobs/list.toml", "queue = true\ncommand = [\"true\"]\n")]);
     let ticked = desk.refrain("tick");
-    let lines = ticked.stderr.lines().filter(|line| line.starts_with("this is root")).count();
+    let lines = ticked.stderr.lines().filter(|line| line.starts_with("running as root")).count();
     assert_eq!((ticked.code, lines), (Some(0), usize::from(refrain_is_root())), "{ticked:?}");
 }
 
@@ -38,7 +38,7 @@ fn refrain_is_root() -> bool {
 }
 
 #[test]
-fn a_job_that_does_not_exist_is_a_mistake_also_before_anything_has_run() {
+fn an_unknown_job_is_a_usage_error_even_in_an_empty_store() {
     let desk = Desk::of(&[PROJECT, ("jobs/list.toml", "queue = true\ncommand = [\"true\"]\n")]);
     assert_eq!(desk.refrain("status list").code, Some(0));
     desk.refrain("status bogus").refuses(2, &["bogus", "list"]);
@@ -47,7 +47,7 @@ fn a_job_that_does_not_exist_is_a_mistake_also_before_anything_has_run() {
 
 /// Another user has prepared a file and a link under the names that a careless backup would write to.
 #[test]
-fn a_backup_uses_no_file_that_is_there_already() {
+fn a_backup_overwrites_no_existing_file() {
     let desk = Desk::of(&[PROJECT, ("jobs/list.toml", "queue = true\ncommand = [\"true\"]\n")]);
     desk.refrain("run list#1").succeeds(&[]);
     desk.write("copy.db.partial", "of another user");

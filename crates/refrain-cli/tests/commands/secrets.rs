@@ -1,4 +1,4 @@
-//! Secrets: in nothing that is printed or kept, whatever a command does with them, and with nobody who was not given them.
+//! Secrets are in no output and no stored text, and no other process can read them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::support::{Desk, Said, said};
 const TOKEN: &str = "tok-canary/77+x=&é";
 const PASSWORD: &str = "pw canary:88@";
 
-/// Prints what it was given in the forms that programs print: as it is, encoded, in two pieces.
+/// Prints its secrets in the forms that programs print: literally, encoded, in two pieces.
 const LEAK: &str = r#"#!/bin/sh
 echo "token $API_TOKEN"
 echo "Authorization: Bearer $API_TOKEN" >&2
@@ -28,13 +28,18 @@ fn desk() -> Desk {
         ("refrain.toml", "[project]\nname = \"shop\"\n"),
         (
             "jobs/leak.toml",
-            "queue = true\nretry = { attempts = 1 }\nenv = [\"API_TOKEN\"]\ncommand = [\"./leak.sh\"]\n",
+            r#"
+                queue = true
+                retry = { attempts = 1 }
+                env = ["API_TOKEN"]
+                command = ["./leak.sh"]
+            "#,
         ),
         ("leak.sh", LEAK),
     ])
 }
 
-/// The token in every form in which it would be of use to somebody.
+/// The token in every form that would be of use to an attacker.
 fn forms() -> [&'static str; 5] {
     // `printf %s TOKEN | base64`, the same one byte later, hexadecimal, percent-encoded.
     [
@@ -54,7 +59,7 @@ fn is_silent(what: &str, text: &str) {
 }
 
 #[test]
-fn s19_a_command_may_print_its_secrets_and_nobody_reads_them() {
+fn s19_secrets_that_a_command_prints_are_redacted() {
     let desk = desk();
     let refrain = |line: &str| -> Said { said(desk.command(line).env("API_TOKEN", TOKEN)) };
     let ran = refrain("run leak#1");
@@ -94,20 +99,27 @@ fn s19_a_command_may_print_its_secrets_and_nobody_reads_them() {
 }
 
 #[test]
-fn s19_a_password_in_an_address_is_in_no_error() {
-    let desk = Desk::of(&[
-        (
-            "refrain.toml",
-            &format!(
-                "[project]\nname = \"shop\"\n[store]\nurl = \"postgres://ada:${{STORE_PASSWORD}}@127.0.0.1:{}/shop\"\n",
-                unused_port()
+fn s19_no_error_contains_the_password_of_a_url() {
+    let desk = Desk::of(
+        &[
+            (
+                "refrain.toml",
+                &format!(
+                    r#"
+                        [project]
+                        name = "shop"
+                        [store]
+                        url = "postgres://ada:${{STORE_PASSWORD}}@127.0.0.1:{}/shop"
+                    "#,
+                    unused_port()
+                ),
             ),
-        ),
-        ("jobs/hello.toml", &"queue = true\ncommand = [\"echo\", \"hello\"]\n".to_owned()),
-    ]
-    .map(|(name, text)| (name, text.as_str())));
+            ("jobs/hello.toml", &"queue = true\ncommand = [\"echo\", \"hello\"]\n".to_owned()),
+        ]
+        .map(|(name, text)| (name, text.as_str())),
+    );
     let encoded = "pw%20canary%3A88%40";
-    // Each tries for a while: nobody waits for one after the other.
+    // Each tries for a while, so they run at the same time.
     std::thread::scope(|scope| {
         for line in ["run hello#1", "--json run hello#1", "status", "migrate", "--json fsck", "tick"] {
             let desk = &desk;
@@ -128,11 +140,15 @@ fn s19_a_password_in_an_address_is_in_no_error() {
 }
 
 #[test]
-fn s20_a_command_finds_in_its_environment_what_it_may_and_no_more() {
+fn s20_a_command_gets_only_the_permitted_environment() {
     let desk = Desk::of(&[
         ("refrain.toml", "[project]\nname = \"shop\"\n"),
         ("jobs/look.toml", "queue = true\nenv = [\"API_TOKEN\"]\ncommand = [\"./look.sh\"]\n"),
-        ("look.sh", "#!/bin/sh\ntr '\\0' '\\n' < /proc/self/environ > own\ntr '\\0' '\\n' < /proc/$PPID/environ > above\n"),
+        (
+            "look.sh",
+            "#!/bin/sh\ntr '\\0' '\\n' < /proc/self/environ > own\ntr '\\0' '\\n\
+             ' < /proc/$PPID/environ > above\n",
+        ),
     ])
     .with_store("sqlite:store.db");
     let mut command = desk.command("run look#1");
@@ -154,7 +170,7 @@ fn s20_a_command_finds_in_its_environment_what_it_may_and_no_more() {
 }
 
 #[test]
-fn s20_a_store_and_its_copy_are_their_owners_alone() {
+fn s20_a_store_and_its_backup_are_readable_by_their_owner_only() {
     let desk = Desk::new();
     let mut shell = Command::new("sh");
     let script = "umask 0; \"$0\" run noop#1 && \"$0\" backup copy.db";

@@ -1,4 +1,4 @@
-//! A process that serves: files that change under it, questions about its health, and what it logs.
+//! A process that serves: changed files, health checks, and its log.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -47,19 +47,19 @@ async fn stops(serve: &mut ChildProcess) -> String {
 }
 
 #[tokio::test]
-async fn a_changed_file_and_a_hangup_have_the_files_read_again() {
+async fn a_changed_file_and_a_hangup_signal_reload_the_project() {
     let (desk, mut serve) = served(SERVE).await;
     desk.write("jobs/late.toml", "queue = true\ncommand = [\"echo\", \"late\"]\n");
-    serve.wait_for_line("the files were read again").await;
+    serve.wait_for_line("the project was reloaded").await;
     desk.refrain("enqueue late --key 1").succeeds(&["queued"]);
     becomes_done(&desk, "late#1").await;
     desk.refrain("logs late#1").succeeds(&["late"]);
 
     serve.signal(Signal::HUP);
-    serve.wait_for_line("the files were read again").await;
+    serve.wait_for_line("the project was reloaded").await;
 
     desk.write("jobs/late.toml", "queue = true\ncommand = [\"echo\", \"later\", \"still\"]\n");
-    serve.wait_for_line("the files were read again").await;
+    serve.wait_for_line("the project was reloaded").await;
     desk.refrain("enqueue late --key 2").succeeds(&["queued"]);
     becomes_done(&desk, "late#2").await;
     desk.refrain("logs late#2").succeeds(&["later still"]);
@@ -68,19 +68,19 @@ async fn a_changed_file_and_a_hangup_have_the_files_read_again() {
 }
 
 #[tokio::test]
-async fn a_broken_file_stops_no_other_job_and_its_own_goes_on_as_it_was() {
+async fn a_broken_file_leaves_every_job_running_as_before() {
     let desk = desk_beside_another();
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
     let address = address_of(&mut serve).await;
     serve.wait_for_line("serving").await;
     let sound = std::fs::read_to_string(desk.file("jobs/noop.toml")).unwrap();
     desk.write("jobs/noop.toml", "queue = true\ntimout = \"5m\"\ncommand = [\"./noop.sh\"]\n");
-    let named = serve.wait_for_line("a file is wrong").await;
+    let named = serve.wait_for_line("a file is invalid").await;
     assert!(named.contains("jobs/noop.toml") && named.contains("`timout`"), "{named}");
     assert!(named.contains("did you mean `timeout`?"), "{named}");
     serve.wait_for_line("their jobs stay as they were").await;
     desk.refrain("run noop#1").refuses(2, &["1 problem", "timout"]);
-    let ready = (200, "ready\nleft out, for it is wrong: jobs/noop.toml\n".to_owned());
+    let ready = (200, "ready\nignored, because it is invalid: jobs/noop.toml\n".to_owned());
     eventually("it is ready all the same", DEADLINE, async || asked(&address, "/readyz") == ready).await;
     desk.write("jobs/late.toml", "queue = true\ncommand = [\"echo\", \"late\"]\n");
     serve.wait_for_line("their jobs stay as they were").await;
@@ -98,7 +98,7 @@ async fn a_broken_file_stops_no_other_job_and_its_own_goes_on_as_it_was() {
 }
 
 #[tokio::test]
-async fn s9_the_name_of_a_file_that_is_left_out_does_not_act_on_the_terminal_of_who_asks() {
+async fn s9_readyz_escapes_the_name_of_a_skipped_file() {
     let desk = Desk::sqlite();
     desk.write("jobs/a\u{1b}[2J\u{202e}\nb.toml", "queue = 1\n");
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
@@ -112,18 +112,24 @@ async fn s9_the_name_of_a_file_that_is_left_out_does_not_act_on_the_terminal_of_
     };
     eventually("it is ready", DEADLINE, is_ready).await;
     assert_eq!(told.lines().count(), 2, "{told:?}");
-    assert!(told.contains("left out, for it is wrong: jobs/a"), "{told:?}");
+    assert!(told.contains("ignored, because it is invalid: jobs/a"), "{told:?}");
     assert_eq!(sequences(&told), [""; 0], "{told:?}");
     let logged = stops(&mut serve).await;
     assert_eq!(sequences(&logged), [""; 0], "{logged:?}");
 }
 
 #[tokio::test]
-async fn f14_a_clock_that_jumps_ahead_opens_no_window_of_the_future() {
+async fn f14_a_clock_that_jumps_ahead_opens_no_future_window() {
     let desk = Desk::sqlite();
     let start = (Timestamp::now() - SignedDuration::from_hours(48)).strftime("%Y-%m-%d");
     let past = format!(
-        "schedule = \"@daily\"\nwindow = \"day\"\nstart = {start}\ncatch-up = \"all\"\ncommand = [\"true\"]\n"
+        r#"
+            schedule = "@daily"
+            window = "day"
+            start = {start}
+            catch-up = "all"
+            command = ["true"]
+        "#
     );
     desk.write("jobs/past.toml", &past);
     let mut serve = ChildProcess::spawn(&mut desk.command(SERVE));
@@ -139,7 +145,7 @@ async fn f14_a_clock_that_jumps_ahead_opens_no_window_of_the_future() {
     let ahead = "begin immediate; drop view refrain_clock; create view refrain_clock as
         select cast(unixepoch('subsec') * 1000000 as integer) + 5 * 3600 * 1000000 as now; commit";
     store.execute(ahead).await.unwrap();
-    serve.wait_for_line("schedules are held until the clock can be believed").await;
+    serve.wait_for_line("schedules wait until the clock can be believed").await;
     let future = "select count(*) from refrain_runs where key > strftime('%Y-%m-%dT%H:%M:%SZ', 'now')";
     let future: i64 = sqlx::query_scalar(future).fetch_one(&mut store).await.unwrap();
     assert_eq!(future, 0);
@@ -165,13 +171,13 @@ pub(crate) fn asked(address: &str, path: &str) -> (u16, String) {
 }
 
 pub(crate) async fn address_of(serve: &mut ChildProcess) -> String {
-    let line = serve.wait_for_line("health is answered at http://").await;
+    let line = serve.wait_for_line("health endpoint: http://").await;
     let address = line.split("http://").nth(1).unwrap();
     address.split('/').next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn health_is_answered_to_this_machine_alone() {
+async fn health_is_served_on_the_loopback_address_only() {
     let scratch = Scratch::create().await;
     let desk = Desk::at(&scratch.url());
     desk.refrain("migrate").succeeds(&[]);
@@ -202,19 +208,19 @@ async fn health_is_answered_to_this_machine_alone() {
         let refused = Desk::sqlite().refrain(&format!("serve --listen {address}"));
         refused.refuses(2, &["can be reached from other machines", "listen on 127.0.0.1"]);
     }
-    Desk::sqlite().refrain("serve --listen everywhere").refuses(2, &["is no address to listen on"]);
+    Desk::sqlite().refrain("serve --listen everywhere").refuses(2, &["is not a valid address to listen on"]);
 }
 
 #[tokio::test]
-async fn a_second_project_is_served_although_the_usual_address_is_taken() {
+async fn a_second_project_is_served_when_the_default_port_is_in_use() {
     let desks = [Desk::sqlite(), Desk::sqlite()];
     let mut lines = Vec::new();
     let mut children = desks.each_ref().map(|desk| ChildProcess::spawn(&mut desk.command("serve")));
     for child in &mut children {
-        lines.push(child.wait_for_line("health is ").await);
+        lines.push(child.wait_for_line("health endpoint").await);
         child.wait_for_line("serving").await;
     }
-    assert!(lines.iter().any(|line| line.contains("health is not answered, for 127.0.0.1:7717 is taken")));
+    assert!(lines.iter().any(|line| line.contains("health endpoint disabled: 127.0.0.1:7717 is in use")));
     for child in &mut children {
         stops(child).await;
     }
@@ -226,11 +232,11 @@ async fn every_line_of_a_json_log_is_an_object_and_names_its_run() {
     desk.enqueue("noop-once", "bad", r#"{"error": "no such\ncustomer"}"#);
     desk.enqueue("noop", "good", r#"{"for": "somebody"}"#);
     becomes_done(&desk, "noop#good").await;
-    serve.wait_for_line("an attempt failed").await;
+    serve.wait_for_line("attempt failed").await;
     desk.write("jobs/broken.toml", "queue = 7\n");
     serve.wait_for_line("their jobs stay as they were").await;
     std::fs::remove_file(desk.file("jobs/broken.toml")).unwrap();
-    serve.wait_for_line("the files were read again").await;
+    serve.wait_for_line("the project was reloaded").await;
     let log = stops(&mut serve).await;
     let mut about_runs = 0;
     for line in log.lines() {
@@ -244,11 +250,11 @@ async fn every_line_of_a_json_log_is_an_object_and_names_its_run() {
         }
     }
     assert!(about_runs >= 2, "{log}");
-    assert!(log.contains(r#""key":"bad""#) && log.contains("stopped; what is open goes on"), "{log}");
+    assert!(log.contains(r#""key":"bad""#) && log.contains("stopped; open runs continue"), "{log}");
 }
 
 #[tokio::test]
-async fn what_keeps_it_from_serving_is_an_object_too() {
+async fn an_error_that_prevents_serving_is_a_json_object() {
     let desk = Desk::sqlite();
     desk.write("refrain.toml", "[project]\nname = 7\n");
     let said = desk.refrain("serve --listen none --log json");
@@ -259,7 +265,7 @@ async fn what_keeps_it_from_serving_is_an_object_too() {
 }
 
 #[tokio::test]
-async fn who_asks_for_health_and_says_nothing_takes_nothing_from_the_jobs() {
+async fn idle_health_connections_do_not_slow_jobs_down() {
     let desk = Desk::sqlite();
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
     let address = address_of(&mut serve).await;
@@ -282,7 +288,7 @@ async fn who_asks_for_health_and_says_nothing_takes_nothing_from_the_jobs() {
 
 /// The file is moved, or another one is put in its place: what the process would write from then on is lost.
 #[tokio::test]
-async fn a_store_that_is_moved_under_a_process_ends_it_with_an_error() {
+async fn serve_ends_with_an_error_when_its_store_is_moved() {
     for is_replaced in [false, true] {
         let (desk, mut serve) = served(SERVE).await;
         let other = Desk::sqlite();
@@ -300,23 +306,23 @@ async fn a_store_that_is_moved_under_a_process_ends_it_with_an_error() {
 }
 
 /// Wishes for a run, in a database that is beside the store.
-async fn wish(desk: &Desk, key: &str) {
+async fn intend(desk: &Desk, key: &str) {
     wish_in(desk, "shop.db", key).await;
 }
 
 async fn wish_in(desk: &Desk, file: &str, key: &str) {
     let file = SqliteConnectOptions::new().filename(desk.file(file));
     let mut shop = SqliteConnection::connect_with(&file).await.unwrap();
-    let wish = "insert into refrain_intents (project, kind, name, key, payload)
+    let intent = "insert into refrain_intents (project, kind, name, key, payload)
         values ('shop', 'run', 'letter', $1, '{\"to\": \"Ada\"}')";
-    sqlx::query(wish).bind(key).execute(&mut shop).await.unwrap();
+    sqlx::query(intent).bind(key).execute(&mut shop).await.unwrap();
     shop.close().await.unwrap();
 }
 
-const AWAY: &str = "nothing is relayed from it, for it does not answer: shop\n";
+const AWAY: &str = "database unreachable, nothing is relayed from it: shop\n";
 
 #[tokio::test]
-async fn a_database_that_was_away_at_first_is_relayed_when_it_is_back() {
+async fn a_database_unreachable_at_startup_is_relayed_once_it_is_back() {
     let desk = Desk::shop().await;
     desk.refrain("migrate").succeeds(&[]);
     std::fs::rename(desk.file("shop.db"), desk.file("away.db")).unwrap();
@@ -326,8 +332,8 @@ async fn a_database_that_was_away_at_first_is_relayed_when_it_is_back() {
     let is_said = async || asked(&address, "/readyz") == (200, format!("ready\n{AWAY}"));
     eventually("it is said that the database is away", DEADLINE, is_said).await;
     std::fs::rename(desk.file("away.db"), desk.file("shop.db")).unwrap();
-    wish(&desk, "1").await;
-    serve.wait_for_line("this database answers: what is intended there is relayed").await;
+    intend(&desk, "1").await;
+    serve.wait_for_line("database attached: its intents are relayed").await;
     becomes_done(&desk, "letter#1").await;
     assert_eq!(asked(&address, "/readyz"), (200, "ready\n".to_owned()));
     stops(&mut serve).await;
@@ -335,24 +341,24 @@ async fn a_database_that_was_away_at_first_is_relayed_when_it_is_back() {
 
 /// A copy of the database has taken over, and the project names its address: the old one is not written to any more.
 #[tokio::test]
-async fn a_database_that_has_another_address_in_new_files_is_relayed_from_there() {
+async fn a_database_whose_url_changes_is_relayed_from_the_new_url() {
     let desk = Desk::shop().await;
     desk.refrain("migrate").succeeds(&[]);
     let mut serve = ChildProcess::spawn(&mut desk.command(SERVE));
     serve.wait_for_line("serving").await;
-    wish(&desk, "1").await;
+    intend(&desk, "1").await;
     becomes_done(&desk, "letter#1").await;
     std::fs::copy(desk.file("shop.db"), desk.file("moved.db")).unwrap();
     let settings = std::fs::read_to_string(desk.file("refrain.toml")).unwrap();
     desk.write("refrain.toml", &settings.replace("shop.db", "moved.db"));
-    serve.wait_for_line("this database answers: what is intended there is relayed").await;
+    serve.wait_for_line("database attached: its intents are relayed").await;
     wish_in(&desk, "moved.db", "2").await;
     becomes_done(&desk, "letter#2").await;
     stops(&mut serve).await;
 }
 
 #[tokio::test]
-async fn a_database_that_comes_with_new_files_is_relayed() {
+async fn a_database_added_by_a_reload_is_relayed() {
     let desk = Desk::shop().await;
     desk.refrain("migrate").succeeds(&[]);
     let settings = std::fs::read_to_string(desk.file("refrain.toml")).unwrap();
@@ -368,8 +374,8 @@ async fn a_database_that_comes_with_new_files_is_relayed() {
     for (job, text) in later {
         desk.write(job, &text);
     }
-    serve.wait_for_line("this database answers: what is intended there is relayed").await;
-    wish(&desk, "1").await;
+    serve.wait_for_line("database attached: its intents are relayed").await;
+    intend(&desk, "1").await;
     becomes_done(&desk, "letter#1").await;
     stops(&mut serve).await;
 }

@@ -1,4 +1,4 @@
-//! The first minute, a simulated week, failures, and what is refused: word for word.
+//! The first minute, a simulated week, failures and refusals, verbatim.
 
 use sqlx::{Connection, Executor, SqliteConnection};
 
@@ -22,7 +22,7 @@ fn the_first_minute() {
 }
 
 #[test]
-fn a_simulated_week_and_what_is_refused_then() {
+fn a_simulated_week_and_what_simulation_refuses() {
     let lines = [
         "tick --now 2001-06-09T14:00:00Z",
         "tick --now 2001-06-09T14:00:00Z",
@@ -38,9 +38,9 @@ fn a_simulated_week_and_what_is_refused_then() {
 }
 
 #[test]
-fn a_store_in_which_nothing_has_run_may_still_be_simulated() {
+fn a_store_in_which_nothing_has_run_can_be_simulated() {
     let desk = Desk::sqlite();
-    desk.refrain("migrate").succeeds(&["8 steps"]);
+    desk.refrain("migrate").succeeds(&["11 migrations"]);
     desk.refrain("fsck").succeeds(&["0 findings"]);
     let refused = desk.refrain("run noop-hourly@2100-01-01T00:00");
     assert_eq!(refused.code, Some(2), "{refused:?}");
@@ -65,7 +65,7 @@ fn every_command_as_json() {
 }
 
 #[test]
-fn a_run_that_fails_and_one_that_is_tried_again() {
+fn a_failed_run_and_a_retried_one() {
     let desk = Desk::sqlite();
     desk.refrain("tick --now 2001-06-09T14:00:00Z").succeeds(&["1 processed"]);
     desk.enqueue("noop-once", "bad", r#"{"error": "no such\ncustomer: \u001b[31m7"}"#);
@@ -83,7 +83,7 @@ fn a_run_that_fails_and_one_that_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_is_listed_and_left() {
+async fn fsck_lists_inconsistencies_and_changes_nothing() {
     let desk = Desk::sqlite();
     desk.refrain("run noop#1").succeeds(&[]);
     let mut connection = SqliteConnection::connect(desk.file("store.db").to_str().unwrap()).await.unwrap();
@@ -93,7 +93,7 @@ async fn what_must_not_be_is_listed_and_left() {
 }
 
 #[test]
-fn what_cannot_be_understood() {
+fn input_that_cannot_be_parsed() {
     let lines = [
         "run noop",
         "run noop#",
@@ -115,7 +115,7 @@ fn what_cannot_be_understood() {
 }
 
 #[test]
-fn a_reader_who_has_read_enough_is_no_fault() {
+fn a_closed_pipe_is_not_an_error() {
     let desk = Desk::new();
     let mut pipe = std::process::Command::new("sh");
     pipe.args(["-c", "\"$0\" migrate --print | head -n 1"])

@@ -1,5 +1,5 @@
-//! A `run` in the foreground whose turn it is not: it says what it waits for, gives up in time, and what others did is not
-//! counted as its own.
+//! A `run` in the foreground that has to wait: it says what it waits for, gives up in time, and
+//! does not count the work of others as its own.
 
 use std::fs::File;
 use std::process::Command;
@@ -14,8 +14,13 @@ use crate::support::{Desk, said};
 const AT_ONCE: usize = 10;
 
 /// Daily windows whose command goes on when another process opens the pipe.
-const GATED: &str = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2001-06-01\ncatch-up = \"none\"\n\
-    command = [\"cat\", \"gate\"]\n";
+const GATED: &str = r#"
+    schedule = "@daily"
+    window = "day"
+    start = 2001-06-01
+    catch-up = "none"
+    command = ["cat", "gate"]
+"#;
 
 /// A desk with such a job, and no run of it yet.
 fn gated(desk: Desk) -> Desk {
@@ -31,11 +36,11 @@ async fn let_through(desk: &Desk) {
     tokio::task::spawn_blocking(move || drop(File::options().write(true).open(gate).unwrap())).await.unwrap();
 }
 
-/// Stands still until the run is under way.
+/// Waits until the run is running.
 async fn is_running(desk: &Desk, run: &str) {
     let running =
         async || desk.refrain(&format!("--json show {run}")).stdout.contains(r#""state":"running""#);
-    eventually("it is under way", DEADLINE, running).await;
+    eventually("it is running", DEADLINE, running).await;
 }
 
 fn objects(text: &str) -> Vec<Value> {
@@ -54,7 +59,7 @@ async fn gives_up(desk: Desk) {
     let behind = desk.refrain("run gated@2001-06-02 --wait 0s");
     assert_eq!(behind.code, Some(75), "{behind:?}");
     assert!(behind.stderr.contains("refrain why gated@2001-06-02"), "{behind:?}");
-    assert!(behind.stdout.contains("not waited for any longer"), "{behind:?}");
+    assert!(behind.stdout.contains("stopped waiting"), "{behind:?}");
     let beside = desk.refrain("--json run gated@2001-06-01 --again --wait 0s");
     assert_eq!(beside.code, Some(75), "a second attempt follows the one that is there: {beside:?}");
     let object = objects(&beside.stdout).remove(0);
@@ -70,18 +75,18 @@ async fn gives_up(desk: Desk) {
 }
 
 #[tokio::test]
-async fn a_run_behind_another_says_so_and_gives_up_with_75_on_sqlite() {
+async fn a_run_behind_another_says_so_and_exits_75_on_sqlite() {
     gives_up(Desk::sqlite()).await;
 }
 
 #[tokio::test]
-async fn a_run_behind_another_says_so_and_gives_up_with_75_on_postgres() {
+async fn a_run_behind_another_says_so_and_exits_75_on_postgres() {
     let scratch = Scratch::create().await;
     gives_up(Desk::at(&scratch.url())).await;
 }
 
 #[tokio::test]
-async fn of_ten_processes_at_one_window_one_has_processed_it() {
+async fn one_of_ten_processes_runs_the_window() {
     let scratch = Scratch::create().await;
     for desk in [Desk::sqlite(), Desk::at(&scratch.url())] {
         let desk = gated(desk);
@@ -106,10 +111,17 @@ async fn of_ten_processes_at_one_window_one_has_processed_it() {
 
 /// The source of units dies after one of them: the unit is done, and the attempt has failed.
 #[test]
-fn an_attempt_that_failed_says_so_in_its_counts_wherever_they_stand() {
+fn every_list_of_counts_marks_a_failed_attempt() {
     let desk = Desk::sqlite().without_hourly();
-    let job = "queue = true\noutput = \"units\"\nretry = { attempts = 1 }\ncommand = [\"./dies.sh\"]\n\
-        [unit]\nkey = \"u:{id}\"\ncommand = [\"true\"]\n";
+    let job = r#"
+        queue = true
+        output = "units"
+        retry = { attempts = 1 }
+        command = ["./dies.sh"]
+        [unit]
+        key = "u:{id}"
+        command = ["true"]
+    "#;
     desk.write("jobs/dies.toml", job);
     desk.write("dies.sh", "#!/bin/sh\necho '{\"id\":1}'\nexit 7\n");
     let ran = said(desk.command("--json run dies#1").env("RUST_LOG", "info"));
@@ -126,7 +138,7 @@ fn an_attempt_that_failed_says_so_in_its_counts_wherever_they_stand() {
 }
 
 #[test]
-fn another_payload_under_a_known_key_is_told_to_programs_too() {
+fn json_reports_a_different_payload_under_a_known_key() {
     let desk = Desk::sqlite();
     let offer = |payload: &str| {
         let offered =

@@ -1,4 +1,4 @@
-//! One job file that is wrong stops its own job and no other.
+//! One broken job file stops its own job and no other.
 
 use crate::support::Desk;
 
@@ -6,7 +6,7 @@ const SOUND: &str = "queue = true\ncommand = [\"true\"]\n";
 const WRONG: &str = "queue = true\ntimout = \"5m\"\ncommand = [\"true\"]\n";
 
 #[test]
-fn a_tick_runs_the_others_names_the_wrong_one_last_and_ends_with_1() {
+fn tick_runs_the_other_jobs_then_names_the_broken_file_and_exits_1() {
     let desk = Desk::sqlite().without_hourly();
     desk.write("jobs/good.toml", SOUND);
     desk.refrain("enqueue good --key 1").succeeds(&["queued"]);
@@ -15,13 +15,13 @@ fn a_tick_runs_the_others_names_the_wrong_one_last_and_ends_with_1() {
     assert_eq!(ticked.code, Some(1), "{ticked:?}");
     assert!(ticked.stdout.contains("1 processed"), "{ticked:?}");
     let last = ticked.stdout.trim_end().lines().last().unwrap();
-    assert_eq!(last, "left out, for their files are wrong: jobs/wrong.toml");
+    assert_eq!(last, "ignored, because their files are invalid: jobs/wrong.toml");
     let told = desk.refrain("--json tick");
     assert!(told.stdout.contains(r#""left_out":["jobs/wrong.toml"]"#), "{told:?}");
 
     let ran = desk.refrain("run good#1");
     ran.succeeds(&["done already"]);
-    assert!(ran.stderr.contains("left out, for their files are wrong: jobs/wrong.toml"), "{ran:?}");
+    assert!(ran.stderr.contains("ignored, because their files are invalid: jobs/wrong.toml"), "{ran:?}");
     desk.refrain("run wrong#1").refuses(2, &["`timout`", "did you mean `timeout`?"]);
     desk.refrain("enqueue wrong --key 1").refuses(2, &["`timout`"]);
     desk.refrain("check").refuses(2, &["1 problem in 1 file", "`timout`"]);
@@ -31,14 +31,30 @@ fn a_tick_runs_the_others_names_the_wrong_one_last_and_ends_with_1() {
 }
 
 #[test]
-fn of_two_jobs_that_do_not_go_together_neither_runs() {
+fn neither_of_two_conflicting_jobs_runs() {
     let desk = Desk::of(&[
-        ("refrain.toml", "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+        (
+            "refrain.toml",
+            r#"
+                [project]
+                name = "shop"
+                [databases]
+                shop = "sqlite:shop.db"
+            "#,
+        ),
         ("jobs/good.toml", SOUND),
     ])
     .with_store("sqlite:store.db");
-    let days = "schedule = \"@daily\"\nwindow = \"day\"\ndatabase = \"shop\"\nquery = \"select :ds as day, 1 as n\"\n\
-        [publish]\ntable = \"totals\"\nmode = \"overwrite\"\nowns = \"day = :ds\"\n";
+    let days = r#"
+        schedule = "@daily"
+        window = "day"
+        database = "shop"
+        query = "select :ds as day, 1 as n"
+        [publish]
+        table = "totals"
+        mode = "overwrite"
+        owns = "day = :ds"
+    "#;
     for name in ["one", "other"] {
         desk.write(&format!("jobs/{name}.toml"), days);
     }
@@ -50,13 +66,13 @@ fn of_two_jobs_that_do_not_go_together_neither_runs() {
     desk.refrain("run good#1").succeeds(&["done"]);
     let ticked = desk.refrain("tick");
     assert!(
-        ticked.stdout.ends_with("left out, for their files are wrong: jobs/one.toml, jobs/other.toml\n"),
+        ticked.stdout.ends_with("ignored, because their files are invalid: jobs/one.toml, jobs/other.toml\n"),
         "{ticked:?}"
     );
 }
 
 #[test]
-fn a_wrong_file_is_not_taken_for_a_removed_one() {
+fn a_broken_file_is_not_taken_for_a_removed_one() {
     let desk = Desk::sqlite();
     desk.refrain("tick --now 2001-06-01T00:30:00Z").succeeds(&[]);
     let hourly = std::fs::read_to_string(desk.file("jobs/noop-hourly.toml")).unwrap();

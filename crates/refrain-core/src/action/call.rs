@@ -1,10 +1,10 @@
-//! A call to another machine, as a job file describes it, and the request that it is for one unit.
+//! An HTTP call as a job file describes it, and the request that it becomes for one unit.
 //!
-//! A value never decides whom is called: the host stands in the file, or comes from the environment of whoever operates it, and
-//! in an address values are percent-encoded, so that none of them ends a path or begins a query. A template that is one name
-//! and nothing else keeps the type of its value in the body; every other one is a text there.
+//! A value can never choose the host: the host is written in the job file or comes from the operator's environment. In
+//! a URL, values are percent-encoded, so a value cannot end a path or begin a query. A template that consists of one
+//! name keeps the JSON type of its value in the body; every other template becomes a string there.
 //!
-//! The same values give the same bytes, in every process: a request that is sent again is the same request.
+//! The same values give the same bytes in every process, so a request that is sent again is the same request.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{Template, TemplateError, Values};
 
 words! {
-    /// How another machine is called.
+    /// The HTTP method of a call.
     Method, "method" {
         /// POST
         Post = "POST",
@@ -29,64 +29,64 @@ words! {
     }
 }
 
-/// A call to another machine.
+/// An HTTP call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// How.
+    /// The HTTP method.
     pub method: Method,
-    /// Whom, with the environment put into it.
+    /// The URL, with environment variables already filled in.
     pub url: Template,
-    /// With which headers, the environment put into them.
+    /// The headers, with environment variables already filled in.
     pub headers: Vec<(String, Template)>,
-    /// With which body.
+    /// The JSON body, if the call has one.
     pub json: Option<Body>,
-    /// For how long an answer is waited for.
+    /// How long to wait for a response.
     pub timeout: Duration,
 }
 
-/// A JSON value in which texts are templates.
+/// A JSON value in which strings are templates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// A text.
+    /// A string, read as a template.
     Text(Template),
-    /// A list.
+    /// An array.
     List(Vec<Body>),
     /// An object.
     Object(Vec<(String, Body)>),
-    /// Anything else, as it is.
+    /// A number, boolean or null, unchanged.
     Plain(Value),
 }
 
-/// What is sent.
+/// The request that is sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
-    /// How.
+    /// The HTTP method.
     pub method: Method,
-    /// Whom.
+    /// The URL with all values filled in.
     pub url: String,
-    /// The headers of the job file.
+    /// The headers from the job file.
     pub headers: Vec<(String, String)>,
-    /// The body, in JSON.
+    /// The body as JSON.
     pub body: Option<String>,
-    /// For how long an answer is waited for.
+    /// How long to wait for a response.
     pub timeout: Duration,
 }
 
-/// What an answer means for whoever asked: whether it was done, was not, or nobody can say.
+/// What a response means for the unit: done, not done, or impossible to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// It was done.
+    /// The receiver did it.
     Done,
-    /// It was not done, and nothing of it was.
+    /// The receiver did none of it.
     NotDone,
-    /// It may have been done.
+    /// The receiver may have done it.
     InDoubt,
 }
 
-/// What a status means.
+/// Maps a status code to its meaning.
 ///
-/// A server that refuses a request has not done it. One that failed on its way may have been through with it; so may one
-/// that answers with another address, or that there is such a thing already, which may be this very request, sent before.
+/// A server that rejects a request has not done it. A server that failed while handling it may have finished it, and so
+/// may one that redirects or reports a conflict: the conflict may be with this very request, sent before.
 ///
 /// ```
 /// use refrain_core::call::{Meaning, meaning_of};
@@ -96,7 +96,7 @@ pub enum Meaning {
 /// assert_eq!(meaning_of(502, false), Meaning::InDoubt);
 /// ```
 ///
-/// A proxy says 503 also if it has lost its server in the middle; whoever says when to come again has not begun.
+/// A proxy also answers 503 when it loses its server half-way; a response with `Retry-After` was never begun.
 pub fn meaning_of(status: u16, says_when_to_come_again: bool) -> Meaning {
     match status {
         200..=299 => Meaning::Done,
@@ -107,7 +107,7 @@ pub fn meaning_of(status: u16, says_when_to_come_again: bool) -> Meaning {
     }
 }
 
-/// Without the address and the headers, which may hold secrets.
+/// Leaves out the URL and the headers, which may hold secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
@@ -118,7 +118,7 @@ impl fmt::Debug for Request {
 }
 
 impl Call {
-    /// The request for these values.
+    /// Fills in the values.
     pub fn request(&self, values: &Values) -> Result<Request, TemplateError> {
         if let Some(name) =
             self.url.names().find(|name| values.text(name).is_some_and(|text| text.is_empty()))
@@ -137,7 +137,7 @@ impl Call {
 }
 
 impl Body {
-    /// Reads texts as templates. None: one of them is none.
+    /// Reads every string as a template; `None` if one of them is not a valid template.
     pub(crate) fn of(json: Value) -> Option<Body> {
         Some(match json {
             Value::String(text) => Body::Text(Template::parse(&text).ok()?),
@@ -150,7 +150,7 @@ impl Body {
         })
     }
 
-    /// As JSON, in which numbers are as they were written.
+    /// Renders JSON; numbers keep their original spelling.
     fn render(&self, values: &Values) -> Result<String, TemplateError> {
         Ok(match self {
             Body::Plain(value) => value.to_string(),
@@ -173,7 +173,7 @@ impl Body {
     }
 }
 
-/// Whether an address names its host before any value has a part in it.
+/// Whether the URL names its host before the first value is filled in.
 pub(crate) fn names_its_host(url: &Template) -> bool {
     let beginning = url.beginning();
     let rest = beginning.strip_prefix("https://").or_else(|| beginning.strip_prefix("http://"));
@@ -184,7 +184,7 @@ pub(crate) fn names_its_host(url: &Template) -> bool {
     })
 }
 
-/// A value as a part of an address.
+/// Percent-encodes a value for use in a URL.
 fn encoded(value: &str) -> String {
     let encode = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_keeps_the_type_of_its_value_and_the_same_values_give_the_same_bytes() {
+    fn a_single_name_keeps_its_json_type_and_equal_values_give_equal_bytes() {
         let call = call(
             "https://example.org/{id}?day={ds}",
             json!({"id": "{id}", "text": "no. {id}", "on": "{ds}", "tags": ["{tags}", 1.5, null], "none": "{none}"}),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn s15_a_value_never_decides_whom_is_called() {
+    fn s15_a_value_never_chooses_the_host() {
         for (url, is_sound) in [
             ("https://example.org", true),
             ("https://example.org/{id}", true),

@@ -1,4 +1,4 @@
-//! Units that a job file describes: where they come from, what tells them apart, and what is done with each.
+//! The units of a job file: where they come from, what identifies each, and what is done with it.
 
 use std::time::Duration;
 
@@ -9,42 +9,42 @@ use crate::state::{InDoubtPolicy, OnChange};
 use crate::{KeyTemplate, Template};
 
 words! {
-    /// For how long a unit's key is remembered.
+    /// How long the key of a unit is remembered.
     Per, "span of a key" {
-        /// One application per key, whatever the window. For syncs and queues.
+        /// One application per key, in whatever window. For syncs and queues.
         Ever = "ever",
-        /// One application per key and window: the next window's unit of the same key is another one.
+        /// One application per key and window: the same key in the next window is a new unit.
         Window = "window",
     }
 }
 
-/// Units and what is done with them.
+/// The source of units and what is done with each of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feed {
-    /// Where they come from.
+    /// The source of the units.
     pub source: FeedSource,
-    /// What tells one from another.
+    /// The key that identifies a unit.
     pub key: KeyTemplate,
-    /// The field by which newer content is told from older.
+    /// The field that orders newer content after older content.
     pub order: Option<String>,
-    /// What other content under a known key means.
+    /// What to do when a known key arrives with different content.
     pub on_change: OnChange,
-    /// The fields that count as content; all of them if none is named.
+    /// The fields that count as content; `None` means all of them.
     pub fields: Option<Vec<String>>,
-    /// For how long a key is remembered.
+    /// How long a key is remembered.
     pub per: Per,
     /// Progress by time.
     pub watermark: Option<FeedWatermark>,
-    /// Progress by a token of the source.
+    /// Progress by an opaque token of the source.
     pub cursor: Option<FeedCursor>,
-    /// What is done with each.
+    /// What is done with each unit.
     pub apply: Apply,
 }
 
-/// Where units come from.
+/// The source of units.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedSource {
-    /// What a command prints, a JSON object a line.
+    /// The output of a command, one JSON object per line.
     Command(Vec<Template>),
     /// The rows of a query.
     Query(Sql),
@@ -53,42 +53,42 @@ pub enum FeedSource {
 /// Progress by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedWatermark {
-    /// The field of a unit that holds its time.
+    /// The field of a unit that holds its timestamp.
     pub field: String,
-    /// How far to read back.
+    /// How far before the watermark to read again.
     pub overlap: Duration,
 }
 
-/// Progress by a token of the source.
+/// Progress by an opaque token of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedCursor {
-    /// What the cursor is called.
+    /// The name of the cursor.
     pub name: String,
-    /// For how long its position is remembered: for ever, or within a window, so that each window begins at the beginning.
+    /// How long its position is remembered: for ever, or per window, so that each window starts from the beginning.
     pub per: Per,
 }
 
 /// What is done with a unit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Apply {
-    /// It is a row of a table.
+    /// The unit becomes a row of a table.
     Publish(Box<TablePublish>),
-    /// A command is executed for each, some of them at once.
+    /// A command runs for each unit, some of them in parallel.
     Command {
         /// The program and its arguments.
         argv: Vec<Template>,
-        /// How many at once.
+        /// The most commands that run at once.
         parallel: u32,
     },
-    /// A call is made for each, some of them at once.
+    /// An HTTP call is made for each unit, some of them in parallel.
     Http {
-        /// Whom to call, and with what.
+        /// The request template.
         call: Box<Call>,
-        /// How many at once.
+        /// The most calls that run at once.
         parallel: u32,
-        /// What is done about one whose answer was lost.
+        /// What to do with a unit whose response was lost.
         in_doubt: InDoubtPolicy,
-        /// How long the other side remembers a key, if that is said.
+        /// How long the provider remembers an idempotency key, if the job file states it.
         provider_ttl: Option<Duration>,
     },
 }

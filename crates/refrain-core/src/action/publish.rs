@@ -1,7 +1,7 @@
-//! Where a result goes, as a job file says it: into a table, by one of five modes, or into files.
+//! Where a result goes, according to the job file: into a table, by one of five modes, or into files.
 //!
-//! A publish replaces what its window owns and never merely adds, so that a window that is done again looks as if it had been
-//! done once. These are the values; the statements that they become are in [`text`].
+//! A publish replaces the rows that its window owns and never merely adds, so a window that runs again leaves the same
+//! rows as one run. This module holds the values; [`text`] turns them into statements.
 
 use std::fmt;
 
@@ -10,108 +10,108 @@ use crate::project::Sql;
 use crate::state::OnChange;
 use crate::{ParseError, Per, Template};
 
-pub mod place;
+pub mod directory;
 pub mod target;
 pub mod text;
 
 words! {
-    /// How rows that are there give way.
+    /// How a publish treats existing rows.
     Mode, "publish mode" {
-        /// The rows that the window owns are replaced.
+        /// Replaces the rows that the window owns.
         Overwrite = "overwrite",
-        /// Rows of the same key are replaced.
+        /// Replaces rows with the same key.
         Merge = "merge",
-        /// Rows are added, once.
+        /// Adds each row once.
         AppendOnce = "append-once",
-        /// The difference to what this window applied before is applied.
+        /// Applies the difference to the amounts that this window applied before.
         ApplyDelta = "apply-delta",
-        /// Rows are added as they came, each with its source and a hash of its content.
+        /// Adds rows as they arrive, each with its source and a hash of its content.
         Land = "land",
     }
 }
 
 words! {
-    /// How rows are written into files.
+    /// The format of published files.
     #[derive(Default)]
     FileFormat, "file format" {
-        /// Comma-separated values, with a line of names.
+        /// Comma-separated values with a header line.
         #[default]
         Csv = "csv",
-        /// One JSON object a line.
+        /// One JSON object per line.
         JsonLines = "jsonl",
     }
 }
 
 impl Mode {
-    /// Whether rows pass through us although they stay in one database: what they say is hashed.
+    /// Whether Refrain reads the rows even if source and table are in one database: their content is hashed.
     pub fn goes_through_us(self) -> bool {
         self == Mode::Land
     }
 }
 
-/// Where a result goes.
+/// The destination of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Publish {
-    /// Into a table.
+    /// A table.
     Table(Box<TablePublish>),
-    /// Into a directory.
+    /// A directory of files.
     Files(FilesPublish),
 }
 
-/// Into which table, and how.
+/// A table and how it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TablePublish {
     /// The database, by its name in the project.
     pub database: String,
     /// The table.
     pub table: TableName,
-    /// How rows that are there give way.
+    /// How existing rows are treated.
     pub mode: Mode,
-    /// The rows that the window owns.
+    /// The condition for the rows that the window owns.
     pub owns: Option<Sql>,
     /// The columns that identify a row.
     pub key: Vec<String>,
     /// The columns that a difference is applied to.
     pub columns: Vec<String>,
-    /// Columns that are derived from others: the column, and what it is made of.
+    /// Derived columns: each with the columns that it is derived from.
     pub surrogate: Vec<(String, Vec<String>)>,
-    /// What must hold of the staged rows.
+    /// Conditions that all staged rows must meet.
     pub checks: Vec<Sql>,
-    /// The column that gets the version of the job.
+    /// The column that stores the version of the job.
     pub stamp: Option<String>,
-    /// Whether rows that the window owns and the result has not are deleted.
+    /// Whether to delete owned rows that are missing from the result.
     pub delete_missing: bool,
-    /// Whether a difference may make a row that is not there.
+    /// Whether a difference may insert a row that does not exist yet.
     pub insert_missing: bool,
-    /// For how long an appended row is remembered.
+    /// How long an appended row is remembered.
     pub per: Per,
-    /// What other content under the key of an appended row means, where rows are no units.
+    /// What different content under the key of an appended row means, for rows that are not units.
     pub on_change: OnChange,
-    /// Whether each unit has an entry in the ledger, or only each page.
+    /// Whether each unit has an entry in the ledger; otherwise each page has one.
     pub has_ledger: bool,
-    /// The view of landed rows without what came more than once.
+    /// The view that shows landed rows without duplicates.
     pub view: Option<TableName>,
 }
 
-/// Into which directory, and in which form.
+/// A directory and the format of its files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilesPublish {
-    /// The directory, from the project's own.
+    /// The directory, relative to the project.
     pub path: Template,
-    /// How rows are written; files of a command are taken as they are.
+    /// The format of the rows. Files that a command writes are taken unchanged.
     pub format: FileFormat,
 }
 
-/// A query and where its rows go.
+/// A query and the destination of its rows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// What is asked.
+pub struct PublishStep {
+    /// The query.
     pub query: Sql,
-    /// Where it goes.
+    /// The destination.
     pub publish: Publish,
 }
 
-/// The name of a table, perhaps with that of its schema. It is taken as it is written, letter by letter.
+/// The name of a table, optionally with its schema. It is case-sensitive.
 ///
 /// ```
 /// use refrain_core::publish::TableName;
@@ -130,12 +130,12 @@ pub struct TableName {
 impl TableName {
     /// Reads `table` or `schema.table`.
     pub fn parse(text: &str) -> Result<TableName, ParseError> {
-        const WHAT: &str = "name of a table";
+        const WHAT: &str = "table name";
         let parts: Vec<&str> = text.split('.').collect();
         let is_name =
             |part: &&str| !part.trim().is_empty() && !part.contains(|c: char| c.is_control() || c == '"');
         if !parts.iter().all(is_name) {
-            let reason = "a name is not empty, and has neither quotes nor control characters";
+            let reason = "a table name must not be empty or contain quotes or control characters";
             return Err(ParseError::whole(WHAT, text, reason).help("write revenue_daily, for example"));
         }
         if parts.iter().any(|part| is_own(part)) {
@@ -150,17 +150,17 @@ impl TableName {
         }
     }
 
-    /// Its schema, if it was said.
+    /// The schema, if one was given.
     pub fn schema(&self) -> Option<&str> {
         self.schema.as_deref()
     }
 
-    /// Its own name.
+    /// The name without the schema.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// As it stands in a statement.
+    /// The name as quoted identifiers, ready for a statement.
     pub fn quoted(&self) -> String {
         match &self.schema {
             Some(schema) => format!("{}.{}", quoted(schema), quoted(&self.name)),
@@ -178,7 +178,7 @@ impl fmt::Display for TableName {
     }
 }
 
-/// A name as it stands in a statement, of both databases.
+/// Quotes an identifier; the result is valid in both databases.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,23 +1,23 @@
-//! What a run is about, as values that templates and statements name.
+//! The values of a run that templates and statements may name.
 //!
-//! These names are all there are: `ds window_start window_end scope job version watermark cursor payload.*`, and where
-//! something is done with a unit, its fields: those of another name. There is no `now`, because a rerun next week must
-//! write the same rows. A name that has no value in a run (a payload that lacks the field, a window in a queued run) is
-//! missing, not empty: an empty text would quietly mean something else.
+//! The names are `ds window_start window_end scope job version watermark cursor payload.*`, and for an action on a unit
+//! the unit's other fields. There is no `now`, because a rerun next week must write the same rows. A name without a
+//! value in a run (the payload lacks the field, a queued run has no window) is missing, not empty: an empty string
+//! would silently mean something else.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The names that a run's templates and statements may use, besides the fields of its payload.
+/// The names that templates and statements may use, besides the fields of the payload.
 pub const NAMES: [&str; 9] =
     ["ds", "window_start", "window_end", "scope", "job", "version", "watermark", "cursor", PAYLOAD];
 
-/// The name of what a queued run was given; its fields are `payload.user_id` and so on.
+/// The name of the payload of a queued run; its fields are `payload.user_id` and so on.
 pub const PAYLOAD: &str = "payload";
 
-/// What a run is about.
+/// The values of one run.
 ///
 /// ```
 /// use refrain_core::Values;
@@ -38,29 +38,29 @@ pub const PAYLOAD: &str = "payload";
 pub struct Values {
     /// The date on which the window starts, in the job's zone: `2026-06-09`.
     pub ds: Option<String>,
-    /// Where the window starts, in RFC 3339 and UTC.
+    /// The start of the window, in RFC 3339 and UTC.
     pub window_start: Option<String>,
-    /// Where the window ends, in RFC 3339 and UTC.
+    /// The end of the window, in RFC 3339 and UTC.
     pub window_end: Option<String>,
-    /// Which part of the world.
+    /// The scope.
     pub scope: Option<String>,
-    /// The job.
+    /// The name of the job.
     pub job: Option<String>,
-    /// The version of its logic.
+    /// The version of the job.
     pub version: Option<u32>,
-    /// Up to when everything has been seen.
+    /// The position of the watermark: everything before it has been read.
     pub watermark: Option<String>,
-    /// Where the source is to go on.
+    /// The position from which the source continues.
     pub cursor: Option<String>,
-    /// What a queued run was given.
+    /// The payload of a queued run.
     pub payload: Option<Value>,
-    /// The unit that something is done with, in JSON: its fields have values under every other name. It stays the text that
-    /// it came as, so that a number is never rounded on its way.
+    /// The unit as JSON: its fields have values under all other names. It stays the original text, so a number is never
+    /// rounded on its way.
     pub unit: Option<String>,
 }
 
 impl Values {
-    /// The value of a name as text: a text as it is, anything else as JSON. `null` is no value.
+    /// The value of a name as text: a JSON string without quotes, anything else as JSON. `null` counts as missing.
     pub fn text(&self, name: &str) -> Option<String> {
         self.of_the_run(name).or_else(|| {
             let json = self.json(name).filter(|json| json != "null")?;
@@ -68,7 +68,7 @@ impl Values {
         })
     }
 
-    /// The value of a name as JSON, of the type that it has.
+    /// The value of a name as JSON, with its original type.
     pub fn json(&self, name: &str) -> Option<String> {
         if name == "version" {
             return self.version.map(|version| version.to_string());
@@ -93,14 +93,14 @@ impl Values {
         }
     }
 
-    /// The part of the payload that a name such as `payload.user.id` means.
+    /// The part of the payload that a name such as `payload.user.id` selects.
     pub fn payload_at(&self, name: &str) -> Option<&Value> {
         let mut path = name.split('.');
         let payload = path.next().filter(|first| *first == PAYLOAD).and(self.payload.as_ref())?;
         path.try_fold(payload, |value, field| value.get(field))
     }
 
-    /// The field of the unit that a name such as `customer.email` means, as it is written.
+    /// The field of the unit that a name such as `customer.email` selects, in its original spelling.
     fn unit_at(&self, name: &str) -> Option<String> {
         let is_taken = NAMES.contains(&name.split('.').next().unwrap_or(name));
         let unit = self.unit.as_deref().filter(|_| !is_taken)?;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_of_a_unit_stays_as_it_is_written() {
+    fn a_value_of_a_unit_keeps_its_spelling() {
         let text = r#"{"id": 12345678901234567890123, "total": 10.00, "to": {"n": 7, "\u0061": "\u00fc"}, "no": null}"#;
         let values =
             Values { unit: Some(text.to_owned()), ds: Some("2026-06-09".to_owned()), ..Values::default() };

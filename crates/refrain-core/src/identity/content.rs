@@ -1,11 +1,10 @@
-//! Fingerprints: whether two units say the same.
+//! Fingerprints: whether two units have equal content.
 //!
-//! A program that lists invoices twice may order the fields otherwise, indent, or write `10.0` for `10`;
-//! that is the same unit. Anything else is a change, however small, and must not go unnoticed: so numbers
-//! are compared by their exact value and never pass through a float, which would make
-//! 12345678901234567890123 and …124 equal. For the same reason the unit is not read into `serde_json::Value`:
-//! it is checked once, and what is hashed are pieces of its own text, which are copied only where they have
-//! escapes. A list of units is hashed from end to end each time it comes, so this is a hot path.
+//! A program that lists invoices twice may order fields differently, indent, or write `10.0` for `10`; that is the same
+//! content. Everything else is a change, however small, and must be noticed: so numbers are compared by their exact
+//! value and never pass through a float, which would make 12345678901234567890123 and …124 equal. For the same reason
+//! the unit is not parsed into `serde_json::Value`: it is checked once, and slices of its own text are hashed, copied
+//! only where they contain escapes. A source sends its whole list each time, so this is a hot path.
 //!
 //! # What is hashed
 //!
@@ -37,10 +36,10 @@ pub const CONTENT_DEPTH_MAX: usize = 128;
 /// The largest power of ten in a number: wider than any number that a database column holds.
 pub const EXPONENT_MAX: u64 = 131_072;
 
-/// How much longer the encoding of a unit may well be than its text.
+/// How much longer than its text the encoding of a unit usually is.
 const ROOM: usize = 4;
 
-/// The hash of what a unit says.
+/// The hash of a unit's content.
 ///
 /// ```
 /// use refrain_core::Fingerprint;
@@ -67,12 +66,10 @@ pub enum ContentError {
     /// It cannot be read.
     #[error("the unit is not JSON: {0}")]
     NotJson(String),
-    /// A string is not Unicode.
-    #[error(
-        "a string of the unit holds half of a surrogate pair, such as \\ud83d alone, which is no character"
-    )]
+    /// A string is not valid Unicode.
+    #[error("a string of the unit holds half of a surrogate pair, such as \\ud83d alone")]
     HalfSurrogate,
-    /// Readers disagree on which of two equal keys counts.
+    /// An object has a key twice, and parsers disagree on which one counts.
     #[error("the unit has the key `{key}` twice in one object: leave one of them out")]
     DuplicateKey {
         /// The key, shortened.
@@ -81,24 +78,24 @@ pub enum ContentError {
     /// It nests too deep.
     #[error("the unit nests deeper than {CONTENT_DEPTH_MAX} levels: flatten it")]
     TooDeep,
-    /// A number is out of all proportion.
+    /// A number has an absurd exponent.
     #[error("the number {number} is out of range: powers of ten go up to {EXPONENT_MAX}")]
     Exponent {
         /// The number, shortened.
         number: String,
     },
-    /// Only an object has fields.
+    /// Fields were selected, but the unit is not an object.
     #[error("the unit is not an object, so it has no fields to choose from")]
     NotAnObject,
-    /// None of the chosen fields is there: most likely one is misspelt.
+    /// The unit has none of the selected fields; most likely one is misspelt.
     #[error("the unit has none of the fields {wanted}; it has {present}")]
     NoField {
-        /// The fields that were chosen.
+        /// The fields that were selected.
         wanted: String,
-        /// The fields that are there, at most eight of them.
+        /// The fields that the unit has, at most eight of them.
         present: String,
     },
-    /// It cannot be encoded.
+    /// The parts are too long to encode.
     #[error(transparent)]
     Encoding(#[from] EncodingError),
 }
@@ -113,8 +110,8 @@ impl Fingerprint {
 
     /// The fingerprint of a unit narrowed to some of its top-level fields, in any order.
     ///
-    /// A field that is missing counts as null, but if none of them is there, that is an error. What is not
-    /// chosen only has to be JSON.
+    /// A missing field counts as null, but if all of them are missing, that is an error. Fields that are not selected only
+    /// have to be valid JSON.
     ///
     /// ```
     /// use refrain_core::Fingerprint;
@@ -151,8 +148,8 @@ impl Fingerprint {
         self.0
     }
 
-    /// Its first eight bytes as a number: what a ledger keeps. It is compared only with the one content that is recorded
-    /// under the same key, so one change in 2⁶⁴ would go unnoticed, not one pair among many.
+    /// The first eight bytes as a number, which is what a ledger stores. It is compared only with the one content recorded
+    /// under the same key, so a change goes unnoticed once in 2⁶⁴, not once in many pairs.
     pub fn to_number(self) -> i64 {
         self.0.iter().take(8).fold(0, |number, byte| (number << 8) | i64::from(*byte))
     }
@@ -179,7 +176,7 @@ impl str::FromStr for Fingerprint {
             let pair = str::from_utf8(pair).unwrap_or_default();
             *byte = u8::from_str_radix(pair, 16).unwrap_or_default();
         }
-        // What was no digit became a zero, and so does not print as it was written.
+        // A character that is not a digit became a zero, so the result prints differently from the text.
         let fingerprint = Self(bytes);
         if fingerprint.to_string().eq_ignore_ascii_case(text) {
             return Ok(fingerprint);
@@ -188,7 +185,7 @@ impl str::FromStr for Fingerprint {
     }
 }
 
-/// Whether the text is JSON at all; after this, only escapes are left to fail.
+/// Checks that the text is JSON; after this, only escapes can fail.
 fn check(text: &str) -> Result<&str, ContentError> {
     if text.len() > CONTENT_BYTES_MAX {
         return Err(ContentError::TooLarge { bytes: text.len() });
@@ -233,11 +230,11 @@ fn push_object(parts: &mut Parts, members: &[Member<'_>], depth: usize) -> Resul
     Ok(())
 }
 
-/// A key without its escapes, and a value as it was written.
+/// A key without its escapes, and its value in its original spelling.
 pub type Member<'t> = (Cow<'t, str>, &'t str);
 
-/// The members of an object, each value as it was written, in the order of their keys' bytes. What is in the values only has
-/// to be JSON.
+/// The members of an object in byte order of their keys, each value in its original spelling. The values only have to
+/// be valid JSON.
 ///
 /// ```
 /// use refrain_core::content;
@@ -252,12 +249,12 @@ pub fn members(text: &str) -> Result<Vec<Member<'_>>, ContentError> {
     if unit.starts_with('{') { members_of(unit) } else { Err(ContentError::NotAnObject) }
 }
 
-/// A string without its quotes and escapes.
+/// A string without quotes and escapes.
 pub fn unquoted(string: &str) -> Result<Cow<'_, str>, ContentError> {
     unescaped(string)
 }
 
-/// An object's members, in the order of their keys' bytes.
+/// The members of an object in byte order of their keys.
 fn members_of(object: &str) -> Result<Vec<Member<'_>>, ContentError> {
     let mut members = Vec::new();
     let mut values = Values::within(object);
@@ -272,8 +269,8 @@ fn members_of(object: &str) -> Result<Vec<Member<'_>>, ContentError> {
     }
 }
 
-/// The values between the brackets of an array or an object that has been checked, each as it was written; a key is a value,
-/// too.
+/// Iterates over the values inside the brackets of a checked array or object, in their original spelling; keys are
+/// values, too.
 struct Values<'t>(&'t str);
 
 impl<'t> Values<'t> {
@@ -301,7 +298,7 @@ impl<'t> Iterator for Values<'t> {
     }
 }
 
-/// The length of the string that stands first, with its quotes.
+/// The length of the string at the beginning, with its quotes.
 fn string_length(bytes: &[u8]) -> usize {
     let mut length = 1;
     while let Some(rest) = bytes.get(length..) {
@@ -314,7 +311,7 @@ fn string_length(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The length of the array or object that stands first.
+/// The length of the array or object at the beginning.
 fn brackets_length(bytes: &[u8]) -> usize {
     let (mut length, mut depth) = (0, 0_usize);
     while let Some(byte) = bytes.get(length) {
@@ -343,7 +340,7 @@ fn unescaped(string: &str) -> Result<Cow<'_, str>, ContentError> {
     Ok(Cow::Borrowed(inside(string)))
 }
 
-/// The one text of a number's value: its significant digits and a power of ten.
+/// The canonical text of a number: its significant digits and a power of ten.
 fn canonical_number(text: &str) -> Result<String, ContentError> {
     let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |unsigned| ("-", unsigned));
     let (mantissa, power) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
@@ -361,7 +358,7 @@ fn canonical_number(text: &str) -> Result<String, ContentError> {
     Ok([sign, significant, "e", &decimal(exponent)].concat())
 }
 
-/// A number in digits; most of those that are needed have one.
+/// A small number as decimal text without an allocation.
 fn decimal<N: fmt::Display + Copy + TryInto<usize>>(number: N) -> Cow<'static, str> {
     let digit = number.try_into().ok().and_then(|digit| "0123456789".get(digit..=digit));
     digit.map_or_else(|| number.to_string().into(), Cow::Borrowed)
@@ -378,7 +375,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
-/// Data that is shown in an error: short, and harmless to a terminal.
+/// Data to show in an error: shortened and stripped of terminal escapes.
 fn shortened(text: &str) -> String {
     let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     if text.chars().nth(60).is_some() {

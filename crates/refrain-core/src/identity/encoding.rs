@@ -1,10 +1,9 @@
-//! The one canonical encoding: whatever is hashed into an id or a fingerprint is written this way first.
+//! The one canonical encoding: everything that is hashed into an id or a fingerprint is encoded this way first.
 //!
-//! Texts that are merely joined run together: `a:b` and `c` give the same bytes as `a` and `b:c`, and a
-//! separator that "cannot occur" occurs. Here every part carries its own length, and the purpose of the
-//! hash (its [`Domain`]) comes first, so that two different lists never give the same bytes and an id of
-//! one kind never equals one of another. JSON and the like were rejected: too many ways to write the same
-//! thing.
+//! Strings that are merely joined run together: `a:b` and `c` give the same bytes as `a` and `b:c`, and a separator that
+//! "cannot occur" occurs. Here every part carries its own length, and the purpose of the hash (its [`Domain`]) comes
+//! first, so two different lists never give the same bytes, and an id of one kind never equals one of another. JSON and
+//! the like were rejected: they have too many ways to write the same value.
 //!
 //! # The format
 //!
@@ -30,8 +29,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// All the parts of one encoding take at most so many bytes. Far above any use, and far below what four
-/// bytes can count, so that the verdict is the same on every machine.
+/// The most bytes that all parts of one encoding may take together. Far above any use, and far below what four bytes can
+/// count, so the answer is the same on every machine.
 pub const PARTS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What a hash is for.
@@ -39,16 +38,16 @@ pub const PARTS_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub enum Domain {
     /// The id of a run: [`RunId`](crate::RunId).
     Run,
-    /// What guards an effect on the other side: [`IdempotencyKey`](crate::IdempotencyKey).
+    /// The idempotency key of an effect: [`IdempotencyKey`](crate::IdempotencyKey).
     Effect,
     /// The key of a row: [`SurrogateKey`](crate::SurrogateKey).
     Surrogate,
-    /// What a unit says: [`Fingerprint`](crate::Fingerprint).
+    /// The content of a unit: [`Fingerprint`](crate::Fingerprint).
     Content,
 }
 
 impl Domain {
-    /// Every domain there is.
+    /// Every domain.
     pub const ALL: [Domain; 4] = [Domain::Run, Domain::Effect, Domain::Surrogate, Domain::Content];
 
     /// The name that is hashed.
@@ -65,17 +64,15 @@ impl Domain {
 /// Why something could not be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodingError {
-    /// A list without parts is the same for everyone.
-    #[error(
-        "there is nothing to hash: all that is made of no parts would be the same; name at least one part"
-    )]
+    /// There are no parts.
+    #[error("there is nothing to hash: an empty list has the same hash everywhere; name at least one part")]
     NoParts,
-    /// Nothing is ever cut.
+    /// The parts are too long. They are never cut.
     #[error(
         "the parts take {bytes} bytes, the limit is {PARTS_BYTES_MAX}; use a shorter text, such as an id"
     )]
     TooLong {
-        /// How long the parts would be, encoded.
+        /// The length of the encoded parts.
         bytes: usize,
     },
 }
@@ -97,17 +94,17 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// No parts yet.
+    /// An empty list of parts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No parts yet, but room for them.
+    /// An empty list of parts with reserved capacity.
     pub(crate) fn with_room(bytes: usize) -> Self {
         Self { count: 0, bytes: Vec::with_capacity(bytes) }
     }
 
-    /// All of these; `None` is null.
+    /// A list of these parts; `None` is null.
     pub fn of(parts: &[Option<&str>]) -> Result<Self, EncodingError> {
         let mut all = Self::new();
         for part in parts {
@@ -116,7 +113,7 @@ impl Parts {
         Ok(all)
     }
 
-    /// Adds one; `None` is null.
+    /// Adds a part; `None` is null.
     pub fn push(&mut self, part: Option<&str>) -> Result<(), EncodingError> {
         let bytes = self.bytes.len() + part.map_or(1, |text| 5 + text.len());
         if bytes > PARTS_BYTES_MAX {
@@ -134,7 +131,7 @@ impl Parts {
         Ok(())
     }
 
-    /// The encoding itself.
+    /// The encoded bytes.
     pub fn encode(&self, domain: Domain) -> Result<Vec<u8>, EncodingError> {
         let (length, count) = self.frame(domain)?;
         Ok([&length, domain.name().as_bytes(), &count, self.bytes.as_slice()].concat())

@@ -2,10 +2,9 @@
 //!
 //! An id is the first 16 bytes of the SHA-256 of an [encoding](crate::encoding), shaped as a UUID of
 //! version 8 (RFC 9562: the version is the high half of byte 6, the variant the two high bits of byte 8),
-//! so that it fits a `uuid` column and looks familiar. Random ids and sequences were rejected: a row that
-//! is written again would get another id, and everything that refers to it would dangle. Each kind has its
-//! own domain and its own type, so that one is never taken for another. The parts that are hashed are part
-//! of the contract and stand beside each `of`.
+//! so that it fits a `uuid` column and looks familiar. Random ids and sequences were rejected: a row that is written
+//! again would get another id, and every reference to it would dangle. Each kind has its own domain and its own type, so
+//! one cannot be mistaken for another. The hashed parts are part of the contract and documented at each `of`.
 
 use std::{fmt, str};
 
@@ -30,8 +29,8 @@ use crate::run_name::RunKey;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(Uuid);
 
-/// What the other side of an effect gets as its `Idempotency-Key`: the same for every attempt, rerun and
-/// backfill, until the rule gets a new version.
+/// The `Idempotency-Key` that the provider of an effect receives: the same for every attempt and rerun, until the rule
+/// gets a new version.
 ///
 /// ```
 /// use refrain_core::{IdempotencyKey, Key, ProjectName};

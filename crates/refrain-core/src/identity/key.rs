@@ -1,16 +1,14 @@
 //! Keys: the identity of a unit, a queued run or an effect.
 //!
-//! A key names a *fact* ("invoice INV-7"), so that the same work has the same key whenever and wherever it
-//! is done again. It is text, because people read it in logs and type it into `refrain trace`; it is
-//! compared and indexed as bytes, so that both databases agree and keys that share their first parts lie
-//! side by side. Nothing is normalised: `é` as one character (NFC) and as `e` with an accent (NFD) are two
-//! keys, as they are two texts in the source that sent them.
+//! A key names a *fact* ("invoice INV-7"), so the same work has the same key whenever and wherever it is done again. It
+//! is text, because people read it in logs and type it into `refrain trace`; it is compared and indexed as bytes, so
+//! both databases agree and keys with a common prefix are adjacent. Nothing is normalised: `é` as one character (NFC)
+//! and as `e` with an accent (NFD) are two keys, as they are two strings in the source that sent them.
 //!
-//! Two mistakes are kept out by types. Parts never run together: [`key!`](crate::key!) joins them by `:`
-//! and writes `%3A` and `%25` for a `:` and a `%` inside one. And a key is never made of the clock, which
-//! would make every rerun look like new work: [`KeyPart`] is not implemented for times of any kind but
-//! logical ones, and a user cannot do so either, since both the trait and the clock types are foreign to
-//! them.
+//! Types prevent two mistakes. Parts never run together: [`key!`](crate::key!) joins them by `:` and escapes `:` and `%`
+//! inside a part as `%3A` and `%25`. And a key is never made from the clock, which would make every rerun look like new
+//! work: [`KeyPart`] is not implemented for times, except logical ones, and users cannot implement it for them, because
+//! both the trait and the clock types are foreign to their crate.
 
 use std::borrow::Cow;
 use std::{fmt, str};
@@ -42,7 +40,7 @@ pub const KEY_BYTES_MAX: usize = 512;
 pub struct Key(String);
 
 impl Key {
-    /// Takes a key that the caller made, as it is: nothing is escaped.
+    /// Takes a key that the caller built, unchanged: nothing is escaped.
     ///
     /// ```
     /// use refrain_core::{Key, key};
@@ -58,7 +56,7 @@ impl Key {
         one_line("key", text, KEY_BYTES_MAX).map(Self)
     }
 
-    /// Makes a key of its parts; [`key!`](crate::key!) is the short way to write this.
+    /// Builds a key from parts; [`key!`](crate::key!) is the short form.
     pub fn from_parts(parts: &[&dyn KeyPart]) -> Result<Self, KeyError> {
         let mut text = String::new();
         for (index, part) in parts.iter().enumerate() {
@@ -81,7 +79,7 @@ impl Key {
 
 text_type!(Key);
 
-/// Makes a [`Key`] of parts: `key!("invoice", id)` is `Result<Key, KeyError>`.
+/// Builds a [`Key`] from parts: `key!("invoice", id)` is a `Result<Key, KeyError>`.
 ///
 /// A part is anything that is a [`KeyPart`]: texts, integers, booleans, names, a
 /// [`Fingerprint`](crate::Fingerprint), logical time. None of them may be empty.
@@ -89,14 +87,14 @@ text_type!(Key);
 macro_rules! key {
     ($($part:expr),+ $(,)?) => {
         {
-            // The parts are gone when the key is there: beside an `await` they would keep its future from being `Send`.
+            // The parts are dropped before the key is returned: held across an `await`, they would keep the future from being `Send`.
             let key = $crate::Key::from_parts(&[$(&$part as &dyn $crate::KeyPart),+]);
             key
         }
     };
 }
 
-/// What a key can be made of.
+/// A type that can be a part of a key.
 ///
 /// Implement it for your own id types. A number and its decimal text are the same part, on purpose: the
 /// same fact is read from a `bigint` column today and from JSON text tomorrow, and must keep its key.
@@ -117,7 +115,7 @@ macro_rules! key {
 /// # Ok::<(), refrain_core::KeyError>(())
 /// ```
 ///
-/// A float is no identity, since one value has many texts:
+/// A float is not an identity, since one value has many spellings:
 ///
 /// ```compile_fail,E0277
 /// refrain_core::key!("reading", 1.5_f64);
@@ -126,7 +124,7 @@ macro_rules! key {
 /// refrain_core::key!("reading", 1.5_f32);
 /// ```
 ///
-/// A window's ends say which work it is:
+/// The start of a window identifies the work:
 ///
 /// ```
 /// use refrain_core::{Zone, key, window_name};
@@ -136,7 +134,7 @@ macro_rules! key {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// And the clock says when the work was done, not which work it was:
+/// The clock only says when the work was done, not which work it was:
 ///
 /// ```compile_fail,E0277
 /// refrain_core::key!("digest", jiff::Timestamp::UNIX_EPOCH);
@@ -163,10 +161,10 @@ macro_rules! key {
 /// refrain_core::key!("digest", std::time::Duration::ZERO);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a key cannot be made of `{Self}`",
+    message = "`{Self}` cannot be a part of a key",
     label = "not a `KeyPart`",
-    note = "a key made of the clock makes every rerun look like new work: use the start of the run's window",
-    note = "a key is made of texts, integers and booleans; implement `KeyPart` for an id type of your own"
+    note = "a key that contains the time makes every rerun look like new work: use the start of the run's window",
+    note = "a key consists of strings, integers and booleans; implement `KeyPart` for an id type of your own"
 )]
 pub trait KeyPart {
     /// The part as text, neither escaped nor empty.
@@ -209,16 +207,16 @@ key_part_as_str!(String, ProjectName, JobName, Scope);
 key_part_to_string!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, bool, Fingerprint);
 key_part_to_string!(LogicalTime);
 
-/// Why there is no key.
+/// Why a key cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// A key of nothing.
+    /// There are no parts.
     #[error("a key needs at least one part: name the fact, as in key!(\"invoice\", id)")]
     NoParts,
-    /// A part or a field is the empty text.
+    /// A part or a field is the empty string.
     #[error(
         "{part} of the key is empty: every unit without it would share one key, and all but the first would \
-         count as done; use a value that is always there"
+        count as done; use a value that every unit has"
     )]
     Empty {
         /// `part 2`, or `{id}` in a template.

@@ -1,9 +1,9 @@
-//! Names: what people call a project, a job, a part of the world.
+//! The names of projects, jobs and scopes.
 //!
 //! A job's name is a file name, a word on the command line, the first half of `job@window/scope` and a
 //! column of every key, so it is narrow: lower-case letters, digits, `-` and `_` inside. It can never be a
-//! path or look like an option, and two names never differ only by case. A scope comes out of somebody's
-//! data and is taken as it is; it only has to stay on one line. All of them are compared as bytes.
+//! path or look like an option, and two names never differ only by case. A scope comes from the user's data and is taken
+//! unchanged; it only has to fit on one line. All of them are compared as bytes.
 
 use std::ops::Range;
 use std::{fmt, str};
@@ -38,7 +38,7 @@ pub struct ProjectName(String);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobName(String);
 
-/// Which part of the world a run is for; [`Scope::default`] is `""`, the only one.
+/// The scope of a run; [`Scope::default`] is `""`, for jobs without scopes.
 ///
 /// ```
 /// # use refrain_core::Scope;
@@ -64,13 +64,13 @@ impl JobName {
 }
 
 impl Scope {
-    /// Takes a scope: 0–256 bytes of UTF-8 on one line.
+    /// Reads a scope: 0–256 bytes of UTF-8 on one line.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         one_line("scope", text, SCOPE_BYTES_MAX).map(Self)
     }
 }
 
-/// What every type around one checked text has in common.
+/// Implements what every type around one checked string has in common.
 macro_rules! text_type {
     ($($name:ident),+) => {$(
         impl $name {

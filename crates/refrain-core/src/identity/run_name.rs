@@ -1,12 +1,12 @@
-//! What a run is called by people, and under which key it is stored.
+//! How people write a run, and the key under which it is stored.
 //!
 //! People write `revenue-daily@2026-06-09`, `audit-digest@2026-06-09T14:00/acme` or `welcome-email#42`: the
 //! job, then the window (and scope) or the caller's key. Which window a name means depends on the job's
 //! timetable, so a [`RunName`] only takes the text apart.
 //!
-//! The store knows a run by its job and a [`RunKey`]: the window's start in UTC, then the scope, or the
-//! caller's key as it is. A start is always twenty characters, so the windows of a job are one range of the
-//! index, in the order of time, and all scopes of a window lie together.
+//! The store identifies a run by its job and a [`RunKey`]: the window's start in UTC, then the scope; or the caller's key
+//! unchanged. A start always has twenty characters, so the windows of a job are one range of the index, ordered by time,
+//! with all scopes of a window together.
 
 use std::{fmt, str};
 
@@ -19,7 +19,7 @@ const WHAT: &str = "run";
 const ADVICE: &str =
     "a run is written JOB@WINDOW, JOB@WINDOW/SCOPE or JOB#KEY, as in revenue-daily@2026-06-09";
 
-/// A run as people write it.
+/// The name of a run as people write it.
 ///
 /// ```
 /// use refrain_core::RunName;
@@ -31,13 +31,13 @@ const ADVICE: &str =
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunName {
-    /// The run of a window.
+    /// The run of a window and scope.
     Windowed {
         /// The job.
         job: JobName,
         /// The window's name; see [`window_name`](crate::window_name).
         window: String,
-        /// Which part of the world.
+        /// The scope.
         scope: Scope,
     },
     /// The run of a caller's key.
@@ -63,7 +63,7 @@ impl str::FromStr for RunName {
 
     fn from_str(text: &str) -> Result<RunName, ParseError> {
         let Some(at) = text.find(['@', '#']) else {
-            return Err(ParseError::whole(WHAT, text, "there is neither `@` nor `#` in it").help(ADVICE));
+            return Err(ParseError::whole(WHAT, text, "it contains neither `@` nor `#`").help(ADVICE));
         };
         let (job, rest) = text.split_at(at);
         let job = JobName::parse(job).map_err(|error| error.inside(WHAT, text, 0))?;
@@ -74,16 +74,22 @@ impl str::FromStr for RunName {
         let rest = rest.get(1..).unwrap_or_default();
         let (window, scope) = match rest.split_once('/') {
             Some((_, "")) => {
-                return Err(
-                    ParseError::new(WHAT, text, text.len() - 1..text.len(), "no scope follows").help(ADVICE)
-                );
+                return Err(ParseError::new(
+                    WHAT,
+                    text,
+                    text.len() - 1..text.len(),
+                    "the scope is missing after `/`",
+                )
+                .help(ADVICE));
             }
             Some(both) => both,
             None => (rest, ""),
         };
         let scope = Scope::parse(scope).map_err(|error| error.inside(WHAT, text, at + 2 + window.len()))?;
         if window.is_empty() {
-            return Err(ParseError::new(WHAT, text, at..at + 1, "no window follows").help(ADVICE));
+            return Err(
+                ParseError::new(WHAT, text, at..at + 1, "the window is missing after `@`").help(ADVICE)
+            );
         }
         Ok(RunName::Windowed { job, window: window.to_owned(), scope })
     }
@@ -106,7 +112,7 @@ impl fmt::Display for RunName {
 pub struct RunKey(Key);
 
 impl RunKey {
-    /// The run of a window and scope: a pure function of both, whoever asks and whenever.
+    /// The run of a window and scope: a pure function of both.
     ///
     /// ```
     /// use refrain_core::{RunKey, Scope, Zone, window_name};
@@ -164,9 +170,9 @@ mod tests {
             ("revenue-daily", 0..13, "neither `@` nor `#`"),
             ("@2026-06-09", 0..0, "empty"),
             ("../etc@2026-06-09", 0..1, ""),
-            ("revenue-daily@", 13..14, "no window follows"),
-            ("revenue-daily@2026-06-09/", 24..25, "no scope follows"),
-            ("revenue-daily@/acme", 13..14, "no window follows"),
+            ("revenue-daily@", 13..14, "the window is missing after `@`"),
+            ("revenue-daily@2026-06-09/", 24..25, "the scope is missing after `/`"),
+            ("revenue-daily@/acme", 13..14, "the window is missing after `@`"),
             ("welcome-email#", 14..14, "empty"),
         ] {
             let error = text.parse::<RunName>().unwrap_err();

@@ -1,8 +1,8 @@
-//! [`SurrogateKey`](crate::SurrogateKey) as SQL: the same id where the rows are, with no function that somebody must install.
+//! [`SurrogateKey`](crate::SurrogateKey) as an SQL expression: the same id inside the database, without installing a function.
 //!
-//! The expression stands in the place of a value, in a query, an update or a view, and may use the columns around it. In
-//! PostgreSQL it is made of built in functions and costs little more than `md5`; SQLite has none that hash, so there it is
-//! SHA-256 in arithmetic, about a thousand rows a second, and whoever has many computes in Rust. What is hashed is the
+//! The expression can replace a value in a query, an update or a view, and may use the columns in scope. On PostgreSQL it
+//! consists of built-in functions and costs little more than `md5`. SQLite has no hash function, so there it is SHA-256
+//! in arithmetic, about a thousand rows a second; for many rows, compute the id in Rust. It hashes the
 //! [encoding](crate::encoding) of what [`text`] makes of each part.
 
 use crate::encoding::{Domain, EncodingError};
@@ -13,8 +13,8 @@ const SQLITE: &str = include_str!("../../sql/surrogate/sqlite.sql");
 
 /// The id of the row whose natural key is these expressions, in order: a `uuid` on PostgreSQL, its text on SQLite.
 ///
-/// The expressions are put into the text as they are: a name must be quoted already. A file of SQLite must be in UTF-8, which
-/// it is unless somebody chose otherwise.
+/// The expressions are inserted unchanged: names must already be quoted. A SQLite file must be in UTF-8, which is the
+/// default.
 ///
 /// ```
 /// use refrain_core::project::Dialect;
@@ -35,11 +35,11 @@ pub fn expression(dialect: Dialect, parts: &[String]) -> Result<String, Encoding
     })
 }
 
-/// The text that a value has in a natural key.
+/// The text of a value in a natural key.
 ///
-/// On PostgreSQL it is the one that a cast gives, and so for some types a matter of the session. On SQLite an integer is in
-/// decimal, a real has 17 digits (a cast gives 15, and two keys could become one), and a blob is in lower-case hexadecimal
-/// digits after `\x`, as PostgreSQL writes it.
+/// On PostgreSQL it is the result of a cast, which for some types depends on the session. On SQLite an integer is in
+/// decimal, a real has 17 digits (a cast gives 15, so two keys could become one), and a blob is `\x` and lower-case
+/// hexadecimal digits, as PostgreSQL writes it.
 pub fn text(dialect: Dialect, part: &str) -> String {
     match dialect {
         Dialect::Postgres => format!("cast({part} as text)"),
@@ -49,13 +49,13 @@ pub fn text(dialect: Dialect, part: &str) -> String {
     }
 }
 
-/// The same id on PostgreSQL, where names of somebody else are around it: their functions are not taken for the server's own.
+/// The same id on PostgreSQL inside a statement with the user's names: built-in functions are schema-qualified.
 pub(crate) fn apart(parts: &[String]) -> String {
     in_postgres(parts, "pg_catalog.", HASH, FOUND)
 }
 
-/// The hash is named in a query of its own, and `offset 0` keeps the planner from computing it wherever the name stands. Bytes
-/// are written without a backslash, whose meaning in a string is a setting.
+/// The hash is computed in a subquery, and `offset 0` keeps the planner from computing it at every use. Bytes are written
+/// without a backslash, whose meaning in a string is a setting.
 fn in_postgres(parts: &[String], schema: &str, hash: &str, hashed: &str) -> String {
     let [decode, send, length, convert] =
         ["decode", "int4send", "octet_length", "convert_to"].map(|name| format!("{schema}{name}"));
@@ -81,6 +81,6 @@ fn in_postgres(parts: &[String], schema: &str, hash: &str, hashed: &str) -> Stri
 fn in_sqlite(parts: &[String]) -> String {
     let rows: Vec<String> = (1..).zip(parts).map(|(place, part)| format!("({place}, {part})")).collect();
     let body = SQLITE.find("(with").and_then(|at| SQLITE.get(at..)).unwrap_or(SQLITE);
-    // In this order, for a part may look like anything.
+    // In this order, because a part may contain any text.
     body.trim_end().replace(":text", &text(Dialect::Sqlite, "value")).replace(":parts", &rows.join(", "))
 }

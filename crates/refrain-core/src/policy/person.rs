@@ -1,51 +1,51 @@
-//! Who decides, and why: what is written down with every decision about runs, jobs and checkpoints.
+//! Who decided, and why: recorded with every decision about runs, jobs and checkpoints.
 //!
-//! A name is what the caller says it is. Nothing is checked against a directory of people: a program that can write to the store can
-//! write any name into it. The record is for colleagues who ask months later, not for a court. A name stays on one line; a
-//! reason may be any text, and is made harmless where it is shown.
+//! The caller states the name, and nothing verifies it: a program that can write to the store can write any name. The
+//! record helps colleagues who ask months later; it is not evidence. A name stays on one line; a reason may be any text
+//! and is sanitized where it is shown.
 
 use crate::ParseError;
 use crate::name::one_line;
 
-/// The longest name of a person, in bytes.
+/// The longest name of an operator, in bytes.
 pub const PERSON_BYTES_MAX: usize = 256;
 
 /// The longest reason, in bytes.
 pub const WHY_BYTES_MAX: usize = 2_000;
 
 words! {
-    /// What a person decided.
+    /// A decision of an operator.
     Verb, "decision" {
-        /// A run that had ended, and was not done, was asked for once more.
+        /// Requests a run once more that has ended without being done.
         Run = "run",
-        /// A run that is not done is tried again.
+        /// Retries a run that is not done.
         Retry = "retry",
-        /// Another attempt is made of a run, whatever became of the last one.
+        /// Makes another attempt of a run, whatever the outcome of the last one.
         Again = "again",
-        /// The work of a run that is done is done once more.
+        /// Does the work of a finished run once more.
         Redo = "redo",
-        /// What is in doubt, a unit or a command that was cut off, was done.
+        /// Confirms that an interrupted command, or a unit in doubt, was done.
         Done = "done",
-        /// A unit that is parked or in doubt is tried again.
+        /// Retries a unit that is parked or in doubt.
         Unpark = "unpark",
-        /// A run is called off.
+        /// Cancels a run.
         Cancel = "cancel",
-        /// Nothing of a job begins.
+        /// Pauses a job: none of its runs begins.
         Pause = "pause",
-        /// A job is allowed again.
+        /// Resumes a job.
         Resume = "resume",
-        /// A checkpoint is put somewhere else.
+        /// Moves a checkpoint.
         SetCheckpoint = "set-checkpoint",
-        /// A store goes on where another one was.
+        /// Lets this store continue where another one was.
         Recover = "recover",
-        /// Bodies of old runs are forgotten.
+        /// Deletes payloads, messages and output of old runs.
         Prune = "prune",
-        /// Tables are brought up to date.
+        /// Migrates tables.
         Migrate = "migrate",
     }
 }
 
-/// A person who decides, and the reason.
+/// The operator who decides, and the reason.
 ///
 /// ```
 /// use refrain_core::Person;
@@ -62,9 +62,9 @@ pub struct Person {
 }
 
 impl Person {
-    /// A person by name: 1–256 bytes on one line.
+    /// An operator by name: 1–256 bytes on one line.
     pub fn named(name: &str) -> Result<Person, ParseError> {
-        const WHAT: &str = "name of a person";
+        const WHAT: &str = "operator name";
         if name.trim().is_empty() {
             let help = "write the operator's name, as in `ada@office`";
             return Err(ParseError::whole(WHAT, name, "it is empty").help(help));
@@ -72,7 +72,7 @@ impl Person {
         Ok(Person { name: one_line(WHAT, name, PERSON_BYTES_MAX)?, why: None })
     }
 
-    /// The same person, with a reason: at most 2,000 bytes; a blank one is none.
+    /// Adds a reason of at most 2,000 bytes; a blank one counts as none.
     pub fn because(self, why: &str) -> Result<Person, ParseError> {
         const WHAT: &str = "reason";
         if why.len() > WHY_BYTES_MAX {
@@ -82,19 +82,18 @@ impl Person {
             );
         }
         if let Some(at) = why.find('\0') {
-            return Err(
-                ParseError::new(WHAT, why, at..at + 1, "no database keeps a NUL").help("leave it out")
-            );
+            return Err(ParseError::new(WHAT, why, at..at + 1, "PostgreSQL cannot store a NUL character")
+                .help("leave it out"));
         }
         Ok(Person { why: Some(why.to_owned()).filter(|why| !why.trim().is_empty()), ..self })
     }
 
-    /// Who.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Why, if that was said.
+    /// The reason, if one was given.
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }

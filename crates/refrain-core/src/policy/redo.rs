@@ -1,27 +1,28 @@
-//! What it means to have the work of a run done once more, and whether that may simply be done.
+//! What happens when the work of a finished run is done once more, and whether the operator must confirm it.
 //!
-//! `--again` makes another attempt, which leaves alone what is recorded as done. A redo does it again: each unit, each statement,
-//! once. Rows that replace themselves can be written twice without harm. What reaches outside, or adds, is done twice by it,
-//! so a person is asked first. A row that was appended cannot be taken back, and a second one beside it is never meant.
+//! `--again` makes another attempt, which leaves alone everything that is recorded as done. A redo does it again: each
+//! unit and each statement, once. Rows that replace themselves can be written twice without harm. Actions that reach
+//! outside or add rows happen twice, so the operator confirms them first. An appended row cannot be taken back, and a
+//! second copy of it is never intended.
 
 use crate::feed::{Apply, FeedCursor};
 use crate::project::{Action, JobFile};
 use crate::publish::{Mode, Publish};
 use crate::{Per, Template};
 
-/// What a redo of a job comes to.
+/// The consequence of redoing a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Redo {
-    /// Rows or files are written again in place of themselves.
+    /// Rows or files are replaced by themselves: no confirmation is needed.
     AtOnce,
-    /// Something is done twice: this, in words for a question.
+    /// Something happens twice; the text says what, for a question to the operator.
     Asks(String),
-    /// It cannot be done again, for this reason.
+    /// The work cannot be done again; the text says why.
     Refused(String),
 }
 
 impl Redo {
-    /// What a redo of this job comes to.
+    /// The consequence of redoing this job.
     pub fn of(job: &JobFile) -> Redo {
         match &job.action {
             Action::Command(argv) => Redo::Asks(format!("`{}` is executed once more", program(argv))),
@@ -39,7 +40,7 @@ impl Redo {
             Action::Units(feed) => match &feed.apply {
                 Apply::Publish(publish) if publish.mode == Mode::AppendOnce => appended(),
                 Apply::Publish(_) => match &feed.cursor {
-                    // A cursor that is kept for ever does not say where a run began.
+                    // The position of a permanent cursor says nothing about where a given run began.
                     Some(FeedCursor { name, per: Per::Ever }) => Redo::Asks(format!(
                         "only what its source shows after the cursor `{name}` is written once more; to go further \
                          back, put the cursor back first (refrain checkpoint set)"
@@ -49,7 +50,7 @@ impl Redo {
                 Apply::Command { argv, .. } => {
                     Redo::Asks(format!("`{}` is executed once more for each of its units", program(argv)))
                 }
-                // Without its address, which may hold a secret.
+                // Without the URL, which may hold a secret.
                 Apply::Http { call, .. } => Redo::Asks(format!(
                     "a call ({}) is made once more for each of its units, under a new idempotency key",
                     call.method
@@ -61,8 +62,8 @@ impl Redo {
 
 fn appended() -> Redo {
     Redo::Refused(
-        "a row that was appended stays, and a second one beside it would be a row twice\n  \
-         mend the row in its table; or let the job publish with mode = \"merge\", which replaces rows"
+        "an appended row stays, and doing it again would add a duplicate\n  \
+         correct the row in its table; or let the job publish with mode = \"merge\", which replaces rows"
             .to_owned(),
     )
 }
@@ -74,21 +75,21 @@ fn program(argv: &[Template]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::project::{Files, Source, read};
+    use crate::project::{Files, SourceFile, read};
 
-    /// What a redo of a job comes to whose file says this.
+    /// The consequence of redoing the job of this file.
     fn redo(says: &str) -> Redo {
         let settings = "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n";
-        let project = Source::new("refrain.toml", settings);
+        let project = SourceFile::new("refrain.toml", settings);
         let jobs =
-            [Source::new("jobs/sync.toml", format!("schedule = \"@daily\"\nwindow = \"day\"\n{says}"))];
+            [SourceFile::new("jobs/sync.toml", format!("schedule = \"@daily\"\nwindow = \"day\"\n{says}"))];
         let files = Files { project: &project, jobs: &jobs, environment: &|_| None, sibling: &|_| None };
         let project = read(&files).unwrap();
         Redo::of(project.jobs.first().unwrap())
     }
 
     #[test]
-    fn rows_are_replaced_at_once_what_reaches_further_is_asked_about_and_what_was_appended_stays() {
+    fn replacing_needs_no_confirmation_reaching_outside_does_and_appending_is_refused() {
         let query = "database = \"shop\"\nquery = \"select :ds as ds, 1 as n\"\n[publish]\ntable = \"t\"\n";
         let units = "command = [\"./list\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{id}\"\n";
         let into = "[publish]\ndatabase = \"shop\"\ntable = \"t\"\n";

@@ -1,34 +1,33 @@
-//! When a failed attempt is tried again: later each time, and never all at once.
+//! When a failed attempt is retried: later each time, and never all runs at once.
 //!
-//! The wait doubles up to a limit and is then drawn from its *whole* range (full jitter). A wait that merely
-//! wobbles around the doubled value keeps a thousand runs that failed together together. The draw depends on
-//! the seed and the attempt alone, so the same run waits equally long wherever it is asked.
+//! The wait doubles up to a limit and is then drawn from its *whole* range (full jitter). A wait that only varies a little
+//! around the doubled value keeps runs that failed together together. The draw depends on the seed and the attempt
+//! alone, so the same run gets the same wait in every process.
 //!
-//! Everything is a span from now, not a time of day: whoever stores the result adds it to the one clock that
-//! counts, the database's.
+//! Every result is a span from now, not a time of day: the caller that stores it adds it to the database's clock.
 
 use std::time::Duration;
 
 use crate::random::{SeededRandom, duration_up_to};
 use crate::{ParseError, duration};
 
-/// How often and how patiently something is tried (`retry = { attempts = 3, backoff = "30s..1h" }`).
+/// How many attempts a run gets and how long to wait between them (`retry = { attempts = 3, backoff = "30s..1h" }`).
 ///
 /// ```
-/// use refrain_core::retry::{Again, Failure, Retry};
+/// use refrain_core::retry::{Again, AttemptFailure, Retry};
 ///
 /// let retry = Retry::default();
 /// let seed = 42;
-/// let Again::After(wait) = retry.after(&Failure::of_attempt(1), seed) else { panic!("two tries are left") };
+/// let Again::After(wait) = retry.after(&AttemptFailure::of_attempt(1), seed) else { panic!("two tries are left") };
 /// assert!(wait <= retry.backoff.min);
 /// assert_eq!(retry.backoff.to_string(), "30s..1h");
-/// assert_eq!(retry.after(&Failure::of_attempt(3), seed).to_string(), "given up: all attempts are used");
+/// assert_eq!(retry.after(&AttemptFailure::of_attempt(3), seed).to_string(), "given up: all attempts are used");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// How many attempts there are in all, the first included.
     pub attempts: u32,
-    /// How long to wait in between.
+    /// The bounds of the wait between attempts.
     pub backoff: Backoff,
 }
 
@@ -60,32 +59,32 @@ impl std::fmt::Display for Backoff {
     }
 }
 
-/// What is known when an attempt has failed.
+/// The facts about a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure {
-    /// Which attempt it was; the first is 1.
+pub struct AttemptFailure {
+    /// The number of the attempt; the first is 1.
     pub attempt: u32,
-    /// Whether trying again could help at all.
+    /// Whether a retry could help at all.
     pub retryable: bool,
-    /// The other side asked not to be called before this has passed (`Retry-After`).
+    /// The receiver asked not to be called before this has passed (`Retry-After`).
     pub not_before: Option<Duration>,
-    /// What is left until nobody wants the result any more.
+    /// The time that is left until the result is useless.
     pub deadline: Option<Duration>,
 }
 
-impl Failure {
-    /// A failure that another try may mend, with no deadline and no wish from the other side.
+impl AttemptFailure {
+    /// A failure that a retry may fix, without a deadline or a `Retry-After`.
     pub fn of_attempt(attempt: u32) -> Self {
         Self { attempt, retryable: true, not_before: None, deadline: None }
     }
 }
 
-/// Whether to try again.
+/// Whether to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// After this wait.
+    /// Retry after this wait.
     After(Duration),
-    /// Not any more.
+    /// Do not retry.
     GiveUp(GiveUp),
 }
 
@@ -94,9 +93,9 @@ pub enum Again {
 pub enum GiveUp {
     /// It would fail in the same way.
     NotRetryable,
-    /// There were as many as the job allows.
+    /// All attempts that the job allows are used.
     AttemptsUsed,
-    /// It could not begin in time.
+    /// The retry could not begin before the deadline.
     Deadline,
 }
 
@@ -112,11 +111,11 @@ impl std::fmt::Display for Again {
 }
 
 impl Retry {
-    /// Whether, and after what wait, to try again.
+    /// Decides whether, and after what wait, to retry.
     ///
-    /// A wish of the other side comes first and the jitter is added to it, for it is told to a thousand
-    /// callers at once. What would pass the deadline is drawn from the time that is left.
-    pub fn after(&self, failure: &Failure, seed: u64) -> Again {
+    /// `Retry-After` is a lower bound and the jitter is added to it, because a thousand callers receive the same value. A
+    /// wait that would pass the deadline is drawn from the time that is left.
+    pub fn after(&self, failure: &AttemptFailure, seed: u64) -> Again {
         if !failure.retryable {
             return Again::GiveUp(GiveUp::NotRetryable);
         }

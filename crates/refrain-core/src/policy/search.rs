@@ -1,29 +1,30 @@
-//! How a unit that kills its worker is found among many.
+//! How to find the unit that kills its worker among many.
 //!
-//! A worker died while units were being applied, and one of them may be why. Most often none is: a machine was restarted, memory
-//! ran out. So they are not tried one by one, which takes a transaction for each of a thousand; they are tried in parts, and each
-//! part is written down before it is tried. A death then points at a part, the next search is among its units alone, and the
-//! last one points at one unit.
+//! A worker died while units were being applied, and one of them may be the cause. Most often none is: a machine was
+//! restarted, memory ran out. So units are not tried one by one, which takes a transaction for each of a thousand; they
+//! are tried in parts, and each part is recorded before it is tried. A death then points at a part, the next search
+//! starts among its units alone, and the last one points at one unit.
 //!
-//! Each death of a run that its worker held alone costs it a try, and a death is dear: the run waits, and without a service
-//! a person has to start it again. So there are no more deaths than the tries allow, and no more than it takes to have few parts:
-//! a thousand units are 32 parts of 32 at first, and then 32 alone. Rejected: halves, which cost ten deaths instead of two.
+//! Each death of a worker that held the run alone costs the run a try, and a death is expensive: the run waits, and
+//! without a service the operator has to start it again. So there are no more deaths than the tries allow, and no more
+//! than a small number of parts needs: a thousand units are 32 parts of 32 at first, and then 32 single units. Rejected:
+//! bisection, which costs ten deaths instead of two.
 
-/// So many parts are few enough to be tried one after another.
+/// The most parts that are tried one after another.
 const PARTS_FEW: usize = 32;
 
-/// A search for a unit that kills.
+/// A search for a unit that kills its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Search {
-    /// How often the search may still cost the run its worker.
+    /// How many more deaths of a worker the search may cost.
     deaths: u32,
-    /// How many units were being tried when the last worker died, if that is known.
+    /// How many units were being tried when the last worker died, if known.
     suspects: usize,
 }
 
 impl Search {
-    /// The search of a run that may be tried `tries` times and has `spent` of them. `suspects` units were being tried when the
-    /// last worker died; 0 if that is not known. The try that is the last must not end in a death.
+    /// The search of a run that has `tries` tries and has spent `spent` of them. `suspects` units were being tried when the
+    /// last worker died; 0 if that is unknown. The last try must not end in a death.
     ///
     /// ```
     /// use refrain_core::search::Search;
@@ -37,18 +38,19 @@ impl Search {
         Search { deaths: tries.saturating_sub(spent).saturating_sub(1), suspects }
     }
 
-    /// How many of the suspects are tried together.
+    /// How many of the suspects to try together.
     pub fn suspects_together(&self) -> usize {
         together(self.suspects, self.deaths)
     }
 
-    /// How many of so many others are tried together: all of them, if there are suspects, for it is one of those.
+    /// How many of the other units to try together: all of them if there are suspects, because one of those is the cause.
     pub fn others_together(&self, others: usize) -> usize {
         if self.suspects > 0 { others.max(1) } else { together(others, self.deaths) }
     }
 }
 
-/// How many go together, so that so many deaths at most find the one among all. If none is left, nothing can be found, and all
+/// The size of a part with which at most `deaths` deaths find one unit among all. With no deaths left nothing can be
+/// found, and all units go together.
 /// of them go together.
 fn together(all: usize, deaths: u32) -> usize {
     let needed = (1..deaths).find(|deaths| parts(all, *deaths) <= PARTS_FEW).unwrap_or(deaths);
@@ -58,7 +60,7 @@ fn together(all: usize, deaths: u32) -> usize {
     }
 }
 
-/// The fewest parts of parts of parts that leave one alone.
+/// The smallest number of parts per level that isolates one unit.
 fn parts(all: usize, deaths: u32) -> usize {
     let reaches = |parts: &usize| parts.checked_pow(deaths).is_none_or(|reached| reached >= all);
     (1..all.max(1)).find(reaches).unwrap_or(all.max(1))
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_as_large_as_tries_and_patience_allow() {
+    fn parts_are_as_large_as_the_remaining_tries_allow() {
         for (tries, spent, suspects, expected, others) in [
             // A thousand units, none of them a suspect.
             (1, 0, 0, 1, 1_000),
@@ -80,12 +82,12 @@ mod tests {
             (3, 1, 0, 1, 1),
             (3, 2, 0, 1, 1_000),
             (10, 0, 0, 1, 32),
-            // A part killed a worker: its units are the suspects, and the others go as if nothing were wrong.
+            // A part killed a worker: its units are the suspects, and the others go together.
             (3, 1, 32, 1, 1_000),
             (3, 1, 7, 1, 1_000),
             (10, 1, 32, 1, 1_000),
             (10, 1, 1_000, 32, 1_000),
-            // No death can be afforded any more.
+            // No more deaths are allowed.
             (3, 2, 32, 32, 1_000),
             (3, 2, 1, 1, 1_000),
         ] {
@@ -97,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whichever_unit_kills_is_found_within_the_tries(all in 1..=1_000_usize, culprit in 0..1_000_usize, tries in 2..8_u32) {
+        fn any_unit_that_kills_is_found_within_the_tries(all in 1..=1_000_usize, culprit in 0..1_000_usize, tries in 2..8_u32) {
             let culprit = culprit % all;
             let (mut range, mut spent, mut parts_tried) = (0..all, 0, 0);
             let mut suspects = 0;

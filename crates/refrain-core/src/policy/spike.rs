@@ -3,32 +3,32 @@
 //! Duplicates are counted by the minute, and judged by a minute together with the one before it: a burst keeps to no
 //! minutes, and twenty within sixty seconds nearly always lie on both sides of a line. Such a stretch is a spike when it
 //! holds at least [`LEAST`] and at least [`TIMES`] as many as the busiest stretch that is remembered. The last hour does
-//! not count as remembered, or a burst that grows for some minutes would be its own excuse; once a spike was told, its
-//! height does count, so what goes on like that is told once, and only what is far higher is told again.
+//! not count as remembered, or a burst that grows for some minutes would be its own excuse. Once a spike was reported, its
+//! height does count, so a level that continues is reported once, and only a far higher one is reported again.
 //!
-//! A job without any history is judged like one that was quiet: nobody expects duplicates, and the deployment that makes
-//! them is often the first one. It costs one alarm in the life of a job that has many by nature.
+//! A job without history is judged like a quiet one: it is not expected to deduplicate, and the deployment that causes
+//! duplicates is often the first one. It costs one alarm in the life of a job that has many by nature.
 //!
-//! Rejected: a mean with its deviation, which for a job that has three duplicates a day calls the fourth a spike, and
+//! Rejected: a mean with its deviation, which calls the fourth duplicate a spike for a job that has three a day, and
 //! which one spike spoils for a day; and a fixed limit, which is wrong for every second job.
 
 use std::collections::VecDeque;
 
-/// Fewer than this are never a spike.
+/// The fewest duplicates that can be a spike.
 pub const LEAST: u64 = 20;
 
-/// How many times the busiest stretch a spike is.
+/// How many times as many as the busiest remembered stretch a spike needs.
 pub const TIMES: u64 = 4;
 
 /// For how many minutes a stretch is remembered: a day, the hour by which a day can be longer, and one for a nightly batch
-/// that is late, so that what happens every night is no news.
+/// that is late, so that a nightly burst is not a spike.
 pub const MEMORY: i64 = 26 * 60;
 
-/// How many minutes old a stretch is before others are held against it.
+/// How many minutes old a stretch is before others are compared with it.
 const RECENT: i64 = 60;
 
-/// For how many minutes after its beginning a spike may grow and be the same one. A steady stream that begins late in a
-/// minute fills the next one, and only the one after that has a full minute before it.
+/// For how many minutes after its beginning a spike may grow and count as the same one. A steady stream that begins late
+/// in a minute fills the next one, and only the minute after that has a full minute before it.
 const GROWS: i64 = 2;
 
 /// A minute that stands out, with the one before it.
@@ -36,24 +36,24 @@ const GROWS: i64 = 2;
 pub struct Spike {
     /// The number of the minute since 1970.
     pub minute: i64,
-    /// How many came in it and in the one before.
+    /// The duplicates in this minute and the one before.
     pub count: u64,
-    /// How many the busiest two minutes had that are remembered.
+    /// The duplicates of the busiest two remembered minutes.
     pub base: u64,
 }
 
-/// What is remembered of one job.
+/// The history of one job.
 ///
 /// ```
 /// use refrain_core::spike::{Spike, SpikeDetector};
 ///
 /// let mut detector = SpikeDetector::default();
 /// for hour in 0..48 {
-///     assert_eq!(detector.observe(hour * 60, 1), None, "one an hour is as it is");
+///     assert_eq!(detector.observe(hour * 60, 1), None, "one an hour is normal");
 /// }
 /// let spike = Spike { minute: 48 * 60, count: 20, base: 1 };
 /// assert_eq!(detector.observe(48 * 60, 20), Some(spike));
-/// assert_eq!(detector.observe(48 * 60 + 1, 20), None, "it is told once");
+/// assert_eq!(detector.observe(48 * 60 + 1, 20), None, "it is reported once");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SpikeDetector {
@@ -62,7 +62,7 @@ pub struct SpikeDetector {
     /// Of those before it, each that is busier than all after it: the first is the busiest.
     older: VecDeque<Stretch>,
     last: Option<Stretch>,
-    told: Option<Told>,
+    told: Option<Reported>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,17 +71,17 @@ struct Stretch {
     count: u64,
 }
 
-/// A spike that was told, and the busiest stretch since.
+/// A spike that was reported, and the busiest stretch since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Told {
+struct Reported {
     began: i64,
     height: Stretch,
 }
 
 impl SpikeDetector {
-    /// Takes note of a minute that is over, and says whether a spike begins in it. Minutes come in their order; those
-    /// without duplicates may be left out. When one comes after a later one, the clock was put back, and what was
-    /// seen of the time ahead is forgotten.
+    /// Records a finished minute and returns a spike that begins in it. Minutes arrive in order; those without duplicates may
+    /// be left out. When a minute arrives after a later one, the clock was set back, and the records of the time ahead are
+    /// dropped.
     pub fn observe(&mut self, minute: i64, count: u64) -> Option<Spike> {
         self.turn_to(minute);
         let before = self.last.filter(|last| last.minute.saturating_add(1) == minute);
@@ -100,19 +100,19 @@ impl SpikeDetector {
                 None
             }
             told => {
-                *told = is_high.then_some(Told { began: minute, height: stretch });
+                *told = is_high.then_some(Reported { began: minute, height: stretch });
                 is_high.then_some(Spike { minute, count: stretch.count, base })
             }
         }
     }
 
-    /// Whether anything is left to hold against that minute; without it, this may go.
+    /// Whether anything is left to compare that minute with; otherwise the detector may be dropped.
     pub fn remembers(&self, minute: i64) -> bool {
         let newest = self.recent.back().or(self.older.back());
         newest.is_some_and(|newest| newest.minute >= minute.saturating_sub(MEMORY))
     }
 
-    /// Forgets what is too old or lies ahead, and lets what was recent become older.
+    /// Drops records that are too old or lie in the future, and moves recent ones to the older.
     fn turn_to(&mut self, minute: i64) {
         let (settled, oldest) = (minute.saturating_sub(RECENT), minute.saturating_sub(MEMORY));
         let is_ahead = |stretch: &Stretch| stretch.minute > minute;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_grows_slowly_is_no_excuse_for_itself() {
+    fn a_burst_that_grows_slowly_does_not_excuse_itself() {
         let growing = [2, 5, 8, 15, 30, 60, 100, 150, 250, 400];
         assert_eq!(after_a_quiet_base(&growing), [3]);
         let on_and_on: Vec<u64> = growing.into_iter().chain([400; 3 * 60]).collect();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_every_night_is_no_news_also_when_it_is_late_or_the_day_long() {
+    fn a_nightly_batch_is_not_a_spike_even_if_it_is_late_or_the_day_is_long() {
         let mut night = 0;
         let nights = [0, DAY, DAY + HOUR, DAY - HOUR, DAY + HOUR + 59].map(|later| {
             night += later;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_when_nothing_is_left_to_compare_with() {
+    fn a_detector_knows_when_it_has_nothing_left_to_compare_with() {
         let mut detector = SpikeDetector::default();
         assert!(!detector.remembers(0));
         detector.observe(0, 1);
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_steady_series_is_told_once_at_most_and_only_when_it_begins(
+        fn a_steady_series_is_reported_at_most_once_and_only_when_it_begins(
             rate in 0..10_000_u64, every in 1..=MEMORY, length in 1..5_000_i64,
         ) {
             let steady = (0..length).map(|at| (at * every, rate));
@@ -262,7 +262,7 @@ mod tests {
         }
 
         #[test]
-        fn a_burst_at_any_pace_from_any_second_on_is_told_once(
+        fn a_burst_at_any_pace_from_any_second_on_is_reported_once(
             second in 0..60_u64, pace in 1..=3_000_u64, count in 20..5_000_u64,
         ) {
             let mut burst: BTreeMap<i64, u64> = BTreeMap::new();

@@ -1,24 +1,24 @@
-//! What only the whole project shows: names that clash, tables that two jobs replace.
+//! Checks across job files: names that clash, tables that two jobs overwrite.
 //!
-//! Where two jobs do not go together, both are left out: nobody knows which one is meant.
+//! If two jobs conflict, both are left out, because either may be the intended one.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::document::Text;
+use super::document::LocatedText;
 use super::job::ReadJob;
-use super::problem::{Problem, Source};
+use super::problem::{Problem, SourceFile};
 use super::suggest;
 use crate::JobName;
 
 /// The name of each job, which is that of its file.
 pub(crate) fn names(
-    jobs: &[Source],
+    jobs: &[SourceFile],
     problems: &mut Vec<Problem>,
     left_out: &mut BTreeSet<String>,
 ) -> Vec<String> {
     let mut first: HashMap<String, (&str, &str)> = HashMap::new();
     let mut names = Vec::new();
-    for Source { path, .. } in jobs {
+    for SourceFile { path, .. } in jobs {
         let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
         let name = file.strip_suffix(".toml").unwrap_or(file);
         if let Err(error) = JobName::parse(name) {
@@ -46,7 +46,7 @@ pub(crate) fn names(
     names
 }
 
-/// Checks what jobs say of one another.
+/// Checks the references between jobs.
 pub(crate) fn check(
     jobs: &[(&String, ReadJob)],
     names: &[String],
@@ -85,7 +85,7 @@ pub(crate) fn check(
     }
 }
 
-fn former(job: &str, old: &JobName, text: &Text, names: &[String]) -> Option<Problem> {
+fn former(job: &str, old: &JobName, text: &LocatedText, names: &[String]) -> Option<Problem> {
     if old.as_str() == job {
         return Some(
             text.wrong("this is the current name of the job", "the same name")
@@ -93,12 +93,12 @@ fn former(job: &str, old: &JobName, text: &Text, names: &[String]) -> Option<Pro
         );
     }
     let exists = names.iter().any(|name| name == old.as_str());
-    let message = format!("there is a job `{old}`, so this one was not called that");
-    let help = format!("delete the file of `{old}`, or leave `formerly` out");
+    let message = format!("there is a job `{old}`, so this job did not have that name");
+    let help = format!("delete the file of `{old}`, or remove `formerly`");
     exists.then(|| text.wrong(message, "the name of another job").help(help))
 }
 
-fn earlier(job: &str, before: &JobName, text: &Text, names: &[String]) -> Option<Problem> {
+fn earlier(job: &str, before: &JobName, text: &LocatedText, names: &[String]) -> Option<Problem> {
     if before.as_str() == job {
         return Some(text.wrong("a job cannot wait for itself", "this job").help("leave it out"));
     }

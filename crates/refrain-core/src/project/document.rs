@@ -1,8 +1,8 @@
-//! A file as a tree in which everything knows where it stands.
+//! A TOML file as a tree in which every part knows its position.
 //!
-//! The tree is TOML's own; what is added is the way back: from a part of a text to the bytes of the file, so that
-//! the fourth field of a cron pattern is underlined and not the line it is in. That is exact where the text stands
-//! in the file letter by letter, and the whole value where TOML's escapes lie between.
+//! The tree comes from the TOML parser. This module adds the way back, from a part of a string to the bytes of the file, so
+//! that the fourth field of a cron pattern is underlined and not its whole line. The position is exact if the string stands
+//! in the file verbatim, and covers the whole value if it contains TOML escapes.
 
 use std::ops::Range;
 
@@ -10,44 +10,44 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::PROBLEMS_MAX;
-use super::problem::{Problem, Source};
+use super::problem::{Problem, SourceFile};
 use crate::ParseError;
 
-/// A file that was read.
+/// A parsed file.
 pub(crate) struct Document<'s> {
-    source: &'s Source,
+    source: &'s SourceFile,
     root: Spanned<DeTable<'s>>,
-    /// What is no TOML in it.
+    /// The TOML errors.
     pub(crate) faults: Vec<Problem>,
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Copy)]
 pub(crate) struct Value<'d> {
-    source: &'d Source,
+    source: &'d SourceFile,
     spanned: &'d Spanned<DeValue<'d>>,
 }
 
-/// The keys of a table and where it stands.
+/// The keys of a table and its position.
 #[derive(Clone)]
 pub(crate) struct Entries<'d> {
-    source: &'d Source,
+    source: &'d SourceFile,
     table: &'d DeTable<'d>,
     span: Range<usize>,
 }
 
-/// A text and where it stands.
+/// A string and its position.
 #[derive(Debug, Clone)]
-pub(crate) struct Text {
+pub(crate) struct LocatedText {
     pub(crate) value: String,
     pub(crate) path: String,
     pub(crate) span: Range<usize>,
-    /// Where its letters begin in the file, if they stand there one by one.
+    /// Where its characters begin in the file, if they stand there verbatim.
     letters: Option<usize>,
 }
 
 impl<'s> Document<'s> {
-    pub(crate) fn read(source: &'s Source) -> Document<'s> {
+    pub(crate) fn read(source: &'s SourceFile) -> Document<'s> {
         let (root, errors) = DeTable::parse_recoverable(&source.text);
         let faults = faults(source, &errors);
         Document { source, root, faults }
@@ -62,9 +62,9 @@ impl<'s> Document<'s> {
     }
 }
 
-/// TOML's own words are a parser's; the commonest slips get ours. One slip may be the cause of many faults on its
-/// line, so each line has one.
-fn faults(source: &Source, errors: &[toml::de::Error]) -> Vec<Problem> {
+/// The messages of the TOML parser address programmers; the most common mistakes get messages of ours. One mistake may
+/// cause many errors on its line, so each line reports only one.
+fn faults(source: &SourceFile, errors: &[toml::de::Error]) -> Vec<Problem> {
     let positions = source.positions();
     let line = |error: &toml::de::Error| positions.line(error.span().map_or(0, |span| span.start));
     let mut sorted: Vec<&toml::de::Error> = errors.iter().collect();
@@ -73,13 +73,13 @@ fn faults(source: &Source, errors: &[toml::de::Error]) -> Vec<Problem> {
     sorted.into_iter().take(PROBLEMS_MAX + 1).map(|error| fault(source, error)).collect()
 }
 
-fn fault(source: &Source, error: &toml::de::Error) -> Problem {
+fn fault(source: &SourceFile, error: &toml::de::Error) -> Problem {
     let span = error.span().unwrap_or(0..0);
     let words = error.message().lines().next().unwrap_or_default();
     let here = source.text.get(span.clone()).unwrap_or_default();
     let rest = source.text.get(span.start..).unwrap_or_default();
     let problem = |label: &str, help: &str| {
-        Problem::new(&source.path, span.clone(), "this is not TOML", label).help(help)
+        Problem::new(&source.path, span.clone(), "this is not valid TOML", label).help(help)
     };
     if words.contains("must be quoted") {
         let help = format!("write \"{}\"", here.trim().replace('"', "\\\""));
@@ -99,7 +99,7 @@ fn fault(source: &Source, error: &toml::de::Error) -> Problem {
     if words.contains("string, expected") {
         return problem("the string before this is not closed", "end it with its opening quote");
     }
-    Problem::new(&source.path, span, "this is not TOML", words)
+    Problem::new(&source.path, span, "this is not valid TOML", words)
 }
 
 impl<'d> Entries<'d> {
@@ -107,7 +107,7 @@ impl<'d> Entries<'d> {
         &self.source.path
     }
 
-    /// Where the table stands: its header, or its braces.
+    /// The position of the table: its header, or its braces.
     pub(crate) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
@@ -116,7 +116,7 @@ impl<'d> Entries<'d> {
         self.table.get(name).map(|spanned| Value { source: self.source, spanned })
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<Text> {
+    pub(crate) fn text(&self, name: &str) -> Option<LocatedText> {
         self.get(name)?.text()
     }
 
@@ -124,7 +124,7 @@ impl<'d> Entries<'d> {
         self.table.contains_key(name)
     }
 
-    /// Where a key stands.
+    /// The position of a key.
     pub(crate) fn key_span(&self, name: &str) -> Range<usize> {
         self.iter().find(|(key, ..)| *key == name).map_or(self.span(), |(_, span, _)| span)
     }
@@ -146,7 +146,7 @@ impl<'d> Value<'d> {
         self.spanned.span()
     }
 
-    /// What it is, in a sentence.
+    /// Its type, for a sentence.
     pub(crate) fn noun(self) -> &'static str {
         match self.spanned.get_ref() {
             DeValue::String(_) => "a string",
@@ -163,7 +163,7 @@ impl<'d> Value<'d> {
         self.source.text.get(self.span()).unwrap_or_default()
     }
 
-    pub(crate) fn text(self) -> Option<Text> {
+    pub(crate) fn text(self) -> Option<LocatedText> {
         let value = self.spanned.get_ref().as_str()?.to_owned();
         let raw = self.written();
         let opening = if raw.starts_with("\"\"\"") || raw.starts_with("'''") { 3 } else { 1 };
@@ -172,7 +172,7 @@ impl<'d> Value<'d> {
             inner.len() - inner.strip_prefix("\r\n").or(inner.strip_prefix('\n')).unwrap_or(inner).len();
         let skipped = opening + if opening == 3 { newline } else { 0 };
         let letters = raw.get(skipped..).filter(|letters| letters.starts_with(&value));
-        Some(Text {
+        Some(LocatedText {
             letters: letters.map(|_| self.span().start + skipped),
             value,
             path: self.source.path.clone(),
@@ -180,13 +180,13 @@ impl<'d> Value<'d> {
         })
     }
 
-    /// A date or a time as it is written, or a text.
-    pub(crate) fn moment(self) -> Option<Text> {
+    /// A date or time as written, or a string.
+    pub(crate) fn moment(self) -> Option<LocatedText> {
         match self.spanned.get_ref() {
             DeValue::Datetime(_) => {
                 let value = self.written().replacen(' ', "T", 1).to_ascii_uppercase();
                 let (path, span) = (self.source.path.clone(), self.span());
-                Some(Text { value, path, letters: Some(span.start), span })
+                Some(LocatedText { value, path, letters: Some(span.start), span })
             }
             _ => self.text(),
         }
@@ -196,7 +196,7 @@ impl<'d> Value<'d> {
         self.spanned.get_ref().as_bool()
     }
 
-    /// A whole number; none if it is none, or too large for any use.
+    /// A whole number; `None` for another type or a number that is too large for any use.
     pub(crate) fn number(self) -> Option<i64> {
         let number = self.spanned.get_ref().as_integer()?;
         i64::from_str_radix(number.as_str(), number.radix()).ok()
@@ -217,7 +217,7 @@ impl<'d> Value<'d> {
         Some(Entries { source: self.source, table, span: self.span() })
     }
 
-    /// The same value in JSON; a date becomes a text.
+    /// The same value as JSON; a date becomes a string.
     pub(crate) fn json(self) -> serde_json::Value {
         match self.spanned.get_ref() {
             DeValue::String(text) => text.as_ref().into(),
@@ -237,14 +237,14 @@ impl<'d> Value<'d> {
     }
 }
 
-impl Text {
-    /// All of a file.
-    pub(crate) fn of_file(source: Source) -> Text {
+impl LocatedText {
+    /// The whole text of a file.
+    pub(crate) fn of_file(source: SourceFile) -> LocatedText {
         let span = 0..source.text.len();
-        Text { value: source.text, path: source.path, span, letters: Some(0) }
+        LocatedText { value: source.text, path: source.path, span, letters: Some(0) }
     }
 
-    /// The bytes of the file where a part of the text stands.
+    /// The byte range in the file of a part of the text.
     pub(crate) fn locate(&self, part: Range<usize>) -> Range<usize> {
         match self.letters {
             Some(from) => from + part.start..from + part.end,
@@ -262,12 +262,12 @@ impl Text {
         Problem::new(&self.path, self.locate(part), message, label)
     }
 
-    /// A problem with all of the text.
+    /// A problem with the whole text.
     pub(crate) fn wrong(&self, message: impl Into<String>, label: impl Into<String>) -> Problem {
         Problem::new(&self.path, self.span.clone(), message, label)
     }
 
-    /// What a parser said about the text.
+    /// The error of another parser about the text.
     pub(crate) fn unreadable(&self, message: impl Into<String>, error: &ParseError) -> Problem {
         let span = if error.span().is_empty() { self.span.clone() } else { self.locate(error.span()) };
         let problem = Problem::new(&self.path, span, message, error.reason());

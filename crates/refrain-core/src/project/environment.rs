@@ -1,7 +1,7 @@
-//! `${NAME}` in addresses and headers: the one way by which a project's files refer to secrets.
+//! `${NAME}` in URLs and headers: the only way in which the files of a project refer to secrets.
 //!
-//! Every value that is put into a text this way is a secret from then on, and so is the password of an address,
-//! also if somebody wrote it into the file.
+//! Every value that is filled in this way counts as a secret from then on, and so does the password of a URL, even if it is
+//! written in the file.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -10,27 +10,27 @@ use super::document::{Entries, Value};
 use crate::redact::{HIDDEN, Secret};
 use crate::template::is_identifier;
 
-/// Variables that tell nothing: a log in which every `/home` is hidden helps nobody.
+/// Variables that are not secret: hiding every `/home` makes a log useless.
 const PLAIN_VARIABLES: [&str; 12] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PWD", "TMPDIR", "TERM"];
 
-/// A place where the environment is named: `${NAME}`.
+/// A reference to the environment: `${NAME}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// The bytes, from `$` to `}`.
+    /// Its bytes, from `$` to `}`.
     pub(crate) span: Range<usize>,
-    /// The name, which may be anything.
+    /// The name, not validated.
     pub(crate) name: String,
 }
 
 impl Reference {
-    /// Whether it can be the name of a variable.
+    /// Whether it is a valid name of a variable.
     pub(crate) fn is_name(&self) -> bool {
         is_identifier(&self.name)
     }
 }
 
-/// All places of a text where the environment is named.
+/// All references to the environment in a text.
 pub(crate) fn references(text: &str) -> Vec<Reference> {
     let mut references = Vec::new();
     let mut at = 0;
@@ -46,13 +46,13 @@ pub(crate) fn references(text: &str) -> Vec<Reference> {
     references
 }
 
-/// The text with something of the same length where the environment is named.
+/// The text with a placeholder of the same length for each reference.
 pub(crate) fn masked(text: &str) -> String {
     replaced(text, |reference| "_".repeat(reference.span.len()))
 }
 
-/// The text with the environment put into it, and what was put into it. A variable that is not set, or
-/// is no text, gives nothing: that has been said.
+/// The text with all references filled in, and the values. A variable that is not set or not UTF-8 becomes empty: the
+/// first pass has reported it.
 pub(crate) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<OsString>) -> (String, Vec<Secret>) {
     let mut secrets = Vec::new();
     let expanded = replaced(text, |reference| {
@@ -75,7 +75,7 @@ fn replaced(text: &str, mut replace: impl FnMut(&Reference) -> String) -> String
     result
 }
 
-/// The values that a job passes on to its command: most often they are passed on because they are secret.
+/// The values that a job passes on to its command: usually they are passed on because they are secret.
 pub(crate) fn passed_on(job: &Entries<'_>, environment: &dyn Fn(&str) -> Option<OsString>) -> Vec<Secret> {
     let names = job.get("env").and_then(Value::list).unwrap_or_default().into_iter().filter_map(Value::text);
     let hidden = names.filter(|name| !PLAIN_VARIABLES.contains(&name.value.as_str()));
@@ -87,7 +87,7 @@ fn secret(value: &OsString) -> Secret {
     Secret::new(value.as_encoded_bytes())
 }
 
-/// Where the passwords of an address stand: before the host, or among the parameters.
+/// The positions of the passwords of a URL: before the host, or in the query parameters.
 fn password_spans(url: &str) -> Vec<Range<usize>> {
     let parameters = url.match_indices("password=").map(|(at, name)| {
         let from = at + name.len();
@@ -106,27 +106,27 @@ fn password_of_user(url: &str) -> Option<Range<usize>> {
     Some(from..authority + user.len())
 }
 
-/// The passwords of an address as they may be printed: as it is written, and decoded.
+/// The passwords of a URL in both forms in which they may be printed: encoded and decoded.
 pub fn passwords(url: &str) -> Vec<Secret> {
     let written = password_spans(url).into_iter().filter_map(|span| url.get(span));
     written.flat_map(|password| [password.to_owned(), decoded(password)]).map(Secret::new).collect()
 }
 
-/// Whether a password is written in an address, and not taken from the environment.
+/// Whether a URL contains a literal password, not a reference to the environment.
 pub(crate) fn has_plain_password(written: &str) -> bool {
     let passwords = password_spans(written).into_iter().filter_map(|span| written.get(span));
     passwords.into_iter().any(|password| !password.starts_with("${"))
 }
 
-/// An address as a person may see it: as it is written, without its passwords.
-pub(crate) fn shown(written: &str) -> String {
-    let mut shown = written.to_owned();
+/// The URL as written, without passwords.
+pub(crate) fn without_passwords(written: &str) -> String {
+    let mut url = written.to_owned();
     for span in password_spans(written).into_iter().rev() {
         if !written.get(span.clone()).unwrap_or_default().starts_with("${") {
-            shown.replace_range(span, HIDDEN);
+            url.replace_range(span, HIDDEN);
         }
     }
-    shown
+    url
 }
 
 fn decoded(text: &str) -> String {
@@ -160,18 +160,21 @@ mod tests {
                 passwords.contains(&Secret::new(written)) && passwords.contains(&Secret::new(read)),
                 "{url}"
             );
-            assert!(!shown(url).contains(written), "{url}");
+            assert!(!without_passwords(url).contains(written), "{url}");
         }
         for url in
             ["sqlite:shop.db", "postgres://db/shop", "postgres://me@db/shop", "postgres://me:@db", "x:%zz@é"]
         {
-            assert_eq!(shown(url), url);
+            assert_eq!(without_passwords(url), url);
         }
-        assert_eq!(shown("postgres://me:${PASSWORD}@db/shop"), "postgres://me:${PASSWORD}@db/shop");
+        assert_eq!(
+            without_passwords("postgres://me:${PASSWORD}@db/shop"),
+            "postgres://me:${PASSWORD}@db/shop"
+        );
     }
 
     #[test]
-    fn what_was_put_into_a_text_is_a_secret() {
+    fn a_value_from_the_environment_is_a_secret() {
         let environment = |name: &str| (name == "HOST").then(|| "db.internal".into());
         let (text, secrets) = expand("postgres://${HOST}/shop?${GONE}", &environment);
         assert_eq!(text, "postgres://db.internal/shop?");

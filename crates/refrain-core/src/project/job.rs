@@ -1,7 +1,6 @@
-//! The second pass over a job file: values of what is sound, and a check of what belongs together.
+//! The second pass over a job file: builds values from the valid parts and checks how they fit together.
 //!
-//! A value that the first pass could not read is not there for this one; whatever was written, one mistake is told
-//! once.
+//! A value that the first pass could not read counts as absent here, so each mistake is reported once.
 
 mod action;
 mod argv;
@@ -13,44 +12,44 @@ mod when;
 
 use std::time::Duration;
 
-use super::document::{Entries, Text, Value};
+use super::document::{Entries, LocatedText, Value};
 use super::names::{Names, Written};
-use super::problem::{Problem, Source};
-use super::settings::Settings;
+use super::problem::{Problem, SourceFile};
+use super::settings::ProjectSettings;
 use super::sql::{Dialect, Sql};
 use super::{Files, Interrupted, JobFile, TIMEOUT, environment, suggest};
 use crate::publish::Publish;
 use crate::{Backoff, JobName, Retry, Template, duration};
 
-/// A job file, and what other files must know of it.
+/// A job file, and the facts that other files need about it.
 pub(crate) struct ReadJob {
     pub(crate) job: Option<JobFile>,
-    pub(crate) formerly: Vec<(JobName, Text)>,
-    pub(crate) after: Vec<(JobName, Text)>,
-    /// The tables that it overwrites: database, table, and where it says so.
-    pub(crate) overwrites: Vec<(String, String, Text)>,
+    pub(crate) formerly: Vec<(JobName, LocatedText)>,
+    pub(crate) after: Vec<(JobName, LocatedText)>,
+    /// The tables that it overwrites: database, table, and the position of the declaration.
+    pub(crate) overwrites: Vec<(String, String, LocatedText)>,
 }
 
 /// Reads one job.
-pub(crate) struct Reader<'r> {
+pub(crate) struct JobReader<'r> {
     pub(crate) name: &'r str,
     pub(crate) entries: Entries<'r>,
-    pub(crate) settings: &'r Settings,
+    pub(crate) settings: &'r ProjectSettings,
     pub(crate) files: &'r Files<'r>,
     pub(crate) problems: &'r mut Vec<Problem>,
-    /// The database that a statement without one of its own speaks to.
+    /// The database for statements that do not name one.
     database: Option<String>,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> JobReader<'r> {
     pub(crate) fn new(
         name: &'r str,
         entries: Entries<'r>,
-        settings: &'r Settings,
+        settings: &'r ProjectSettings,
         files: &'r Files<'r>,
         problems: &'r mut Vec<Problem>,
-    ) -> Reader<'r> {
-        Reader { name, entries, settings, files, problems, database: None }
+    ) -> JobReader<'r> {
+        JobReader { name, entries, settings, files, problems, database: None }
     }
 
     pub(crate) fn read(mut self) -> ReadJob {
@@ -96,7 +95,7 @@ impl<'r> Reader<'r> {
         self.entries.has(key)
     }
 
-    fn text(&self, key: &str) -> Option<Text> {
+    fn text(&self, key: &str) -> Option<LocatedText> {
         self.entries.text(key)
     }
 
@@ -120,7 +119,7 @@ impl<'r> Reader<'r> {
         self.entries.get(key)?.table()
     }
 
-    fn texts(&self, key: &str) -> Vec<Text> {
+    fn texts(&self, key: &str) -> Vec<LocatedText> {
         texts(&self.entries, key)
     }
 
@@ -134,12 +133,12 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn job_names(&self, key: &str) -> Vec<(JobName, Text)> {
+    fn job_names(&self, key: &str) -> Vec<(JobName, LocatedText)> {
         let texts = self.text(key).into_iter().chain(self.texts(key));
         texts.filter_map(|text| Some((JobName::parse(&text.value).ok()?, text))).collect()
     }
 
-    /// What has a value in this job's runs.
+    /// The names that have a value in this job's runs.
     fn names(&self) -> Names {
         Names {
             windows: !self.flag("queue"),
@@ -157,7 +156,7 @@ impl<'r> Reader<'r> {
         self.problems.push(Problem::new(self.entries.path(), span, message, label).help(help));
     }
 
-    /// The database that is named, or the only one there is.
+    /// The named database, or the only one of the project.
     fn database(&mut self) -> Option<String> {
         if !self.settings.is_whole {
             return None;
@@ -170,7 +169,7 @@ impl<'r> Reader<'r> {
         self.only_database(speaks_sql)
     }
 
-    /// The only database there is, for a part of the file that needs one and names none.
+    /// The only database of the project, for a part of the file that needs one and names none.
     fn only_database(&mut self, speaks_sql: &str) -> Option<String> {
         if !self.settings.is_whole {
             return None;
@@ -195,7 +194,7 @@ impl<'r> Reader<'r> {
         None
     }
 
-    fn known_database(&mut self, text: &Text) -> Option<String> {
+    fn known_database(&mut self, text: &LocatedText) -> Option<String> {
         let known = &self.settings.database_names;
         if known.contains(&text.value) || !self.settings.is_whole {
             return Some(text.value.clone());
@@ -217,8 +216,8 @@ impl<'r> Reader<'r> {
         database.map_or(Dialect::Sqlite, |database| database.dialect)
     }
 
-    /// The text of a statement: what stands there, or in the file that is named there.
-    fn sql_text(&mut self, text: &Text) -> Option<Text> {
+    /// The text of a statement: given inline, or read from the file that is named.
+    fn sql_text(&mut self, text: &LocatedText) -> Option<LocatedText> {
         let name = text.value.trim();
         let is_file = name.to_ascii_lowercase().ends_with(".sql") && !name.contains(char::is_whitespace);
         if !is_file {
@@ -237,13 +236,14 @@ impl<'r> Reader<'r> {
                 return None;
             }
             None => {
-                let problem = text.wrong(format!("there is no file `{name}` beside the job"), "no such file");
-                self.problems.push(problem.help("write it, or write the SQL here"));
+                let problem =
+                    text.wrong(format!("there is no file `{name}` next to the job file"), "no such file");
+                self.problems.push(problem.help("create it, or write the SQL here"));
                 return None;
             }
         };
         let folder = text.path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
-        let sql = Text::of_file(Source::new(format!("{folder}{name}"), sql));
+        let sql = LocatedText::of_file(SourceFile::new(format!("{folder}{name}"), sql));
         for reference in environment::references(&sql.value) {
             let problem =
                 sql.problem(reference.span, "SQL does not expand environment variables", "not expanded");
@@ -252,8 +252,8 @@ impl<'r> Reader<'r> {
         Some(sql)
     }
 
-    /// Statements of which each name has a value.
-    fn statements(&mut self, text: &Text, names: Names) -> Option<Vec<Sql>> {
+    /// Statements in which every name has a value.
+    fn statements(&mut self, text: &LocatedText, names: Names) -> Option<Vec<Sql>> {
         let text = self.sql_text(text).filter(|text| environment::references(&text.value).is_empty())?;
         let dialect = self.dialect(self.database.as_deref());
         let statements = match Sql::parse_all(&text.value, dialect) {
@@ -269,8 +269,8 @@ impl<'r> Reader<'r> {
         Some(statements)
     }
 
-    /// One query, of which each name has a value.
-    fn query(&mut self, text: &Text, names: Names) -> Option<Sql> {
+    /// A single query in which every name has a value.
+    fn query(&mut self, text: &LocatedText, names: Names) -> Option<Sql> {
         let mut statements = self.statements(text, names)?;
         if statements.len() == 1 {
             return statements.pop();
@@ -280,7 +280,7 @@ impl<'r> Reader<'r> {
         None
     }
 
-    fn binds(&mut self, text: &Text, sql: &Sql, names: Names) {
+    fn binds(&mut self, text: &LocatedText, sql: &Sql, names: Names) {
         for bind in sql.binds() {
             if let Some(fault) = names.refuse(&bind.name, Written::AfterColon) {
                 let span = sql.at + bind.span.start..sql.at + bind.span.end;
@@ -289,8 +289,8 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// A template of which each name has a value.
-    fn template(&mut self, text: &Text, names: Names) -> Option<Template> {
+    /// A template in which every name has a value.
+    fn template(&mut self, text: &LocatedText, names: Names) -> Option<Template> {
         let is_told = !environment::references(&text.value).is_empty();
         let template = Template::parse(&text.value).ok().filter(|_| !is_told)?;
         self.placeholders(text, template.places(), names);
@@ -299,7 +299,7 @@ impl<'r> Reader<'r> {
 
     fn placeholders<'t>(
         &mut self,
-        text: &Text,
+        text: &LocatedText,
         places: impl Iterator<Item = (&'t str, std::ops::Range<usize>)>,
         names: Names,
     ) {
@@ -315,7 +315,7 @@ fn number(entries: &Entries<'_>, key: &str) -> Option<u32> {
     entries.get(key).and_then(Value::number).and_then(|number| u32::try_from(number).ok())
 }
 
-fn texts(entries: &Entries<'_>, key: &str) -> Vec<Text> {
+fn texts(entries: &Entries<'_>, key: &str) -> Vec<LocatedText> {
     let list = entries.get(key).and_then(Value::list).unwrap_or_default();
     list.into_iter().filter_map(Value::text).collect()
 }

@@ -1,8 +1,8 @@
-//! The one table of keys: what may stand in which file, of which type, in which form, and what it is for.
+//! The one table of keys: which keys a file accepts, with which type and form, and what each is for.
 //!
-//! The reader and the JSON Schema are both made of it, so an editor never praises what the reader refuses. A key
-//! that is known but not built is part of it too: it is checked like any other, and then refused by name with what
-//! can be done instead. When it is built, its one `not_yet` goes.
+//! The reader and the JSON Schema are both generated from it, so an editor never accepts what the reader rejects. A key that is
+//! planned but not built is listed too: it is checked like any other, and then rejected with an alternative. Building it
+//! removes its one `not_yet`.
 
 mod job;
 mod settings;
@@ -11,124 +11,129 @@ mod then;
 pub(crate) use job::JOB;
 pub(crate) use settings::PROJECT;
 
-use super::form::Form;
+use super::text_form::TextForm;
 use crate::Word;
 
-/// A table of a file: its keys.
+/// A table of a file and its keys.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// What it is called in the schema.
+    /// Its name in the schema.
     pub(crate) name: &'static str,
     pub(crate) doc: &'static str,
-    pub(crate) keys: &'static [Key],
+    pub(crate) keys: &'static [FileKey],
 }
 
-/// A key, and what may stand behind it.
+/// A key and the values that it accepts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Key {
+pub(crate) struct FileKey {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    /// A value, as it would be written.
+    pub(crate) kind: KeyKind,
+    /// An example value, as it is written in a file.
     pub(crate) example: &'static str,
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     pub(crate) doc: &'static str,
-    /// What holds where it is not written, as it would be written.
+    /// The default value, as it would be written.
     pub(crate) default: Option<&'static str>,
     pub(crate) is_required: bool,
     pub(crate) support: Support,
 }
 
-/// Whether a key does something.
+/// Whether a key is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Support {
-    /// It does.
+    /// It is supported.
     Built,
-    /// It is known and checked, but not built; this can be done instead.
+    /// It is checked, but not built; the text says what to do instead.
     NotYet(&'static str),
 }
 
-/// Words that may stand in one place, with what they mean.
+/// The words that a key accepts, with their meanings.
 pub(crate) type Words = fn() -> Vec<(&'static str, &'static str)>;
 
-/// What may stand behind a key.
+/// The values that a key accepts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
-    Text(Form),
+pub(crate) enum KeyKind {
+    Text(TextForm),
     Word(Words),
     Flag,
-    /// A whole number, at least this, and at most that.
+    /// A whole number between these bounds, both included.
     Number(u32, u32),
-    /// A date, a date and time, or a text that names one.
+    /// A date, a date and time, or a string that names one.
     Moment,
-    List(&'static Kind),
+    List(&'static KeyKind),
     Table(&'static Table),
     /// `[[name]]`, any number of times.
     Tables(&'static Table),
-    /// Names of the user's own.
-    Map(&'static Kind),
-    /// Any value, with templates in its texts.
+    /// A table whose names the user chooses.
+    Map(&'static KeyKind),
+    /// Any value, with templates in its strings.
     Json,
-    /// Kinds that TOML itself tells apart.
-    OneOf(&'static [Kind]),
+    /// Several kinds that differ in their TOML type.
+    OneOf(&'static [KeyKind]),
 }
 
 impl Table {
-    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+    pub(crate) fn key(&self, name: &str) -> Option<&'static FileKey> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
 
-impl Kind {
-    /// The tables that lie directly below.
+impl KeyKind {
+    /// The tables directly below it.
     pub(crate) fn tables(self) -> Vec<&'static Table> {
         match self {
-            Kind::Table(table) | Kind::Tables(table) => vec![table],
-            Kind::List(inner) | Kind::Map(inner) => inner.tables(),
-            Kind::OneOf(kinds) => kinds.iter().flat_map(|kind| kind.tables()).collect(),
-            Kind::Text(_) | Kind::Word(_) | Kind::Flag | Kind::Number(..) | Kind::Moment | Kind::Json => {
+            KeyKind::Table(table) | KeyKind::Tables(table) => vec![table],
+            KeyKind::List(inner) | KeyKind::Map(inner) => inner.tables(),
+            KeyKind::OneOf(kinds) => kinds.iter().flat_map(|kind| kind.tables()).collect(),
+            KeyKind::Text(_)
+            | KeyKind::Word(_)
+            | KeyKind::Flag
+            | KeyKind::Number(..)
+            | KeyKind::Moment
+            | KeyKind::Json => {
                 vec![]
             }
         }
     }
 
-    /// What it is called in a sentence.
+    /// Its type, for a sentence.
     pub(crate) fn noun(self) -> String {
         match self {
-            Kind::Text(_) | Kind::Word(_) => "a string".to_owned(),
-            Kind::Flag => "true or false".to_owned(),
-            Kind::Number(..) => "a whole number".to_owned(),
-            Kind::Moment => "a date".to_owned(),
-            Kind::List(Kind::Text(_) | Kind::Word(_)) => "a list of strings".to_owned(),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Table(_) | Kind::Map(_) => "a table".to_owned(),
-            Kind::Tables(table) => format!("a list of tables, each written [[{}]]", table.name),
-            Kind::Json => "a value".to_owned(),
-            Kind::OneOf(kinds) => kinds.iter().map(|kind| kind.noun()).collect::<Vec<_>>().join(" or "),
+            KeyKind::Text(_) | KeyKind::Word(_) => "a string".to_owned(),
+            KeyKind::Flag => "true or false".to_owned(),
+            KeyKind::Number(..) => "a whole number".to_owned(),
+            KeyKind::Moment => "a date".to_owned(),
+            KeyKind::List(KeyKind::Text(_) | KeyKind::Word(_)) => "a list of strings".to_owned(),
+            KeyKind::List(_) => "a list".to_owned(),
+            KeyKind::Table(_) | KeyKind::Map(_) => "a table".to_owned(),
+            KeyKind::Tables(table) => format!("a list of tables, each written [[{}]]", table.name),
+            KeyKind::Json => "a value".to_owned(),
+            KeyKind::OneOf(kinds) => kinds.iter().map(|kind| kind.noun()).collect::<Vec<_>>().join(" or "),
         }
     }
 }
 
-const fn key(name: &'static str, kind: Kind, example: &'static str, doc: &'static str) -> Key {
-    Key { name, kind, example, doc, default: None, is_required: false, support: Support::Built }
+const fn key(name: &'static str, kind: KeyKind, example: &'static str, doc: &'static str) -> FileKey {
+    FileKey { name, kind, example, doc, default: None, is_required: false, support: Support::Built }
 }
 
-impl Key {
-    const fn required(self) -> Key {
-        Key { is_required: true, ..self }
+impl FileKey {
+    const fn required(self) -> FileKey {
+        FileKey { is_required: true, ..self }
     }
 
-    const fn default(self, default: &'static str) -> Key {
-        Key { default: Some(default), ..self }
+    const fn default(self, default: &'static str) -> FileKey {
+        FileKey { default: Some(default), ..self }
     }
 
-    const fn not_yet(self, instead: &'static str) -> Key {
-        Key { support: Support::NotYet(instead), ..self }
+    const fn not_yet(self, instead: &'static str) -> FileKey {
+        FileKey { support: Support::NotYet(instead), ..self }
     }
 }
 
-/// The highest version: both databases keep it as a signed number of four bytes.
+/// The highest version: both databases store it as a signed four-byte integer.
 const VERSION_MAX: u32 = i32::MAX as u32;
-/// The most programs or calls at once: each takes descriptors, of which a process usually has 1,024.
+/// The most programs or calls at once: each needs file descriptors, of which a process usually has 1,024.
 const PARALLEL_MAX: u32 = 1_000;
 
 /// The words of an enum.
@@ -136,5 +141,5 @@ fn of<W: Word>() -> Vec<(&'static str, &'static str)> {
     W::ALL.iter().map(|word| (word.name(), word.meaning())).collect()
 }
 
-const TEXTS: Kind = Kind::List(&Kind::Text(Form::Plain));
-const TEMPLATES: Kind = Kind::List(&Kind::Text(Form::Argument));
+const TEXTS: KeyKind = KeyKind::List(&KeyKind::Text(TextForm::Plain));
+const TEMPLATES: KeyKind = KeyKind::List(&KeyKind::Text(TextForm::Argument));

@@ -4,22 +4,22 @@ use crate::values::{NAMES, PAYLOAD};
 
 use super::suggest;
 
-/// What a job's runs have. It decides which names mean something in its templates and statements.
+/// The properties of a job's runs that decide which names its templates and statements may use.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about a job")]
 pub(crate) struct Names {
     pub(crate) windows: bool,
     pub(crate) scopes: bool,
-    /// Whether this is the query that finds the scopes.
+    /// Whether the statement is the query that finds the scopes.
     pub(crate) finds_scopes: bool,
     pub(crate) payload: bool,
     pub(crate) watermark: bool,
     pub(crate) cursor: bool,
-    /// Fields of a unit or columns of a query, whose names are not known here.
+    /// Whether fields of a unit or columns of a query, whose names are unknown here, are available.
     pub(crate) fields: bool,
 }
 
-/// How a name is written: `{ds}` in a template, `:ds` in a statement.
+/// Where a name is written: `{ds}` in a template, `:ds` in a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     InBraces,

@@ -1,57 +1,57 @@
-//! What is wrong with a project, where, and what to write instead.
+//! A problem in the files of a project: what is wrong, where, and what to write instead.
 //!
-//! A problem points at bytes of a file, so that a terminal can underline them and an editor can mark them; it
-//! prints itself as plain lines for everyone else. Reading a project gives all of its problems at once: whoever
-//! mends a file should not have to run the check ten times.
+//! A problem has the byte range in the file, so that a terminal can underline it and an editor can mark it; elsewhere it
+//! prints as plain lines. A project reports all of its problems at once, so that fixing a file does not take ten runs of
+//! the check.
 
 use std::fmt;
 use std::ops::Range;
 
-use crate::parse_error::harmless;
+use crate::parse_error::message_text;
 
 /// One file of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// What people call it: `jobs/export.toml`.
+pub struct SourceFile {
+    /// The path as messages show it: `jobs/export.toml`.
     pub path: String,
-    /// What stands in it.
+    /// The text of the file.
     pub text: String,
 }
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, as people call it.
+    /// The path of the file, as messages show it.
     pub path: String,
-    /// The bytes of it that are wrong.
+    /// The byte range that is wrong.
     pub span: Range<usize>,
     /// What is wrong, in a sentence.
     pub message: String,
-    /// The same in a few words, to stand under the offending text.
+    /// A few words to print under the marked text.
     pub label: String,
     /// What to write instead.
     pub help: Option<String>,
 }
 
-impl Source {
+impl SourceFile {
     /// A file and its text.
-    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Source {
-        Source { path: path.into(), text: text.into() }
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> SourceFile {
+        SourceFile { path: path.into(), text: text.into() }
     }
 
     /// The line and the column, in characters, of a byte; both are counted from 1.
     ///
     /// ```
-    /// use refrain_core::project::Source;
+    /// use refrain_core::project::SourceFile;
     ///
-    /// let source = Source::new("jobs/export.toml", "schedule = \"@daily\"\ntimout = \"5m\"\n");
+    /// let source = SourceFile::new("jobs/export.toml", "schedule = \"@daily\"\ntimout = \"5m\"\n");
     /// assert_eq!(source.position(20), (2, 1));
     /// ```
     pub fn position(&self, byte: usize) -> (usize, usize) {
         self.positions().of(byte)
     }
 
-    /// Where its lines begin, for whoever asks for many positions: each costs no more than its own line.
+    /// The starts of its lines, for computing many positions: each costs no more than its own line.
     pub fn positions(&self) -> Positions<'_> {
         let after_breaks = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(after_breaks.map(|(at, _)| at + 1)).collect();
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// Where the lines of a file begin.
+/// The starts of the lines of a file.
 #[derive(Debug)]
 pub struct Positions<'s> {
     text: &'s str,
@@ -80,7 +80,7 @@ impl Positions<'_> {
         self.starts.partition_point(|start| *start <= byte).max(1)
     }
 
-    /// The bytes of a line without its end; none if there is no such line.
+    /// The byte range of a line without its line break; `None` if the file has no such line.
     pub fn bytes_of(&self, line: usize) -> Option<Range<usize>> {
         let start = *self.starts.get(line.checked_sub(1)?)?;
         let text = self.text.get(start..)?;
@@ -97,16 +97,16 @@ impl Problem {
         message: impl Into<String>,
         label: impl Into<String>,
     ) -> Problem {
-        let (message, label) = (harmless(&message.into()), harmless(&label.into()));
+        let (message, label) = (message_text(&message.into()), message_text(&label.into()));
         Problem { path: path.to_owned(), span, message, label, help: None }
     }
 
     pub(crate) fn help(self, help: impl Into<String>) -> Problem {
-        Problem { help: Some(harmless(&help.into())), ..self }
+        Problem { help: Some(message_text(&help.into())), ..self }
     }
 
-    /// The problem as plain lines; `source` is the file it lies in.
-    pub fn print(&self, source: &Source) -> String {
+    /// The problem as plain lines; `source` is its file.
+    pub fn print(&self, source: &SourceFile) -> String {
         let (line, column) = source.position(self.span.start);
         let mut text = format!("{}:{line}:{column}: {}\n  {}", self.path, self.message, self.label);
         if let Some(help) = &self.help {

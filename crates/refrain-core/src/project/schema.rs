@@ -1,4 +1,4 @@
-//! The JSON Schema of a project's files, made of the same table as the reader.
+//! The JSON Schema of a project's files, generated from the same table as the reader.
 //!
 //! It is of draft-07, which the editors that know TOML read. An editor finds it by a first line such as
 //! `#:schema ../refrain.schema.json`, or by a rule of its own for `jobs/*.toml`. A schema knows types, keys and
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::document::Document;
-use super::keys::{JOB, Key, Kind, PROJECT, Support, Table};
-use super::problem::Source;
+use super::keys::{FileKey, JOB, KeyKind, PROJECT, Support, Table};
+use super::problem::SourceFile;
 
 /// The schema of both kinds of files: `refrain.toml` and `jobs/NAME.toml`.
 ///
@@ -58,10 +58,10 @@ fn reference(table: &Table) -> Value {
     json!({ "$ref": format!("#/definitions/{}", table.name) })
 }
 
-fn property(key: &Key) -> Value {
+fn property(key: &FileKey) -> Value {
     let kind = of_kind(key.kind);
     let mut property = match kind {
-        // Beside a reference nothing else counts.
+        // In draft-07, siblings of a reference are ignored.
         Value::Object(kind) if !kind.contains_key("$ref") => kind,
         kind => Map::from_iter([("allOf".to_owned(), json!([kind]))]),
     };
@@ -75,28 +75,30 @@ fn property(key: &Key) -> Value {
     Value::Object(property)
 }
 
-fn of_kind(kind: Kind) -> Value {
+fn of_kind(kind: KeyKind) -> Value {
     match kind {
-        // TOML's dates are texts to a schema.
-        Kind::Text(_) | Kind::Moment => json!({ "type": "string" }),
-        Kind::Word(words) => {
+        // TOML dates are strings to a schema.
+        KeyKind::Text(_) | KeyKind::Moment => json!({ "type": "string" }),
+        KeyKind::Word(words) => {
             let words: Vec<&str> = words().into_iter().map(|(word, _)| word).collect();
             json!({ "type": "string", "enum": words })
         }
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
-        Kind::List(inner) => json!({ "type": "array", "items": of_kind(*inner), "minItems": 1 }),
-        Kind::Table(table) => reference(table),
-        Kind::Tables(table) => json!({ "type": "array", "items": reference(table) }),
-        Kind::Map(inner) => json!({ "type": "object", "additionalProperties": of_kind(*inner) }),
-        Kind::Json => json!({}),
-        Kind::OneOf(kinds) => json!({ "oneOf": kinds.iter().map(|kind| of_kind(*kind)).collect::<Vec<_>>() }),
+        KeyKind::Flag => json!({ "type": "boolean" }),
+        KeyKind::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        KeyKind::List(inner) => json!({ "type": "array", "items": of_kind(*inner), "minItems": 1 }),
+        KeyKind::Table(table) => reference(table),
+        KeyKind::Tables(table) => json!({ "type": "array", "items": reference(table) }),
+        KeyKind::Map(inner) => json!({ "type": "object", "additionalProperties": of_kind(*inner) }),
+        KeyKind::Json => json!({}),
+        KeyKind::OneOf(kinds) => {
+            json!({ "oneOf": kinds.iter().map(|kind| of_kind(*kind)).collect::<Vec<_>>() })
+        }
     }
 }
 
-/// A value as it would be written in a file, in JSON.
+/// An example value of a file as JSON.
 fn written(toml: &str) -> Value {
-    let source = Source::new("", format!("value = {toml}"));
+    let source = SourceFile::new("", format!("value = {toml}"));
     let document = Document::read(&source);
     document.root().get("value").map_or(Value::Null, super::document::Value::json)
 }

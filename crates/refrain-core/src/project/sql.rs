@@ -1,12 +1,12 @@
 //! Statements and the `:name` binds in them.
 //!
-//! A value reaches SQL only as a bound parameter, so a statement is kept as it was written, with the places of its
-//! binds; whoever prepares it puts the database's own placeholders there. Finding binds and the ends of statements
-//! needs a tokenizer and not a parser: it knows strings, quoted names, comments, dollar quotes, casts and nothing
-//! else of the language, so any statement that the database understands passes through unchanged.
+//! A value reaches SQL only as a bound parameter, so a statement is kept as written, with the positions of its binds; the
+//! caller that prepares it replaces them by the database's placeholders. Finding binds and the ends of statements needs a
+//! tokenizer, not a parser: it knows strings, quoted names, comments, dollar quotes and casts, and nothing else of the
+//! language, so any statement that the database understands passes through unchanged.
 //!
-//! A colon that directly follows a word is no bind (`a[1:n]` is a slice). Other ways to write parameters (`$1`, `?`,
-//! `@name`) are refused: they would take the values of somebody else's position.
+//! A colon directly after a word is not a bind (`a[1:n]` is a slice). Other kinds of parameters (`$1`, `?`, `@name`) are
+//! rejected: they would receive the values of other positions.
 
 mod scanner;
 
@@ -17,7 +17,7 @@ use scanner::{Scanner, Token};
 
 pub(crate) const WHAT: &str = "SQL";
 
-/// Whose SQL it is; they differ in what is a comment, a quote and a parameter.
+/// The SQL dialect; dialects differ in comments, quotes and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite.
@@ -41,21 +41,21 @@ pub enum Dialect {
 pub struct Sql {
     text: String,
     binds: Vec<Bind>,
-    /// Where it begins in the text that it was read from.
+    /// Its offset in the text that it was read from.
     pub(crate) at: usize,
 }
 
-/// A place where a value is bound.
+/// A position where a value is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
-    /// The bytes of the statement, the colon included.
+    /// The byte range in the statement, including the colon.
     pub span: Range<usize>,
     /// The name, without the colon.
     pub name: String,
 }
 
 impl Dialect {
-    /// Whose SQL the database at this address speaks; none if it is neither.
+    /// The dialect of the database at this URL; `None` if it is neither.
     pub fn of_url(url: &str) -> Option<Dialect> {
         let (scheme, _) = url.split_once(':')?;
         match scheme {
@@ -102,12 +102,12 @@ impl Sql {
         }
     }
 
-    /// The statement as it was written, without the `;`.
+    /// The statement as written, without the `;`.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether its rows come in an order that it says itself, and not somewhere inside of it.
+    /// Whether the statement orders its result; an `order by` in a subquery does not count.
     ///
     /// ```
     /// use refrain_core::project::{Dialect, Sql};
@@ -135,12 +135,12 @@ impl Sql {
         false
     }
 
-    /// The places where values are bound, in order.
+    /// The positions where values are bound, in order.
     pub fn binds(&self) -> &[Bind] {
         &self.binds
     }
 
-    /// Each name that is bound, once, in the order of positions that [`rewrite`](Self::rewrite) gives them.
+    /// Each bound name once, in the order of the positions that [`rewrite`](Self::rewrite) assigns.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for bind in &self.binds {
@@ -151,8 +151,7 @@ impl Sql {
         names
     }
 
-    /// The statement with something else in the place of each bind. Each name has one position, from 1, however
-    /// often it stands there.
+    /// The statement with each bind replaced. Each name has one position, counted from 1, however often it occurs.
     pub fn rewrite(&self, mut placeholder: impl FnMut(&str, usize) -> String) -> String {
         let names = self.names();
         let mut text = String::new();
@@ -202,7 +201,7 @@ impl<'t> Open<'t> {
         self.words.get(index).map_or_else(String::new, |(word, _)| word.to_ascii_lowercase())
     }
 
-    /// The body of a trigger has statements of its own, and ends with `end;`.
+    /// The body of a trigger contains statements and ends with `end;`.
     fn is_inside_trigger(&self, dialect: Dialect) -> bool {
         let is_trigger =
             self.word(0) == "create" && [self.word(1), self.word(2)].contains(&"trigger".to_owned());
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_statement_and_two_are_no_query() {
+    fn an_empty_text_and_two_statements_are_refused() {
         for text in ["", "  ", ";;", "-- only a comment", "/* a */ ;"] {
             assert!(Sql::parse_all(text, Sqlite).is_err(), "{text}");
         }

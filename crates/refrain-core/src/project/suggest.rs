@@ -1,9 +1,9 @@
-//! "Did you mean": the known name that is nearest to what was written.
+//! "Did you mean": the known name that is most similar to the given one.
 
-/// The most slips between what was written and what was meant.
+/// The most typing errors between the given and the intended name.
 const SLIPS_MAX: usize = 2;
 
-/// Words that other tools use, and ours for the same thing.
+/// Words of other tools, and our words for the same thing.
 const ELSEWHERE: [(&str, &str); 22] = [
     ("cron", "schedule"),
     ("interval", "schedule"),
@@ -29,7 +29,7 @@ const ELSEWHERE: [(&str, &str); 22] = [
     ("parallelism", "concurrency"),
 ];
 
-/// The name that was probably meant.
+/// The name that was probably intended.
 pub(crate) fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let plain = |name: &str| name.replace('_', "-").to_lowercase();
     let written = plain(written);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_a_guess_is_not_made() {
+    fn a_typing_error_is_recognised_and_no_guess_is_made() {
         let names = ["schedule", "catch-up", "timezone", "retry", "env"];
         for (written, meant) in [
             ("shedule", Some("schedule")),

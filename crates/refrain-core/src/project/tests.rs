@@ -1,4 +1,4 @@
-//! The table of keys, the reader and the schema say the same.
+//! The table of keys, the reader and the schema agree.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use serde_json::Value as Json;
 
 use super::document::Document;
-use super::keys::{JOB, Key, PROJECT, Support, Table};
-use super::problem::{Problem, Source};
-use super::shape::Shape;
+use super::key_check::KeyCheck;
+use super::keys::{FileKey, JOB, PROJECT, Support, Table};
+use super::problem::{Problem, SourceFile};
 use super::{Files, JobFile, read, schema};
 
-/// Values of every type of TOML; of the texts and dates, an editor knows only that they are texts.
+/// Values of every TOML type; to an editor, dates are strings.
 const SAMPLES: [&str; 9] =
     ["5", "-5", "1.5", "true", "[]", "[5]", "{}", "{ no-such-key = 5 }", "[{ no-such-key = 5 }]"];
 
@@ -26,12 +26,12 @@ fn tables() -> BTreeMap<&'static str, &'static Table> {
     tables
 }
 
-/// A table in which this key has this value, and all that must be there is there.
-fn written(table: &'static Table, key: &Key, value: &str) -> Source {
+/// A table in which this key has this value, and all required keys are set.
+fn written(table: &'static Table, key: &FileKey, value: &str) -> SourceFile {
     let others = table.keys.iter().filter(|other| other.is_required && other.name != key.name);
     let lines = others.map(|other| (other.name, other.example)).chain([(key.name, value)]);
     let lines: Vec<String> = lines.map(|(name, value)| format!("{name} = {value}")).collect();
-    Source::new(
+    SourceFile::new(
         "",
         lines.join(
             "
@@ -40,8 +40,8 @@ fn written(table: &'static Table, key: &Key, value: &str) -> Source {
     )
 }
 
-/// What the reader says about a table alone, besides what is not built.
-fn refused(table: &'static Table, source: &Source) -> Vec<Problem> {
+/// What the reader reports about a table alone, without keys that are not built.
+fn refused(table: &'static Table, source: &SourceFile) -> Vec<Problem> {
     let files = Files {
         project: source,
         jobs: &[],
@@ -50,16 +50,16 @@ fn refused(table: &'static Table, source: &Source) -> Vec<Problem> {
     };
     let document = Document::read(source);
     assert_eq!(document.faults, [], "{}", source.text);
-    let shape = Shape::of(table, &document.root(), &files);
+    let shape = KeyCheck::of(table, &document.root(), &files);
     shape.problems.into_iter().filter(|problem| problem.label != "not supported yet").collect()
 }
 
-fn json(source: &Source) -> Json {
+fn json(source: &SourceFile) -> Json {
     let document = Document::read(source);
     Json::Object(document.root().iter().map(|(key, _, value)| (key.to_owned(), value.json())).collect())
 }
 
-/// Whether a value conforms: as much of draft-07 as the schema uses.
+/// Whether a value conforms to the schema: the subset of draft-07 that the schema uses.
 fn conforms(schema: &Json, rule: &Json, value: &Json) -> bool {
     let all = |rules: &Json| rules.as_array().unwrap().iter().all(|rule| conforms(schema, rule, value));
     let count =
@@ -97,13 +97,13 @@ fn conforms(schema: &Json, rule: &Json, value: &Json) -> bool {
             is_known || (rule_of_word.is_object() && conforms(schema, rule_of_word, value))
         }),
         "description" | "examples" | "default" => true,
-        other => panic!("the schema uses {other}, which this test does not know"),
+        other => panic!("the schema uses {other}, which this test does not support"),
     })
 }
 
 static SCHEMA: LazyLock<Json> = LazyLock::new(schema);
 
-fn conforms_to(table: &Table, source: &Source) -> bool {
+fn conforms_to(table: &Table, source: &SourceFile) -> bool {
     conforms(&SCHEMA, &SCHEMA["definitions"][table.name], &json(source))
 }
 
@@ -121,7 +121,7 @@ fn the_files_that_use_every_key_conform_to_the_schema() {
     for (table, other, text) in
         jobs.map(|job| (&JOB, &PROJECT, job)).into_iter().chain([(&PROJECT, &JOB, project)])
     {
-        let source = Source::new("", text);
+        let source = SourceFile::new("", text);
         assert!(conforms_to(table, &source) && !conforms_to(other, &source), "{text}");
         assert!(
             conforms(&SCHEMA, &serde_json::json!({ "oneOf": SCHEMA["oneOf"] }), &json(&source)),
@@ -155,7 +155,7 @@ fn every_key_refuses_values_of_other_types_in_the_reader_and_in_the_schema() {
                 refusals += usize::from(by_reader);
             }
         }
-        let unknown = Source::new("", "no-such-key = 5\n");
+        let unknown = SourceFile::new("", "no-such-key = 5\n");
         assert!(!refused(table, &unknown).is_empty() && !conforms_to(table, &unknown));
     }
     assert!(refusals > 300, "{refusals}");
@@ -178,7 +178,7 @@ fn the_schema_refuses_nothing_that_the_reader_takes() {
 }
 
 #[test]
-fn every_key_says_what_it_is_for_and_what_to_do_where_it_is_not_built() {
+fn every_key_states_its_purpose_and_an_alternative_if_it_is_not_built() {
     for table in tables().into_values() {
         for key in table.keys {
             assert!(key.doc.ends_with('.') && key.doc.len() < 100, "{}", key.name);
@@ -191,13 +191,13 @@ fn every_key_says_what_it_is_for_and_what_to_do_where_it_is_not_built() {
 
 fn job(text: &str) -> JobFile {
     let settings = "[project]\nname = \"shop\"\n[databases]\nshop = \"sqlite:shop.db\"\n";
-    let project = Source::new("refrain.toml", settings);
-    let job = [Source::new("jobs/a.toml", text)];
+    let project = SourceFile::new("refrain.toml", settings);
+    let job = [SourceFile::new("jobs/a.toml", text)];
     let files = Files { project: &project, jobs: &job, environment: &|_| None, sibling: &|_| None };
     read(&files).unwrap_or_else(|problems| panic!("{text}: {problems:?}")).jobs.remove(0)
 }
 
-/// A job in which a key below another may stand: all of it up to where the key is written, and the rest.
+/// A job in which a nested key may be written: the text before it, and the text after it.
 fn around(table: &str, key: &str) -> (String, &'static str) {
     let when = "schedule = \"@daily\"\nwindow = \"day\"\n";
     let (what, rest) = match (table, key) {

@@ -1,11 +1,11 @@
-//! Draws a machine from its table, for `docs/STATES.md` and for whoever asks a command why.
+//! Draws a machine from its table, for `docs/STATES.md` and for commands that explain a state.
 
 use std::fmt::Write as _;
 
 use super::{Machine, RunEvent};
 use crate::Word;
 
-/// The machine as a Mermaid `stateDiagram-v2`. Events between the same two states share one arrow.
+/// The machine as a Mermaid `stateDiagram-v2`. Events between the same two states share an arrow.
 pub fn mermaid<M: Machine>() -> String {
     let mut text = String::from("stateDiagram-v2\n");
     for state in M::ALL.iter().filter(|state| state.name().contains('-')) {
@@ -27,7 +27,7 @@ pub fn mermaid<M: Machine>() -> String {
     text
 }
 
-/// The states of the machine and their meaning, as a Markdown table.
+/// The states of the machine and their meanings, as a Markdown table.
 pub fn states<M: Machine>() -> String {
     let rows = M::ALL.iter().map(|state| [state.name(), state.meaning()]);
     table(["state", "meaning"], rows)
@@ -39,7 +39,7 @@ pub fn edges<M: Machine>() -> String {
     table(["from", "event", "to", "why"], rows)
 }
 
-/// The events of the machine and their meaning, as a Markdown table.
+/// The events of the machine and their meanings, as a Markdown table.
 pub fn events<M: Machine>() -> String {
     let rows = M::Event::ALL.iter().map(|event| [event.name(), event.meaning()]);
     table(["event", "meaning"], rows)
@@ -51,7 +51,7 @@ pub fn attempts() -> String {
     table(["event", "attempt"], rows)
 }
 
-/// Mermaid draws `[*]` as the point where a life begins or ends, and reads `-` as an arrow.
+/// In Mermaid `[*]` is the point where a machine begins or ends, and `-` is part of an arrow.
 fn node<M: Machine>(state: M) -> String {
     if state == M::START { "[*]".to_owned() } else { state.name().replace('-', "_") }
 }

@@ -1,36 +1,36 @@
-//! An effect happens outside the database, so its life is built around one fear: the answer that got lost.
+//! An effect happens outside the database, so its states are built around one risk: a lost answer.
 //!
-//! It is reserved, durably, before the first byte leaves; whatever then ends without a definite answer is in
-//! doubt. From there evidence confirms it, and it is sent again only for a reason that stands in the table:
-//! a probe that comes too late to be wrong, a provider that still knows the key, a person, or the policy that
-//! accepts duplicates. Nothing ever un-confirms, and an effect that waits for approval cannot be reserved.
+//! An effect is reserved, durably, before the first byte is sent. A send that ends without a definite answer is in doubt. From
+//! there evidence confirms it, and it is sent again only for a reason in the table: a probe that comes too late to be wrong, a
+//! provider that still knows the key, the operator, or the policy that accepts duplicates. A confirmed effect never becomes
+//! unconfirmed, and an effect that waits for approval cannot be reserved.
 
 use std::time::Duration;
 
 use super::Machine;
 
 words! {
-    /// Where an effect stands, under its key and version.
+    /// The state of an effect, under its key and version.
     EffectState, "effect state" {
         /// Nothing is recorded under this key and version.
         Absent = "absent",
         /// It will be sent as soon as a worker is free.
         Pending = "pending",
-        /// A person must approve it first.
+        /// The operator must approve it first.
         Waiting = "waiting",
-        /// One worker has it and may be sending it at this moment.
+        /// One worker holds it and may be sending it now.
         Reserved = "reserved",
         /// It happened; the receipt is kept.
         Confirmed = "confirmed",
-        /// The other side said no.
+        /// The provider refused it.
         Refused = "refused",
         /// It may have happened or not: the answer was lost.
         InDoubt = "in-doubt",
         /// It may have happened, and it is never sent again.
         Abandoned = "abandoned",
-        /// It was held back, and is never sent.
+        /// It was suppressed, and is never sent.
         Suppressed = "suppressed",
-        /// It happened, and was taken back.
+        /// It happened, and was undone.
         Undone = "undone",
     }
 }
@@ -40,37 +40,37 @@ words! {
     EffectEvent, "effect event" {
         /// The intent was copied into the effect ledger.
         Relayed = "relayed",
-        /// The intent was copied, and needs a person's approval.
+        /// The intent was copied, and needs approval.
         HeldForApproval = "held-for-approval",
-        /// A person approved it.
+        /// The operator approved it.
         Approved = "approved",
-        /// A person does not want it.
+        /// The operator rejected it.
         Rejected = "rejected",
-        /// A backfill's policy holds it back.
+        /// The policy of a backfill suppresses it.
         Suppressed = "suppressed",
-        /// A worker put its name to it, durably.
+        /// A worker reserved it, durably.
         Reserved = "reserved",
-        /// It is certain that it happened: an answer, a probe or a person says so.
+        /// It is certain that it happened: by an answer, a probe or the operator.
         Confirmed = "confirmed",
-        /// A definite no was answered.
+        /// The provider answered with a definite refusal.
         Refused = "refused",
         /// No definite answer came, or the sender is gone.
         Unanswered = "unanswered",
-        /// It is certain that nothing left: no name, no connection, or the sender stopped before.
+        /// It is certain that nothing was sent: no host name, no connection, or the sender stopped before.
         NotSent = "not-sent",
         /// The job's `retry` has tries left for it.
         Retried = "retried",
-        /// A person wants it sent again.
+        /// The operator has it sent again.
         Resent = "resent",
-        /// The other side was asked after the horizon, and does not know it.
+        /// The provider was asked after the horizon, and does not have it.
         ProbeAbsent = "probe-absent",
-        /// The other side still remembers the key, and drops a second one.
+        /// The provider still remembers the key, and drops a duplicate.
         ProviderKey = "provider-key",
-        /// The job would rather have it twice than not at all.
+        /// The job prefers two sends to none.
         AtLeastOnce = "at-least-once",
-        /// The job would rather not have it than twice.
+        /// The job prefers no send to two.
         AtMostOnce = "at-most-once",
-        /// A person gives it up.
+        /// The operator abandoned it.
         Abandoned = "abandoned",
         /// Its compensation was done.
         Undone = "undone",
@@ -82,27 +82,27 @@ impl Machine for EffectState {
     const NOUN: &'static str = "effect";
     const START: Self = Self::Absent;
     const EDGES: &'static [super::Edge<Self, EffectEvent>] = edges! {
-        Absent,    Relayed         => Pending:    "a copy at least once onto a unique key is once";
-        Absent,    HeldForApproval => Waiting:    "a person sees it before anyone else does";
-        Waiting,   Approved        => Pending:    "now it is like any other";
-        Waiting,   Rejected        => Suppressed: "a person said no; nothing was sent";
-        Waiting,   Suppressed      => Suppressed: "a backfill's policy; nothing was sent";
-        Pending,   Rejected        => Suppressed: "a person said no, before it was reserved";
-        Pending,   Suppressed      => Suppressed: "a backfill's policy, before it was reserved";
+        Absent,    Relayed         => Pending:    "copied at least once onto a unique key, it exists once";
+        Absent,    HeldForApproval => Waiting:    "the operator sees it before it is sent";
+        Waiting,   Approved        => Pending:    "from now on it is like any other";
+        Waiting,   Rejected        => Suppressed: "rejected by the operator; nothing was sent";
+        Waiting,   Suppressed      => Suppressed: "by the policy of a backfill; nothing was sent";
+        Pending,   Rejected        => Suppressed: "rejected by the operator before it was reserved";
+        Pending,   Suppressed      => Suppressed: "by the policy of a backfill, before it was reserved";
         Pending,   Reserved        => Reserved:   "committed durably before the first byte is sent";
-        Reserved,  Confirmed       => Confirmed:  "the other side said yes";
-        Reserved,  Refused         => Refused:    "the other side said no";
+        Reserved,  Confirmed       => Confirmed:  "the provider accepted it";
+        Reserved,  Refused         => Refused:    "the provider refused it";
         Reserved,  Unanswered      => InDoubt:    "it may have arrived";
         Reserved,  NotSent         => Pending:    "nothing left this machine";
         Refused,   Retried         => Pending:    "tries are left";
-        Refused,   Resent          => Pending:    "a person mended what was wrong";
-        InDoubt,   Confirmed       => Confirmed:  "evidence: a late answer, a probe, a person";
-        InDoubt,   ProbeAbsent     => Pending:    "nothing can still be on its way";
-        InDoubt,   ProviderKey     => Pending:    "the same bytes under the same key, within its time";
+        Refused,   Resent          => Pending:    "the operator fixed the cause";
+        InDoubt,   Confirmed       => Confirmed:  "evidence: a late answer, a probe, the operator";
+        InDoubt,   ProbeAbsent     => Pending:    "no message can still be on its way";
+        InDoubt,   ProviderKey     => Pending:    "the same bytes under the same key, within the provider's ttl";
         InDoubt,   AtLeastOnce     => Pending:    "opted in, and marked as a possible duplicate";
-        InDoubt,   Resent          => Pending:    "a person looked and answers for it";
+        InDoubt,   Resent          => Pending:    "by decision of the operator";
         InDoubt,   AtMostOnce      => Abandoned:  "the job's policy";
-        InDoubt,   Abandoned       => Abandoned:  "a person decided";
+        InDoubt,   Abandoned       => Abandoned:  "by decision of the operator";
         Confirmed, Undone          => Undone:     "the compensation, itself an effect, was done";
     };
 
@@ -113,44 +113,40 @@ impl Machine for EffectState {
                 "nothing is recorded under this key and version; see `refrain effects` for those that are"
             }
             (_, Event::Relayed | Event::HeldForApproval) => {
-                "the fact has its effect already under this key and version; this is a dedupe"
+                "the effect exists already under this key and version; this is a dedupe"
             }
-            (Self::Waiting, _) => "it waits for a person and nothing was sent; approve it or reject it first",
+            (Self::Waiting, _) => "it waits for approval and nothing was sent; approve it or reject it first",
             (Self::Pending, Event::Approved) => {
                 "it needs no approval; it goes out as soon as a worker is free"
             }
             (Self::Pending, Event::Resent | Event::Retried) => "it is queued to be sent already",
-            (Self::Pending, Event::Abandoned | Event::Undone) => "it is not on its way; reject it instead",
-            (Self::Pending, _) => "nobody has reserved it, so no answer can belong to it",
+            (Self::Pending, Event::Abandoned | Event::Undone) => "it has not been sent; reject it instead",
+            (Self::Pending, _) => "no worker has reserved it, so no answer can belong to it",
             (Self::Reserved, Event::Reserved) => {
                 "a worker has reserved it and may be sending it; there is one sender at a time"
             }
-            (Self::Reserved, _) => {
-                "it is being sent at this moment; wait until it is confirmed, refused or in doubt"
-            }
+            (Self::Reserved, _) => "it is being sent now; wait until it is confirmed, refused or in doubt",
             (Self::Confirmed, Event::Confirmed) => "it is confirmed already, and its receipt is kept",
             (Self::Confirmed, _) => "a confirmed effect is never sent again; undo it instead",
             (Self::Refused, Event::Reserved) => {
-                "the other side said no; it must be retried or resent before it is sent"
+                "the provider refused it; it must be retried or resent before it is sent"
             }
-            (Self::Refused, Event::Undone) => "the other side said no, so there is nothing to undo",
-            (Self::Refused, _) => "the other side said no, and only another try can change that; resend it",
+            (Self::Refused, Event::Undone) => "the provider refused it, so there is nothing to undo",
+            (Self::Refused, _) => "the provider refused it, and only another try can change that; resend it",
             (Self::InDoubt, Event::Rejected | Event::Suppressed) => {
-                "it may have been sent, so it cannot be held back; abandon it instead"
+                "it may have been sent, so it cannot be suppressed; abandon it instead"
             }
             (Self::InDoubt, Event::Undone) => "it is not certain that it happened; confirm it, then undo it",
             (Self::InDoubt, _) => {
-                "it may have been sent; look at the other side, then confirm, resend or abandon it"
+                "it may have been sent; check with the provider, then confirm, resend or abandon it"
             }
             (Self::Abandoned, _) => {
-                "it may have been sent and was given up; raise the effect's version to send the fact anew"
+                "it may have been sent and was abandoned; raise the effect's version to send it again"
             }
             (Self::Suppressed, _) => {
-                "it is held back under this version; raise the effect's version to send the fact anew"
+                "it is suppressed under this version; raise the effect's version to send it"
             }
-            (Self::Undone, _) => {
-                "it happened and was undone; raise the effect's version to send the fact anew"
-            }
+            (Self::Undone, _) => "it happened and was undone; raise the effect's version to send it again",
         }
     }
 }
@@ -158,20 +154,20 @@ impl Machine for EffectState {
 words! {
     /// What is done about an effect in doubt (`in-doubt = "…"`).
     InDoubtPolicy, "in-doubt policy" {
-        /// A person decides.
+        /// The operator decides.
         Hold = "hold",
-        /// Send the same bytes again while the other side remembers the key.
+        /// Send the same bytes again while the provider remembers the key.
         ProviderKey = "provider-key",
-        /// Ask the other side.
+        /// Ask the provider.
         Probe = "probe",
-        /// Rather not at all than twice.
+        /// Not at all rather than twice.
         AtMostOnce = "at-most-once",
-        /// Rather twice than not at all.
+        /// Twice rather than not at all.
         AtLeastOnce = "at-least-once",
     }
 }
 
-/// What the other side says when it is asked for an effect.
+/// What a provider answers when it is asked for an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeAnswer {
     /// It is there.
@@ -182,47 +178,46 @@ pub enum ProbeAnswer {
 
 /// What is known about an effect in doubt.
 ///
-/// There are two spans because a provider counts its memory from the first time it saw the key, whereas a
-/// probe must wait for the last message. Both are measured to the moment at which the probe was *asked*: an
-/// answer from before the horizon does not become proof by lying around.
+/// There are two spans because a provider remembers a key from the first time it saw it, whereas a probe must wait for the last
+/// message. Both end when the probe was *asked*: an answer from before the horizon does not become proof later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doubt {
-    /// Since it was first sent.
+    /// The time since the first send.
     pub since_first_send: Duration,
-    /// Since it was last sent.
+    /// The time since the last send.
     pub since_last_send: Duration,
-    /// How long a sent message can still be on its way: the send's own deadline and the longest delay.
+    /// How long a sent message can be on its way: the timeout of the request and the longest delay.
     pub horizon: Duration,
     /// How long the provider remembers a key, if the job says so.
     pub provider_ttl: Option<Duration>,
-    /// What the other side answered; none if it was not asked, or could not say.
+    /// What the provider answered; none if it was not asked, or could not tell.
     pub probe: Option<ProbeAnswer>,
 }
 
 /// What to do next about an effect in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// This has happened, or is to happen: record it.
+    /// Record this event: it has happened, or is to happen.
     Apply(EffectEvent),
-    /// Ask the other side when this much time has passed; if it could not say, at the caller's own pace.
+    /// Ask the provider after this time; if it could not tell, at the caller's own pace.
     ProbeAfter(Duration),
-    /// Only a person can say.
+    /// Only the operator can decide.
     Hold(Hold),
 }
 
-/// Why an effect in doubt is left to a person.
+/// Why an effect in doubt is left to the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// The job says so.
     Policy,
-    /// The other side may have forgotten the key before a second send arrives.
+    /// The provider may have forgotten the key before a second send arrives.
     Forgotten,
-    /// The job does not say how long the other side remembers a key.
+    /// The job does not say how long the provider remembers a key.
     NoProviderTtl,
 }
 
 impl InDoubtPolicy {
-    /// The next step for an effect in doubt. Evidence goes before every policy.
+    /// The next step for an effect in doubt. Evidence precedes every policy.
     ///
     /// ```
     /// use refrain_core::state::{Doubt, EffectEvent, InDoubtPolicy, NextStep, ProbeAnswer};
@@ -261,7 +256,7 @@ impl Doubt {
         NextStep::ProbeAfter(on_its_way)
     }
 
-    /// A second send counts only if it *arrives* while the provider remembers, so its journey is added.
+    /// A second send is safe only if it *arrives* while the provider remembers the key, so the time on its way is added.
     fn by_provider_key(&self) -> NextStep {
         match self.provider_ttl {
             None => NextStep::Hold(Hold::NoProviderTtl),

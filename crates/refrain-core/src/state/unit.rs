@@ -1,15 +1,15 @@
 //! A unit is judged by its key, its version and its content; nothing else decides whether it is applied.
 //!
-//! The machine is the life of *one* version and content of a key, and there `applied` is final. Other
-//! content, or a higher version, begins a life of its own: [`UnitDecision::Changed`] says when that may
-//! happen. A try that fails does not undo what was applied before it: [`Recorded::applied`] keeps that apart,
-//! and an arriving unit is compared with it first. A unit that keeps failing is parked with its input, so that its neighbours go on and a person can
-//! try it again. So is one for which a call was begun, until its end is known: it is in doubt.
+//! The machine is about *one* version and content of a key, and there `applied` is final. Other content, a higher version,
+//! or a redo starts at the beginning: [`UnitDecision::Changed`] says when that may happen. A failed try does not undo what was applied before
+//! it: [`Recorded::applied`] is kept apart, and an arriving unit is compared with it first. A unit that keeps failing is parked with
+//! its input, so that its neighbours go on and the operator can have it tried again. A unit for which a call was begun is parked,
+//! too, until the result is known: it is in doubt.
 
 use super::Machine;
 
 words! {
-    /// Where a unit stands, in one version and content.
+    /// The state of a unit, in one version and content.
     UnitState, "unit state" {
         /// Nothing is recorded.
         Absent = "absent",
@@ -17,7 +17,7 @@ words! {
         Applied = "applied",
         /// It failed, its input is kept, and the next attempt tries it again.
         Failed = "failed",
-        /// It failed too often, or it is in doubt; only a person has it tried again, or a policy for doubts.
+        /// It failed too often, or it is in doubt; only the operator, or a policy for doubts, has it tried again.
         Parked = "parked",
     }
 }
@@ -27,12 +27,16 @@ words! {
     UnitEvent, "unit event" {
         /// Its transaction was committed.
         Applied = "applied",
-        /// Something is about to be done with it that cannot be taken back: from now on it is in doubt.
+        /// Something irreversible is about to be done with it: from now on it is in doubt.
         Reserved = "reserved",
         /// It failed, alone in its batch, and may be tried again.
         Failed = "failed",
         /// It failed, and its tries are used up.
         GaveUp = "gave-up",
+        /// It is about to be tried after a crash: it is parked in advance, in case the worker dies again.
+        Suspected = "suspected",
+        /// The operator gives it all its tries again.
+        Retried = "retried",
     }
 }
 
@@ -45,42 +49,44 @@ impl Machine for UnitState {
         Absent, Reserved => Parked:  "committed before the first byte is sent";
         Absent, Failed   => Failed:  "counted, and its input is kept";
         Absent, GaveUp   => Parked:  "the first try was the only one";
-        Failed, Applied  => Applied: "tried again, by an attempt or a person";
+        Absent, Suspected => Parked: "parked in advance, with its input";
+        Failed, Applied  => Applied: "tried again, by an attempt or the operator";
         Failed, Reserved => Parked:  "committed before the first byte is sent again";
         Failed, Failed   => Failed:  "counted once more";
         Failed, GaveUp   => Parked:  "its tries are used up; its neighbours go on";
-        Parked, Applied  => Applied: "the answer is recorded, or a person had it tried again";
+        Failed, Suspected => Parked: "parked in advance, with its input";
+        Failed, Retried  => Failed:  "with all its tries";
+        Parked, Applied  => Applied: "the answer is recorded, or the operator had it tried again";
         Parked, Reserved => Parked:  "the policy for doubts has it sent again, under the same key";
         Parked, Failed   => Failed:  "it was reserved, and the answer says that nothing was done";
         Parked, GaveUp   => Parked:  "nothing was done, and its tries are used up";
+        Parked, Suspected => Parked: "parked in advance once more";
+        Parked, Retried  => Failed:  "with all its tries; if it was in doubt, it is sent again";
     };
 
     fn why_not(self, event: UnitEvent) -> &'static str {
         match (self, event) {
-            (Self::Applied, UnitEvent::Applied) => {
-                "it is applied in this version and content already; this is a dedupe"
-            }
-            (Self::Applied, _) => {
-                "it is applied, and stays so; a later failure concerns other content or a higher version"
-            }
+            (Self::Applied, UnitEvent::Applied) => "it is applied in this version and content: a dedupe",
+            (Self::Applied, _) => "it stays applied; only other content or a higher version can fail",
+            (Self::Absent, UnitEvent::Retried) => "no try of this unit is recorded that could be repeated",
             (Self::Absent | Self::Failed | Self::Parked, _) => super::NOT_LISTED,
         }
     }
 }
 
 words! {
-    /// What other content under a known key means (`on-change = "…"`).
+    /// What happens when other content arrives under a recorded key (`on-change = "…"`).
     OnChange, "on-change policy" {
         /// It is applied again.
         Update = "update",
-        /// It is an error, and nothing runs.
+        /// It is an error, and no unit of the batch is applied.
         Reject = "reject",
         /// The first content wins.
         First = "first",
     }
 }
 
-/// What is recorded of a unit.
+/// What the ledger records about a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitStatus {
     /// It is applied.
@@ -105,30 +111,30 @@ impl UnitStatus {
 /// The ledger's row of a unit: `F` is its fingerprint, `O` what its `order` field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded<F, O> {
-    /// The job's version when it was last tried.
+    /// The version of the job when the unit was last tried.
     pub version: u32,
     /// The content that was last tried.
     pub fingerprint: F,
-    /// Its place in the order of changes, if the job has one.
+    /// Its position in the order of changes, if the job has an order.
     pub order: Option<O>,
     /// What became of it.
     pub status: UnitStatus,
-    /// What is applied although the last try was of something else and did not succeed. None if nothing is, if
-    /// nobody knows, or if the last try itself is applied.
+    /// What is applied, if the last try was of something else and did not succeed. None if nothing is applied, if it is not known,
+    /// or if the last try itself is applied.
     pub applied: Option<Applied<F>>,
 }
 
 /// A version and content of a unit that is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Applied<F> {
-    /// The job's version when it was applied.
+    /// The version of the job when the content was applied.
     pub version: u32,
     /// The content that was applied.
     pub fingerprint: F,
 }
 
 impl<F: Clone, O> Recorded<F, O> {
-    /// What is applied: the last try, or what was applied before it.
+    /// What is applied: the last try, or the one that was applied before it.
     pub fn in_force(&self) -> Option<Applied<F>> {
         match self.status {
             UnitStatus::Applied => {
@@ -142,24 +148,24 @@ impl<F: Clone, O> Recorded<F, O> {
 /// A unit as it comes from the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arriving<F, O> {
-    /// The job's version, as this worker knows it.
+    /// The version of the job in this worker.
     pub version: u32,
     /// The content.
     pub fingerprint: F,
-    /// Its place in the order of changes, if the job has one.
+    /// Its position in the order of changes, if the job has an order.
     pub order: Option<O>,
 }
 
 /// What to do with a unit that arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitDecision {
-    /// Apply it: nothing is recorded, or what is recorded failed.
+    /// Apply it: nothing is recorded, or the recorded try failed.
     Fresh,
     /// Apply it over what was applied: other content, or a higher version.
     Changed,
-    /// Leave it: it is done already.
+    /// Do not apply it: it is done already.
     Deduplicated(DedupeReason),
-    /// Leave it, and say so: someone has to look.
+    /// Do not apply it, and report that: the operator must look at it.
     Refused(RefusedUnit),
 }
 
@@ -168,7 +174,7 @@ pub enum UnitDecision {
 pub enum DedupeReason {
     /// Applied, in this version and content.
     AlreadyApplied,
-    /// Newer content was recorded; a slow reader brings the older.
+    /// Newer content is recorded; this is older content from a slow reader.
     Stale,
     /// Other content came first, and the job says that the first wins.
     FirstWins,
@@ -177,7 +183,7 @@ pub enum DedupeReason {
 /// Why a unit is not touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedUnit {
-    /// Other content came first, and the job says that this is an error, whatever became of the first.
+    /// Other content came first, and the job treats that as an error, whatever became of the first.
     #[error("other content is recorded under this key, and on-change is \"reject\"")]
     OtherContent,
     /// A worker with an older job file must not undo the work of a newer one.
@@ -188,13 +194,13 @@ pub enum RefusedUnit {
         /// The version of the worker that asks.
         ours: u32,
     },
-    /// The same content failed too often. A person's retry applies it all the same.
+    /// The same content failed too often. The operator can still have it tried again.
     #[error("it failed too often and is parked; see why, then use `refrain retry` with --unit")]
     Parked,
 }
 
 impl<F: PartialEq + Clone, O: Ord> Arriving<F, O> {
-    /// What to do with this unit, given what the ledger has under its key.
+    /// What to do with this unit, given what the ledger records under its key.
     ///
     /// ```
     /// use refrain_core::state::{Arriving, DedupeReason, OnChange, Recorded, UnitDecision, UnitStatus};
@@ -213,7 +219,7 @@ impl<F: PartialEq + Clone, O: Ord> Arriving<F, O> {
             let refused = RefusedUnit::OlderWorker { recorded: recorded.version, ours: self.version };
             return UnitDecision::Refused(refused);
         }
-        // Also when the newer content failed: its input is kept, and the older must not take its place.
+        // Also when the newer content failed: its input is kept, and older content must not replace it.
         if let (Some(ours), Some(known)) = (&self.order, &recorded.order)
             && ours < known
         {
@@ -239,7 +245,7 @@ impl<F: PartialEq + Clone, O: Ord> Arriving<F, O> {
 
     /// What happens to this unit, and what is recorded of it, when it fails and may be tried `limit` times.
     ///
-    /// Only failures of the same version and content are counted together: mended content has all its tries.
+    /// Only failures of the same version and content are counted together: corrected content has all its tries.
     pub fn after_failure(&self, recorded: Option<&Recorded<F, O>>, limit: u32) -> (UnitEvent, UnitStatus) {
         let before = recorded
             .filter(|row| row.version == self.version && row.fingerprint == self.fingerprint)
@@ -361,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn f38_a_poisoned_unit_is_tried_three_times_then_parked_until_a_person_comes() {
+    fn f38_a_poisoned_unit_is_tried_three_times_then_parked_until_the_operator_comes() {
         let unit = arriving(2, "red", Some(5));
         let (mut state, mut row) = (UnitState::START, None);
         let mut story = Vec::new();
@@ -378,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn f38_mended_content_has_all_its_tries() {
+    fn f38_corrected_content_has_all_its_tries() {
         let row = Recorded { status: UnitStatus::Failed(2), ..APPLIED };
         for (unit, expected) in [
             (arriving(2, "red", None), UnitStatus::Parked),

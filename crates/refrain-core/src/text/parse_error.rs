@@ -1,15 +1,15 @@
-//! The one error for text that a person wrote: it says where, what, and what to write instead.
+//! The one error for text that people write: it says where, what, and what to write instead.
 //!
-//! Schedules, durations, zone names, window names and keys are all typed by hand, so all of them fail the
-//! same way: the text, a caret under the part that is wrong, the reason, and a way out. The span is kept as
-//! bytes, so that a command line can draw the same error inside the file the text came from.
+//! Schedules, durations, zone names, window names and keys are all typed by hand, so all of them fail the same way: the
+//! text, a caret under the wrong part, the reason, and advice. The span is kept in bytes, so a command can draw the same
+//! error inside the file that the text came from.
 
 use std::fmt;
 use std::ops::Range;
 
 use crate::terminal::acts;
 
-/// The longest text that is shown back; what is longer is cut, so that an error stays readable.
+/// The longest text that an error quotes; longer text is cut, so that the error stays readable.
 const SHOWN_CHARACTERS: usize = 120;
 
 /// The longest reason or advice.
@@ -48,12 +48,12 @@ impl ParseError {
             what,
             text: text.to_owned(),
             span: start..end,
-            reason: harmless(&reason.into()),
+            reason: message_text(&reason.into()),
             help: None,
         }
     }
 
-    /// The same fault, shown inside a longer text in which this one begins at byte `offset`.
+    /// The same error, shown inside a longer text in which this one begins at byte `offset`.
     #[must_use]
     pub fn inside(self, what: &'static str, text: &str, offset: usize) -> Self {
         let Range { start, end } = self.span;
@@ -62,7 +62,7 @@ impl ParseError {
         ParseError { help: self.help, ..whole }
     }
 
-    /// The whole text is wrong.
+    /// An error that marks the whole text.
     pub fn whole(what: &'static str, text: &str, reason: impl Into<String>) -> Self {
         Self::new(what, text, 0..text.len(), reason)
     }
@@ -70,7 +70,7 @@ impl ParseError {
     /// Adds what to write instead.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(harmless(&help.into()));
+        self.help = Some(message_text(&help.into()));
         self
     }
 
@@ -104,8 +104,8 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// An error may quote what was typed: it must not move the terminal's cursor, nor fill the screen.
-pub(crate) fn harmless(words: &str) -> String {
+/// Prepares text for a message on a terminal: an error may quote user input, which must not move the cursor or fill the screen.
+pub(crate) fn message_text(words: &str) -> String {
     let mut shown: String = words.chars().take(MESSAGE_CHARACTERS).map(printable).collect();
     if words.chars().nth(MESSAGE_CHARACTERS).is_some() {
         shown.push('…');
@@ -113,7 +113,7 @@ pub(crate) fn harmless(words: &str) -> String {
     shown
 }
 
-/// One letter for one letter: a caret stands below it.
+/// Replaces one character by one character, so that a caret below stays aligned.
 fn printable(character: char) -> char {
     if acts(character) { char::REPLACEMENT_CHARACTER } else { character }
 }

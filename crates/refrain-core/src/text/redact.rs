@@ -1,22 +1,22 @@
 //! Secrets, and how they are kept out of everything that people read.
 //!
-//! A secret has no text form of its own: [`Secret`] can be handed on, not printed. But a command may print what it
-//! was given, a library may put it into an error, and it may be encoded on the way. So all output goes through a
-//! [`Redactor`]. It searches for the value without the blanks around it, for each line of a value with many lines, and
-//! for both in base64 (both alphabets, at each of the three alignments, also broken into lines) and hexadecimal
-//! (`redact/forms.rs`); and it reads the text in every spelling at once: percent-encoded, JSON, HTML and Python
-//! escapes, once or twice, in any mixture (`redact/spelling.rs`).
+//! A [`Secret`] has no text form of its own: it can be passed on, not printed. But a command may print its arguments, a
+//! library may put them into an error, and they may be encoded on the way. So all output goes through a [`Redactor`]. It
+//! searches for the trimmed value, for each line of a multi-line value, and for both in base64 (both alphabets, at each
+//! of the three alignments, also broken into lines) and hexadecimal (`redact/forms.rs`); and it reads the text in every
+//! spelling at once: percent-encoded, JSON, HTML and Python escapes, once or twice, in any mixture
+//! (`redact/spelling.rs`).
 //!
-//! Output comes in chunks, and a secret may lie across their border: a [`Stream`] holds back what may be the beginning
-//! of one, and not a byte more, so that a line is seen when it is written.
+//! Output arrives in chunks, and a secret may cross their border: a [`RedactingStream`] holds back what may be the beginning
+//! of one, and not a byte more, so a line is visible as soon as it is written.
 //!
-//! Not searched for: values shorter than [`SHORTEST`] bytes (hiding every `7` tells nothing to anyone), base32, base64
-//! of base64, hexadecimal with blanks between the bytes (`od`, `xxd`), compressed or encrypted forms. JOBS.md says so.
+//! Not searched for: values shorter than [`SHORTEST`] bytes (hiding every `7` makes output useless), base32, base64 of
+//! base64, hexadecimal with spaces between the bytes (`od`, `xxd`), compressed or encrypted forms. JOBS.md says so.
 //!
-//! Why not a regular expression, or each form with each spelling as a pattern of its own: a secret of some kilobytes
-//! then takes megabytes for every byte, and a secret that repeats one letter makes the search quadratic. Here the
-//! search is one automaton for all forms (`redact/automaton.rs`), and the spellings are edges in the text
-//! (`redact/scan.rs`): memory is linear in the secret, time is linear in the text.
+//! Rejected: a regular expression, or each form with each spelling as a pattern of its own. A secret of some kilobytes
+//! then takes megabytes per byte, and a secret that repeats one letter makes the search quadratic. Here one automaton
+//! searches for all forms (`redact/automaton.rs`), and the spellings are edges in the text (`redact/scan.rs`): memory is
+//! linear in the secret, time is linear in the text.
 
 mod automaton;
 mod forms;
@@ -30,13 +30,13 @@ use std::sync::Arc;
 use automaton::Automaton;
 use scan::Scan;
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub const HIDDEN: &str = "••••";
 
 /// The shortest secret that is searched for, in bytes.
 pub const SHORTEST: usize = 4;
 
-/// A value that must not be shown. It can be compared and handed on, not printed.
+/// A value that must not be shown. It can be compared and passed on, not printed.
 ///
 /// ```
 /// use refrain_core::Secret;
@@ -54,7 +54,7 @@ impl Secret {
         Secret(value.into())
     }
 
-    /// The value, for the one who must have it.
+    /// The value, for the code that needs it.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -66,7 +66,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Hides secrets in text. Clones share what is searched for.
+/// Hides secrets in text. Clones share the automaton.
 ///
 /// ```
 /// use refrain_core::redact::{Redactor, Secret};
@@ -89,14 +89,14 @@ struct Searched {
     automaton: Automaton,
 }
 
-/// Hides secrets in text that comes in chunks.
-pub struct Stream {
+/// Hides secrets in text that arrives in chunks.
+pub struct RedactingStream {
     redactor: Redactor,
     scan: Scan,
 }
 
 impl Redactor {
-    /// One that hides these.
+    /// A redactor for these secrets.
     pub fn new(secrets: &[Secret]) -> Redactor {
         let mut secrets: Vec<Secret> =
             secrets.iter().filter(|secret| secret.expose().len() >= SHORTEST).cloned().collect();
@@ -106,7 +106,7 @@ impl Redactor {
         Redactor(Arc::new(Searched { secrets, automaton }))
     }
 
-    /// Whether it hides all that another one hides.
+    /// Whether it hides every secret that the other one hides.
     pub fn covers(&self, other: &Redactor) -> bool {
         let hides = |secret: &Secret| self.0.secrets.binary_search(secret).is_ok();
         Arc::ptr_eq(&self.0, &other.0) || other.0.secrets.iter().all(hides)
@@ -123,12 +123,12 @@ impl Redactor {
         if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
     }
 
-    /// Begins a text that comes in chunks.
-    pub fn stream(&self) -> Stream {
-        Stream { redactor: self.clone(), scan: Scan::default() }
+    /// Begins a text that arrives in chunks.
+    pub fn stream(&self) -> RedactingStream {
+        RedactingStream { redactor: self.clone(), scan: Scan::default() }
     }
 
-    /// About how many bytes of memory it takes.
+    /// Its approximate size in memory, in bytes.
     pub fn size(&self) -> usize {
         self.0.automaton.size() + self.0.secrets.iter().map(|secret| secret.0.capacity()).sum::<usize>()
     }
@@ -140,8 +140,8 @@ impl fmt::Debug for Redactor {
     }
 }
 
-impl Stream {
-    /// Takes the next chunk and gives what can be shown by now.
+impl RedactingStream {
+    /// Takes the next chunk and returns the text that can be shown by now.
     pub fn push(&mut self, chunk: &str) -> String {
         if self.redactor.0.automaton.is_empty() {
             return chunk.to_owned();
@@ -150,7 +150,7 @@ impl Stream {
         self.scan.go_on(&self.redactor.0.automaton, false)
     }
 
-    /// Gives what was held back.
+    /// Returns the text that was held back.
     pub fn finish(&mut self) -> String {
         let shown = self.scan.go_on(&self.redactor.0.automaton, true);
         self.scan = Scan::default();

@@ -1,9 +1,9 @@
-//! Text with names to fill in, as in `--date={ds}`.
+//! Text with placeholders, as in `--date={ds}`.
 //!
-//! A template is not a language: it has names and nothing else, no expressions, no conditions, no escapes that
-//! depend on where the text goes. What it gives is one text; whoever uses it decides what that text may be. For a
-//! command each element of its argument list is a template of its own, so a value can never become two arguments,
-//! and one that would be taken for an option is refused.
+//! A template is not a language: it has names and nothing else, no expressions, no conditions, no escapes that depend on
+//! where the text goes. It renders to one string; the caller decides what that string may be. Each element of a command's
+//! argument list is a template of its own, so a value can never become two arguments, and a value that would be taken for
+//! an option is refused.
 
 use std::ops::Range;
 use std::{fmt, str};
@@ -13,7 +13,7 @@ use crate::values::Values;
 
 const WHAT: &str = "template";
 
-/// A text with names to fill in.
+/// A string with placeholders.
 ///
 /// ```
 /// use refrain_core::{Template, Values};
@@ -27,32 +27,32 @@ const WHAT: &str = "template";
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Template {
     text: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePiece>,
 }
 
 /// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Piece {
-    /// Text that stands as it is, braces unescaped.
+pub(crate) enum TemplatePiece {
+    /// Literal text, with braces unescaped.
     Literal(String),
-    /// What is between braces, and where, the braces included.
+    /// A name between braces, and its position, the braces included.
     Name(String, Range<usize>),
 }
 
-impl Piece {
-    /// The name and where it stands.
+impl TemplatePiece {
+    /// The name and its position.
     pub(crate) fn name(&self) -> Option<(&str, Range<usize>)> {
         match self {
-            Piece::Literal(_) => None,
-            Piece::Name(name, span) => Some((name, span.clone())),
+            TemplatePiece::Literal(_) => None,
+            TemplatePiece::Name(name, span) => Some((name, span.clone())),
         }
     }
 }
 
-/// Why a template cannot be filled in.
+/// Why a template cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// There is no such value in this run.
+    /// The run has no value for the name.
     #[error("{{{name}}} in `{template}` has no value in this run: give it one, or leave the name out")]
     Missing {
         /// The name.
@@ -69,8 +69,8 @@ pub enum TemplateError {
         /// The template.
         template: String,
     },
-    /// No program can be given such an argument.
-    #[error("the value of `{template}` holds a NUL character, which no argument can hold")]
+    /// A program argument cannot contain the value.
+    #[error("the value of `{template}` contains a NUL character, which an argument cannot contain")]
     Nul {
         /// The template.
         template: String,
@@ -83,7 +83,7 @@ impl Template {
     pub fn parse(text: &str) -> Result<Template, ParseError> {
         let pieces = scan(WHAT, text)?;
         for piece in &pieces {
-            if let Piece::Name(name, span) = piece
+            if let TemplatePiece::Name(name, span) = piece
                 && !is_path(name)
             {
                 let help =
@@ -94,7 +94,7 @@ impl Template {
         Ok(Template { text: text.to_owned(), pieces })
     }
 
-    /// The same, as which it was written: what was put into it since is nobody's to read.
+    /// The same template with the text as the file has it: values filled in from the environment are not shown.
     pub(crate) fn written(self, text: &str) -> Template {
         Template { text: text.to_owned(), ..self }
     }
@@ -104,17 +104,17 @@ impl Template {
         self.places().map(|(name, _)| name)
     }
 
-    /// The names and where they stand, braces included.
+    /// The names and their positions, braces included.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&str, Range<usize>)> {
-        self.pieces.iter().filter_map(Piece::name)
+        self.pieces.iter().filter_map(TemplatePiece::name)
     }
 
-    /// Fills in the names.
+    /// Renders the template.
     pub fn render(&self, values: &Values) -> Result<String, TemplateError> {
         self.rendered(values, |value| value)
     }
 
-    /// Fills in the names with values that were changed on their way.
+    /// Renders the template with values that are transformed first.
     pub(crate) fn rendered(
         &self,
         values: &Values,
@@ -123,8 +123,8 @@ impl Template {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(literal) => text.push_str(literal),
-                Piece::Name(name, _) => {
+                TemplatePiece::Literal(literal) => text.push_str(literal),
+                TemplatePiece::Name(name, _) => {
                     text.push_str(&change(values.text(name).ok_or_else(|| self.missing(name))?));
                 }
             }
@@ -136,32 +136,32 @@ impl Template {
         TemplateError::Missing { name: name.to_owned(), template: self.text.clone() }
     }
 
-    /// The name, if it is one name and nothing else.
+    /// The name, if the template consists of one name.
     pub(crate) fn only_name(&self) -> Option<&str> {
         match self.pieces.as_slice() {
-            [Piece::Name(name, _)] => Some(name),
+            [TemplatePiece::Name(name, _)] => Some(name),
             _ => None,
         }
     }
 
-    /// What stands before the first name.
+    /// The literal text before the first name.
     pub(crate) fn beginning(&self) -> &str {
         match self.pieces.first() {
-            Some(Piece::Literal(literal)) => literal,
+            Some(TemplatePiece::Literal(literal)) => literal,
             _ => "",
         }
     }
 
-    /// Whether it is names and nothing else.
+    /// Whether the template consists of names only.
     fn is_bare(&self) -> bool {
-        !self.pieces.is_empty() && self.pieces.iter().all(|piece| matches!(piece, Piece::Name(..)))
+        !self.pieces.is_empty() && self.pieces.iter().all(|piece| matches!(piece, TemplatePiece::Name(..)))
     }
 }
 
-/// The arguments of a command: each template gives exactly one.
+/// Renders the arguments of a command: each template gives exactly one.
 ///
-/// A value that begins with `-` is refused where it would be an argument of its own, unless a `--` before it ends
-/// the options; `--name={payload.name}` is always safe.
+/// A value that begins with `-` is refused where it would be an argument of its own, unless a `--` before it ends the
+/// options; `--name={payload.name}` is always safe.
 pub fn arguments(templates: &[Template], values: &Values) -> Result<Vec<String>, TemplateError> {
     let mut arguments = Vec::with_capacity(templates.len());
     let mut options_are_over = false;
@@ -200,8 +200,8 @@ impl str::FromStr for Template {
     }
 }
 
-/// Cuts a text into literals and what stands between braces. Two literals never follow one another.
-pub(crate) fn scan(what: &'static str, text: &str) -> Result<Vec<Piece>, ParseError> {
+/// Splits a text into literals and names in braces. Two literals never follow one another.
+pub(crate) fn scan(what: &'static str, text: &str) -> Result<Vec<TemplatePiece>, ParseError> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut characters = text.char_indices().peekable();
@@ -217,10 +217,10 @@ pub(crate) fn scan(what: &'static str, text: &str) -> Result<Vec<Piece>, ParseEr
                     return Err(fault.help("write `{name}`, or `{{` for a brace"));
                 };
                 if !literal.is_empty() {
-                    pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+                    pieces.push(TemplatePiece::Literal(std::mem::take(&mut literal)));
                 }
                 let end = at + name.len() + 2;
-                pieces.push(Piece::Name(name.to_owned(), at..end));
+                pieces.push(TemplatePiece::Name(name.to_owned(), at..end));
                 while characters.next_if(|(next, _)| *next < end).is_some() {}
             }
             '}' => {
@@ -231,7 +231,7 @@ pub(crate) fn scan(what: &'static str, text: &str) -> Result<Vec<Piece>, ParseEr
         }
     }
     if !literal.is_empty() {
-        pieces.push(Piece::Literal(literal));
+        pieces.push(TemplatePiece::Literal(literal));
     }
     Ok(pieces)
 }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_is_no_part_of_an_argument() {
+    fn a_nul_is_refused_in_an_argument() {
         let values = payload(json!({ "name": "a\0b" }));
         let error = arguments(&templates(&["./mail", "--name={payload.name}"]), &values).unwrap_err();
         assert!(matches!(error, TemplateError::Nul { .. }));

@@ -1,25 +1,25 @@
-//! What a terminal, or a person who copies a line into a shell, makes of a text that came from somewhere else.
+//! What a terminal or a shell makes of text from outside.
 //!
-//! One place for both, so that the library and every command agree: a text moves no cursor, sets no title, does not
-//! turn the direction of what follows and hides no letters; a name in a hint is one word to a shell.
+//! One place for both, so that the library and every command agree: such text does not move the cursor, set a title,
+//! reverse the direction of what follows or hide characters; and a name in a hint is one word to a shell.
 
 use std::fmt::Write as _;
 
-/// Whether a terminal would act on it instead of showing it.
+/// Whether a terminal would act on the character instead of showing it.
 pub fn acts(letter: char) -> bool {
     letter.is_control() || disguises(letter)
 }
 
-/// Whether it makes a name look like another one: it turns the direction of the text around it, ends a line although it is
-/// no line end, or is not seen at all. Joiners are left, which many languages write with.
+/// Whether the character makes a name look like another one: it changes the text direction, breaks the line without being
+/// a line end, or is invisible. Joiners are kept, because many languages need them.
 pub fn disguises(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A text as a terminal may get it, on as many lines as it has: a control character is a mark, a letter that disguises
-/// others is written as its number.
+/// Text that is safe for a terminal, with its line breaks: control characters are replaced by a mark, disguising
+/// characters by their number.
 ///
 /// ```
 /// use refrain_core::terminal::harmless;
@@ -41,7 +41,7 @@ pub fn harmless(text: &str) -> String {
     shown
 }
 
-/// A word as it is typed into a shell: in quotes where a shell would read it otherwise.
+/// A word as it is typed into a shell: quoted if the shell would interpret it.
 ///
 /// ```
 /// use refrain_core::terminal::typed;
@@ -55,4 +55,14 @@ pub fn typed(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harmless_text_does_not_move_the_cursor() {
+        assert_eq!(harmless("a\tb\n\u{1b}[2Jc\rd\u{9b}e\u{202e}f\u{7}ü"), "a\tb\n�[2Jc�d�e<U+202E>f�ü");
+    }
 }

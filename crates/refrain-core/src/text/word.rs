@@ -1,7 +1,7 @@
-//! Words: a small closed set of them, each with one stable text and one meaning.
+//! Words: small closed sets, in which each word has one stable text and one meaning.
 //!
-//! States, events and policies are stored, printed and typed by the same text. An enum made by `words!` has
-//! that text in one place, and a wrong one is answered with the list of right ones.
+//! States, events and policies are stored, printed and typed with the same text. An enum made by `words!` has that text in
+//! one place, and an unknown word is answered with the list of valid ones.
 
 use std::fmt;
 
@@ -34,6 +34,12 @@ macro_rules! words {
             }
         }
 
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str($crate::Word::name(*self))
+            }
+        }
+
         impl std::str::FromStr for $name {
             type Err = $crate::ParseError;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -53,13 +59,13 @@ macro_rules! words {
 /// assert_eq!(EffectState::InDoubt.meaning(), "It may have happened or not: the answer was lost.");
 /// ```
 pub trait Word: Copy + Eq + fmt::Debug + 'static {
-    /// What the words name, as in "effect state".
+    /// What the set contains, as in "effect state".
     const KIND: &'static str;
-    /// Every word, in the order in which a reader wants to meet them.
+    /// Every word, in reading order.
     const ALL: &'static [Self];
     /// The text that is stored, printed and typed. It never changes.
     fn name(self) -> &'static str;
-    /// What it means, in a sentence.
+    /// The meaning of the word, in one sentence.
     fn meaning(self) -> &'static str;
 }
 

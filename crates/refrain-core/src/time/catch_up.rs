@@ -1,22 +1,22 @@
-//! Catch-up: what becomes of windows whose tick was missed.
+//! Catch-up: what happens to windows whose tick was missed.
 //!
-//! A window that is noticed within five minutes of its tick, or within one interval of the schedule if that
-//! is shorter, is on time and runs. Later it is *missed*, and the policy decides. Whatever it decides, the
-//! window gets a row; a skipped one says why.
+//! A window that is noticed within five minutes of its tick, or within one interval of the schedule if that is shorter, is
+//! on time and runs. Later it is *missed*, and the policy decides. In any case the window gets a row; a skipped one has
+//! its reason.
 //!
-//! Each window is judged alone, against the latest one that is due: the verdict does not depend on how many
-//! windows are looked at together, so a long outage can be worked off in small transactions.
+//! Each window is judged alone, against the latest one that is due: the verdict does not depend on how many windows are
+//! decided together, so a long outage can be worked off in small transactions.
 
 use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::tick::Opening;
+use crate::tick::DueWindow;
 use crate::window::Window;
 use crate::{ParseError, duration};
 
-/// Noticed within this time of its tick, a window is on time.
+/// A window that is noticed within this time of its tick is on time.
 pub const ON_TIME: Duration = Duration::from_mins(5);
 
 /// Which missed windows still run.
@@ -37,13 +37,13 @@ pub enum CatchUp {
     Latest,
     /// None of them.
     None,
-    /// Those whose tick was not longer ago than this.
+    /// Those whose tick is at most this long ago.
     Within(Duration),
 }
 
-/// What becomes of a window that is due.
+/// What happens to a window that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CatchUpVerdict {
     /// It runs, on time.
     OnTime,
     /// It was missed, and runs now.
@@ -65,11 +65,11 @@ pub enum SkipReason {
         /// How long after its tick it was noticed.
         late: Duration,
     },
-    /// It was missed longer ago than the policy reaches.
+    /// It was missed longer ago than the policy allows.
     TooOld {
         /// How long after its tick it was noticed.
         late: Duration,
-        /// How far the policy reaches.
+        /// The limit of the policy.
         within: Duration,
     },
 }
@@ -89,25 +89,25 @@ impl CatchUp {
     /// Decides about one window: `next_tick` is the tick after its own, `latest` the latest window due.
     pub(crate) fn judge(
         self,
-        opening: &Opening,
+        opening: &DueWindow,
         next_tick: Option<Timestamp>,
         latest: Option<Window>,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> CatchUpVerdict {
         let since = |from: Timestamp, to: Timestamp| to.duration_since(from).unsigned_abs();
         let late = since(opening.tick, now);
         let interval = next_tick.map_or(ON_TIME, |next| since(opening.tick, next));
         if late <= ON_TIME.min(interval) {
-            return Verdict::OnTime;
+            return CatchUpVerdict::OnTime;
         }
         let superseded_by = latest.filter(|latest| latest.end() > opening.window.end());
         match (self, superseded_by) {
-            (CatchUp::Latest, Some(by)) => Verdict::Skipped(SkipReason::Superseded { by }),
-            (CatchUp::None, _) => Verdict::Skipped(SkipReason::NoCatchUp { late }),
+            (CatchUp::Latest, Some(by)) => CatchUpVerdict::Skipped(SkipReason::Superseded { by }),
+            (CatchUp::None, _) => CatchUpVerdict::Skipped(SkipReason::NoCatchUp { late }),
             (CatchUp::Within(within), _) if late > within => {
-                Verdict::Skipped(SkipReason::TooOld { late, within })
+                CatchUpVerdict::Skipped(SkipReason::TooOld { late, within })
             }
-            _ => Verdict::CaughtUp,
+            _ => CatchUpVerdict::CaughtUp,
         }
     }
 }
@@ -123,12 +123,12 @@ impl fmt::Display for CatchUp {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CatchUpVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::OnTime => f.write_str("on time"),
-            Verdict::CaughtUp => f.write_str("caught up"),
-            Verdict::Skipped(reason) => write!(f, "skipped: {reason}"),
+            CatchUpVerdict::OnTime => f.write_str("on time"),
+            CatchUpVerdict::CaughtUp => f.write_str("caught up"),
+            CatchUpVerdict::Skipped(reason) => write!(f, "skipped: {reason}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The clock comes in from outside, so that every decision about time can be tested without waiting.
+//! The clock is an input, so that every decision about time can be tested without waiting.
 //!
 //! Two readings are kept apart. The wall clock names windows and may jump; the monotonic clock measures how
 //! long something took and never does. Leases use neither: they live by the database's clock.
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// Where the time comes from.
+/// A source of time.
 pub trait Clock: Send + Sync {
-    /// The wall clock: what time it is, as far as this machine knows. It may jump.
+    /// The wall clock: the time as far as this machine knows. It may jump.
     fn now(&self) -> Timestamp;
-    /// The time since some fixed moment. It never goes back; whether it goes on in a sleeping machine is the
-    /// system's choice.
+    /// The time since some fixed instant. It never goes back; whether it advances while the machine sleeps is up to the
+    /// system.
     fn monotonic(&self) -> Duration;
 }
 
-/// The machine's own clock.
+/// The clock of this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     origin: Instant,
@@ -46,7 +46,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when it is told to. Its clones are handles of the same clock.
+/// A clock that moves only when a test moves it. Its clones are handles of the same clock.
 ///
 /// ```
 /// use refrain_core::clock::{Clock, ManualClock};
@@ -66,19 +66,19 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at `now`.
+    /// A clock that shows `now`.
     pub fn at(now: Timestamp) -> Self {
         Self { hands: Arc::new(Mutex::new((now, Duration::ZERO))) }
     }
 
-    /// Time passes: both hands go on.
+    /// Advances both clocks.
     pub fn advance(&self, by: Duration) {
         self.turn(|(wall, monotonic)| {
             (wall.checked_add(by).unwrap_or(Timestamp::MAX), monotonic.saturating_add(by))
         });
     }
 
-    /// The wall clock jumps; the monotonic one does not notice.
+    /// Sets the wall clock; the monotonic clock does not change.
     pub fn set(&self, now: Timestamp) {
         self.turn(|(_, monotonic)| (now, monotonic));
     }

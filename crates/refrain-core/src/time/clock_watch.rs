@@ -1,11 +1,11 @@
-//! Notices that the wall clock jumped, by holding it against the monotonic one.
+//! Notices that the wall clock jumped, by comparing it with the monotonic one.
 //!
-//! *Back*: nothing is due twice, for a schedule remembers how far it got and simply waits until the clock has
-//! been there again. *Forward*, by more than an hour: a schedule would open windows that have not happened
-//! yet, so it is held and an alarm raised until the clock has stood at its new time for five minutes. A bad
-//! answer from a time server is corrected before that; a laptop that slept goes on after it.
+//! *Back*: nothing is due twice, because a schedule remembers how far it got and simply waits until the clock is there again.
+//! *Forward*, by more than an hour: a schedule would open windows that have not happened yet, so it is held, and an alarm
+//! is raised, until the clock has shown its new time for five minutes. A wrong answer from a time server is corrected
+//! before that; a laptop that slept continues after it.
 //!
-//! A hold ends by the clock alone. Waiting for a person would stop every schedule whenever a lid was closed.
+//! A hold ends by the clock alone. Waiting for an operator would stop every schedule whenever a lid is closed.
 
 use std::time::Duration;
 
@@ -13,46 +13,46 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::Clock;
 
-/// How far the clock may go forward at once before schedules are held. Daylight saving never moves it.
+/// How far the clock may jump forward before schedules are held. Daylight saving never moves it.
 pub const LONGEST_STEP: Duration = Duration::from_hours(1);
 
-/// How long the clock must stand at its new time before it is believed.
+/// How long the clock must show its new time before it is believed.
 pub const BELIEVED_AFTER: Duration = Duration::from_mins(5);
 
-/// What two clocks may drift apart between two looks without anything having happened to either.
+/// How far the two clocks may drift apart between two readings without a jump.
 pub const DRIFT: Duration = Duration::from_secs(1);
 
 /// Both clocks, read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockReading {
     /// The wall clock.
     pub wall: Timestamp,
     /// The monotonic clock.
     pub monotonic: Duration,
 }
 
-impl Reading {
-    /// Reads both.
+impl ClockReading {
+    /// Reads both clocks.
     pub fn of(clock: &(impl Clock + ?Sized)) -> Self {
         Self { wall: clock.now(), monotonic: clock.monotonic() }
     }
 
-    /// The wall clock at monotonic zero: it stays the same for as long as the wall clock only goes on.
+    /// The wall clock at monotonic zero: constant as long as the wall clock does not jump.
     fn base(&self) -> SignedDuration {
         self.wall.as_duration().saturating_sub(signed(self.monotonic))
     }
 }
 
-/// What a look at the clock says.
+/// The result of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockVerdict {
-    /// Go on.
+    /// Nothing happened.
     Steady,
-    /// It went back by this much. Go on: what was due is not due again.
+    /// The clock jumped back by this much. Schedules go on: what was due is not due again.
     JumpedBack(Duration),
-    /// It went forward by this much. Hold schedules and raise the alarm.
+    /// The clock jumped forward by this much. Hold schedules and raise the alarm.
     JumpedForward(Duration),
-    /// It stands at its new time. Hold schedules for this much longer.
+    /// The clock shows its new time. Hold schedules for this much longer.
     Holding(Duration),
 }
 
@@ -63,22 +63,22 @@ impl ClockVerdict {
     }
 }
 
-/// What is remembered between two looks.
+/// The state between two readings.
 ///
 /// ```
 /// use refrain_core::clock::ManualClock;
-/// use refrain_core::clock_watch::{BELIEVED_AFTER, ClockWatch, Reading, ClockVerdict};
+/// use refrain_core::clock_watch::{BELIEVED_AFTER, ClockWatch, ClockReading, ClockVerdict};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::at("2026-06-09T22:00:00Z".parse()?);
-/// let watch = ClockWatch::from(Reading::of(&clock));
+/// let watch = ClockWatch::from(ClockReading::of(&clock));
 ///
 /// clock.set("2026-06-10T06:00:00Z".parse()?);
-/// let (watch, verdict) = watch.observe(Reading::of(&clock));
+/// let (watch, verdict) = watch.observe(ClockReading::of(&clock));
 /// assert_eq!(verdict, ClockVerdict::JumpedForward(Duration::from_hours(8)));
 ///
 /// clock.advance(BELIEVED_AFTER);
-/// assert_eq!(watch.observe(Reading::of(&clock)).1, ClockVerdict::Steady, "it was the lid, not the time server");
+/// assert_eq!(watch.observe(ClockReading::of(&clock)).1, ClockVerdict::Steady, "it was the lid, not the time server");
 /// # Ok::<(), jiff::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,17 +94,17 @@ struct Doubted {
     since: Duration,
 }
 
-impl From<Reading> for ClockWatch {
-    /// The first reading is believed: there is nothing to hold it against.
-    fn from(reading: Reading) -> Self {
+impl From<ClockReading> for ClockWatch {
+    /// The first reading is believed: there is nothing to compare it with.
+    fn from(reading: ClockReading) -> Self {
         Self { believed: reading.base(), doubted: None }
     }
 }
 
 impl ClockWatch {
-    /// Takes a look; the result is to be observed next time.
+    /// Takes a reading; the result observes the next one.
     #[must_use]
-    pub fn observe(self, reading: Reading) -> (Self, ClockVerdict) {
+    pub fn observe(self, reading: ClockReading) -> (Self, ClockVerdict) {
         let step = reading.base().saturating_sub(self.believed);
         if step <= signed(LONGEST_STEP) {
             let back = if step <= -signed(DRIFT) {
@@ -125,7 +125,7 @@ impl ClockWatch {
         let stood = reading.monotonic.saturating_sub(doubted.since);
         match BELIEVED_AFTER.saturating_sub(stood) {
             Duration::ZERO => (Self::from(reading), ClockVerdict::Steady),
-            // The base follows, so that a clock which is slewed for minutes still counts as standing.
+            // The base follows, so that a clock that is slewed for minutes still counts as steady.
             left => {
                 let doubted = Doubted { base: reading.base(), ..doubted };
                 (Self { doubted: Some(doubted), ..self }, ClockVerdict::Holding(left))
@@ -134,8 +134,8 @@ impl ClockWatch {
     }
 }
 
-/// How far two clocks stand apart that should agree, if it is too far for schedules to believe either: a process that has
-/// just begun has no earlier reading to compare with, but the clock of its database and that of its machine.
+/// How far two clocks that should agree are apart, if it is too far for schedules to believe either: a process that has
+/// just started has no earlier reading to compare with, only the clocks of its database and its machine.
 ///
 /// ```
 /// use refrain_core::clock_watch::apart;
@@ -181,7 +181,7 @@ mod tests {
     impl House {
         fn new() -> Self {
             let clock = ManualClock::at("2026-06-09T12:30:00Z".parse().unwrap());
-            let watch = ClockWatch::from(Reading::of(&clock));
+            let watch = ClockWatch::from(ClockReading::of(&clock));
             let hourly = Timetable {
                 schedule: Schedule::parse("every 1h").unwrap(),
                 zone: Zone::utc(),
@@ -197,10 +197,10 @@ mod tests {
             self.clock.set(self.clock.now() + SignedDuration::from_secs(seconds));
         }
 
-        /// Time passes, the watch takes a look, and the schedule opens what is due unless it is held.
+        /// Advances time, takes a reading, and opens what is due unless the schedule is held.
         fn pass(&mut self, seconds: u64) -> ClockVerdict {
             self.clock.advance(Duration::from_secs(seconds));
-            let (watch, verdict) = self.watch.observe(Reading::of(&self.clock));
+            let (watch, verdict) = self.watch.observe(ClockReading::of(&self.clock));
             self.watch = watch;
             if !verdict.holds_schedules() {
                 let pass =
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn f13_a_clock_that_goes_back_is_named_and_holds_nothing() {
+    fn f13_a_clock_that_goes_back_is_reported_and_holds_nothing() {
         for (seconds, expected) in [
             (0, ClockVerdict::Steady),
             (-1, ClockVerdict::JumpedBack(Duration::from_secs(1))),
@@ -224,7 +224,7 @@ mod tests {
             house.jump(seconds);
             assert_eq!(house.pass(10), expected);
             assert!(!expected.holds_schedules());
-            assert_eq!(house.pass(10), ClockVerdict::Steady, "it is told once");
+            assert_eq!(house.pass(10), ClockVerdict::Steady, "it is reported once");
             assert!(house.opened.is_empty(), "nothing is due twice");
         }
     }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn readings_at_the_ends_of_time_are_compared_all_the_same() {
         let ends = [(Timestamp::MIN, Duration::MAX), (Timestamp::MAX, Duration::ZERO)];
-        let [early, late] = ends.map(|(wall, monotonic)| Reading { wall, monotonic });
+        let [early, late] = ends.map(|(wall, monotonic)| ClockReading { wall, monotonic });
         assert!(ClockWatch::from(early).observe(late).1.holds_schedules());
         assert!(matches!(ClockWatch::from(late).observe(early).1, ClockVerdict::JumpedBack(_)));
     }

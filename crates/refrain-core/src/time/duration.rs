@@ -1,14 +1,14 @@
 //! Lengths of time as people write them: `30s`, `15m`, `1h30m`, `400d`, and ranges such as `30s..1h`.
 //!
-//! A day is 24 hours and a week is 7 of those: a length has no zone. What must follow the calendar (a day of
-//! 23 hours, a month) is a `Grid`, not a length. Months and years are refused for that reason.
+//! A day is 24 hours and a week is 7 of those: a length has no zone. What must follow the calendar (a day of 23 hours, a
+//! month) is a `Grid`, not a length. Months and years are refused for that reason.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::ParseError;
 
-/// No length is longer than this (100 years of 365 days); what is longer is a slip of the keyboard.
+/// The longest length (100 years of 365 days); anything longer is a typing error.
 pub const LONGEST: Duration = Duration::from_secs(100 * 365 * DAY);
 
 const WHAT: &str = "duration";
@@ -74,7 +74,7 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
 pub fn parse_range(text: &str) -> Result<(Duration, Duration), ParseError> {
     let advice = "write the first delay and the longest one, as in \"30s..1h\"";
     let Some((low, high)) = text.split_once("..") else {
-        return Err(ParseError::whole("range of durations", text, "there is no `..` in it").help(advice));
+        return Err(ParseError::whole("range of durations", text, "it does not contain `..`").help(advice));
     };
     let inside = |part: &str, offset: usize| {
         parse(part).map_err(|error| error.inside("range of durations", text, offset))
@@ -86,7 +86,7 @@ pub fn parse_range(text: &str) -> Result<(Duration, Duration), ParseError> {
     Ok((low, high))
 }
 
-/// Writes a length the way [`parse`] reads it; parts of a second are dropped.
+/// Writes a length in the form that [`parse`] reads; parts of a second are dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -99,7 +99,7 @@ pub fn format(length: Duration) -> String {
         return "0s".to_owned();
     }
     let mut text = String::new();
-    // Weeks read worse than days once they are mixed, so 10 days stay `10d`.
+    // Weeks mixed with other units are hard to read, so 10 days stay `10d`.
     let units = if rest.is_multiple_of(7 * DAY) { &UNITS[..] } else { &UNITS[1..] };
     for (name, size) in units {
         if rest >= *size {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_named_where_it_stands() {
+    fn each_fault_is_reported_with_its_position() {
         for (text, span, reason) in [
             ("", 0..0, "it is empty"),
             ("15", 0..2, "`15` has no unit"),
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(parse_range("30s..1h").unwrap(), (Duration::from_secs(30), Duration::from_hours(1)));
         assert_eq!(parse_range("30s..1x").unwrap_err().span(), 6..7);
         assert_eq!(parse_range("1h..30s").unwrap_err().reason(), "it ends before it begins");
-        assert_eq!(parse_range("1h").unwrap_err().reason(), "there is no `..` in it");
+        assert_eq!(parse_range("1h").unwrap_err().reason(), "it does not contain `..`");
     }
 
     proptest! {

@@ -1,7 +1,7 @@
-//! What all revisions of a timetable say about one window: which of them it belongs to, when it opens, what it is called.
+//! One window under all revisions of a timetable: which revision it belongs to, when it opens, what it is called.
 //!
-//! All of it follows from the window and the revisions alone, so whoever asks later hears the same: a scheduler, a
-//! watcher for late windows, a person who wants to know why.
+//! All of it follows from the window and the revisions alone, so a scheduler, a watcher for late windows and an operator who
+//! asks why get the same answer at any time.
 
 use jiff::Timestamp;
 
@@ -13,14 +13,14 @@ use crate::window_name;
 /// Whether a window must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expectation {
-    /// It must, by this revision.
+    /// It must exist, by this revision.
     Opens {
         /// The number of the revision.
         revision: u32,
-        /// The tick that opens it; none if there is none ever.
+        /// The tick that opens it; `None` if no tick ever will.
         tick: Option<Timestamp>,
     },
-    /// Nobody expects it: the windows of the revision that could have it begin later.
+    /// It is not expected: the windows of the revision that could have it begin later.
     LeftOut {
         /// The number of the revision.
         revision: u32,
@@ -75,7 +75,7 @@ impl Revisions {
         self.iter().flat_map(move |revision| {
             let ticks = revision.timetable.ticks();
             let is_its_first = ticks.after(revision.ticks_after).is_none_or(|first| after < first);
-            // What an edit found uncovered opens at its first tick, long after its end.
+            // A window that an edit found uncovered opens at the revision's first tick, long after its end.
             let ended_after = if is_its_first { None } else { ticks.at_or_before(after) };
             revision
                 .windows(ended_after.unwrap_or(Timestamp::MIN), until)
@@ -85,8 +85,8 @@ impl Revisions {
         })
     }
 
-    /// What a window is called: by the calendar and clock of the revision in force for it, if that name leads back to
-    /// it, else as an instant.
+    /// The name of a window: by the calendar and clock of the revision in force for it, if that name leads back to it; else
+    /// an instant.
     pub fn name_of(&self, window: Window) -> String {
         let timetable = &self.in_force_at(window.start().timestamp()).timetable;
         let name = window_name::write(window.start(), timetable.grid, &timetable.zone);
@@ -94,7 +94,7 @@ impl Revisions {
         if leads_back { name } else { window.start().to_string() }
     }
 
-    /// The windows around a time at which none begins, by their names: the one that it lies in, and the next.
+    /// The windows around a time at which none begins, by name: the one that contains it, and the next.
     pub fn beside(&self, name: &str) -> Vec<String> {
         let meant = self.iter().find_map(|revision| {
             let meanings = window_name::meanings(name, &revision.timetable.zone).ok()?;
@@ -107,7 +107,7 @@ impl Revisions {
         containing.into_iter().chain(next).map(|window| self.name_of(window)).collect()
     }
 
-    /// The revision to which an instant belongs; before its own windows begin, it is the one that left it out.
+    /// The revision to which an instant belongs; before its own windows begin, it is the one that left the instant out.
     fn in_force_at(&self, at: Timestamp) -> &Revision {
         let has_begun = |revision: &&Revision| revision.until.is_none_or(|until| at < until);
         self.iter().find(has_begun).unwrap_or_else(|| self.current())
@@ -165,15 +165,15 @@ mod tests {
     #[test]
     fn the_tick_that_opens_a_window_is_the_one_of_the_tick_rule() {
         let revisions = moved();
-        let openings: Vec<_> = revisions.current().openings(None).take(50).collect();
-        assert!(openings.len() == 50);
-        for opening in openings {
+        let due_windows: Vec<_> = revisions.current().due_windows(None).take(50).collect();
+        assert!(due_windows.len() == 50);
+        for opening in due_windows {
             assert_eq!(revisions.expectation(opening.window).tick(), Some(opening.tick), "{opening:?}");
         }
     }
 
     #[test]
-    fn the_windows_that_open_in_a_stretch_of_time_are_those_of_its_ticks() {
+    fn the_windows_that_open_in_an_interval_are_those_of_its_ticks() {
         let revisions = moved();
         let ends =
             ["2026-06-01T00:00:00Z", "2026-06-02T00:00:00Z", "2026-06-10T00:00:00Z", "2026-06-10T12:05:00Z"];

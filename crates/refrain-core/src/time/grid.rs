@@ -7,10 +7,10 @@
 //!   clock jumps over midnight. A day has 23, 24 or 25 hours and is never split.
 //! - **hour and shorter or longer parts of a day** begin when the clock strikes: when it shows a multiple of
 //!   their length since midnight, or jumps forward over one. When the clock goes back by whole windows (an
-//!   hour, with hour windows), the repeated ones are windows of their own, as they are for a person who
+//!   hour, with hour windows), the repeated ones are windows of their own, as for a person who
 //!   waited through both. When it goes back by anything else (half an hour, with hour windows, on Lord Howe),
 //!   the window in which that happens is longer.
-//! - **tick** has no lines of its own: its windows reach from one tick of the schedule to the next.
+//! - **tick** has no boundaries of its own: its windows reach from one tick of the schedule to the next.
 //!
 //! Rejected: counting fixed lengths from an epoch, which drifts against the local day, and lengths that do
 //! not divide a day, whose windows would begin at another hour each day.
@@ -59,7 +59,7 @@ impl PartOfDay {
         Duration::from_secs(u64::from(self.0))
     }
 
-    /// The multiple of this length since midnight that is shown by or before `wall`.
+    /// The multiple of this length since midnight that `wall` shows or has passed.
     fn line_at_or_before(self, wall: DateTime) -> DateTime {
         let time = wall.time();
         let seconds = [(time.hour(), 3_600), (time.minute(), 60), (time.second(), 1)]
@@ -153,7 +153,7 @@ impl Grid {
         self.windows_after(zone, at).next()
     }
 
-    /// Where windows begin, in order, from some line at or before `at`.
+    /// The boundaries of windows, in order, from a boundary at or before `at`.
     fn lines<'z>(self, zone: &'z Zone, at: Timestamp) -> Box<dyn Iterator<Item = Timestamp> + 'z> {
         let today = zone.wall(at).date();
         match self {
@@ -185,26 +185,26 @@ impl fmt::Display for Grid {
     }
 }
 
-/// The instants at which the calendar first shows each date of a series. A date that the zone left out begins
-/// when the next one does, and so has no window.
+/// The instants at which the calendar first shows each date of a series. A date that the zone skipped begins when the next
+/// one does, and so has no window.
 fn dates(zone: &Zone, first: Date, step: Span) -> Box<dyn Iterator<Item = Timestamp> + '_> {
     let dates = std::iter::successors(Some(first), move |date| date.checked_add(step).ok());
     Box::new(dates.map_while(move |date| zone.reaches(date.to_datetime(Time::midnight()))))
 }
 
-/// The strokes of the zone's clock at the lines of a grid.
+/// The instants at which the zone's clock reaches the boundaries of a grid.
 struct Strokes<'z> {
     zone: &'z Zone,
     part: PartOfDay,
     stretch: Stretch,
-    /// The first stroke, not told yet.
+    /// The first such instant, not returned yet.
     first: Option<Timestamp>,
-    /// The line that the clock will strike next.
+    /// The boundary that the clock reaches next.
     line: DateTime,
 }
 
 impl<'z> Strokes<'z> {
-    /// The first instant of a calendar day is a stroke on every grid.
+    /// The first instant of a calendar day is a boundary on every grid.
     fn from_day(zone: &'z Zone, part: PartOfDay, today: Date) -> Option<Strokes<'z>> {
         let first = zone.reaches(today.to_datetime(Time::midnight()))?;
         let line = part.next_line(part.line_at_or_before(zone.wall(first)))?;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grid_says_why() {
+    fn an_invalid_grid_is_refused_with_a_reason() {
         for (text, reason) in [
             ("", "not a valid kind of window"),
             ("fortnight", "not a valid kind of window"),

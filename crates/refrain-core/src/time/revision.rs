@@ -1,18 +1,18 @@
-//! Revisions: a timetable may be edited, and the windows of the past stay what they were.
+//! Revisions: a timetable may be edited without changing the windows of the past.
 //!
-//! Each edit is a revision. It takes over where the windows of the one before ended: if that is not a line
-//! of its own grid, what lies between is one window of odd length, a [`Remainder`](Shape::Remainder). So the
-//! windows of two revisions never overlap, no time falls between them, and a window of last year is judged
-//! by the timetable that was in force then. Ticks before the edit were not the new timetable's: what it finds
-//! uncovered opens at its first tick after the edit, on time.
+//! Each edit is a revision. It takes over where the windows of the previous one ended: if that is not a boundary of its own
+//! grid, the time up to the next one is a window of odd length, a [`Remainder`](WindowShape::Remainder). So the windows of
+//! two revisions never overlap, no time falls between them, and a window of last year is judged by the timetable that was
+//! in force then. Ticks before the edit do not belong to the new timetable: windows that it finds uncovered open at its
+//! first tick after the edit, on time.
 //!
-//! A timetable that never opened a window leaves no trace: whoever mistypes a start and mends it has lost
-//! nothing. A start that is moved later leaves out what lies before it. One that is moved earlier opens nothing
-//! by itself: those windows are a backfill, which says what it will do before it does it.
+//! A timetable that never opened a window leaves no trace: mistyping a start and correcting it costs nothing. A start that
+//! is moved later leaves out the time before it. A start that is moved earlier opens nothing by itself: those windows run
+//! only when the operator requests them.
 //!
-//! A store keeps all the fields of every [`Revision`], and once per job how far windows are *covered*: the end of
-//! the last window that was opened. Windows that were opened are rows and are read as such, also because the
-//! rules of a zone may have changed since; what is computed here says which ones must exist.
+//! A store keeps all the fields of every [`Revision`], and once per job how far windows are *covered*: the end of the last
+//! window that was opened. Opened windows are rows and are read as such, also because the rules of a zone may have changed
+//! since; the windows computed here are those that must exist.
 
 use std::cmp::Ordering;
 
@@ -20,25 +20,25 @@ use jiff::Timestamp;
 
 use crate::catch_up::ON_TIME;
 use crate::grid::Grid;
-use crate::tick::{Opening, Shape};
+use crate::tick::{DueWindow, WindowShape};
 use crate::timetable::Timetable;
 use crate::window::{LogicalTime, Window};
 use crate::zone::second_before;
 
-/// A timetable and the time it is in force for.
+/// A timetable and the time during which it is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
-    /// Grows with each edit.
+    /// Increases with each edit.
     pub number: u32,
-    /// What it says.
+    /// The timetable.
     pub timetable: Timetable,
     /// Its windows begin here or later…
     pub from: Timestamp,
     /// …and end here or earlier, once another revision has taken over.
     pub until: Option<Timestamp>,
-    /// Whether it must cover `from` itself: another revision's windows ended there.
+    /// Whether it must cover `from` itself: the windows of another revision ended there.
     pub joins: bool,
-    /// Ticks up to this instant are not its own.
+    /// Ticks up to this instant belong to the previous revision.
     pub ticks_after: Timestamp,
 }
 
@@ -50,7 +50,7 @@ pub enum EditError {
         "the window {} was due at {} under the timetable that is to be replaced: open what is due first",
         .0.window, .0.tick
     )]
-    StillDue(Opening),
+    StillDue(DueWindow),
     /// The new schedule never ticks.
     #[error("the schedule does not tick before the year 5000")]
     NeverTicks,
@@ -66,8 +66,8 @@ impl Revision {
         Some(Revision { number, timetable, from, until: None, joins: false, ticks_after })
     }
 
-    /// A revision that takes over from this one at `covered`. A start that is later on the calendar leaves out
-    /// what lies before it; one that only moved along with the zone does not.
+    /// A revision that takes over from this one at `covered`. A start that is later on the calendar leaves out the time before
+    /// it; one that only moved along with the zone does not.
     pub(crate) fn followed_by(
         &self,
         number: u32,
@@ -90,8 +90,8 @@ impl Revision {
         }
     }
 
-    /// A revision that begins after a time without a timetable; windows were opened up to `until`. A start after that is
-    /// where it begins; else it begins as a first one does.
+    /// A revision that begins after a time without a timetable; windows were opened up to `until`. It begins at a start after
+    /// that, or else as a first revision does.
     pub(crate) fn anew(
         number: u32,
         timetable: Timetable,
@@ -113,7 +113,7 @@ impl Revision {
     }
 
     /// The windows that must exist by this revision and end after `after` and not after `until`, in order.
-    pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+    pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, WindowShape)> {
         let until = self.until.map_or(until, |end| end.min(until));
         let beginning = self.beginning_at_or_before(after);
         let windows = beginning.into_iter().flat_map(|beginning| self.windows_from(beginning));
@@ -123,7 +123,7 @@ impl Revision {
     }
 
     /// The windows that its grid gives to the time before it and that end after `after`, in order.
-    pub(crate) fn windows_before(&self, after: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+    pub(crate) fn windows_before(&self, after: Timestamp) -> impl Iterator<Item = (Window, WindowShape)> {
         let first =
             self.windows_from(self.from).next().map_or(self.from, |(window, _)| window.start().timestamp());
         let cells = self.timetable.grid.windows_after(&self.timetable.zone, after);
@@ -140,8 +140,8 @@ impl Revision {
             .filter_map(move |cell| cut(cell, cell.start().timestamp(), first))
     }
 
-    /// Where one of its windows begins: at `from`, or at the last line at or before `after`. None if no window
-    /// ends after `after`.
+    /// Where one of its windows begins: at `from`, or at the last boundary at or before `after`. `None` if no window ends
+    /// after `after`.
     fn beginning_at_or_before(&self, after: Timestamp) -> Option<Timestamp> {
         let (first, _) = self.windows_from(self.from).next()?;
         if after < first.end().timestamp() {
@@ -150,21 +150,21 @@ impl Revision {
         self.timetable.line_at_or_before(after)
     }
 
-    /// The windows that follow `covered` without gap, the first cut short if `covered` is not a line.
-    pub(crate) fn windows_from(&self, covered: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+    /// The windows that follow `covered` without a gap, the first one shortened if `covered` is not a boundary.
+    pub(crate) fn windows_from(&self, covered: Timestamp) -> impl Iterator<Item = (Window, WindowShape)> {
         let whole_only = !self.joins && covered == self.from;
         let cells = self.timetable.grid.windows_after(&self.timetable.zone, covered).filter_map(
             move |cell| match cell.start().timestamp().cmp(&covered) {
                 Ordering::Less if whole_only => None,
                 Ordering::Less => cut(cell, covered, cell.end().timestamp()),
-                Ordering::Equal | Ordering::Greater => Some((cell, Shape::Whole)),
+                Ordering::Equal | Ordering::Greater => Some((cell, WindowShape::Whole)),
             },
         );
         let is_tick = self.timetable.grid == Grid::Tick;
         is_tick.then(|| self.tick_windows_from(covered)).into_iter().flatten().chain(cells)
     }
 
-    fn tick_windows_from(&self, covered: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+    fn tick_windows_from(&self, covered: Timestamp) -> impl Iterator<Item = (Window, WindowShape)> {
         let mut start = covered;
         std::iter::from_fn(move || {
             let ticks = self.timetable.ticks();
@@ -172,20 +172,20 @@ impl Revision {
             let window = Window::stored(start, end).ok()?;
             let is_whole = ticks.at_or_before(second_before(end)) == Some(start);
             start = end;
-            Some((window, if is_whole { Shape::Whole } else { Shape::Remainder }))
+            Some((window, if is_whole { WindowShape::Whole } else { WindowShape::Remainder }))
         })
     }
 }
 
-/// What is left of a cell between two instants.
-fn cut(cell: Window, from: Timestamp, until: Timestamp) -> Option<(Window, Shape)> {
+/// The part of a grid cell between two instants.
+fn cut(cell: Window, from: Timestamp, until: Timestamp) -> Option<(Window, WindowShape)> {
     let (start, end) = (cell.start().timestamp().max(from), cell.end().timestamp().min(until));
     let left = Window::stored(start, end).ok()?;
-    Some((left, if left == cell { Shape::Whole } else { Shape::Remainder }))
+    Some((left, if left == cell { WindowShape::Whole } else { WindowShape::Remainder }))
 }
 
-/// Without a start the first tick opens the last whole window; a tick that has just been is the first if it
-/// is still on time. Gives where that window begins, and an instant just before the tick.
+/// Without a start the first tick opens the last whole window; a tick that has just passed is the first if it is still on
+/// time. Returns where that window begins, and an instant just before the tick.
 fn first_window(timetable: &Timetable, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
     let ticks = timetable.ticks();
     let is_on_time = |tick: &Timestamp| now.duration_since(*tick).unsigned_abs() <= ON_TIME;

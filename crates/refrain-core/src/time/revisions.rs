@@ -1,15 +1,15 @@
-//! All revisions of one job's timetable, and what they say together.
+//! All revisions of one job's timetable.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::revision::{EditError, Revision};
-use crate::tick::Shape;
+use crate::tick::WindowShape;
 use crate::timetable::Timetable;
 use crate::window::{LogicalTime, Window};
 use crate::{ParseError, window_name};
 
-/// The revisions of a timetable, in order. Those before the current one have all opened windows. The current one has ended
-/// if the job has no timetable any more: it is *retired*, and opens nothing.
+/// The revisions of a timetable, in order. All but the current one have opened windows. If the job has no timetable any
+/// more, the current one has ended: it is *retired*, and opens nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revisions {
     past: Vec<Revision>,
@@ -19,7 +19,7 @@ pub struct Revisions {
 /// Why stored revisions do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RevisionsError {
-    /// There are none.
+    /// The list is empty.
     #[error("a job with a timetable has at least one revision")]
     None,
     /// The last one ended before it began.
@@ -63,18 +63,18 @@ impl Revisions {
         Ok(Revisions { past: revisions, current })
     }
 
-    /// The one in force, or the last one that was.
+    /// The revision in force, or the last one that was.
     pub fn current(&self) -> &Revision {
         &self.current
     }
 
-    /// Whether none is in force: the job has no timetable any more.
+    /// Whether no revision is in force: the job has no timetable any more.
     pub fn is_retired(&self) -> bool {
         self.current.until.is_some()
     }
 
-    /// Takes the timetable out of force. What was due by then must have been opened; `covered` is as in
-    /// [`edit`](Self::edit). Gives what is to be stored in place of what was: nothing if no window was ever opened.
+    /// Takes the timetable out of force. Windows that are due by then must have been opened; `covered` is as in
+    /// [`edit`](Self::edit). Returns the revisions to store instead: `None` if no window was ever opened.
     pub fn retire(
         mut self,
         covered: Option<Timestamp>,
@@ -84,32 +84,32 @@ impl Revisions {
             return Ok(Some(self));
         }
         let covered = covered.max(self.past.last().and_then(|revision| revision.until));
-        if let Some(due) = self.current.openings(covered).next().filter(|opening| opening.tick <= now) {
+        if let Some(due) = self.current.due_windows(covered).next().filter(|opening| opening.tick <= now) {
             return Err(EditError::StillDue(due));
         }
         if let Some(covered) = covered.filter(|covered| *covered > self.current.from) {
             self.current.until = Some(covered);
             return Ok(Some(self));
         }
-        // It opened nothing and leaves no trace.
+        // It opened no window and leaves no trace.
         let last = self.past.pop();
         Ok(last.map(|current| Revisions { current, ..self }))
     }
 
-    /// All of them, the oldest first.
+    /// All revisions, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Revision> {
         self.past.iter().chain([&self.current])
     }
 
-    /// Takes a timetable that was edited at `now`; `covered` is the end of the last window that was opened for the
-    /// job, if any was. Gives whether anything changed; then all of [`iter`](Self::iter) is to be stored in
-    /// place of what was, for a revision that opened nothing is gone.
+    /// Applies a timetable that was edited at `now`; `covered` is the end of the last window that was opened for the job, if
+    /// any. Returns whether anything changed; then [`iter`](Self::iter) replaces the stored revisions, because a revision
+    /// that opened nothing is dropped.
     ///
-    /// What is due under the timetable before is its own: it is opened by it first, or the edit is refused.
+    /// Windows that are due under the previous timetable belong to it: they must be opened first, or the edit is refused.
     ///
-    /// A job that had no timetable for a time begins anew: at a `start` that lies after all that was opened, else as a new
-    /// job does, and the time between is left out. If nothing would have been due in that time it was never away: a file
-    /// that is written anew may be missing for a moment.
+    /// A job that had no timetable for a time begins anew: at a `start` after all opened windows, else as a new job does, and
+    /// the time between is left out. If nothing was due in that time, the timetable counts as never removed: a file that is
+    /// being rewritten may be missing for a moment.
     pub fn edit(
         &mut self,
         mut timetable: Timetable,
@@ -119,7 +119,8 @@ impl Revisions {
         if let Some(until) = self.current.until {
             let mut as_if = self.current.clone();
             as_if.until = None;
-            let missed = as_if.openings(covered.max(Some(until))).next().is_some_and(|next| next.tick <= now);
+            let missed =
+                as_if.due_windows(covered.max(Some(until))).next().is_some_and(|next| next.tick <= now);
             if missed {
                 let number = self.current.number.saturating_add(1);
                 let next = Revision::anew(number, timetable, until, now).ok_or(EditError::NeverTicks)?;
@@ -131,7 +132,7 @@ impl Revisions {
             return Ok(true);
         }
         let in_force = &self.current.timetable;
-        // While releases are mixed, the one with older zone rules leaves the newer ones in force.
+        // During a rolling upgrade, the release with older zone rules keeps the newer revision in force.
         if timetable.zone.is_older_than(&in_force.zone) {
             timetable.zone = in_force.zone.clone();
         }
@@ -139,7 +140,7 @@ impl Revisions {
             return Ok(false);
         }
         let covered = covered.max(self.past.last().and_then(|revision| revision.until));
-        if let Some(due) = self.current.openings(covered).next().filter(|opening| opening.tick <= now) {
+        if let Some(due) = self.current.due_windows(covered).next().filter(|opening| opening.tick <= now) {
             return Err(EditError::StillDue(due));
         }
         let number = self.current.number.saturating_add(1);
@@ -147,7 +148,7 @@ impl Revisions {
             self.current = self.current.replaced_by(number, timetable, now);
             return Ok(true);
         }
-        // The one that opened the last window; a slip in between does not count.
+        // The revision that opened the last window; a mistake in between does not count.
         let opened = self.past.last().filter(|_| covered <= Some(self.current.from)).unwrap_or(&self.current);
         let next = match covered {
             Some(covered) => opened.followed_by(number, timetable, covered, now),
@@ -161,7 +162,7 @@ impl Revisions {
         Ok(true)
     }
 
-    /// Whether the current one began anew after a time without a timetable, and has opened nothing yet. (One that was given a
+    /// Whether the current revision began anew after a time without a timetable, and has opened nothing yet. (One with a
     /// later start begins at that start.)
     fn follows_a_gap(&self, covered: Option<Timestamp>) -> bool {
         let Revision { from, joins, timetable, .. } = &self.current;
@@ -169,15 +170,19 @@ impl Revisions {
         !self.past.is_empty() && !joins && !begins_at_start && covered <= Some(*from)
     }
 
-    /// The windows that must exist and end after `after` and not after `until`, each by the timetable in force
-    /// for it, as the present rules of its zone cut them. Those that were opened are rows; read them there.
-    pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+    /// The windows that must exist and end after `after` and not after `until`, each by the timetable in force for it and the
+    /// present rules of its zone. Opened windows are rows; read them there.
+    pub fn windows(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, WindowShape)> {
         self.iter().flat_map(move |revision| revision.windows(after, until))
     }
 
-    /// The windows that nobody expects and that end after `after` and not after `until`: before the first revision,
-    /// and where a later start left time out. They exist only by a backfill.
-    pub fn left_out(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Shape)> {
+    /// The windows that are not expected and that end after `after` and not after `until`: before the first revision, and
+    /// where a later start left time out. They exist only when the operator requests them.
+    pub fn left_out(
+        &self,
+        after: Timestamp,
+        until: Timestamp,
+    ) -> impl Iterator<Item = (Window, WindowShape)> {
         let ends = std::iter::once(None).chain(self.iter().map(|revision| revision.until));
         let gaps = self.iter().zip(ends).filter(|(revision, _)| !revision.joins);
         gaps.flat_map(move |(revision, before)| {
@@ -189,8 +194,8 @@ impl Revisions {
         .take_while(move |(window, _)| window.end().timestamp() <= until)
     }
 
-    /// Finds a window by its name, as it was called under the timetable in force for it; one that nobody
-    /// expected is found too. A store looks among its rows first.
+    /// Finds a window by its name under the timetable in force for it, even if the window is not expected. A store searches
+    /// its rows first.
     ///
     /// ```
     /// use refrain_core::{Dst, Grid, Revisions, Schedule, Timetable, Zone};
@@ -245,7 +250,7 @@ impl Revisions {
         self.iter().collect::<Vec<_>>().into_iter().rev().find_map(|revision| self.around(revision, inside))
     }
 
-    /// The window of a revision, or before it, that an instant lies in.
+    /// The window of a revision, or before it, that contains an instant.
     pub(crate) fn around(&self, revision: &Revision, at: Timestamp) -> Option<Window> {
         let own = revision.windows(at, Timestamp::MAX).next();
         let left_out = || {
@@ -254,7 +259,7 @@ impl Revisions {
             let window = (!revision.joins).then(|| revision.windows_before(at).next()).flatten();
             window.filter(|(window, _)| window.start().timestamp() >= free_from)
         };
-        let contains = |(window, _): &(Window, Shape)| window.contains(at);
+        let contains = |(window, _): &(Window, WindowShape)| window.contains(at);
         own.filter(contains).or_else(|| left_out().filter(contains)).map(|(window, _)| window)
     }
 }

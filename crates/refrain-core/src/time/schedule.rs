@@ -1,8 +1,8 @@
 //! When a job ticks: a cron pattern or a fixed interval, in a zone.
 //!
-//! A schedule only says *when to look*; which windows a tick opens is the tick rule's business
-//! ([`tick`](crate::tick)). What a pattern means on a calendar without jumps is one thing; what happens at a
-//! jump is another, decided by walking the stretches of steady time in the zone:
+//! A schedule only says *when to look*; which windows a tick opens is decided by the tick rule
+//! ([`tick`](crate::tick)). The meaning of a pattern on a calendar without jumps is one question; what happens at a jump is
+//! another, decided by walking the stretches of steady time in the zone:
 //!
 //! - A pattern is an **interval** when its second, minute or hour contains a `*`: it ticks whenever the clock
 //!   shows a match, so it goes on every real hour through a fold and has nothing to do in a gap.
@@ -17,10 +17,10 @@ mod calendar;
 mod cron;
 mod describe;
 mod elsewhere;
-mod fault;
 mod field;
 mod floating;
 mod in_words;
+mod pattern_fault;
 mod preview;
 mod ticks;
 
@@ -66,29 +66,29 @@ enum Kind {
     Every(Duration),
 }
 
-/// What to do with a fixed time of day that the clock jumps over, or shows twice.
+/// What to do with a fixed time of day that the clock skips or shows twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dst {
-    /// When the clock goes forward.
+    /// The rule for the clock going forward.
     pub gap: Gap,
-    /// When the clock goes back.
+    /// The rule for the clock going back.
     pub fold: Fold,
 }
 
 words! {
-    /// What becomes of fixed times that the clock jumps over.
+    /// What happens to fixed times that the clock skips.
     #[derive(Default)]
     Gap, "rule for a gap" {
         /// One tick when the clock jumps, for all of them.
         #[default]
         Next = "next",
-        /// No tick; the windows they would have opened are opened by the tick after.
+        /// No tick; the next tick opens the windows that they would have opened.
         Skip = "skip",
     }
 }
 
 words! {
-    /// Which of the two comes when a fixed time happens twice.
+    /// Which tick a fixed time that happens twice gets.
     #[derive(Default)]
     Fold, "rule for a fold" {
         /// The first.
@@ -102,8 +102,8 @@ words! {
 }
 
 impl Schedule {
-    /// Reads a cron pattern of five fields (minute hour day month weekday) or six (second first), a nickname
-    /// (`@hourly`, `@daily`…), or `every 15m`. The text is kept as it is written: revisions are compared by it.
+    /// Reads a cron pattern of five fields (minute hour day month weekday) or six (second first), a nickname (`@hourly`,
+    /// `@daily`…), or `every 15m`. The text is kept unchanged: revisions are compared by it.
     pub fn parse(text: &str) -> Result<Schedule, ParseError> {
         if text.len() > LONGEST_TEXT {
             let reason = format!("it is {} bytes long, more than {LONGEST_TEXT}", text.len());
@@ -130,7 +130,7 @@ impl Schedule {
             .collect()
     }
 
-    /// Whether it names times of day, which daylight saving can swallow or double.
+    /// Whether it names times of day, which daylight saving can skip or repeat.
     pub fn is_fixed(&self) -> bool {
         matches!(&self.kind, Kind::Cron(pattern) if pattern.is_fixed())
     }
@@ -153,11 +153,15 @@ fn after_every(text: &str) -> Option<&str> {
 fn parse_every(text: &str, length: &str) -> Result<Duration, ParseError> {
     let advice = "write the time between two ticks, as in \"every 15m\"";
     if length.is_empty() {
-        let error =
-            ParseError::new(WHAT, text, fault::place(text, text.trim()), "a length is missing after it");
+        let error = ParseError::new(
+            WHAT,
+            text,
+            pattern_fault::place(text, text.trim()),
+            "a length is missing after it",
+        );
         return Err(error.help(advice));
     }
-    let place = fault::place(text, length);
+    let place = pattern_fault::place(text, length);
     let every = duration::parse(length).map_err(|error| {
         let error = error.inside(WHAT, text, place.start);
         match elsewhere::length(length) {

@@ -1,7 +1,7 @@
 //! A timetable: everything a job file says about *when*.
 //!
-//! It is one value because none of its parts means anything alone: the zone reads the schedule and cuts the
-//! grid, the start bounds both. An edit of any part is a new [`Revision`](crate::Revision).
+//! It is one value because no part means anything alone: the zone interprets the schedule and the grid, the start bounds
+//! both. An edit of any part is a new [`Revision`](crate::Revision).
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ use crate::zone::Zone;
 /// When a job ticks and how its time is cut into windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timetable {
-    /// When it ticks.
+    /// The schedule.
     pub schedule: Schedule,
-    /// Whose clock and calendar the schedule and the windows follow.
+    /// The zone whose clock and calendar the schedule and the windows follow.
     pub zone: Zone,
-    /// How time is cut into windows.
+    /// The grid that cuts time into windows.
     pub grid: Grid,
-    /// What to do with times that the clock jumps over, or shows twice.
+    /// What to do with times that the clock skips or shows twice.
     pub dst: Dst,
-    /// The first window that must exist begins here or at the next line of the grid. It is written as a window
-    /// is called: `2026-06-01`.
+    /// The first window that must exist begins here or at the next boundary of the grid. It is written like the name of a
+    /// window: `2026-06-01`.
     pub start: Option<LogicalTime>,
 }
 
@@ -38,7 +38,7 @@ impl Timetable {
         }
     }
 
-    /// The last line of the grid at or before `at`: where one window ends and the next begins.
+    /// The last boundary of the grid at or before `at`: where one window ends and the next begins.
     pub(crate) fn line_at_or_before(&self, at: Timestamp) -> Option<Timestamp> {
         match self.grid {
             Grid::Tick => self.ticks().at_or_before(at),
@@ -48,7 +48,7 @@ impl Timetable {
 }
 
 impl fmt::Display for Timetable {
-    /// As a job file says it, without what is usual: `0 2 * * *, Europe/Berlin, window = "day"`.
+    /// In the terms of a job file, without defaults: `0 2 * * *, Europe/Berlin, window = "day"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Timetable { schedule, zone, grid, .. } = self;
         write!(f, "{schedule}, {zone}, window = \"{grid}\"")

@@ -1,7 +1,7 @@
-//! Windows: half-open stretches `[start, end)` of logical time.
+//! Windows: half-open intervals `[start, end)` of logical time.
 //!
-//! A window is what a run is *about*, and its start is part of the run's identity. So the ends of a window
-//! have a type of their own: a [`LogicalTime`] may become part of a key, an instant of the clock may not.
+//! A window is what a run is *about*, and its start is part of the run's identity. So the ends of a window have a type of
+//! their own: a [`LogicalTime`] may become part of a key, an instant of the clock may not.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ pub const EARLIEST: Timestamp = Timestamp::constant(-62_135_510_400, 0);
 /// No window ends later, and no schedule ticks later.
 pub const LATEST: Timestamp = Timestamp::constant(95_617_584_000, 0);
 
-/// An instant that belongs to a window: it says which work is meant, not when it is done.
+/// An instant that belongs to a window: it identifies the work, not when it is done.
 ///
-/// It comes from a window, or from the name of one; there is no way to make one of the clock but to write
-/// the time down as a name first.
+/// It comes from a window or from the name of one. The only way to make one from the clock is to write the time as a name
+/// first.
 ///
 /// ```
 /// use refrain_core::{Zone, window_name};
@@ -52,14 +52,14 @@ impl fmt::Display for LogicalTime {
     }
 }
 
-/// A half-open stretch of logical time, never empty, of whole seconds.
+/// A half-open interval of logical time, never empty, of whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Window {
     start: LogicalTime,
     end: LogicalTime,
 }
 
-/// Why two instants are not a window.
+/// Why two instants do not make a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
     /// The end is not after the start.
@@ -73,14 +73,14 @@ pub enum WindowError {
     /// One of the ends has parts of a second.
     #[error("{0} has parts of a second: windows begin and end at whole seconds")]
     PartOfASecond(Timestamp),
-    /// One of the ends lies outside the time that schedules know.
+    /// One of the ends lies outside the time that schedules support.
     #[error("{0} lies outside the years 1 to 4999")]
     OutOfRange(Timestamp),
 }
 
 impl Window {
-    /// A window that was cut before, read back from where it was stored. New ones are cut by a
-    /// [`Grid`](crate::Grid): one made from the clock would make every rerun look like new work.
+    /// An existing window, read back from the store. New ones come from a [`Grid`](crate::Grid): one made from the clock would
+    /// make every rerun look like new work.
     pub fn stored(start: Timestamp, end: Timestamp) -> Result<Window, WindowError> {
         if end <= start {
             return Err(WindowError::Empty { start, end });
@@ -98,7 +98,7 @@ impl Window {
         self.end
     }
 
-    /// How long it really is: a day may have 23 or 25 hours.
+    /// Its real length: a day may have 23 or 25 hours.
     pub fn length(self) -> std::time::Duration {
         self.end.0.duration_since(self.start.0).unsigned_abs()
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_says_why() {
+    fn an_invalid_window_is_refused_with_a_reason() {
         let noon = at("2026-06-09T12:00:00Z");
         for (start, end, reason) in [
             (noon, noon, "is empty"),

@@ -1,9 +1,9 @@
-//! What a window is called: its start.
+//! The name of a window: its start.
 //!
-//! In the job's zone where that says it all (`2026-06-09`, `2026-06-09T14:00`), else as an instant
-//! (`2026-06-09T12:00:00Z`), which always does: when the clock goes back, 02:00 comes twice, and the two
-//! windows need two names. Every form is understood everywhere; a name that means two windows is refused
-//! with both of them, rather than guessed.
+//! The start is written in the job's zone if that is unambiguous (`2026-06-09`, `2026-06-09T14:00`), else as an instant
+//! (`2026-06-09T12:00:00Z`), which always is: when the clock goes back, 02:00 comes twice, and the two windows need two
+//! names. Every form is accepted everywhere; a name that means two windows is refused with both of them, rather than
+//! guessed.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
@@ -17,7 +17,7 @@ const WHAT: &str = "window";
 const ADVICE: &str =
     "a window is called by its start: 2026-06-09, 2026-06-09T14:00, or 2026-06-09T12:00:00Z as an instant";
 
-/// The shortest name that means this window and no other.
+/// The shortest name of this window that is unambiguous.
 pub fn write(start: LogicalTime, grid: Grid, zone: &Zone) -> String {
     let at = start.timestamp();
     let wall = zone.wall(at);
@@ -66,7 +66,7 @@ pub(crate) fn meanings(name: &str, zone: &Zone) -> Result<Vec<LogicalTime>, Pars
             let date: Date = name.parse().map_err(|_| unreadable())?;
             let midnight = zone.reaches(date.to_datetime(Time::midnight())).ok_or_else(unreadable)?;
             if zone.wall(midnight).date() != date {
-                return Err(wrong("the zone's calendar left this date out").help(ADVICE));
+                return Err(wrong("the zone's calendar skipped this date").help(ADVICE));
             }
             vec![midnight]
         }
@@ -75,8 +75,9 @@ pub(crate) fn meanings(name: &str, zone: &Zone) -> Result<Vec<LogicalTime>, Pars
             let instants = zone.instants(wall);
             if instants.is_empty() {
                 let after = zone.reaches(wall).map(|at| zone.wall(at).strftime("%H:%M").to_string());
-                let advice =
-                    after.map_or(ADVICE.to_owned(), |after| format!("the clock jumps over it to {after}"));
+                let advice = after.map_or(ADVICE.to_owned(), |after| {
+                    format!("the clock skips it and continues at {after}")
+                });
                 return Err(wrong(&format!("this time does not exist in {zone}")).help(advice));
             }
             instants
@@ -87,7 +88,7 @@ pub(crate) fn meanings(name: &str, zone: &Zone) -> Result<Vec<LogicalTime>, Pars
     starts.map_err(|error| wrong(&error.to_string()).help(ADVICE))
 }
 
-/// `2026-06-09T14:00`, perhaps with seconds, and no offset: one that is dropped would mean another window.
+/// `2026-06-09T14:00`, optionally with seconds, without an offset: dropping an offset would change the window.
 fn is_wall_time(name: &str) -> bool {
     let (date, time) = name.split_at_checked(11).unwrap_or_default();
     date.ends_with('T') && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
@@ -100,7 +101,7 @@ pub(crate) fn means_several(name: &str, windows: &[Window]) -> ParseError {
         .help(format!("write {}", starts.join(" or ")))
 }
 
-/// A name that no window of the job has, answered with the window that contains that time.
+/// The error for a name at which no window of the job begins, with the window that contains that time.
 pub(crate) fn not_a_start(name: &str, containing: Option<String>) -> ParseError {
     let error = ParseError::whole(WHAT, name, "no window of this job begins then");
     match containing {
@@ -115,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_name_says_why() {
+    fn an_invalid_name_is_refused_with_a_reason() {
         let berlin = Zone::parse("Europe/Berlin").unwrap();
         for (name, reason) in [
             ("", "not a date or a time"),
@@ -134,7 +135,7 @@ mod tests {
             assert!(error.reason().contains(reason), "{name}: {error}");
         }
         let apia = Zone::parse("Pacific/Apia").unwrap();
-        assert!(parse("2011-12-30", &apia).unwrap_err().reason().contains("left this date out"));
+        assert!(parse("2011-12-30", &apia).unwrap_err().reason().contains("skipped this date"));
     }
 
     #[test]
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_begins_at_one_is_still_called_by_its_date() {
+    fn a_day_that_begins_at_one_is_still_named_by_its_date() {
         let cairo = Zone::parse("Africa/Cairo").unwrap();
         let start = parse("2026-04-24", &cairo).unwrap();
         assert_eq!(cairo.wall(start.timestamp()).to_string(), "2026-04-24T01:00:00");

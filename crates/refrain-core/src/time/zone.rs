@@ -1,13 +1,12 @@
 //! Time zones, and the jumps of their clocks.
 //!
-//! The rules of all zones are compiled into the program: two machines with the same release of Refrain can
-//! never disagree about where a window begins, and a container without zone files works. The price is that a
-//! new rule arrives with a new release; [`Zone::rules_version`] tells which rules these are, and
-//! [`Zone::with_rules`] takes others. Rejected: the operating system's zone files (they differ between
-//! machines that share one store) and "local time" (so does that).
+//! The rules of all zones are compiled into the program: two machines with the same release of Refrain never disagree about
+//! where a window begins, and a container without zone files works. The price is that a new rule arrives with a new
+//! release; [`Zone::rules_version`] names the compiled rules, and [`Zone::with_rules`] accepts others. Rejected: the
+//! operating system's zone files (they differ between machines that share one store) and "local time" (so does that).
 //!
-//! Everything about daylight saving is said here once, as stretches of time in which the clock runs on
-//! and [`Jump`]s between them; schedules and grids walk over those and never ask a zone anything else.
+//! Daylight saving is defined here once, as stretches of steady time and [`Jump`]s between them; schedules and grids walk
+//! over those and ask a zone for nothing else.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -57,7 +56,7 @@ impl Zone {
         if name == "UTC" {
             return Ok(Zone::utc());
         }
-        // The database ignores case; a name is part of a revision, so it has one spelling only.
+        // The database ignores case; a name is part of a revision, so it has only one spelling.
         let known = Zone::all().find(|known| *known == name);
         if let Some(rules) = known.and_then(|known| BUNDLED.get(known).ok()) {
             return Ok(Zone { name: name.to_owned(), version: Zone::rules_version().to_owned(), rules });
@@ -69,9 +68,9 @@ impl Zone {
         Err(unknown("this is not a known time zone").help(advice))
     }
 
-    /// A zone as it was stored, with the version of the rules that cut its windows. The rules themselves are the
-    /// present ones. If the versions differ, it differs from the same zone read now, and the timetable that
-    /// has it is edited: what was opened stays as it is in its rows, and the next window joins it.
+    /// A stored zone, with the version of the rules that cut its windows. The rules themselves are the present ones. If the
+    /// versions differ, it is not equal to the same zone read now, and its timetable counts as edited: opened windows stay as
+    /// they are in their rows, and the next window follows them.
     pub fn stored(name: &str, version: &str) -> Result<Zone, ParseError> {
         Ok(Zone { version: version.to_owned(), ..Zone::parse(name)? })
     }
@@ -106,7 +105,7 @@ impl Zone {
         &self.name
     }
 
-    /// What the zone's clock and calendar show at this instant.
+    /// The wall time of the zone at this instant.
     pub fn wall(&self, at: Timestamp) -> DateTime {
         self.rules.to_offset(whole_second(at)).to_datetime(at)
     }
@@ -138,7 +137,7 @@ impl Zone {
         }
     }
 
-    /// The stretch of steady time that `at` lies in.
+    /// The stretch of steady time that contains `at`.
     pub(crate) fn stretch(&self, at: Timestamp) -> Stretch {
         let jump = |at: Timestamp, after: Offset| {
             let before = self.rules.to_offset(second_before(at));
@@ -169,7 +168,7 @@ impl fmt::Display for Zone {
     }
 }
 
-/// Time between two jumps: the clock runs on, every wall time happens once.
+/// The time between two jumps: the clock is steady, every wall time happens once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     pub(crate) from: Option<Jump>,
@@ -184,10 +183,10 @@ impl Stretch {
     }
 }
 
-/// An instant at which the zone's clock is put forward (a gap) or back (a fold).
+/// An instant at which the zone's clock jumps forward (a gap) or back (a fold).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jump {
-    /// When it happens.
+    /// The instant of the jump.
     pub at: Timestamp,
     /// The offset from UTC until then.
     pub before: Offset,
@@ -196,12 +195,12 @@ pub struct Jump {
 }
 
 impl Jump {
-    /// What the clock would have shown had it not jumped.
+    /// The wall time that the clock would have shown without the jump.
     pub fn wall_before(&self) -> DateTime {
         self.before.to_datetime(self.at)
     }
 
-    /// What the clock shows instead.
+    /// The wall time that the clock shows instead.
     pub fn wall_after(&self) -> DateTime {
         self.after.to_datetime(self.at)
     }
@@ -212,7 +211,7 @@ impl Jump {
         self.after > self.before
     }
 
-    /// By how much, whichever way.
+    /// The length of the jump, in either direction.
     pub fn length(&self) -> std::time::Duration {
         let seconds = self.after.seconds().abs_diff(self.before.seconds());
         std::time::Duration::from_secs(u64::from(seconds))
@@ -227,13 +226,13 @@ impl Jump {
     }
 }
 
-/// The last whole second before an instant; what begins then ends the time before it.
+/// The last whole second before an instant; what begins at the instant ends the time before it.
 pub(crate) fn second_before(at: Timestamp) -> Timestamp {
     at.checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MIN)
 }
 
-/// The second that `at` lies in. Clocks jump at whole seconds, and before 1970 `jiff` takes parts of a second
-/// to the wrong side of a jump.
+/// The second that contains `at`. Clocks jump at whole seconds, and before 1970 `jiff` puts parts of a second on the wrong
+/// side of a jump.
 pub(crate) fn whole_second(at: Timestamp) -> Timestamp {
     let second = at.as_second() - i64::from(at.subsec_nanosecond() < 0);
     Timestamp::from_second(second).unwrap_or(at)
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_name_alone_is_no_jump() {
+    fn a_change_of_name_alone_does_not_count_as_a_jump() {
         let from = "1900-01-01T00:00:00Z".parse().unwrap();
         for name in Zone::all() {
             let zone = Zone::parse(name).unwrap();

@@ -1,130 +1,130 @@
-//! Why there is no run: its time has not come, nobody expects it, or nobody was there to open it.
+//! Why there is no run: it is not due, it is not expected, or no scheduler has opened it.
 
 use jiff::Timestamp;
 
-use super::{Cause, Setting, Told, at, typed};
+use super::{Cause, Explanation, JobContext, at, typed};
 use crate::expectation::Expectation;
 use crate::state::RunNode;
 
-/// What was read about a run that has no record.
+/// The facts about a run without a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentFacts {
-    /// The run, as it was asked for.
+    /// The run, as the caller wrote it.
     pub run: String,
-    /// What is known around it.
-    pub setting: Setting,
-    /// What it lacks.
-    pub lack: Lack,
+    /// Its job and the workers of its store.
+    pub context: JobContext,
+    /// What is missing.
+    pub missing: Missing,
 }
 
-/// What there is instead of the run.
+/// What is missing, so that the run does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lack {
-    /// No job has this name, neither here nor in the store.
+pub enum Missing {
+    /// The job: neither this process nor the store has it.
     Job {
-        /// Names that are like it.
+        /// Similar names.
         near: Vec<String>,
     },
-    /// A window of the grid without a record.
+    /// The record of a window.
     Window {
-        /// When it ends.
+        /// The end of the window.
         end: Timestamp,
         /// Whether it must exist.
         expectation: Expectation,
     },
-    /// No window begins then.
+    /// The window: none begins at that time.
     NoWindow {
-        /// What was asked for.
+        /// The name that the caller wrote.
         window: String,
-        /// Why it is none.
+        /// Why it is not a window.
         reason: String,
         /// The runs of the windows around it.
         beside: Vec<String>,
     },
-    /// A scope that the window does not have.
+    /// The scope: the window does not have it.
     Scope {
         /// The window's own run.
         window: String,
-        /// Where that run stands.
+        /// The state of that run.
         standing: RunNode,
-        /// What it found, once it has.
-        frozen: Option<Frozen>,
-        /// Runs of this window whose scopes are like it.
+        /// The scopes that it found, once it is done.
+        frozen: Option<FrozenScopes>,
+        /// Runs of this window with similar scopes.
         near: Vec<String>,
     },
-    /// A key that nobody has enqueued.
+    /// The key: it was never enqueued.
     Key {
         /// The key.
         key: String,
     },
 }
 
-/// The scopes of a window, as its own run found them.
+/// The scopes that the run of a window found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frozen {
-    /// How many there are.
+pub struct FrozenScopes {
+    /// The number of scopes.
     pub scopes: u64,
     /// When that run ended.
     pub at: Option<Timestamp>,
 }
 
-/// Why there is no run.
+/// Why a run does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Absent {
+pub enum AbsentCause {
     /// There is no such job.
     UnknownJob {
-        /// What was asked for.
+        /// The name that the caller wrote.
         job: String,
-        /// Names that are like it.
+        /// Similar names.
         near: Vec<String>,
     },
     /// The window is not over.
     NotOver {
         /// The run.
         run: String,
-        /// When it ends.
+        /// The end of the window.
         end: Timestamp,
-        /// When it opens.
+        /// The tick that opens it, if any.
         opens_at: Option<Timestamp>,
     },
-    /// The window is over, and its tick has not come.
+    /// The window is over, and its tick is in the future.
     NotDue {
         /// The run.
         run: String,
-        /// When it ended.
+        /// The end of the window.
         end: Timestamp,
-        /// When it opens; none if there is no tick any more.
+        /// The tick that opens it; `None` if there is no later tick.
         opens_at: Option<Timestamp>,
     },
-    /// The window lies before the time that its timetable cares for.
+    /// The window lies before the start of its timetable.
     LeftOut {
         /// The run.
         run: String,
         /// The number of the revision that left it out.
         revision: u32,
-        /// Where the windows of that revision begin.
+        /// The start of that revision's windows.
         from: Timestamp,
     },
-    /// No window of the grid begins then.
+    /// No window of the grid begins at that time.
     NoSuchWindow {
-        /// The job.
+        /// The name of the job.
         job: String,
-        /// What was asked for.
+        /// The name that the caller wrote.
         window: String,
-        /// Why it is none.
+        /// Why it is not a window.
         reason: String,
         /// The runs of the windows around it.
         beside: Vec<String>,
     },
-    /// Its tick has come, and nobody has opened it.
+    /// The window is due, and no scheduler has opened it.
     NeverOpened {
         /// The run.
         run: String,
-        /// When it was due.
+        /// The tick that should have opened it.
         due_at: Timestamp,
-        /// How many workers are heard of.
+        /// The number of live workers.
         workers: u64,
-        /// When an attempt last ended in this store.
+        /// When an attempt of any job last ended in this store.
         last_seen: Option<Timestamp>,
     },
     /// The window has no such scope.
@@ -134,24 +134,24 @@ pub enum Absent {
         /// The window's own run.
         window: String,
         /// The scopes that it has.
-        frozen: Frozen,
-        /// Runs of this window whose scopes are like it.
+        frozen: FrozenScopes,
+        /// Runs of this window with similar scopes.
         near: Vec<String>,
     },
-    /// The scopes of the window are not known yet.
+    /// The run of the window has not found its scopes yet.
     NotExpanded {
         /// The run.
         run: String,
         /// The window's own run.
         window: String,
-        /// Where that run stands.
+        /// The state of that run.
         standing: RunNode,
     },
-    /// Nobody has enqueued the key.
+    /// The key was never enqueued.
     NeverEnqueued {
         /// The run.
         run: String,
-        /// The job.
+        /// The name of the job.
         job: String,
         /// The key.
         key: String,
@@ -163,76 +163,80 @@ impl AbsentFacts {
         vec![Cause::Absent(self.cause())]
     }
 
-    fn cause(&self) -> Absent {
-        let AbsentFacts { run, setting, lack } = self;
-        let (run, job) = (run.clone(), setting.job.clone());
-        match lack.clone() {
-            Lack::Job { near } => Absent::UnknownJob { job, near },
-            Lack::Window { expectation: Expectation::LeftOut { revision, from }, .. } => {
-                Absent::LeftOut { run, revision, from }
+    fn cause(&self) -> AbsentCause {
+        let AbsentFacts { run, context, missing } = self;
+        let (run, job) = (run.clone(), context.job.clone());
+        match missing.clone() {
+            Missing::Job { near } => AbsentCause::UnknownJob { job, near },
+            Missing::Window { expectation: Expectation::LeftOut { revision, from }, .. } => {
+                AbsentCause::LeftOut { run, revision, from }
             }
-            Lack::Window { end, expectation: Expectation::Opens { tick, .. } } => match tick {
-                tick if end > setting.now => Absent::NotOver { run, end, opens_at: tick },
-                Some(due_at) if due_at <= setting.now => {
-                    let Setting { workers, last_seen, .. } = *setting;
-                    Absent::NeverOpened { run, due_at, workers, last_seen }
+            Missing::Window { end, expectation: Expectation::Opens { tick, .. } } => match tick {
+                tick if end > context.now => AbsentCause::NotOver { run, end, opens_at: tick },
+                Some(due_at) if due_at <= context.now => {
+                    let JobContext { workers, last_seen, .. } = *context;
+                    AbsentCause::NeverOpened { run, due_at, workers, last_seen }
                 }
-                tick => Absent::NotDue { run, end, opens_at: tick },
+                tick => AbsentCause::NotDue { run, end, opens_at: tick },
             },
-            Lack::NoWindow { window, reason, beside } => Absent::NoSuchWindow { job, window, reason, beside },
-            Lack::Scope { window, frozen: Some(frozen), near, .. } => {
-                Absent::UnknownScope { run, window, frozen, near }
+            Missing::NoWindow { window, reason, beside } => {
+                AbsentCause::NoSuchWindow { job, window, reason, beside }
             }
-            Lack::Scope { window, standing, frozen: None, .. } => {
-                Absent::NotExpanded { run, window, standing }
+            Missing::Scope { window, frozen: Some(frozen), near, .. } => {
+                AbsentCause::UnknownScope { run, window, frozen, near }
             }
-            Lack::Key { key } => Absent::NeverEnqueued { run, job, key },
+            Missing::Scope { window, standing, frozen: None, .. } => {
+                AbsentCause::NotExpanded { run, window, standing }
+            }
+            Missing::Key { key } => AbsentCause::NeverEnqueued { run, job, key },
         }
     }
 }
 
-impl Absent {
-    pub(super) fn told(&self) -> Told {
+impl AbsentCause {
+    pub(super) fn explain(&self) -> Explanation {
         match self {
-            Absent::UnknownJob { job, near } => unknown_job(job, near),
-            Absent::NotOver { run, end, opens_at } => {
-                let said =
+            AbsentCause::UnknownJob { job, near } => unknown_job(job, near),
+            AbsentCause::NotOver { run, end, opens_at } => {
+                let text =
                     format!("{run} is not over: the window ends at {}, and {}", at(*end), opens(*opens_at));
-                Told::new("not-over", said)
-                    .next("wait: if it ran now, it would count as done without the rest of the window")
+                Explanation::new("not-over", text)
+                    .advise("wait: if it ran now, it would count as done without the rest of the window")
             }
-            Absent::NotDue { run, end, opens_at } => {
-                let said =
+            AbsentCause::NotDue { run, end, opens_at } => {
+                let text =
                     format!("{run} is not due: the window ended at {}, and {}", at(*end), opens(*opens_at));
-                Told::new("not-due", said).next(format!("do it now: refrain run {}", typed(run)))
+                Explanation::new("not-due", text).advise(format!("do it now: refrain run {}", typed(run)))
             }
-            Absent::LeftOut { run, revision, from } => {
-                let said = format!(
+            AbsentCause::LeftOut { run, revision, from } => {
+                let text = format!(
                     "{run} is not expected: the windows of revision {revision} of the timetable begin at {}",
                     at(*from)
                 );
-                Told::new("left-out", said).next(format!(
+                Explanation::new("left-out", text).advise(format!(
                     "run it anyway: refrain run {}; before the job's `start`, write an earlier one first",
                     typed(run)
                 ))
             }
-            Absent::NoSuchWindow { job, window, reason, beside } => {
+            AbsentCause::NoSuchWindow { job, window, reason, beside } => {
                 no_such_window(job, window, reason, beside)
             }
-            Absent::NeverOpened { run, due_at, workers, last_seen } => {
+            AbsentCause::NeverOpened { run, due_at, workers, last_seen } => {
                 never_opened(run, *due_at, *workers, *last_seen)
             }
-            Absent::UnknownScope { run, window, frozen, near } => unknown_scope(run, window, *frozen, near),
-            Absent::NotExpanded { run, window, standing } => {
-                let said = format!(
+            AbsentCause::UnknownScope { run, window, frozen, near } => {
+                unknown_scope(run, window, *frozen, near)
+            }
+            AbsentCause::NotExpanded { run, window, standing } => {
+                let text = format!(
                     "{run} does not exist yet: the run {window} finds the scopes of its window, and is {standing}"
                 );
-                Told::new("not-expanded", said).next(format!("refrain why {}", typed(window)))
+                Explanation::new("not-expanded", text).advise(format!("refrain why {}", typed(window)))
             }
-            Absent::NeverEnqueued { run, job, key } => {
-                let said = format!("{run} does not exist: this key was never enqueued");
+            AbsentCause::NeverEnqueued { run, job, key } => {
+                let text = format!("{run} does not exist: this key was never enqueued");
                 let enqueue = format!("refrain enqueue {job} --key {}", typed(key));
-                Told::new("never-enqueued", said).next(enqueue)
+                Explanation::new("never-enqueued", text).advise(enqueue)
             }
         }
     }
@@ -245,23 +249,23 @@ fn opens(tick: Option<Timestamp>) -> String {
     }
 }
 
-fn unknown_job(job: &str, near: &[String]) -> Told {
-    let said = format!("There is no job `{job}`: it is known neither to this process nor to the store");
-    Told::new("unknown-job", said).next(match near {
+fn unknown_job(job: &str, near: &[String]) -> Explanation {
+    let text = format!("There is no job `{job}`: it is known neither to this process nor to the store");
+    Explanation::new("unknown-job", text).advise(match near {
         [] => "refrain status".to_owned(),
         near => format!("did you mean {}?", near.join(" or ")),
     })
 }
 
-fn no_such_window(job: &str, window: &str, reason: &str, beside: &[String]) -> Told {
-    let told = Told::new("no-such-window", format!("{job} has no window `{window}`: {reason}"));
-    told.next(match beside {
+fn no_such_window(job: &str, window: &str, reason: &str, beside: &[String]) -> Explanation {
+    let explanation = Explanation::new("no-such-window", format!("{job} has no window `{window}`: {reason}"));
+    explanation.advise(match beside {
         [] => format!("refrain next {job}"),
         beside => format!("the windows around it: {}", beside.join(", ")),
     })
 }
 
-fn never_opened(run: &str, due_at: Timestamp, workers: u64, last_seen: Option<Timestamp>) -> Told {
+fn never_opened(run: &str, due_at: Timestamp, workers: u64, last_seen: Option<Timestamp>) -> Explanation {
     let seen = last_seen.map_or_else(
         || "nothing has ever run in this store".to_owned(),
         |seen| format!("the last attempt in this store ended at {}", at(seen)),
@@ -272,18 +276,18 @@ fn never_opened(run: &str, due_at: Timestamp, workers: u64, last_seen: Option<Ti
             format!("workers are alive ({workers}), but no scheduler has opened it; {seen}")
         }
     };
-    let said = format!("{run} was due at {} and was never opened: {who}", at(due_at));
-    Told::new("never-opened", said).next("refrain serve, or to open all due windows: refrain tick")
+    let text = format!("{run} was due at {} and was never opened: {who}", at(due_at));
+    Explanation::new("never-opened", text).advise("refrain serve, or to open all due windows: refrain tick")
 }
 
-fn unknown_scope(run: &str, window: &str, frozen: Frozen, near: &[String]) -> Told {
+fn unknown_scope(run: &str, window: &str, frozen: FrozenScopes, near: &[String]) -> Explanation {
     let when = frozen.at.map_or_else(String::new, |when| format!(" at {}", at(when)));
-    let said = format!(
+    let text = format!(
         "{run} does not exist: the scopes of {window} were frozen{when}, {} of them, and this is not one of them",
         frozen.scopes
     );
-    Told::new("unknown-scope", said).next(match near {
-        [] => "a scope that appeared later gets earlier windows only by a backfill".to_owned(),
+    Explanation::new("unknown-scope", text).advise(match near {
+        [] => "the scopes of a window never change after it was expanded; a new scope begins with the next window".to_owned(),
         near => format!("did you mean {}?", near.join(" or ")),
     })
 }

@@ -2,129 +2,131 @@
 
 use jiff::Timestamp;
 
-use super::{Told, UnitLeft, listed, on, quoted, typed};
+use super::{Explanation, UnappliedUnit, listed, on, quoted, typed};
 
 /// How a run last ended, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// It is done.
+pub enum EndedCause {
+    /// The run is done.
     Done {
         /// The run.
         run: String,
-        /// The attempt that did it.
+        /// The attempt that completed it.
         attempt: u64,
-        /// When.
+        /// The time.
         at: Option<Timestamp>,
-        /// Under which version.
+        /// The job version of that attempt.
         version: Option<u32>,
     },
-    /// It is done, but for effects.
+    /// The run is done except for its effects.
     WaitsForEffects {
         /// The run.
         run: String,
-        /// The attempt that did it.
+        /// The attempt that completed it.
         attempt: u64,
     },
-    /// It failed for good.
+    /// The run failed and is not retried.
     Failed {
         /// The run.
         run: String,
         /// The last attempt.
         attempt: u64,
-        /// When.
+        /// The time.
         at: Option<Timestamp>,
-        /// What it said.
+        /// The message of the attempt.
         message: Option<String>,
         /// The first of its units that are in doubt.
         doubtful: Vec<String>,
     },
-    /// Its command was cut off, and is not executed again before a person has looked.
+    /// Its command was interrupted and waits for a decision of the operator.
     Held {
         /// The run.
         run: String,
         /// The last attempt.
         attempt: u64,
-        /// When.
+        /// The time.
         at: Option<Timestamp>,
-        /// What it said.
+        /// The message of the attempt.
         message: Option<String>,
     },
-    /// Some of its units are not applied.
+    /// Some units of the run are not applied.
     Partial {
         /// The run.
         run: String,
-        /// What it said.
+        /// The message of the attempt.
         message: Option<String>,
         /// The first of those units.
-        units: Vec<UnitLeft>,
+        units: Vec<UnappliedUnit>,
     },
-    /// A person called it off.
+    /// An operator cancelled the run.
     Cancelled {
         /// The run.
         run: String,
-        /// When.
+        /// The time.
         at: Option<Timestamp>,
     },
-    /// It was passed over.
+    /// The run was skipped.
     Skipped {
         /// The run.
         run: String,
-        /// When.
+        /// The time.
         at: Option<Timestamp>,
-        /// The rule that passed it over.
+        /// The rule that skipped it.
         reason: String,
     },
 }
 
-impl Ended {
-    pub(super) fn told(&self) -> Told {
+impl EndedCause {
+    pub(super) fn explain(&self) -> Explanation {
         match self {
-            Ended::Done { run, attempt, at, version } => {
+            EndedCause::Done { run, attempt, at, version } => {
                 let version = version.map_or_else(String::new, |version| format!(" under version {version}"));
-                let said = format!("{run} is done, by attempt {attempt}{}{version}", on(*at));
-                Told::new("done", said)
-                    .next(format!("run it again anyway: refrain run {} --again", typed(run)))
+                let text = format!("{run} is done, by attempt {attempt}{}{version}", on(*at));
+                Explanation::new("done", text)
+                    .advise(format!("run it again anyway: refrain run {} --again", typed(run)))
             }
-            Ended::WaitsForEffects { run, attempt } => {
-                let said = format!("{run} is complete with attempt {attempt}, and waits for its effects");
-                Told::new("waits-for-effects", said).next("refrain effects")
+            EndedCause::WaitsForEffects { run, attempt } => {
+                let text = format!("{run} is complete with attempt {attempt}, and waits for its effects");
+                Explanation::new("waits-for-effects", text).advise("refrain effects")
             }
-            Ended::Failed { run, attempt, at, message, doubtful } => {
+            EndedCause::Failed { run, attempt, at, message, doubtful } => {
                 let message = quoted(message.as_deref().unwrap_or("no message"));
-                let said = format!("{run} failed for good with attempt {attempt}{}: {message}", on(*at));
+                let text = format!("{run} failed for good with attempt {attempt}{}: {message}", on(*at));
                 match doubtful.first() {
-                    Some(key) => Told::new("failed", format!("{said}; in doubt: {}", listed(doubtful)))
-                        .next(decide(run, key)),
-                    None => Told::new("failed", said).next(format!("refrain retry {}", typed(run))),
+                    Some(key) => {
+                        Explanation::new("failed", format!("{text}; in doubt: {}", listed(doubtful)))
+                            .advise(decide(run, key))
+                    }
+                    None => Explanation::new("failed", text).advise(format!("refrain retry {}", typed(run))),
                 }
             }
-            Ended::Held { run, attempt, at, message } => {
+            EndedCause::Held { run, attempt, at, message } => {
                 let message = quoted(message.as_deref().unwrap_or("no message"));
-                let said = format!(
+                let text = format!(
                     "{run} waits for an operator: its command was interrupted in attempt {attempt}{}: {message}",
                     on(*at)
                 );
                 let run = typed(run);
-                Told::new("held", said).next(format!(
+                Explanation::new("held", text).advise(format!(
                     "if it was done: refrain retry {run} --done; to execute it again: refrain retry {run}"
                 ))
             }
-            Ended::Partial { run, message, units } => partial(run, message.as_deref(), units),
-            Ended::Cancelled { run, at } => {
-                let said = format!("{run} was cancelled{} by an operator", on(*at));
-                Told::new("cancelled", said).next(format!("refrain retry {}", typed(run)))
+            EndedCause::Partial { run, message, units } => partial(run, message.as_deref(), units),
+            EndedCause::Cancelled { run, at } => {
+                let text = format!("{run} was cancelled{} by an operator", on(*at));
+                Explanation::new("cancelled", text).advise(format!("refrain retry {}", typed(run)))
             }
-            Ended::Skipped { run, at, reason } => {
-                let said = format!("{run} was skipped{}: {reason}", on(*at));
-                Told::new("skipped", said).next(format!("run it anyway: refrain run {}", typed(run)))
+            EndedCause::Skipped { run, at, reason } => {
+                let text = format!("{run} was skipped{}: {reason}", on(*at));
+                Explanation::new("skipped", text).advise(format!("run it anyway: refrain run {}", typed(run)))
             }
         }
     }
 }
 
-fn partial(run: &str, message: Option<&str>, units: &[UnitLeft]) -> Told {
-    let said = message.map_or_else(String::new, |said| format!(": {}", quoted(said)));
-    let keys = |is: fn(&&UnitLeft) -> bool| -> Vec<String> {
+fn partial(run: &str, message: Option<&str>, units: &[UnappliedUnit]) -> Explanation {
+    let text = message.map_or_else(String::new, |text| format!(": {}", quoted(text)));
+    let keys = |is: fn(&&UnappliedUnit) -> bool| -> Vec<String> {
         units.iter().filter(is).map(|unit| unit.key.clone()).collect()
     };
     let doubtful = keys(|unit| unit.is_in_doubt);
@@ -136,15 +138,17 @@ fn partial(run: &str, message: Option<&str>, units: &[UnitLeft]) -> Told {
     };
     let left = named("in doubt", &doubtful) + &named("parked", &parked) + &named("failed", &failed);
     let waits = if doubtful.is_empty() { "" } else { ", and waits for an operator" };
-    let told = Told::new("partial", format!("{run} is partial{waits}{said}{left}"));
+    let explanation = Explanation::new("partial", format!("{run} is partial{waits}{text}{left}"));
     match (doubtful.first(), parked.first()) {
-        (Some(key), _) => told.next(decide(run, key)),
-        (None, Some(key)) => told.next(format!("refrain retry {} --unit {}", typed(run), typed(key))),
-        (None, None) => told.next(format!("refrain retry {}", typed(run))),
+        (Some(key), _) => explanation.advise(decide(run, key)),
+        (None, Some(key)) => {
+            explanation.advise(format!("refrain retry {} --unit {}", typed(run), typed(key)))
+        }
+        (None, None) => explanation.advise(format!("refrain retry {}", typed(run))),
     }
 }
 
-/// The two words that settle a unit in doubt.
+/// The two commands that decide a unit in doubt.
 fn decide(run: &str, key: &str) -> String {
     let (run, key) = (typed(run), typed(key));
     format!(

@@ -1,67 +1,67 @@
-//! What the open attempt of a run waits for, or who is at it.
+//! What the open attempt of a run waits for, or which worker runs it.
 
 use jiff::Timestamp;
 
-use super::{Holder, Told, at, listed, quoted, typed};
+use super::{Explanation, LaneHolder, at, listed, quoted, typed};
 
-/// Where an open attempt stands, and why.
+/// The state of an open attempt and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Open {
-    /// Its job is paused.
+pub enum OpenCause {
+    /// The job is paused.
     Paused {
         /// The run.
         run: String,
-        /// The job.
+        /// The name of the job.
         job: String,
-        /// Since when.
+        /// The time since when.
         since: Timestamp,
     },
-    /// It is queued, and no worker is alive.
+    /// The run is queued, and no worker is alive.
     NoWorker {
         /// The run.
         run: String,
-        /// When an attempt of whatever job last ended in the store.
+        /// When an attempt of any job last ended in this store.
         last_seen: Option<Timestamp>,
     },
-    /// As many runs of its job are under way as may be.
+    /// As many runs of its job are running as `concurrency` allows.
     SlotsTaken {
         /// The run.
         run: String,
-        /// How many may be.
+        /// The limit.
         limit: u32,
-        /// Those that are.
+        /// The running runs.
         holders: Vec<String>,
     },
-    /// It is queued, and workers are at others.
+    /// The run is queued, and workers are busy with others.
     Queued {
         /// The run.
         run: String,
-        /// How many of its job stand before it.
+        /// How many runs of its job are queued before it.
         ahead: u64,
-        /// How many workers are heard of.
+        /// The number of live workers.
         workers: u64,
-        /// How many runs they hold.
-        under_way: u64,
+        /// The number of runs that they hold.
+        running: u64,
     },
     /// Another run holds its lane.
     LaneHeld {
         /// The run.
         run: String,
-        /// The other; it may have left this moment.
-        holder: Option<Holder>,
+        /// The other run; `None` if it has just left the lane.
+        holder: Option<LaneHolder>,
     },
-    /// It failed, and is tried again later.
+    /// The run failed and waits for its retry.
     BackingOff {
         /// The run.
         run: String,
-        /// The number of the attempt that follows.
+        /// The number of the next attempt.
         attempt: u64,
-        /// When it may begin.
+        /// The earliest time at which it begins.
         until: Timestamp,
-        /// What the attempt before said.
+        /// The message of the previous attempt.
         message: Option<String>,
     },
-    /// A worker is at it.
+    /// A worker runs it.
     Running {
         /// The run.
         run: String,
@@ -69,97 +69,102 @@ pub enum Open {
         attempt: u64,
         /// The number of the worker.
         worker: i64,
-        /// The process that it is.
+        /// The process of the worker.
         process: String,
-        /// Since when.
+        /// The time since when.
         since: Timestamp,
-        /// Until when the worker counts as alive.
+        /// The time until which the worker counts as alive.
         alive_until: Timestamp,
     },
-    /// The worker that has it is not heard of any more.
+    /// The worker that holds it has stopped sending heartbeats.
     WorkerSilent {
         /// The run.
         run: String,
         /// The number of the worker.
         worker: i64,
-        /// The process that it is.
+        /// The process of the worker.
         process: String,
-        /// Since when it has the run.
+        /// When the worker claimed the run.
         since: Timestamp,
     },
 }
 
-impl Open {
-    pub(super) fn told(&self) -> Told {
+impl OpenCause {
+    pub(super) fn explain(&self) -> Explanation {
         match self {
-            Open::Paused { run, job, since } => {
-                let said = format!(
+            OpenCause::Paused { run, job, since } => {
+                let text = format!(
                     "{run} is queued, and {job} is paused since {}: none of its runs begins",
                     at(*since)
                 );
-                Told::new("paused", said).next(format!("refrain resume {job}"))
+                Explanation::new("paused", text).advise(format!("refrain resume {job}"))
             }
-            Open::NoWorker { run, last_seen } => no_worker(run, *last_seen),
-            Open::SlotsTaken { run, limit, holders } => {
+            OpenCause::NoWorker { run, last_seen } => no_worker(run, *last_seen),
+            OpenCause::SlotsTaken { run, limit, holders } => {
                 let holders = listed(holders);
-                let said = format!(
+                let text = format!(
                     "{run} is queued: its job has concurrency = {limit}, and these are running: {holders}"
                 );
-                Told::new("slots-taken", said).next("it begins when one of them ends")
+                Explanation::new("slots-taken", text).advise("it begins when one of them ends")
             }
-            Open::Queued { run, ahead, workers, under_way } => {
-                let said = format!(
-                    "{run} is queued behind {ahead} other runs of its job; live workers: {workers}, running runs: {under_way}"
+            OpenCause::Queued { run, ahead, workers, running } => {
+                let text = format!(
+                    "{run} is queued behind {ahead} other runs of its job; live workers: {workers}, running runs: {running}"
                 );
-                Told::new("queued", said).next(format!("do it here: refrain run {}", typed(run)))
+                Explanation::new("queued", text).advise(format!("do it here: refrain run {}", typed(run)))
             }
-            Open::LaneHeld { run, holder } => lane_held(run, holder.as_ref()),
-            Open::BackingOff { run, attempt, until, message } => {
+            OpenCause::LaneHeld { run, holder } => lane_held(run, holder.as_ref()),
+            OpenCause::BackingOff { run, attempt, until, message } => {
                 let after =
-                    message.as_deref().map_or_else(String::new, |said| format!(" after {}", quoted(said)));
-                let said = format!(
+                    message.as_deref().map_or_else(String::new, |text| format!(" after {}", quoted(text)));
+                let text = format!(
                     "{run} waits for its retry{after}: attempt {attempt} begins at {} at the earliest",
                     at(*until)
                 );
-                Told::new("backing-off", said).next(format!("do not wait: refrain run {}", typed(run)))
+                Explanation::new("backing-off", text)
+                    .advise(format!("do not wait: refrain run {}", typed(run)))
             }
-            Open::Running { run, attempt, worker, process, since, alive_until } => {
-                let said = format!(
+            OpenCause::Running { run, attempt, worker, process, since, alive_until } => {
+                let text = format!(
                     "{run} is running: worker {worker} ({process}) runs attempt {attempt} since {}, and counts as alive until {}",
                     at(*since),
                     at(*alive_until)
                 );
-                Told::new("running", said).next(format!("cancel it: refrain cancel {}", typed(run)))
+                Explanation::new("running", text).advise(format!("cancel it: refrain cancel {}", typed(run)))
             }
-            Open::WorkerSilent { run, worker, process, since } => {
-                let said = format!(
+            OpenCause::WorkerSilent { run, worker, process, since } => {
+                let text = format!(
                     "{run} is held since {} by worker {worker} ({process}), which has stopped sending heartbeats",
                     at(*since)
                 );
                 let advice = "a serving worker takes it over soon; without one: refrain tick";
-                Told::new("worker-silent", said).next(advice)
+                Explanation::new("worker-silent", text).advise(advice)
             }
         }
     }
 }
 
-fn no_worker(run: &str, last_seen: Option<Timestamp>) -> Told {
+fn no_worker(run: &str, last_seen: Option<Timestamp>) -> Explanation {
     let seen = last_seen.map_or_else(
         || "nothing has ever run in this store".to_owned(),
         |seen| format!("the last attempt in this store ended at {}", at(seen)),
     );
-    let said = format!("{run} is queued, and no worker is alive: {seen}");
-    Told::new("no-worker", said).next(format!("refrain serve, or for this run: refrain run {}", typed(run)))
+    let text = format!("{run} is queued, and no worker is alive: {seen}");
+    Explanation::new("no-worker", text)
+        .advise(format!("refrain serve, or for this run: refrain run {}", typed(run)))
 }
 
-fn lane_held(run: &str, holder: Option<&Holder>) -> Told {
-    let Some(Holder { run: other, standing, since, worker }) = holder else {
-        return Told::new("lane-held", format!("{run} waits for its lane, which has just become free"));
+fn lane_held(run: &str, holder: Option<&LaneHolder>) -> Explanation {
+    let Some(LaneHolder { run: other, standing, since, worker }) = holder else {
+        return Explanation::new(
+            "lane-held",
+            format!("{run} waits for its lane, which has just become free"),
+        );
     };
     let by = worker.as_ref().map_or_else(String::new, |worker| format!(" by {worker}"));
-    let said = format!(
+    let text = format!(
         "{run} waits for {other}, which holds their lane (while-running = \"queue\") and is {standing}{by} since {}",
         at(*since)
     );
-    Told::new("lane-held", said).next(format!("refrain why {}", typed(other)))
+    Explanation::new("lane-held", text).advise(format!("refrain why {}", typed(other)))
 }

@@ -1,132 +1,131 @@
-//! A run that has a record: what its open attempt waits for comes first, then how it last ended, then what else happened
-//! to it.
+//! A run with a record: first the state of its open attempt, then how it last ended, then additional information.
 
 use jiff::Timestamp;
 
-use super::{Aside, Cause, Ended, Open, Setting};
+use super::{Cause, EndedCause, JobContext, Note, OpenCause};
 use crate::state::{FailureReason, RunNode, RunOutcome, RunStanding};
 
-/// What was read about a run that has a record.
+/// The facts about a run with a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedFacts {
     /// The run, as people write it.
     pub run: String,
-    /// What is known around it.
-    pub setting: Setting,
-    /// How it last ended, and whether an attempt is open.
+    /// Its job and the workers of its store.
+    pub context: JobContext,
+    /// Its last outcome, and whether an attempt is open.
     pub standing: RunStanding,
-    /// Where the open attempt stands.
-    pub place: Option<Whereabouts>,
+    /// The state of the open attempt.
+    pub open: Option<AttemptState>,
     /// The number of the open attempt, or of the last one.
     pub attempt: u64,
     /// The number of the last attempt that ended with an outcome.
     pub ended_attempt: u64,
     /// The version under which it last ended.
     pub version: Option<u32>,
-    /// When it was opened.
+    /// When the run was opened.
     pub opened_at: Timestamp,
-    /// When it last ended.
+    /// When the run last ended.
     pub ended_at: Option<Timestamp>,
-    /// Why it ended so.
+    /// The message of the last outcome.
     pub message: Option<String>,
-    /// The same as a value, where that decides what comes next.
+    /// The reason of a failure, which decides the advice.
     pub reason: Option<FailureReason>,
-    /// What the last attempt said that was followed by another one.
+    /// The message of the last attempt that was retried.
     pub last_message: Option<String>,
-    /// How often a worker died that held it.
+    /// How often a worker died while it held the run.
     pub taken_over: u64,
-    /// Whether it is claimed alone for that.
+    /// Whether the run is claimed alone because of that.
     pub is_suspect: bool,
-    /// Whether a person has asked for its end.
-    pub is_called_off: bool,
-    /// Whether what the caller gave with it is not kept any more.
+    /// Whether an operator wants the run cancelled.
+    pub is_cancel_requested: bool,
+    /// Whether its payload is no longer kept.
     pub is_forgotten: bool,
-    /// Who asked for it again.
-    pub asked_again: Option<AskedAgain>,
-    /// Units that it left unapplied, the first of them.
-    pub units_left: Vec<UnitLeft>,
+    /// The requests for it that were deduplicated.
+    pub repeated_requests: Option<RepeatedRequests>,
+    /// The first of the units that it left unapplied.
+    pub unapplied_units: Vec<UnappliedUnit>,
     /// Keys that may be too wide.
-    pub suspects: Vec<Suspect>,
-    /// Since when it is late, if it is.
+    pub wide_keys: Vec<WideKeys>,
+    /// When it became late, if it is late.
     pub late_since: Option<Timestamp>,
 }
 
-/// Where an open attempt stands.
+/// The state of an open attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum AttemptState {
     /// A worker may claim it.
     Queued {
-        /// How many of its job stand before it.
+        /// How many runs of its job are queued before it.
         ahead: u64,
-        /// The limit of its job and the runs that make use of it, if it is reached.
+        /// The limit of its job and the running runs, if the limit is reached.
         slots: Option<(u32, Vec<String>)>,
     },
     /// A worker holds it.
     Running {
         /// The number of the worker.
         worker: i64,
-        /// The process that it is.
+        /// The process of the worker.
         process: String,
-        /// Since when.
+        /// The time since when.
         since: Timestamp,
-        /// Until when the worker counts as alive.
+        /// The time until which the worker counts as alive.
         alive_until: Timestamp,
     },
-    /// It is tried again, not before this.
+    /// It waits for its retry.
     Delayed {
-        /// When.
+        /// The time.
         until: Timestamp,
     },
     /// Another run holds its lane.
-    BehindItsLane {
-        /// The other.
-        holder: Option<Holder>,
+    WaitsForLane {
+        /// The run that holds the lane.
+        holder: Option<LaneHolder>,
     },
 }
 
 /// A run that holds a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LaneHolder {
     /// The run.
     pub run: String,
-    /// Where it stands.
+    /// Its state.
     pub standing: RunNode,
-    /// Since when it is open, or since when a worker has it.
+    /// When it was opened, or when a worker claimed it.
     pub since: Timestamp,
-    /// The worker that has it, as people call it, if one has.
+    /// The worker that runs it, as messages show it.
     pub worker: Option<String>,
 }
 
-/// Somebody asked for a run that was there.
+/// Requests for a run that exists already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskedAgain {
-    /// How often.
+pub struct RepeatedRequests {
+    /// The number of times.
     pub times: u64,
-    /// Whether there are more than were counted.
+    /// Whether there are more than the number counted.
     pub is_more: bool,
-    /// When last.
+    /// The time of the last one.
     pub last: Timestamp,
-    /// By what way: `enqueue`, `tick`, `run`, `intent`.
+    /// The kind of the last request: `enqueue`, `tick`, `run`, `intent`.
     pub way: String,
 }
 
 /// A unit that a run left unapplied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnitLeft {
+pub struct UnappliedUnit {
     /// Its key.
     pub key: String,
-    /// Whether it is parked; else it failed.
+    /// Whether it is parked; otherwise it failed.
     pub is_parked: bool,
-    /// Whether a call was made for it of which nobody knows the end.
+    /// Whether a call was made for it whose outcome is unknown.
     pub is_in_doubt: bool,
 }
 
-/// Keys under which other content was swallowed.
+/// Keys under which other content was discarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suspect {
+pub struct WideKeys {
     /// The rule: `first-wins` or `many-contents`.
     pub reason: String,
-    /// How often.
+    /// The number of times.
     pub count: u64,
     /// The first of the keys.
     pub keys: Vec<String>,
@@ -134,88 +133,88 @@ pub struct Suspect {
 
 impl RecordedFacts {
     pub(super) fn causes(&self) -> Vec<Cause> {
-        let open = self.place.as_ref().map(|place| Cause::Open(self.placed(place)));
+        let open = self.open.as_ref().map(|open| Cause::Open(self.open_cause(open)));
         let ended = self.standing.outcome.map(|outcome| Cause::Ended(self.ended(outcome)));
-        let besides = self.asides().into_iter().map(Cause::Aside);
+        let besides = self.notes().into_iter().map(Cause::Note);
         open.into_iter().chain(ended).chain(besides).collect()
     }
 
-    fn asides(&self) -> Vec<Aside> {
+    fn notes(&self) -> Vec<Note> {
         let run = || self.run.clone();
-        let mut asides = Vec::new();
-        asides.extend(self.of_version());
-        if self.is_called_off {
-            asides.push(Aside::CalledOff { run: run() });
+        let mut notes = Vec::new();
+        notes.extend(self.of_version());
+        if self.is_cancel_requested {
+            notes.push(Note::CancelRequested { run: run() });
         }
         if self.taken_over > 0 {
             let is_suspect = self.is_suspect;
-            asides.push(Aside::TakenOver { run: run(), times: self.taken_over, is_suspect });
+            notes.push(Note::TakenOver { run: run(), times: self.taken_over, is_suspect });
         }
-        asides.extend(self.late_since.map(|since| Aside::Late { run: run(), since }));
-        asides.extend(self.asked_again.clone().map(|asked| Aside::Deduplicated { run: run(), asked }));
+        notes.extend(self.late_since.map(|since| Note::Late { run: run(), since }));
+        notes.extend(self.repeated_requests.clone().map(|asked| Note::Deduplicated { run: run(), asked }));
         if self.is_forgotten {
-            asides.push(Aside::Forgotten { run: run() });
+            notes.push(Note::Forgotten { run: run() });
         }
-        let suspects = self.suspects.iter().cloned();
-        asides.extend(suspects.map(|suspect| Aside::WideKey { run: run(), suspect }));
-        asides
+        let wide_keys = self.wide_keys.iter().cloned();
+        notes.extend(wide_keys.map(|wide_keys| Note::WideKey { run: run(), wide_keys }));
+        notes
     }
 
     /// What the open attempt waits for.
-    fn placed(&self, place: &Whereabouts) -> Open {
-        let (run, setting) = (self.run.clone(), &self.setting);
-        match (place.clone(), setting.paused_at) {
-            (Whereabouts::Running { worker, process, since, alive_until }, _) => {
-                if alive_until <= setting.now {
-                    return Open::WorkerSilent { run, worker, process, since };
+    fn open_cause(&self, open: &AttemptState) -> OpenCause {
+        let (run, context) = (self.run.clone(), &self.context);
+        match (open.clone(), context.paused_at) {
+            (AttemptState::Running { worker, process, since, alive_until }, _) => {
+                if alive_until <= context.now {
+                    return OpenCause::WorkerSilent { run, worker, process, since };
                 }
-                Open::Running { run, attempt: self.attempt, worker, process, since, alive_until }
+                OpenCause::Running { run, attempt: self.attempt, worker, process, since, alive_until }
             }
-            (_, Some(since)) => Open::Paused { run, job: setting.job.clone(), since },
-            (Whereabouts::Delayed { until }, None) => {
+            (_, Some(since)) => OpenCause::Paused { run, job: context.job.clone(), since },
+            (AttemptState::Delayed { until }, None) => {
                 let message = self.last_message.clone();
-                Open::BackingOff { run, attempt: self.attempt, until, message }
+                OpenCause::BackingOff { run, attempt: self.attempt, until, message }
             }
-            (Whereabouts::BehindItsLane { holder }, None) => Open::LaneHeld { run, holder },
-            (Whereabouts::Queued { slots: Some((limit, holders)), .. }, None) => {
-                Open::SlotsTaken { run, limit, holders }
+            (AttemptState::WaitsForLane { holder }, None) => OpenCause::LaneHeld { run, holder },
+            (AttemptState::Queued { slots: Some((limit, holders)), .. }, None) => {
+                OpenCause::SlotsTaken { run, limit, holders }
             }
-            (Whereabouts::Queued { .. }, None) if setting.workers == 0 => {
-                Open::NoWorker { run, last_seen: setting.last_seen }
+            (AttemptState::Queued { .. }, None) if context.workers == 0 => {
+                OpenCause::NoWorker { run, last_seen: context.last_seen }
             }
-            (Whereabouts::Queued { ahead, .. }, None) => {
-                Open::Queued { run, ahead, workers: setting.workers, under_way: setting.under_way }
+            (AttemptState::Queued { ahead, .. }, None) => {
+                OpenCause::Queued { run, ahead, workers: context.workers, running: context.running }
             }
         }
     }
 
-    /// How it last ended.
-    fn ended(&self, outcome: RunOutcome) -> Ended {
+    /// How the run last ended.
+    fn ended(&self, outcome: RunOutcome) -> EndedCause {
         let (run, attempt, at) = (self.run.clone(), self.ended_attempt, self.ended_at);
         let message = self.message.clone();
         match outcome {
-            RunOutcome::Done => Ended::Done { run, attempt, at, version: self.version },
-            RunOutcome::Waiting => Ended::WaitsForEffects { run, attempt },
-            RunOutcome::Partial => Ended::Partial { run, message, units: self.units_left.clone() },
+            RunOutcome::Done => EndedCause::Done { run, attempt, at, version: self.version },
+            RunOutcome::Waiting => EndedCause::WaitsForEffects { run, attempt },
+            RunOutcome::Partial => EndedCause::Partial { run, message, units: self.unapplied_units.clone() },
             RunOutcome::Failed if self.reason == Some(FailureReason::Held) => {
-                Ended::Held { run, attempt, at, message }
+                EndedCause::Held { run, attempt, at, message }
             }
             RunOutcome::Failed => {
-                let doubtful = self.units_left.iter().filter(|unit| unit.is_in_doubt);
+                let doubtful = self.unapplied_units.iter().filter(|unit| unit.is_in_doubt);
                 let doubtful = doubtful.map(|unit| unit.key.clone()).collect();
-                Ended::Failed { run, attempt, at, message, doubtful }
+                EndedCause::Failed { run, attempt, at, message, doubtful }
             }
-            RunOutcome::Cancelled => Ended::Cancelled { run, at },
-            RunOutcome::Skipped => Ended::Skipped { run, at, reason: message.unwrap_or_default() },
+            RunOutcome::Cancelled => EndedCause::Cancelled { run, at },
+            RunOutcome::Skipped => EndedCause::Skipped { run, at, reason: message.unwrap_or_default() },
         }
     }
 
-    fn of_version(&self) -> Option<Aside> {
-        let (run, version, present) = (self.run.clone(), self.version?, self.setting.version?);
+    fn of_version(&self) -> Option<Note> {
+        let (run, version, present) = (self.run.clone(), self.version?, self.context.version?);
         if version > present {
-            return Some(Aside::WorkerTooOld { run, version, present });
+            return Some(Note::WorkerTooOld { run, version, present });
         }
         let is_outdated = version < present && self.standing.is_done();
-        is_outdated.then_some(Aside::Outdated { run, version, present })
+        is_outdated.then_some(Note::Outdated { run, version, present })
     }
 }

@@ -301,7 +301,7 @@ fn half_a_character_is_refused() {
 }
 
 #[test]
-fn what_is_no_fingerprint_is_refused() {
+fn an_invalid_fingerprint_is_refused() {
     let right = of("1").to_string();
     for text in
         ["", "00", &right[1..], &format!("{right}0"), &right.replacen(|_| true, "+", 1), &"é".repeat(32)]

@@ -62,7 +62,7 @@ fn a_row_without_a_natural_key_gets_no_surrogate() {
 }
 
 #[test]
-fn what_is_no_derived_id_is_refused() {
+fn an_id_that_is_not_derived_is_refused() {
     for text in [
         "",
         "00000000-0000-4000-8000-000000000000",

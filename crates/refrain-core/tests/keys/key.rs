@@ -165,7 +165,7 @@ fn an_error_says_which_part_why_and_what_to_do() {
     assert_eq!(
         told(key!("invoice", "")),
         "part 2 of the key is empty: every unit without it would share one key, and all but the first would \
-         count as done; use a value that is always there"
+         count as done; use a value that every unit has"
     );
     assert_eq!(told(key!("a\u{85}b")), "part 1 of the key holds U+0085, a control character or a line break");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Surrogate keys as SQL: the text is part of the contract, for it may stand in somebody's view.
+//! Surrogate keys as SQL: the text is part of the contract, because it may be part of a view.
 
 use refrain_core::encoding::EncodingError;
 use refrain_core::project::Dialect;

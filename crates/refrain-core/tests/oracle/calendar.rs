@@ -71,7 +71,7 @@ pub(crate) fn reading(wall: i64) -> Reading {
 }
 
 #[test]
-fn the_calendar_knows_days_that_anyone_can_look_up() {
+fn the_calendar_has_well_known_days_right() {
     for (year, month, day, weekday, last) in [
         (2000, 2, 29, 2, 29),
         (2011, 12, 30, 5, 31),

@@ -1,4 +1,4 @@
-//! The wall clock of a zone, written down for every minute of a period.
+//! The wall clock of a zone, recorded for every minute of a period.
 //!
 //! The zone database is asked one question only: the offset at an instant. What the clock shows, where it jumps
 //! forward (a gap) and where it goes back (a fold) is read off the minutes.
@@ -121,7 +121,7 @@ impl Clock {
         }
     }
 
-    /// The changes within three days of an instant, for whoever must understand a disagreement.
+    /// The changes within three days of an instant, to explain a disagreement.
     pub(crate) fn changes_near(&self, second: i64) -> String {
         let near = self.changes.iter().filter(|change| (change.at * 60 - second).abs() < 3 * DAY * 60);
         let told: Vec<_> = near
@@ -141,7 +141,7 @@ pub(crate) fn write_wall(wall: i64) -> String {
 }
 
 #[test]
-fn a_clock_is_read_as_the_people_of_the_zone_read_it() {
+fn a_clock_shows_local_time() {
     let clock = Clock::of("America/St_Johns", Period::around((2026, 3, 8), 4));
     let change = clock.changes[0].at * 60;
     assert_eq!(clock.changes.len(), 1);

@@ -1,4 +1,4 @@
-//! The code under test, held against the oracle.
+//! Compares the code under test with the oracle.
 
 use std::collections::BTreeSet;
 

@@ -39,7 +39,7 @@ fn f15_f16_the_sweep_meets_every_kind_of_gap_and_fold() {
 }
 
 #[test]
-fn f15_f16_the_odd_changes_of_the_past_are_what_they_are_said_to_be() {
+fn f15_f16_the_odd_changes_of_the_past_are_as_described() {
     let lengths: Vec<_> = changes(&odd_groups()).iter().map(|change| change.after - change.before).collect();
     assert_eq!(lengths, [24 * 60, 24 * 60, -180, 180, 60, -60, 30, 60, -30, 30, 15]);
 }

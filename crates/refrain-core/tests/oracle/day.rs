@@ -1,4 +1,4 @@
-//! One local day in one place: what happens on it, told in its own time.
+//! One local day in one zone: what happens on it, in local time.
 
 use crate::calendar::midnight;
 use crate::clock::{Clock, Period};
@@ -39,7 +39,7 @@ impl Day {
         self.within(beginnings(&self.clock, *grid).into_iter().map(|minute| minute * 60).collect())
     }
 
-    /// Those of the instants that lie on the day.
+    /// The instants that lie on the day.
     fn within(&self, mut instants: Vec<i64>) -> Vec<i64> {
         instants.retain(|instant| (self.from..self.until).contains(instant));
         instants

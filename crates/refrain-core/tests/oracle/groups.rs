@@ -1,4 +1,4 @@
-//! What is swept: every zone's clock, gathered by equal offsets, and the stretches of it worth a close look.
+//! The clocks to compare: every zone's clock, grouped by equal offsets, and the intervals worth a close look.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
-//! A second opinion on schedules and windows, by brute force.
+//! An independent oracle for schedules and windows, by brute force.
 //!
-//! The oracle shares nothing with the code under test but the offset of a zone at an instant. It writes down what the
+//! The oracle shares nothing with the code under test but the offset of a zone at an instant. It records what the
 //! wall clock shows at every minute, reads gaps and folds off that, and applies the rules minute by minute. Where
 //! the two differ, one of them misreads the rules; the message says enough to tell which.
 //!

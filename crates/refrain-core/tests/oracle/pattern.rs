@@ -1,4 +1,4 @@
-//! The patterns, each beside a predicate that says in Rust what the pattern says in cron.
+//! The patterns, each with a predicate that says in Rust what the pattern says in cron.
 //!
 //! No field is parsed here: a parser would be a second place to be wrong in the same way.
 

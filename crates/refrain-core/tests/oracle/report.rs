@@ -1,4 +1,4 @@
-//! A sweep over many clocks, and what it has to say in the end.
+//! A comparison over many clocks, and its result.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -25,7 +25,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A sweep that has found so many disagreements will not find another kind.
+    /// The most disagreements that are kept; more would be of the same kinds.
     const ENOUGH: usize = 500;
     const TOLD_OF_EACH: usize = 2;
 
@@ -41,7 +41,7 @@ impl Report {
         self.disagreements.lock().unwrap().values().map(Vec::len).sum::<usize>() >= Self::ENOUGH
     }
 
-    /// Fails with what was found; also when fewer than `least` comparisons were made.
+    /// Fails with the disagreements, or if fewer than `least` comparisons were made.
     pub(crate) fn conclude(self, least: u64) {
         let compared = self.compared.into_inner();
         let disagreements = self.disagreements.into_inner().unwrap();

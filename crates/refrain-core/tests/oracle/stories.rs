@@ -14,7 +14,7 @@ fn assert_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), told: &
     assert_eq!(day.told(&ticks_on(&day, pattern, policy)), told, "the code under test, {about}");
 }
 
-/// As above, for the ticks from the beginning of the day that are told, or that there is none.
+/// As above, for the listed ticks from the beginning of the day, or for none.
 fn assert_first_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), told: &str) {
     let day = Day::new(zone, date);
     let about = format!("{} on {date:?}, `{pattern}`, {policy:?}", day.zone);

@@ -1,4 +1,4 @@
-//! Secrets that are printed otherwise than they were given: trimmed, by the line, wrapped, escaped, as bytes.
+//! Secrets that are printed in another form: trimmed, line by line, wrapped, escaped, as bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ fn shown(secret: impl Into<Vec<u8>>, text: &str) -> String {
     Redactor::new(&[Secret::new(secret)]).redact(text).into_owned()
 }
 
-/// No piece of a line of the key is left.
+/// Checks that no part of a line of the key is left.
 #[track_caller]
 fn tells_nothing(shown: &str) {
     let body: Vec<&str> = KEY.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -56,7 +56,7 @@ fn s19_the_lines_of_a_secret_are_hidden_one_by_one() {
     }
     let certificate = "-----BEGIN CERTIFICATE-----\nabc\n";
     let secret = KEY.replace("PRIVATE KEY", "CERTIFICATE");
-    assert_eq!(shown(secret, certificate), certificate, "what surrounds a key is no secret");
+    assert_eq!(shown(secret, certificate), certificate, "the header and footer of a key are not secret");
     let object = "{\n  \"k\": 1,\n  \"password\": \"hunter2-hunter2\"\n}";
     assert_eq!(shown(object, "}\n\"k\": 1,\n"), "}\n\"k\": 1,\n", "short lines stand everywhere");
     assert_eq!(shown(object, r#""password": "hunter2-hunter2""#), HIDDEN);

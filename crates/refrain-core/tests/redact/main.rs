@@ -57,7 +57,7 @@ fn redactor() -> Redactor {
     Redactor::new(&CANARIES.map(Secret::new))
 }
 
-/// What is left of the planted text: its longest piece that still stands in what is shown.
+/// The longest part of the planted text that is still visible.
 fn longest_left(planted: &str, shown: &str) -> usize {
     let from = planted.char_indices().map(|(at, _)| at);
     let pieces = from.flat_map(|at| {
@@ -101,7 +101,7 @@ fn s19_planted_canaries_do_not_slip_through_between_two_chunks() {
 }
 
 #[test]
-fn what_is_no_secret_is_neither_changed_nor_copied() {
+fn text_without_a_secret_is_neither_changed_nor_copied() {
     let text = "2026-06-09 12:00 done: 3 rows, 100 % CANARY-4711-abcde";
     assert!(matches!(redactor().redact(text), Cow::Borrowed(same) if same == text));
     assert_eq!(Redactor::default().redact("anything"), "anything");
@@ -133,7 +133,7 @@ fn secrets_that_overlap_are_hidden_together() {
 }
 
 #[test]
-fn a_secret_is_printed_by_nobody() {
+fn a_secret_is_never_printed() {
     let secret = Secret::new(CANARIES[0]);
     assert!(!format!("{secret:?} {:?}", redactor()).contains("CANARY"));
 }

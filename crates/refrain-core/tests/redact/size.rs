@@ -1,8 +1,8 @@
-//! What hiding costs: memory linear in the secret, time linear in the text, whatever the secret looks like.
+//! The cost of hiding: memory linear in the secret, time linear in the text, for every secret.
 
 use refrain_core::redact::{HIDDEN, Redactor, Secret};
 
-/// Bytes that look like none other.
+/// Bytes without repetition.
 fn key(length: u32) -> String {
     let letter =
         |number: u32| char::from(b'!' + u8::try_from(number.wrapping_mul(2_654_435_761) >> 25).unwrap() % 90);
@@ -29,7 +29,7 @@ fn s22_clones_share_their_memory_and_equal_ones_cover_each_other() {
     assert!(less.covers(&Redactor::default()) && less.clone().covers(&less));
 }
 
-/// Quadratic, this would be billions of steps.
+/// A quadratic search would take billions of steps.
 #[test]
 fn s22_a_secret_that_repeats_one_letter_does_not_stall() {
     let redactor = Redactor::new(&[Secret::new("a".repeat(4_000))]);
@@ -47,7 +47,7 @@ fn s22_a_secret_that_repeats_one_letter_does_not_stall() {
     assert_eq!(redactor.redact(&escaped), HIDDEN);
 }
 
-/// Only as much is held back as may be a secret.
+/// No more text is held back than may be part of a secret.
 #[test]
 fn s22_a_text_that_never_ends_is_not_held_back() {
     let mut stream = Redactor::new(&[Secret::new("aaaaaaaa")]).stream();

@@ -1,4 +1,4 @@
-//! Whatever text is accepted can be used: no schedule, zone or instant leads to a panic or to a wrong order.
+//! Every accepted text can be used: no schedule, zone or instant leads to a panic or to a wrong order.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;

@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use refrain_core::{CatchUp, Verdict};
+use refrain_core::{CatchUp, CatchUpVerdict};
 
 use super::{at, first, since, timetable};
 
-/// What becomes of 1 to 7 June when the scheduler was down until `now`: `+` runs, `-` is skipped.
+/// The windows of 1 to 7 June after the scheduler was down until `now`: `+` runs, `-` is skipped.
 fn after_outage(policy: CatchUp, now: &str) -> (String, Vec<String>) {
     let revisions =
         first(since("2026-06-01T00:00:00Z", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
     let revision = revisions.current();
     let pass = revision.pass(None, policy, at(now), usize::MAX);
     let marks = pass.rows.iter().map(|(_, verdict)| match verdict {
-        Verdict::OnTime => '!',
-        Verdict::CaughtUp => '+',
-        Verdict::Skipped(_) => '-',
+        CatchUpVerdict::OnTime => '!',
+        CatchUpVerdict::CaughtUp => '+',
+        CatchUpVerdict::Skipped(_) => '-',
     });
     let reasons = pass.rows.iter().filter_map(|(opening, verdict)| match verdict {
-        Verdict::Skipped(_) => Some(format!("{} {verdict}", opening.window.start())),
+        CatchUpVerdict::Skipped(_) => Some(format!("{} {verdict}", opening.window.start())),
         _ => None,
     });
     (marks.collect(), reasons.collect())
 }
 
 #[test]
-fn f18_stopped_over_seven_ticks_each_policy_runs_its_number_and_every_window_has_a_row() {
+fn f18_after_seven_missed_ticks_each_policy_runs_its_windows_and_all_have_rows() {
     let noon_of_the_8th = "2026-06-08T12:00:00Z";
     for (policy, rows) in [
         (CatchUp::All, "+++++++"),
@@ -68,7 +68,8 @@ fn a_schedule_of_minutes_is_late_after_one_interval() {
     let revisions = first(timetable("* * * * *", "UTC", "tick"), "2026-06-01T00:00:00Z");
     let revision = revisions.current();
     let pass = revision.pass(None, CatchUp::None, at("2026-06-01T00:03:30Z"), usize::MAX);
-    let verdicts: Vec<bool> = pass.rows.iter().map(|(_, verdict)| *verdict == Verdict::OnTime).collect();
+    let verdicts: Vec<bool> =
+        pass.rows.iter().map(|(_, verdict)| *verdict == CatchUpVerdict::OnTime).collect();
     assert_eq!(verdicts, [false, false, false, true], "00:00 to 00:02 are over, 00:03 is on time");
 }
 
@@ -79,11 +80,11 @@ fn a_monday_tick_that_is_on_time_runs_the_whole_weekend() {
     let revision = revisions.current();
     let pass = revision.pass(None, CatchUp::Latest, at("2026-06-08T02:00:01Z"), usize::MAX);
     assert_eq!(pass.rows.len(), 3);
-    assert!(pass.rows.iter().all(|(_, verdict)| *verdict == Verdict::OnTime));
+    assert!(pass.rows.iter().all(|(_, verdict)| *verdict == CatchUpVerdict::OnTime));
 }
 
 #[test]
-fn a_pass_says_when_to_look_again() {
+fn a_plan_says_when_to_look_again() {
     let revisions = first(timetable("0 2 * * *", "UTC", "day"), "2026-06-08T12:00:00Z");
     let revision = revisions.current();
     let idle = revision.pass(None, CatchUp::All, at("2026-06-08T12:00:00Z"), 10);
@@ -97,7 +98,7 @@ fn a_pass_says_when_to_look_again() {
 }
 
 #[test]
-fn a_span_reaches_exactly_as_far_as_it_says() {
+fn a_span_reaches_exactly_as_far_as_stated() {
     let two_o_clock_of_the_8th = "2026-06-08T02:00:00Z";
     for (within, rows) in
         [(Duration::from_hours(72), "---+++!"), (Duration::from_secs(72 * 3_600 - 1), "----++!")]

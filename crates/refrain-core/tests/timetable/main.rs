@@ -1,4 +1,4 @@
-//! When jobs tick and which windows they open, told by table: five zones, the tick rule, catch-up, edits.
+//! When jobs tick and which windows they open, as tables: five zones, the tick rule, catch-up, edits.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 mod any_schedule;
@@ -30,7 +30,7 @@ fn timetable(schedule: &str, zone: &str, grid: &str) -> Timetable {
     }
 }
 
-/// The same with a start, written as a window is called.
+/// A timetable with a start, written like the name of a window.
 fn since(start: &str, mut timetable: Timetable) -> Timetable {
     timetable.start = Some(window_name::parse(start, &timetable.zone).unwrap());
     timetable

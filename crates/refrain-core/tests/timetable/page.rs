@@ -1,4 +1,4 @@
-//! The page on schedules is true: its tables are read, and every line of them is tried.
+//! The page on schedules is true: every line of its tables is tried.
 
 use refrain_core::{Schedule, schedule};
 

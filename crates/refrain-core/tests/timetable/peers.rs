@@ -1,4 +1,4 @@
-//! Other people's tests: what twelve libraries and schedulers say about a few hundred schedules, and what we say.
+//! The tests of twelve libraries and schedulers for a few hundred schedules, and our results.
 //!
 //! `tests/vectors/peers.tsv` has a line for each: source, expression, zone, an instant, what the peer's tests say comes
 //! after it (instants, `refused`, or `not` an instant), what comes here (`=` if it is the same), and why it differs. Facts
@@ -103,7 +103,7 @@ fn f15_f16_the_tests_of_others_agree_or_the_difference_has_a_reason() {
 }
 
 #[test]
-fn the_table_is_large_and_comes_from_all_of_them() {
+fn the_table_is_large_and_has_rows_from_every_peer() {
     let cases = cases();
     let mut sources: BTreeMap<&str, usize> = BTreeMap::new();
     for case in &cases {

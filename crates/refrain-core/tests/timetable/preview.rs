@@ -1,4 +1,4 @@
-//! What a person is shown before trusting a schedule: words, and the ticks around a change of the clocks.
+//! The preview of a schedule: its description, and the ticks around a change of the clocks.
 
 use jiff::civil::{Date, date};
 use refrain_core::schedule::{self, Preview};
@@ -134,7 +134,7 @@ fn a_preview_shows_what_the_revision_will_open() {
 }
 
 #[test]
-fn a_tick_that_would_come_anyway_is_not_put_down_to_the_gap() {
+fn a_tick_that_comes_anyway_is_not_attributed_to_the_gap() {
     let mut both = timetable("0 2,3 * * *", "Europe/Berlin", "day");
     both.dst.gap = Gap::Skip;
     assert!(!around(both, date(2026, 3, 29)).to_string().contains("which does not exist"));

@@ -1,4 +1,4 @@
-//! A timetable is taken out of force, and comes back: what was due is its own, and the time between belongs to none.
+//! A timetable is retired and comes back: windows that were due belong to it, and the time between belongs to none.
 
 use jiff::Timestamp;
 use refrain_core::{CatchUp, Dst, EditError, Grid, Revisions, Schedule, Timetable, Zone, window_name};
@@ -17,7 +17,7 @@ fn hourly(cron: &str, start: Option<&str>) -> Timetable {
     }
 }
 
-/// The hours of June that are opened up to `now`, and how far that is.
+/// The hours of June that are opened up to `now`, and the end of the last one.
 fn opened(
     revisions: &Revisions,
     covered: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Edits of a timetable: the past stays, the seam is one short window, nothing overlaps.
+//! Edits of a timetable: the past stays, the windows meet in one short one, and nothing overlaps.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -7,14 +7,14 @@ use refrain_core::{CatchUp, Revisions, Zone};
 
 use super::{at, first, since, timetable};
 
-/// Lets the current revision open all that is due, and gives up to where.
+/// Opens everything that is due under the current revision, and returns how far that is.
 fn work_off(revisions: &Revisions, covered: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     revisions.current().pass(covered, CatchUp::All, now, usize::MAX).covered
 }
 
 /// The first window that the timetable in force opens.
 fn next(revisions: &Revisions, covered: Option<Timestamp>) -> String {
-    revisions.current().openings(covered).next().unwrap().window.start().to_string()
+    revisions.current().due_windows(covered).next().unwrap().window.start().to_string()
 }
 
 #[test]
@@ -25,9 +25,9 @@ fn f19_past_windows_are_judged_by_the_schedule_in_force_then() {
     let covered = work_off(&revisions, None, edited_at);
     let hourly = since("2026-06-01T00:00:00Z", timetable("5 * * * *", "UTC", "hour"));
     assert!(revisions.edit(hourly.clone(), covered, edited_at).unwrap());
-    assert!(!revisions.edit(hourly, covered, edited_at).unwrap(), "the same timetable again is no edit");
+    assert!(!revisions.edit(hourly, covered, edited_at).unwrap(), "an equal timetable is not an edit");
 
-    // A backfill of the first ten days has ten windows, not two hundred and forty.
+    // The first ten days have ten windows, not two hundred and forty.
     let first_days = revisions.windows(at("2026-06-01T00:00:00Z"), at("2026-06-11T00:00:00Z"));
     assert_eq!(first_days.count(), 10);
     let day_of_the_edit = revisions.windows(at("2026-06-11T00:00:00Z"), at("2026-06-12T00:00:00Z"));
@@ -44,7 +44,7 @@ fn f19_what_the_edit_finds_uncovered_opens_at_the_next_tick_on_time() {
     let pass = revisions.current().pass(covered, CatchUp::None, at("2026-06-11T11:05:00Z"), usize::MAX);
     assert_eq!(pass.rows.len(), 11);
     assert!(pass.rows.iter().all(|(opening, verdict)| {
-        opening.tick == at("2026-06-11T11:05:00Z") && *verdict == refrain_core::Verdict::OnTime
+        opening.tick == at("2026-06-11T11:05:00Z") && *verdict == refrain_core::CatchUpVerdict::OnTime
     }));
 }
 
@@ -67,7 +67,7 @@ fn the_seam_between_two_grids_is_one_short_window() {
             "Whole [2026-06-04T00:00:00Z, 2026-06-05T00:00:00Z)",
         ]
     );
-    // It is called by its start: the day's own name would mean another window.
+    // Its name is its start: the date alone would mean another window.
     assert_eq!(revisions.find("2026-06-03T10:00").unwrap().length().as_secs(), 14 * 3_600);
     assert_eq!(revisions.find("2026-06-03T09:00").unwrap().length().as_secs(), 3_600);
     let error = revisions.find("2026-06-03T12:00").unwrap_err();
@@ -93,13 +93,13 @@ fn a_timetable_that_opened_nothing_is_replaced_without_a_trace() {
     revisions.edit(timetable("0 2 * * *", "UTC", "day"), None, at("2026-06-09T13:00:00Z")).unwrap();
     assert_eq!(next(&revisions, None), "2026-06-09T00:00:00Z");
 
-    // A start in the wrong year, mended.
+    // A start in the wrong year is corrected.
     let daily = || timetable("0 2 * * *", "UTC", "day");
     let mut revisions = first(since("2027-06-01", daily()), "2026-06-01T12:00:00Z");
     revisions.edit(since("2026-06-01", daily()), None, at("2026-06-01T13:00:00Z")).unwrap();
     assert_eq!(next(&revisions, None), "2026-06-01T00:00:00Z");
 
-    // The same slip in a job that runs.
+    // The same mistake in a job that runs.
     let mut revisions = first(since("2026-06-01", daily()), "2026-06-01T00:00:00Z");
     let now = at("2026-06-05T12:00:00Z");
     let covered = work_off(&revisions, None, now);
@@ -135,7 +135,7 @@ fn the_seam_of_tick_windows_is_marked_and_found_from_everywhere() {
     let edited_at = at("2026-06-09T12:30:00Z");
     let covered = work_off(&revisions, None, edited_at);
     revisions.edit(timetable("0 * * * *", "UTC", "tick"), covered, edited_at).unwrap();
-    let seam = revisions.current().openings(covered).next().unwrap();
+    let seam = revisions.current().due_windows(covered).next().unwrap();
     assert_eq!(
         format!("{:?} {}", seam.shape, seam.window),
         "Remainder [2026-06-09T10:00:00Z, 2026-06-09T13:00:00Z)"
@@ -163,7 +163,7 @@ fn a_name_that_means_two_windows_after_an_edit_is_refused_with_both() {
 }
 
 #[test]
-fn a_start_between_two_lines_begins_with_the_next_whole_window() {
+fn a_start_between_two_boundaries_begins_with_the_next_whole_window() {
     let revisions =
         first(since("2026-06-01T10:00", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T10:00:00Z");
     assert_eq!(next(&revisions, None), "2026-06-02T00:00:00Z");
@@ -190,7 +190,7 @@ fn stored_revisions_must_join() {
 }
 
 #[test]
-fn what_was_opened_counts_even_if_the_caller_forgot_it() {
+fn opened_windows_count_even_if_the_caller_omits_them() {
     let mut revisions =
         first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
     let now = at("2026-06-05T12:00:00Z");
@@ -215,7 +215,7 @@ fn a_closed_revision_opens_nothing_after_its_end() {
 }
 
 #[test]
-fn time_that_a_later_start_left_out_can_be_named_for_a_backfill() {
+fn time_that_a_later_start_left_out_can_still_be_named() {
     let daily = |start: &str| since(start, timetable("0 2 * * *", "UTC", "day"));
     let mut revisions = first(daily("2026-06-01"), "2026-06-01T00:00:00Z");
     let mut covered = work_off(&revisions, None, at("2026-06-05T12:00:00Z"));
@@ -254,7 +254,7 @@ fn f17_a_release_with_older_zone_rules_leaves_the_newer_ones_in_force() {
 }
 
 #[test]
-fn windows_before_the_first_revision_can_be_named_for_a_backfill() {
+fn windows_before_the_first_revision_can_still_be_named() {
     let from_ten =
         first(since("2026-06-09T10:00", timetable("0 2 * * *", "UTC", "tick")), "2026-06-09T12:00:00Z");
     assert_eq!(from_ten.find("2026-06-09T02:00").unwrap().length().as_secs(), 8 * 3_600, "up to the start");

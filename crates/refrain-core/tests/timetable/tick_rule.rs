@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use refrain_core::{CatchUp, Pass, Revision, Shape, SkipReason, Verdict, Zone};
+use refrain_core::{CatchUp, CatchUpVerdict, Revision, SkipReason, TickPlan, WindowShape, Zone};
 
 use super::{at, first, since, timetable};
 
@@ -13,7 +13,7 @@ use super::{at, first, since, timetable};
 fn opened(revision: &Revision, until: &str) -> Vec<String> {
     let zone = &revision.timetable.zone;
     let mut lines: Vec<(Timestamp, Vec<String>)> = Vec::new();
-    for opening in revision.openings(None).take_while(|opening| opening.tick <= at(until)) {
+    for opening in revision.due_windows(None).take_while(|opening| opening.tick <= at(until)) {
         let start = zone.wall(opening.window.start().timestamp()).strftime("%a %H:%M").to_string();
         match lines.last_mut().filter(|(tick, _)| *tick == opening.tick) {
             Some((_, starts)) => starts.push(start),
@@ -63,7 +63,7 @@ fn tick_windows_reach_from_one_tick_to_the_next() {
     let revisions = first(timetable("0 2 * * 1-5", "UTC", "tick"), "2026-06-12T12:00:00Z");
     let windows: Vec<String> = revisions
         .current()
-        .openings(None)
+        .due_windows(None)
         .take(2)
         .map(|opening| format!("{} at {}", opening.window, opening.tick))
         .collect();
@@ -86,13 +86,13 @@ fn without_a_start_the_first_tick_opens_the_last_whole_window() {
         ("2026-06-09T02:06:00Z", "[2026-06-09T00:00:00Z, 2026-06-10T00:00:00Z) at 2026-06-10T02:00:00Z"),
     ] {
         let revisions = first(timetable("0 2 * * *", "UTC", "day"), now);
-        let opening = revisions.current().openings(None).next().unwrap();
+        let opening = revisions.current().due_windows(None).next().unwrap();
         assert_eq!(format!("{} at {}", opening.window, opening.tick), expected, "{now}");
     }
 }
 
 #[test]
-fn every_so_often_is_counted_from_the_start_and_never_bends_to_the_clock() {
+fn an_interval_is_counted_from_the_start_and_ignores_jumps_of_the_clock() {
     let every = first(
         since("2026-03-28T01:00", timetable("every 7h", "Europe/Berlin", "tick")),
         "2026-03-28T00:00:00Z",
@@ -110,9 +110,9 @@ fn every_so_often_is_counted_from_the_start_and_never_bends_to_the_clock() {
 }
 
 #[test]
-fn what_is_covered_is_taken_as_it_is_even_between_two_lines() {
+fn covered_is_used_unchanged_even_between_two_boundaries() {
     let revisions = first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
-    let opening = revisions.current().openings(Some(at("2026-06-03T10:00:00Z"))).next().unwrap();
+    let opening = revisions.current().due_windows(Some(at("2026-06-03T10:00:00Z"))).next().unwrap();
     assert_eq!(
         format!("{:?} {}", opening.shape, opening.window),
         "Remainder [2026-06-03T10:00:00Z, 2026-06-04T00:00:00Z)"
@@ -169,7 +169,7 @@ fn f17_a_stored_zone_remembers_which_rules_cut_its_windows() {
     assert_ne!(Zone::stored("Europe/Berlin", "1999a").unwrap(), present);
 }
 
-fn pass_until(revision: &Revision, covered: Option<Timestamp>, now: &str) -> Pass {
+fn pass_until(revision: &Revision, covered: Option<Timestamp>, now: &str) -> TickPlan {
     revision.pass(covered, CatchUp::All, at(now), usize::MAX)
 }
 
@@ -209,9 +209,9 @@ proptest! {
         let revision = revisions.current();
         let ticks = revision.timetable.ticks();
         let mut end = revision.from;
-        for opening in revision.openings(None).take(30) {
+        for opening in revision.due_windows(None).take(30) {
             prop_assert_eq!(opening.window.start().timestamp(), end);
-            prop_assert_eq!(opening.shape, Shape::Whole);
+            prop_assert_eq!(opening.shape, WindowShape::Whole);
             end = opening.window.end().timestamp();
             prop_assert!(end <= opening.tick);
             let previous = ticks.at_or_before(opening.tick - SignedDuration::from_secs(1)).unwrap();
@@ -221,7 +221,7 @@ proptest! {
         }
     }
 
-    /// I18: what a pass writes is a function of what it is given; smaller passes write the same.
+    /// I18: what a plan writes depends only on its inputs; smaller plans write the same rows.
     #[test]
     fn i18_small_passes_write_the_same_rows_as_a_large_one(
         (schedule, zone, grid) in any_timetable(), now in any_instant(), days in 0_i64..20, limit in 1_usize..7,
@@ -246,7 +246,7 @@ proptest! {
         }
         prop_assert_eq!(&rows, &whole.rows);
         for (_, verdict) in &rows {
-            if let Verdict::Skipped(SkipReason::Superseded { by }) = verdict {
+            if let CatchUpVerdict::Skipped(SkipReason::Superseded { by }) = verdict {
                 prop_assert_eq!(Some(*by), rows.last().map(|(opening, _)| opening.window));
             }
         }

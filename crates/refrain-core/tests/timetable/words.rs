@@ -1,4 +1,4 @@
-//! What is said about a pattern is what it does: the words are read back, and the ticks counted from them.
+//! The description of a pattern is true: it is parsed again, and the ticks are derived from it.
 //!
 //! The reader here knows English and the calendar, not cron: it takes a description apart and asks of every second or minute
 //! whether the words name it.
@@ -17,7 +17,7 @@ fn words(pattern: &str) -> String {
 }
 
 #[test]
-fn patterns_are_told_value_by_value_unless_every_says_it_all() {
+fn patterns_list_their_values_unless_every_describes_them_all() {
     for (pattern, told) in [
         ("* * * * *", "Every minute"),
         ("*/15 * * * *", "Every 15 minutes from minute 0"),

@@ -1,4 +1,4 @@
-//! Every cause, by table: the facts that lead to it, the rule that it names, and the words in which it is told.
+//! Every cause as a table: the facts that lead to it, its rule and its text.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
 
 mod keys;
@@ -7,23 +7,23 @@ use jiff::Timestamp;
 use refrain_core::Expectation;
 use refrain_core::state::{FailureReason, Open as OpenState, RunNode, RunOutcome, RunStanding};
 use refrain_core::why::{
-    AbsentFacts, AskedAgain, Facts, Frozen, Holder, Lack, RecordedFacts, Setting, Suspect, UnitLeft,
-    Whereabouts, why,
+    AbsentFacts, AttemptState, FrozenScopes, JobContext, LaneHolder, Missing, RecordedFacts,
+    RepeatedRequests, UnappliedUnit, WhyFacts, WideKeys, why,
 };
 
 fn at(time: &str) -> Timestamp {
     format!("2026-06-{time}:00Z").parse().unwrap()
 }
 
-/// Noon of the ninth, one worker with three runs in hand.
-fn setting() -> Setting {
-    Setting {
+/// Noon of the ninth, one worker that holds three runs.
+fn context() -> JobContext {
+    JobContext {
         now: at("09T12:00"),
         job: "sync".to_owned(),
         version: Some(2),
         paused_at: None,
         workers: 1,
-        under_way: 3,
+        running: 3,
         last_seen: Some(at("09T11:00")),
         is_simulated: false,
     }
@@ -33,9 +33,9 @@ fn setting() -> Setting {
 fn done() -> RecordedFacts {
     RecordedFacts {
         run: "sync#42".to_owned(),
-        setting: setting(),
+        context: context(),
         standing: RunStanding { outcome: Some(RunOutcome::Done), open: None },
-        place: None,
+        open: None,
         attempt: 2,
         ended_attempt: 2,
         version: Some(2),
@@ -46,23 +46,23 @@ fn done() -> RecordedFacts {
         last_message: None,
         taken_over: 0,
         is_suspect: false,
-        is_called_off: false,
+        is_cancel_requested: false,
         is_forgotten: false,
-        asked_again: None,
-        units_left: Vec::new(),
-        suspects: Vec::new(),
+        repeated_requests: None,
+        unapplied_units: Vec::new(),
+        wide_keys: Vec::new(),
         late_since: None,
     }
 }
 
-fn open(place: Whereabouts) -> RecordedFacts {
+fn open(open: AttemptState) -> RecordedFacts {
     let standing = RunStanding { outcome: None, open: Some(OpenState::Queued) };
     let last_message = Some("429\nslow down".to_owned());
-    RecordedFacts { standing, place: Some(place), version: None, ended_at: None, last_message, ..done() }
+    RecordedFacts { standing, open: Some(open), version: None, ended_at: None, last_message, ..done() }
 }
 
 fn queued() -> RecordedFacts {
-    open(Whereabouts::Queued { ahead: 7, slots: None })
+    open(AttemptState::Queued { ahead: 7, slots: None })
 }
 
 fn ended(outcome: RunOutcome, message: &str) -> RecordedFacts {
@@ -74,24 +74,28 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-/// That the facts lead to these rules, the first of them told so.
-fn is_told(facts: &Facts, rules: &[&str], told: &str) {
+/// Checks that the facts lead to these rules, and the text of the first.
+fn is_explained(facts: &WhyFacts, rules: &[&str], told: &str) {
     let causes = why(facts);
     assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), rules, "{facts:?}");
     assert_eq!(causes[0].to_string(), told);
 }
 
 fn recorded(facts: RecordedFacts, rules: &[&str], told: &str) {
-    is_told(&Facts::Recorded(facts.into()), rules, told);
+    is_explained(&WhyFacts::Recorded(facts.into()), rules, told);
 }
 
-fn absent(run: &str, lack: Lack, rule: &str, told: &str) {
-    is_told(&Facts::Absent(AbsentFacts { run: run.to_owned(), setting: setting(), lack }), &[rule], told);
+fn absent(run: &str, missing: Missing, rule: &str, told: &str) {
+    is_explained(
+        &WhyFacts::Absent(AbsentFacts { run: run.to_owned(), context: context(), missing }),
+        &[rule],
+        told,
+    );
 }
 
 #[test]
-fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() {
-    let window = |end: &str, tick: Option<&str>| Lack::Window {
+fn a_window_without_a_record_is_not_over_not_due_left_out_or_never_opened() {
+    let window = |end: &str, tick: Option<&str>| Missing::Window {
         end: at(end),
         expectation: Expectation::Opens { revision: 1, tick: tick.map(at) },
     };
@@ -126,7 +130,7 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
     let expectation = Expectation::LeftOut { revision: 3, from: at("01T00:00") };
     absent(
         "sync@2026-05-30",
-        Lack::Window { end: at("01T00:00"), expectation },
+        Missing::Window { end: at("01T00:00"), expectation },
         "left-out",
         "sync@2026-05-30 is not expected: the windows of revision 3 of the timetable begin at 2026-06-01T00:00:00Z.\n  \
          run it anyway: refrain run sync@2026-05-30; before the job's `start`, write an earlier one first",
@@ -134,10 +138,10 @@ fn a_window_without_a_record_is_not_over_not_due_left_out_or_forgotten_by_all() 
 }
 
 #[test]
-fn what_has_no_name_here_is_answered_with_its_neighbours() {
+fn an_unknown_name_is_answered_with_similar_ones() {
     absent(
         "sync@2026-06-09T14:30",
-        Lack::NoWindow {
+        Missing::NoWindow {
             window: "2026-06-09T14:30".to_owned(),
             reason: "no window of this job begins then".to_owned(),
             beside: names(&["sync@2026-06-09T14:00", "sync@2026-06-09T15:00"]),
@@ -148,10 +152,10 @@ fn what_has_no_name_here_is_answered_with_its_neighbours() {
     );
     absent(
         "sync@2026-06-08/acne",
-        Lack::Scope {
+        Missing::Scope {
             window: "sync@2026-06-08".to_owned(),
             standing: RunNode::Done,
-            frozen: Some(Frozen { scopes: 12, at: Some(at("09T02:00")) }),
+            frozen: Some(FrozenScopes { scopes: 12, at: Some(at("09T02:00")) }),
             near: names(&["sync@2026-06-08/acme"]),
         },
         "unknown-scope",
@@ -160,7 +164,7 @@ fn what_has_no_name_here_is_answered_with_its_neighbours() {
     );
     absent(
         "sync@2026-06-08/acme",
-        Lack::Scope {
+        Missing::Scope {
             window: "sync@2026-06-08".to_owned(),
             standing: RunNode::Failed,
             frozen: None,
@@ -171,20 +175,20 @@ fn what_has_no_name_here_is_answered_with_its_neighbours() {
          failed.\n  refrain why sync@2026-06-08",
     );
     let unknown = |near: &[&str]| {
-        let setting = Setting { job: "snyc".to_owned(), ..setting() };
-        Facts::Absent(AbsentFacts {
+        let context = JobContext { job: "snyc".to_owned(), ..context() };
+        WhyFacts::Absent(AbsentFacts {
             run: "snyc#1".to_owned(),
-            setting,
-            lack: Lack::Job { near: names(near) },
+            context,
+            missing: Missing::Job { near: names(near) },
         })
     };
-    let nobody = "There is no job `snyc`: it is known neither to this process nor to the store.\n  ";
-    is_told(&unknown(&["sync"]), &["unknown-job"], &format!("{nobody}did you mean sync?"));
-    is_told(&unknown(&[]), &["unknown-job"], &format!("{nobody}refrain status"));
+    let unknown_job = "There is no job `snyc`: it is known neither to this process nor to the store.\n  ";
+    is_explained(&unknown(&["sync"]), &["unknown-job"], &format!("{unknown_job}did you mean sync?"));
+    is_explained(&unknown(&[]), &["unknown-job"], &format!("{unknown_job}refrain status"));
 }
 
 #[test]
-fn an_open_run_is_told_by_what_it_waits_for() {
+fn an_open_run_is_explained_by_what_it_waits_for() {
     recorded(
         queued(),
         &["queued"],
@@ -192,36 +196,36 @@ fn an_open_run_is_told_by_what_it_waits_for() {
          do it here: refrain run sync#42",
     );
     recorded(
-        RecordedFacts { setting: Setting { workers: 0, last_seen: None, ..setting() }, ..queued() },
+        RecordedFacts { context: JobContext { workers: 0, last_seen: None, ..context() }, ..queued() },
         &["no-worker"],
         "sync#42 is queued, and no worker is alive: nothing has ever run in this store.\n  \
          refrain serve, or for this run: refrain run sync#42",
     );
     recorded(
-        RecordedFacts { setting: Setting { paused_at: Some(at("08T09:00")), ..setting() }, ..queued() },
+        RecordedFacts { context: JobContext { paused_at: Some(at("08T09:00")), ..context() }, ..queued() },
         &["paused"],
         "sync#42 is queued, and sync is paused since 2026-06-08T09:00:00Z: none of its runs begins.\n  refrain resume sync",
     );
     recorded(
-        open(Whereabouts::Queued { ahead: 0, slots: Some((2, names(&["sync#1", "sync#2"]))) }),
+        open(AttemptState::Queued { ahead: 0, slots: Some((2, names(&["sync#1", "sync#2"]))) }),
         &["slots-taken"],
         "sync#42 is queued: its job has concurrency = 2, and these are running: sync#1, sync#2.\n  \
          it begins when one of them ends",
     );
-    let holder = Holder {
+    let holder = LaneHolder {
         run: "sync@2026-06-08".to_owned(),
         standing: RunNode::Running,
         since: at("09T02:00"),
         worker: Some("worker 7 (4711 on mail-1)".to_owned()),
     };
     recorded(
-        open(Whereabouts::BehindItsLane { holder: Some(holder) }),
+        open(AttemptState::WaitsForLane { holder: Some(holder) }),
         &["lane-held"],
         "sync#42 waits for sync@2026-06-08, which holds their lane (while-running = \"queue\") and is running by \
          worker 7 (4711 on mail-1) since 2026-06-09T02:00:00Z.\n  refrain why sync@2026-06-08",
     );
     recorded(
-        open(Whereabouts::Delayed { until: at("09T13:00") }),
+        open(AttemptState::Delayed { until: at("09T13:00") }),
         &["backing-off"],
         "sync#42 waits for its retry after \"429 slow down\": attempt 2 begins at 2026-06-09T13:00:00Z at the earliest.\n  \
          do not wait: refrain run sync#42",
@@ -229,14 +233,14 @@ fn an_open_run_is_told_by_what_it_waits_for() {
 }
 
 #[test]
-fn a_run_in_somebodys_hands_is_told_by_whose() {
+fn a_run_that_a_worker_holds_is_explained_by_that_worker() {
     let running = |alive_until: &str| {
         let (process, since) = ("7f/1/4242/99".to_owned(), at("09T11:30"));
-        open(Whereabouts::Running { worker: 9, process, since, alive_until: at(alive_until) })
+        open(AttemptState::Running { worker: 9, process, since, alive_until: at(alive_until) })
     };
     recorded(
-        RecordedFacts { is_called_off: true, taken_over: 2, is_suspect: true, ..running("09T12:01") },
-        &["running", "called-off", "taken-over"],
+        RecordedFacts { is_cancel_requested: true, taken_over: 2, is_suspect: true, ..running("09T12:01") },
+        &["running", "cancel-requested", "taken-over"],
         "sync#42 is running: worker 9 (7f/1/4242/99) runs attempt 2 since 2026-06-09T11:30:00Z, and counts as alive until \
          2026-06-09T12:01:00Z.\n  cancel it: refrain cancel sync#42",
     );
@@ -249,7 +253,7 @@ fn a_run_in_somebodys_hands_is_told_by_whose() {
 }
 
 #[test]
-fn a_run_that_ended_is_told_by_how() {
+fn a_run_that_ended_is_explained_by_its_outcome() {
     recorded(
         done(),
         &["done"],
@@ -277,11 +281,11 @@ fn a_run_that_ended_is_told_by_how() {
         &["waits-for-effects"],
         "sync#42 is complete with attempt 2, and waits for its effects.\n  refrain effects",
     );
-    let left = |key: &str, is_parked| UnitLeft { key: key.to_owned(), is_parked, is_in_doubt: false };
-    let doubtful = UnitLeft { is_in_doubt: true, ..left("invoice:9", true) };
+    let left = |key: &str, is_parked| UnappliedUnit { key: key.to_owned(), is_parked, is_in_doubt: false };
+    let doubtful = UnappliedUnit { is_in_doubt: true, ..left("invoice:9", true) };
     recorded(
         RecordedFacts {
-            units_left: vec![left("invoice:2", true), doubtful],
+            unapplied_units: vec![left("invoice:2", true), doubtful],
             ..ended(RunOutcome::Partial, "2 of 9 units are not applied")
         },
         &["partial"],
@@ -289,9 +293,9 @@ fn a_run_that_ended_is_told_by_how() {
          if it was done: refrain retry sync#42 --unit invoice:9 --done; to send it again: refrain retry sync#42 --unit invoice:9; \
          what is known of it: refrain trace invoice:9",
     );
-    let doubtful = UnitLeft { is_in_doubt: true, ..left("invoice:9", true) };
+    let doubtful = UnappliedUnit { is_in_doubt: true, ..left("invoice:9", true) };
     recorded(
-        RecordedFacts { units_left: vec![doubtful], ..ended(RunOutcome::Failed, "no table") },
+        RecordedFacts { unapplied_units: vec![doubtful], ..ended(RunOutcome::Failed, "no table") },
         &["failed"],
         "sync#42 failed for good with attempt 2 at 2026-06-09T10:05:00Z: \"no table\"; in doubt: invoice:9.\n  \
          if it was done: refrain retry sync#42 --unit invoice:9 --done; to send it again: refrain retry sync#42 --unit invoice:9; \
@@ -306,9 +310,9 @@ fn a_run_that_ended_is_told_by_how() {
         "sync#42 waits for an operator: its command was interrupted in attempt 2 at 2026-06-09T10:05:00Z: \"it was interrupted\".\n  \
          if it was done: refrain retry sync#42 --done; to execute it again: refrain retry sync#42",
     );
-    let units_left = vec![left("invoice:2", true), left("invoice:3", false)];
+    let unapplied_units = vec![left("invoice:2", true), left("invoice:3", false)];
     recorded(
-        RecordedFacts { units_left, ..ended(RunOutcome::Partial, "2 of 9 units are not applied") },
+        RecordedFacts { unapplied_units, ..ended(RunOutcome::Partial, "2 of 9 units are not applied") },
         &["partial"],
         "sync#42 is partial: \"2 of 9 units are not applied\"; parked: invoice:2; failed: invoice:3.\n  \
          refrain retry sync#42 --unit invoice:2",
@@ -316,19 +320,20 @@ fn a_run_that_ended_is_told_by_how() {
 }
 
 #[test]
-fn what_else_there_is_to_know_follows_the_answer() {
-    let suspect = Suspect { reason: "first-wins".to_owned(), count: 4, keys: names(&["day:1"]) };
-    let asked = AskedAgain { times: 3, is_more: false, last: at("09T11:00"), way: "enqueue".to_owned() };
+fn additional_information_follows_the_answer() {
+    let suspect = WideKeys { reason: "first-wins".to_owned(), count: 4, keys: names(&["day:1"]) };
+    let asked =
+        RepeatedRequests { times: 3, is_more: false, last: at("09T11:00"), way: "enqueue".to_owned() };
     let facts = RecordedFacts {
-        setting: Setting { version: Some(3), is_simulated: true, ..setting() },
+        context: JobContext { version: Some(3), is_simulated: true, ..context() },
         taken_over: 1,
         is_forgotten: true,
-        asked_again: Some(asked),
-        suspects: vec![suspect],
+        repeated_requests: Some(asked),
+        wide_keys: vec![suspect],
         late_since: Some(at("09T02:30")),
         ..done()
     };
-    let causes = why(&Facts::Recorded(facts.into()));
+    let causes = why(&WhyFacts::Recorded(facts.into()));
     let told: Vec<String> = causes.iter().skip(1).map(ToString::to_string).collect();
     assert_eq!(
         told,
@@ -343,21 +348,21 @@ fn what_else_there_is_to_know_follows_the_answer() {
             "The store is simulated: its schedules use a clock that was set, and no worker serves it.\n  refrain tick --now TIME",
         ]
     );
-    let older = RecordedFacts { setting: Setting { version: Some(1), ..setting() }, ..done() };
-    let [_, too_old] = &why(&Facts::Recorded(older.into()))[..] else { unreachable!() };
+    let older = RecordedFacts { context: JobContext { version: Some(1), ..context() }, ..done() };
+    let [_, too_old] = &why(&WhyFacts::Recorded(older.into()))[..] else { unreachable!() };
     assert_eq!(
         too_old.to_string(),
         "This process is too old for sync#42: it was done under version 2, and the job here has version 1.\n  \
          update it: rows written by a newer version are not overwritten"
     );
-    let elsewhere = RecordedFacts { setting: Setting { version: None, ..setting() }, ..queued() };
-    let causes = why(&Facts::Recorded(elsewhere.into()));
+    let elsewhere = RecordedFacts { context: JobContext { version: None, ..context() }, ..queued() };
+    let causes = why(&WhyFacts::Recorded(elsewhere.into()));
     assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), ["queued", "not-here"]);
 }
 
 #[test]
-fn a_done_run_that_is_computed_again_is_open_first_and_done_still() {
+fn a_done_run_with_another_attempt_is_open_first_and_still_done() {
     let standing = RunStanding { outcome: Some(RunOutcome::Done), open: Some(OpenState::Queued) };
-    let causes = why(&Facts::Recorded(RecordedFacts { standing, version: Some(2), ..queued() }.into()));
+    let causes = why(&WhyFacts::Recorded(RecordedFacts { standing, version: Some(2), ..queued() }.into()));
     assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), ["queued", "done"]);
 }

@@ -36,7 +36,8 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + S
 const WORKLOADS: [&str; 10] =
     ["disk", "drain", "units", "lines", "killed", "publish", "commands", "flat", "mixed", "idle"];
 const USAGE: &str =
-    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [lines] [killed] [publish] [commands] [flat] [mixed] [idle]
+    "bench [--quick] [--json] [--repetitions N] [disk] [drain] [units] [lines] [killed] [publish] \
+     [commands] [flat] [mixed] [idle]
 DATABASE_URL: a PostgreSQL server on which databases may be made; without it, SQLite alone is measured";
 
 /// What was asked for.
@@ -81,7 +82,7 @@ impl Plan {
 }
 
 fn main() -> ExitCode {
-    refrain::supervise();
+    refrain::host::supervise();
     measured()
 }
 

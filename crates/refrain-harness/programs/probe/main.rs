@@ -68,7 +68,7 @@ enum Probe {
     Poison,
     /// Waits until its gate is open, or that of this attempt.
     Slow,
-    /// Keeps every thread of the runtime busy, and lets nobody else run.
+    /// Keeps every thread of the runtime busy, so that no other task runs.
     Hog,
 }
 
@@ -326,7 +326,7 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     run(refrain, "flaky#pulled", Ask::Once).await?;
     run(refrain, "flaky#pulled", Ask::Once).await?;
     run_to_its_end(refrain, &format!("uneven@{}", variable("PROBE_START").unwrap())).await?;
-    // Something fails until it is mended, and is parked meanwhile; somebody has it tried again.
+    // A unit fails until it is corrected, and is parked meanwhile; then it is retried.
     let mended = directory().join("mended");
     if !mended.exists() {
         run_to_its_end(refrain, "sync#s0").await?;
@@ -369,7 +369,8 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
         ["day"] => day(&refrain).await,
         _ => {
             eprintln!(
-                "unknown: {arguments:?}; known are enqueue, offer, wish, work, serve, run, tick, schedule, day"
+                "unknown command: {arguments:?}; commands: enqueue, offer, wish, work, serve, run, tick, \
+                 schedule, day"
             );
             std::process::exit(2);
         }
@@ -377,7 +378,7 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
 }
 
 fn main() {
-    refrain::supervise();
+    refrain::host::supervise();
     refrain::failpoint::arm();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -1,4 +1,5 @@
-//! Jobs that execute a command: what the payload says, or a few lines of shell that tell what they do as the others do.
+//! Jobs that execute a command: the one in the payload, or a few lines of shell that record what
+//! they do.
 
 use std::time::Duration;
 

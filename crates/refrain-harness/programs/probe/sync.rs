@@ -19,9 +19,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use refrain::core::{Backoff, Retry};
-use refrain::{
-    Applying, BatchError, Definition, Fetched, Job, JobError, Ledger, LedgerError, Per, Run, Units, key,
-};
+use refrain::ledger::{BatchError, Batches, FetchedPage, LedgerError, Per, Units};
+use refrain::{Definition, Job, JobError, Ledger, Run, key};
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPoolOptions;
@@ -49,7 +48,7 @@ struct Invoice {
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
 
 /// What must be known of a database to write to it.
-trait Shop: refrain::Backend {
+trait Shop: refrain::ledger::Backend {
     fn open(url: &str) -> Answer<'_, Pool<Self>>;
     fn write<'a>(connection: &'a mut Self::Connection, invoice: &'a Invoice) -> Answer<'a, ()>;
 }
@@ -137,7 +136,7 @@ impl<DB: Shop> Sync<DB> {
         self.apply(run, units.apply(&invoices).await?).await
     }
 
-    async fn apply(&self, run: &Run, mut batches: Applying<'_, DB, Invoice>) -> Result<(), LedgerError> {
+    async fn apply(&self, run: &Run, mut batches: Batches<'_, DB, Invoice>) -> Result<(), LedgerError> {
         while let Some(mut batch) = batches.next().await? {
             if run.key().starts_with("many-") {
                 tell_batch(run, batch.all().len());
@@ -181,12 +180,12 @@ fn is_refused(invoice: &Invoice, run: &Run) -> bool {
     }
 }
 
-fn read(at: Option<String>, is_many: bool) -> Fetched<Invoice> {
+fn read(at: Option<String>, is_many: bool) -> FetchedPage<Invoice> {
     let from: i64 = at.map_or(1, |at| at.parse().unwrap());
     let (last, page) = if is_many { (MANY, usize::MAX) } else { (INVOICES, PAGE) };
     let units: Vec<Invoice> = (from..=last).take(page).map(|id| Invoice { id, total: id * 10 }).collect();
     let next = units.last().map(|last| (last.id + 1).to_string());
-    Fetched { units, next }
+    FetchedPage { units, next }
 }
 
 /// The file that the job writes to, if it is not the store.

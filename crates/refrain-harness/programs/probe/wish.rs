@@ -1,7 +1,8 @@
-//! Intents for runs, as a program writes them that has rows of its own.
+//! Intents for runs, as an application with rows of its own writes them.
 
+use refrain::Ledger;
 use refrain::core::Key;
-use refrain::{Backend, Ledger};
+use refrain::ledger::Backend;
 
 use crate::variable;
 

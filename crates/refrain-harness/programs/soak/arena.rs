@@ -1,4 +1,5 @@
-//! Where a round takes place: a store and a destination, and what stands before them that can be hurt.
+//! Where a round takes place: a store and a destination, and the proxies before them that inject
+//! faults.
 
 use std::fmt;
 use std::process::Command;
@@ -31,7 +32,7 @@ impl fmt::Display for Kind {
 /// A store and a destination.
 pub(crate) struct Arena {
     pub(crate) kind: Kind,
-    /// For whoever judges, past the proxy.
+    /// For the oracle, past the proxy.
     pub(crate) own: Surroundings,
     /// For those who are hurt.
     theirs: Surroundings,
@@ -93,7 +94,7 @@ impl Arena {
         ChildProcess::spawn(command.envs(variables.iter().copied()))
     }
 
-    /// The places at which somebody was struck.
+    /// The places at which a process was killed.
     pub(crate) fn struck(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.own.directory.join("struck")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

@@ -1,7 +1,8 @@
-//! The rows that must be written once: what the sources say, how often each row was written, and by whom.
+//! The rows that must be written once: the content from the sources, how often each row was
+//! written, and by which run.
 //!
-//! `items` has the content as it stands; `writes` has a line for every time that anybody wrote anything. What was written
-//! twice, or in the wrong order, is seen there whatever the ledger says.
+//! `items` has the current content; `writes` has a line for every write. A double write, or one in
+//! the wrong order, shows there whatever the ledger says.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,13 +21,14 @@ use crate::worker::PROJECT;
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
 
 /// What must be known of a database to write to it.
-pub(crate) trait Destination: refrain::Backend {
+pub(crate) trait Destination: refrain::ledger::Backend {
     fn open(url: &str) -> Answer<'_, Pool<Self>>;
     fn write<'a>(connection: &'a mut Self::Connection, change: &'a Change, who: &'a str) -> Answer<'a, ()>;
 }
 
 const UPSERT: &str = "insert into items (source, id, seq, value, writes) values ($1, $2, $3, $4, 1)
-    on conflict (source, id) do update set seq = excluded.seq, value = excluded.value, writes = items.writes + 1";
+    on conflict (source, id) do update set seq = excluded.seq, value = excluded.value, \
+    writes = items.writes + 1";
 const NOTE: &str = "insert into writes (source, id, seq, who) values ($1, $2, $3, $4)";
 
 macro_rules! written {
@@ -70,7 +72,7 @@ impl Destination for Postgres {
     written!(Postgres);
 }
 
-/// A database, for whoever makes it and judges it.
+/// A database, for the round and the oracle.
 pub(crate) enum Rows {
     Sqlite(SqlitePool),
     Postgres(PgPool),
@@ -97,7 +99,8 @@ impl Rows {
         self.execute(&format!(
             "create table items (source text not null, id bigint not null, seq bigint not null,
                 value bigint not null, writes bigint not null, primary key (source, id));
-            create table writes (number {number}, source text not null, id bigint not null, seq bigint not null,
+            create table writes (number {number}, source text not null, id bigint not null, \
+            seq bigint not null,
                 who text not null)"
         ))
         .await

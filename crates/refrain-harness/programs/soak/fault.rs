@@ -1,4 +1,4 @@
-//! What is done to a process, drawn from a seed.
+//! The faults of a process, drawn from a seed.
 
 use std::time::Duration;
 

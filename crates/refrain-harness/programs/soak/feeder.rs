@@ -1,5 +1,5 @@
-//! Whoever feeds the round: changes in the sources, and runs that are to bring them over. It is never hurt itself, and
-//! remembers everything that it asked for.
+//! Feeds the round: changes in the sources, and requests for the runs that apply them. The feeder
+//! is never killed, and remembers every request.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Feeder {
         }
     }
 
-    /// Whether nobody has anything to do.
+    /// Whether no work is left.
     pub(crate) async fn is_idle(&self) -> bool {
         loop {
             match self.refrain.open_runs().await {

@@ -1,10 +1,11 @@
-//! The kill harness: processes that do real work are killed, stopped and cut off, again and again, and in the end the rows
-//! are held against the sources.
+//! The kill harness: processes that do real work are killed, stopped and cut off, again and again,
+//! and in the end the rows are compared with the sources.
 //!
-//! A round has sources that nothing of Refrain writes (`source.rs`), a destination whose rows tell how often they were
-//! written (`destination.rs`), processes that run jobs through the library (`worker.rs`), somebody who hurts them
-//! (`round.rs`, by `fault.rs`), and an oracle that knows sources and rows (`oracle.rs`). Which faults come, and in which order,
-//! is drawn from the seed; what they strike is up to the machine.
+//! A round has sources that Refrain never writes (`source.rs`), a destination whose rows count
+//! their writes (`destination.rs`), processes that run jobs through the library (`worker.rs`), a
+//! loop that injects faults (`round.rs`, by `fault.rs`), and an oracle that knows sources and rows
+//! (`oracle.rs`). The seed decides which faults come, and in which order; the machine decides what
+//! they strike.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -67,7 +68,7 @@ impl Asked {
     }
 }
 
-/// A line, at once: whoever started this process waits for it.
+/// Prints a line at once: the parent process waits for it.
 pub(crate) fn say(line: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = stdout.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdout.flush());

@@ -1,7 +1,7 @@
-//! The judgement: sources against rows, rows against the ledger, the store against itself.
+//! The verdict: sources against rows, rows against the ledger, the store against itself.
 //!
-//! What it believes is what was written outside of Refrain: the sources, and the rows. The ledger is held against them, not
-//! they against it.
+//! The oracle trusts what was written outside of Refrain: the sources and the rows. The ledger is
+//! checked against them, never the other way round.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -47,7 +47,7 @@ struct Entry {
 
 type Name = (String, i64);
 
-/// Judges a round in which nobody works any more. Gives how many contents were written. `is_last`: everything was read,
+/// Judges a round after all its processes have ended. Gives how many contents were written. `is_last`: everything was read,
 /// and nothing was refused.
 pub(crate) async fn judge(
     store: &Rows,
@@ -87,6 +87,7 @@ pub(crate) async fn judge(
     runs_are_closed(store, feeder, is_last, findings).await;
     steps_are_done_once(&told(&arena.own.directory), findings);
     let refrain = opening(&arena.own, LEASE).await.unwrap().open().await.unwrap();
+    findings.wrong.extend(crate::support::history::illegal(&refrain).await);
     let found = refrain.fsck().await.unwrap();
     findings.wrong.extend(found.into_iter().map(|found| format!("{} ({})", found.what, found.row)));
     refrain.close().await;
@@ -156,7 +157,7 @@ fn ledger_and_rows_agree(
             findings.wrong.push(format!("{key}: the ledger says {entry:?}, the row {row:?}"));
         }
         if !entry.is_applied && !entry.is_kept {
-            findings.lost.push(format!("{key} failed, and what it was given is not kept"));
+            findings.lost.push(format!("{key} failed, and its input is not stored"));
         }
     }
 }
@@ -201,7 +202,7 @@ fn rows_are_as_the_source(changes: &[Change], items: &BTreeMap<Name, Item>, find
     }
 }
 
-/// Whatever was written has wished for its effect, and nothing else has; all wishes have arrived.
+/// Every written row has its effect and no other effect exists; all intents have arrived.
 async fn effects_are_what_was_written(
     store: &Rows,
     destination: &Rows,
@@ -214,14 +215,14 @@ async fn effects_are_what_was_written(
     let written: BTreeSet<String> = written.collect();
     let effects: BTreeSet<String> =
         store.texts("select key from refrain_effects").await.into_iter().collect();
-    findings.lost.extend(written.difference(&effects).map(|effect| format!("{effect} was never wished for")));
+    findings.lost.extend(written.difference(&effects).map(|effect| format!("{effect} has no intent")));
     let strangers = effects.difference(&written);
     findings
         .wrong
         .extend(strangers.map(|effect| format!("{effect} is about a content that was not written")));
     for rows in [store, destination] {
         let left = rows.texts("select name || ' ' || key from refrain_intents").await;
-        findings.lost.extend(left.into_iter().map(|wish| format!("the wish for {wish} was not relayed")));
+        findings.lost.extend(left.into_iter().map(|intent| format!("the intent {intent} was not relayed")));
     }
 }
 
@@ -236,7 +237,7 @@ async fn runs_are_closed(store: &Rows, feeder: &Feeder, is_last: bool, findings:
     let mut runs: HashMap<String, String> = HashMap::new();
     for [run, outcome, open] in rows {
         if open == "open" {
-            findings.wrong.push(format!("{run} is open, and nobody does it"));
+            findings.wrong.push(format!("{run} is open, and no worker executes it"));
         }
         if runs.insert(run.clone(), outcome).is_some() {
             findings.duplicates.push(format!("{run} exists twice"));

@@ -1,4 +1,4 @@
-//! What a round came to, as a line of a table.
+//! The result of a round, as a line of a table.
 
 use crate::arena::Kind;
 use crate::oracle::Findings;

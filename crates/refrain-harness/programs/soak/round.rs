@@ -1,5 +1,6 @@
-//! One round on one database: processes are started, hurt and killed until there were enough kills; then everything is let
-//! finish, and judged; then what was refused is mended, let finish, and judged again.
+//! One round on one database: processes are started and killed until there were enough kills; then
+//! the remaining work is finished and judged; then refused content is corrected, finished, and
+//! judged again.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 /// The longest that something is on its way when the network is slow.
 const SLOW: Duration = Duration::from_millis(40);
 const TOLD_EVERY: usize = 100;
-/// What nobody prints: to wait for it is to wait for the end.
+/// A line that is never printed: waiting for it is waiting for the end.
 const NO_LINE: &str = "\0";
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -110,7 +111,7 @@ async fn seat(round: Arc<Round>, number: u64) {
     let take = |left: usize| left.checked_sub(1);
     while round.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok() {
         let fault = Fault::draw(&mut random);
-        // A store that is down lets nobody in; the next process may meet it running.
+        // A store that is down accepts no connection; the next process may find it running.
         while !round.is_killed_by(&fault, &guarded).await {
             sleep(LOOK).await;
         }
@@ -240,7 +241,7 @@ async fn finish(arena: &Arena, feeder: &Feeder, findings: &mut Findings) {
             let output = process.finish().await;
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                findings.wrong.push(format!("whoever was to finish ended with {}: {said}", output.status));
+                findings.wrong.push(format!("the finishing process ended with {}: {said}", output.status));
             }
         }
         if feeder.is_idle().await {

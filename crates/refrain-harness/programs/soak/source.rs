@@ -1,8 +1,9 @@
-//! The sources: lists of changes in files that nothing of Refrain ever writes.
+//! The sources: lists of changes in files that Refrain never writes.
 //!
-//! A source only grows. Its lines are of one width, so that the number of a change is its place, and their times increase,
-//! so that they can be searched. An item comes again and again with other content; some contents are refused by whoever
-//! applies them, until the day they are mended.
+//! A source only grows. Its lines have one width, so that the number of a change gives its
+//! position, and their times increase, so that they can be searched. An item comes repeatedly with
+//! other content; some contents are rejected when they are applied, until the day they are
+//! corrected.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -58,7 +59,7 @@ impl Change {
     }
 }
 
-/// A source, as whoever writes it knows it.
+/// A source, as its writer knows it.
 pub(crate) struct Source {
     pub(crate) name: &'static str,
     file: File,

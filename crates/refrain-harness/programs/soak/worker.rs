@@ -1,7 +1,7 @@
-//! A process that does the work and is killed at it: jobs as anybody would write them, on the library as it is.
+//! A process that does the work and is killed meanwhile: ordinary jobs on the unchanged library.
 //!
-//! It is this same program, started with `work` (for ever) or `finish` (until nothing is left). Where everything is comes by
-//! its environment: `SOAK_STORE`, `SOAK_DESTINATION`, `SOAK_DIRECTORY`.
+//! It is this same program, started with `work` (for ever) or `finish` (until no work is left). Its
+//! environment says where everything is: `SOAK_STORE`, `SOAK_DESTINATION`, `SOAK_DIRECTORY`.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,10 +11,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use refrain::core::{Backoff, Key, Retry};
-use refrain::{
-    Applying, BatchError, Definition, Fetched, Intent, Job, JobError, LedgerError, OpenOptions, Per, Refrain,
-    Run, Settings, Units, key,
-};
+use refrain::ledger::{BatchError, Batches, FetchedPage, Intent, LedgerError, Per, Units};
+use refrain::{Definition, Job, JobError, OpenOptions, Refrain, Run, Settings, key};
 use sqlx::{Pool, Postgres, Sqlite};
 
 use crate::Failure;
@@ -77,7 +75,7 @@ enum What {
     Order,
     /// Does one thing after another.
     Steps,
-    /// Is only there because an order wished for it.
+    /// Runs only because of the intent of an order.
     Packing,
 }
 
@@ -103,7 +101,7 @@ impl<DB: Destination> Work<DB> {
     }
 
     /// Applies what is to be applied: rows first, then whatever else belongs to the same commit.
-    async fn apply(&self, run: &Run, mut batches: Applying<'_, DB, Change>) -> Result<(), LedgerError> {
+    async fn apply(&self, run: &Run, mut batches: Batches<'_, DB, Change>) -> Result<(), LedgerError> {
         let who = format!("{}#{}/{}", run.job(), run.key(), run.attempt());
         while let Some(mut batch) = batches.next().await? {
             let mut went: Result<(), BatchError> = Ok(());
@@ -136,7 +134,7 @@ impl<DB: Destination> Work<DB> {
                 let from = at.map_or(0, |at| at.parse().unwrap_or_default());
                 let changes = read(&self.surroundings.directory, name, from, PAGE);
                 let next = (!changes.is_empty()).then(|| (from + changes.len()).to_string());
-                Ok::<_, LedgerError>(Fetched { units: changes, next })
+                Ok::<_, LedgerError>(FetchedPage { units: changes, next })
             });
             let Some(page) = next.await? else { break };
             self.apply(run, page.apply()).await?;
@@ -259,7 +257,7 @@ pub(crate) fn effect_of(source: &str, id: i64, seq: i64) -> Key {
     key!("told", source, id, seq).unwrap()
 }
 
-/// What a content wishes for, once: that somebody is told of it, and that an order is packed.
+/// The intents of a content, once: a notification, and the packing of an order.
 fn wishes(change: &Change) -> Vec<Intent> {
     let told = Intent::effect("tell", effect_of(&change.source, change.id, change.seq), 1);
     let packed = (change.source == ORDERS).then(|| Intent::run(PACKING, key!(change.id)?));

@@ -1,15 +1,17 @@
-//! Runs tests: each in a process of its own, several at once, whichever program they are in.
+//! Runs tests: each in a process of its own, several at once, from all test programs.
 //!
-//! Most stories wait, for a lease to run out or for a child to end, and `cargo test` runs one program after another, so
-//! the machine would be idle for most of the time. Here the tests of all programs are one list, with those that took
-//! longest the last time in front (their times are kept beside MESSAGES). A process for each test keeps what it does to its process from its neighbours, and gives
-//! its time, which the test harness of stable Rust does not tell.
+//! Most tests wait, for a lease to expire or for a child to end, and `cargo test` runs one program
+//! after another, so the machine would be idle for most of the time. Here the tests of all programs
+//! are one list, the slowest of the last time first (their times are stored beside MESSAGES). A
+//! process per test keeps changes to the process from other tests, and gives a duration, which the
+//! test harness of stable Rust does not report.
 //!
-//! `suite MESSAGES [NAME]`: the file holds what `cargo test --no-run --message-format=json` has printed; with a name, only
-//! tests run that contain it. `REFRAIN_TEST_JOBS` says how many run at once. Each has a seat, `REFRAIN_TEST_SEAT`, which no
-//! other test has meanwhile: databases of a seat are used again.
+//! `suite MESSAGES [NAME]`: the file holds the output of `cargo test --no-run
+//! --message-format=json`; with a name, only tests run that contain it. `REFRAIN_TEST_JOBS` says
+//! how many run at once. Each has a seat, `REFRAIN_TEST_SEAT`, which no other test has meanwhile:
+//! the databases of a seat are reused.
 //!
-//! Exit code: 0 all passed, 101 some failed, 4 no test has the name, 2 wrong usage.
+//! Exit code: 0 all passed, 101 some failed, 4 no test has the name, 2 usage error.
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
--- Writes down which intents have arrived. What does not come back has arrived before.
+-- Records which intents have arrived. Intents that are not returned have arrived before.
 -- $1 destination, $2… rows; by arrivals_are_unique
 insert into refrain_arrivals (destination, intent, at)
 select $1, r.intent, (select now from refrain_clock)

@@ -1,4 +1,4 @@
--- Arrivals that no relay can still be about to repeat, from the oldest, a bounded number at a time.
+-- Deletes arrivals that no relay can still repeat, oldest first, a bounded number at a time.
 -- $1 before, $2 limit; by the primary key
 delete from refrain_arrivals where id in (
     select id from (select id, at from refrain_arrivals order by id limit $2) as oldest where at < $1

@@ -1,7 +1,6 @@
--- Runs under way that are to end. The join is crossed, so that SQLite always begins with the wishes, which are few.
+-- Running runs that are cancelled. Each run is looked up by itself: joined, and without statistics, PostgreSQL would read all runs.
 -- $1 limit
 select cancellations.run from refrain_cancellations as cancellations
-cross join refrain_runs as runs
-where runs.id = cancellations.run and runs.open
+where (select runs.open from refrain_runs as runs where runs.id = cancellations.run)
 order by cancellations.run
 limit $1

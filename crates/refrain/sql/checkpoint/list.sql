@@ -1,6 +1,6 @@
--- The checkpoints of a job, in every scope, for ever and by windows, the latest window first, and who moved each of them last;
--- nobody, if a person did.
--- $1 project, $2 job, $3 start of a window, empty for those for ever, null for all; $4 limit; by ledgers_are_unique and the primary key
+-- The checkpoints of a job, in every scope, permanent and per window, the latest window first, with the run that moved each of
+-- them last; no run, if an operator did.
+-- $1 project, $2 job, $3 start of a window, empty for permanent ones, null for all; $4 limit; by ledgers_are_unique and the primary key
 select ledgers.id as ledger, ledgers.scope, ledgers.window_start, checkpoints.name, checkpoints.position, checkpoints.at,
     checkpoints.attempt, fences.run
 from refrain_ledgers as ledgers

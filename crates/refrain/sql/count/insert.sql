@@ -1,4 +1,4 @@
--- Writes down what became of the units of attempts. Once: an ending that is said again has them there.
+-- Records the counts of units of attempts. Once: when an end is recorded again, they exist already.
 -- $1… rows; by the primary key
 insert into refrain_counts (run, attempt, processed, skipped, deduplicated, failed)
 select r.run, r.attempt, r.processed, r.skipped, r.deduplicated, r.failed

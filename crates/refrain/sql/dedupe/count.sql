@@ -1,5 +1,5 @@
--- How many dedupes each job had in each minute, in a stretch of them, and the first of those.
--- $1 and $2 first and last dedupe of this stretch; by the primary key, runs by theirs
+-- How many dedupes each job had in each minute, for a range of them, and the first of those.
+-- $1 and $2 first and last dedupe of the range; by the primary key, runs by theirs
 select counted.job, jobs.name, counted.minute, counted.dedupes, counted.first
 from (
     select runs.job, dedupes.at / 60000000 as minute, count(*) as dedupes, min(dedupes.id) as first

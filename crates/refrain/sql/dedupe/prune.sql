@@ -1,4 +1,4 @@
--- Dedupes that are older than anyone asks for, from the oldest, a bounded number at a time.
+-- Deletes dedupes older than the retention, oldest first, a bounded number at a time.
 -- $1 before, $2 limit; by the primary key
 delete from refrain_dedupes where id in (
     select id from (select id, at from refrain_dedupes order by id limit $2) as oldest where at < $1

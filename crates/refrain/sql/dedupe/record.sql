@@ -1,7 +1,7 @@
--- Requests for runs that exist: each is a dedupe event that names the first run. A request with another payload under the same key
--- is marked.
+-- Records requests for existing runs: each is a dedupe event with the first run. A request with another payload under the same
+-- key is marked.
 -- The job is a column of the rows: with one argument for all rows SQLite would read every run of the job.
--- $1 who asked, $2… rows; by runs_are_unique
+-- $1 the command, $2… rows; by runs_are_unique
 insert into refrain_dedupes (run, at, asked)
 select runs.id, (select now from refrain_clock),
     case when r.payload is null or r.payload = runs.payload then $1 else $1 || ' with another payload' end

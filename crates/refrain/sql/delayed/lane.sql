@@ -1,4 +1,4 @@
--- The lane in which an attempt lines up when its time comes: its line and its run's key; none if it has no lane.
+-- The lane that a delayed attempt enters when it is due: its line and its run's key; no row if it has no lane.
 -- $1 run
 select delayed.line, runs.key
 from refrain_delayed as delayed join refrain_runs as runs on runs.id = delayed.run

@@ -1,4 +1,4 @@
--- Attempts whose time has come and that line up in a lane, without a lock: the lane is locked first.
+-- Delayed attempts of lanes that are due, without a lock: the lane is locked first.
 -- $1 limit; by delayed_wake_at
 select delayed.run, delayed.line, delayed.attempt, delayed.spent, delayed.suspicion, runs.key
 from refrain_delayed as delayed join refrain_runs as runs on runs.id = delayed.run

@@ -1,5 +1,5 @@
--- Somebody wished for effects that are there already: an event of its own, with the one who was first. One who came with
--- something else under the same key and version is marked.
+-- Records requests for existing effects: each is an event of its own with the first request. A request with another payload
+-- under the same key and version is marked.
 -- $1 who asked, $2… rows; by effects_are_unique
 insert into refrain_effect_dedupes (effect, version, at, asked)
 select known.id, r.version, (select now from refrain_clock),

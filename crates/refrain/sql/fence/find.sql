@@ -1,4 +1,4 @@
--- Where the fence of a run is, and how high; and that of its lane, if it is where this claim has raised it.
+-- The fence of a run and its height; and that of its lane, if it is where this claim has raised it.
 -- $1 project, $2 job, $3 run, $4 scope of the lane or null, $5 nonce; by fences_are_unique and lane_fences_are_unique
 select fences.id, fences.attempt, fences.nonce,
     (select lanes.id from refrain_lane_fences as lanes

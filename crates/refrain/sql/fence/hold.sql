@@ -1,6 +1,6 @@
--- Keeps the fence of a run, and that of its lane, where they are until the transaction ends. No row: a newer attempt has raised
--- the run's. No `lane`: the lane has another holder.
--- Shared, so that batches of one attempt do not wait for one another; whoever raises it waits for all of them.
+-- Locks the fence of a run, and that of its lane, until the transaction ends. No row: a newer attempt has raised the run's. No
+-- `lane`: the lane has another holder.
+-- Shared, so that batches of one attempt do not wait for one another; an attempt that raises it waits for all of them.
 -- $1 fence, $2 attempt, $3 nonce, $4 fence of the lane or null; by the primary keys
 select fences.id,
     (select lanes.id from refrain_lane_fences as lanes

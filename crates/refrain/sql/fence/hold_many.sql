@@ -1,6 +1,6 @@
--- Keeps the fences of runs where they are until the transaction ends. No number: it is not as high as it is said to be.
--- A look for each row instead of a join: of a small table and a list the planner would take the table first, and go through
--- the list for each of its rows.
+-- Locks the fences of runs until the transaction ends. No number: the fence is lower than expected.
+-- A lookup for each row instead of a join: with a small table and a list the planner would start with the table, and scan the
+-- list for each of its rows.
 -- $1 project, $2… rows; by fences_are_unique
 select r.job, r.run,
     (select fences.id from refrain_fences as fences

@@ -1,4 +1,4 @@
--- Raises the fences of runs to the numbers of their attempts, and never lowers one. What does not come back is higher.
+-- Raises the fences of runs to the numbers of their attempts, and never lowers one. Fences that are not returned are higher.
 -- $1 project, $2… rows; by fences_are_unique
 insert into refrain_fences (project, job, run, attempt, nonce)
 select $1, r.job, r.run, r.attempt, r.nonce

@@ -1,4 +1,4 @@
--- Places of runs whose attempt has a number that cannot be read.
+-- Queue positions of runs whose attempt has a number that cannot be read.
 -- $1 limit; a scan
 select places.run from (
     select run, attempt from refrain_queue

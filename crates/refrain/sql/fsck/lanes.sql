@@ -1,5 +1,5 @@
--- Lanes held by runs that do not stand in the queue: a run that waits there waits for ever. A delayed run may hold a
--- lane in a store that an older release wrote; it lines up when its time comes.
+-- Lanes held by runs that are not in the queue: a run that waits there waits for ever. A delayed run may hold a lane in a
+-- store that an older release wrote; it enters the lane again when it is due.
 -- $1 limit; a scan
 select lanes.run from refrain_lanes as lanes
 left join refrain_runs as runs on runs.id = lanes.run

@@ -1,4 +1,4 @@
--- Open runs that stand nowhere: they would never run.
+-- Open runs that are not in the queue, not delayed and not waiting for a lane: they would never run.
 -- $1 limit; a scan
 select runs.id as run from refrain_runs as runs
 where runs.open

@@ -1,4 +1,4 @@
--- Places of runs that are not open, or that stand in two places: they would run twice.
+-- Queue positions of runs that are not open, or that have two: they would run twice.
 -- $1 limit; a scan
 select places.run from (
     select run from refrain_queue union all select run from refrain_delayed union all select run from refrain_lane_waits

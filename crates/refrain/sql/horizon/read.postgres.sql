@@ -1,5 +1,5 @@
--- The horizon of this server: every transaction with a lower number has ended. And since when the oldest transaction that
--- writes has been going on, which is what keeps the horizon where it is; numbers are those of all databases together.
+-- The horizon of this server: every transaction with a lower number has ended. Also the start of the oldest writing transaction,
+-- which holds the horizon back; numbers are those of all databases together.
 select cast(cast(pg_snapshot_xmin(pg_current_snapshot()) as text) as bigint) as below,
     cast(extract(epoch from least(
         (select min(xact_start) from pg_stat_activity where backend_xid is not null),

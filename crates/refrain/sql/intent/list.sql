@@ -1,4 +1,4 @@
--- Intents of a project that are there, with the runs that wrote them. A payload that is too long is not brought along.
+-- Intents of a project, with the runs that wrote them. A payload that is too long is left out.
 -- $1 project, $2 the first, $3 the last, $4 the longest payload; by intents_project
 select intents.id, intents.kind, intents.name, intents.key, cast(intents.version as bigint) as version, intents.store,
     cast(octet_length(intents.payload) as bigint) as bytes,

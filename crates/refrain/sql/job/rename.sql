@@ -1,3 +1,3 @@
--- Gives a job another name, with all its runs.
+-- Renames a job, with all its runs.
 -- $1 job, $2 its name from now on; by the primary key
 update refrain_jobs set name = $2 where id = $1

@@ -1,4 +1,4 @@
--- Holds lanes that are about to be left, in order.
+-- Locks lanes that are about to be left, in order.
 -- $1… rows
 select lanes.job, lanes.scope, lanes.run
 from refrain_lanes as lanes join rows(1: job integer, scope text) as r

@@ -1,4 +1,4 @@
--- Gives the holders of lanes their numbers: each higher than that of every holder before, whatever the clock says.
+-- Numbers the holders of lanes: each number is higher than that of every earlier holder, whatever the clock says.
 -- $1 job, $2 the least step, $3… rows; by the primary key
 insert into refrain_lane_numbers as lanes (job, scope, number)
 select $1, r.scope, r.number from rows(3: scope text, number integer) as r where true order by r.scope

@@ -1,4 +1,4 @@
--- Writes down whose ledger it is; a store that comes to one without a store is its store from then on.
+-- Records the owner of a ledger; a ledger without a store gets this one.
 -- $1 project, $2 store, $3 destination; by the primary key
 insert into refrain_projects (name, store, destination) values ($1, $2, $3)
 on conflict (name) do update set store = excluded.store

@@ -1,4 +1,4 @@
--- Gives attempts back whole: the same number, for the next worker.
+-- Returns attempts unchanged: the next worker gets the same number.
 -- $1… rows; by the primary key
 update refrain_queue set lease = null
 where (line, run, lease, attempt) in (

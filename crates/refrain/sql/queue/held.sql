@@ -1,7 +1,6 @@
--- All that a worker holds by the word of the store.
+-- All runs that a worker holds.
 -- $1 worker; leases by leases_worker, the queue by its primary key
-select leases.id as lease, queue.line, queue.run, queue.attempt, queue.nonce, queue.spent, queue.suspicion, queue.lane, runs.key,
-    runs.window_start, runs.window_end, runs.payload, runs.version, runs.redo
+select leases.id as lease, queue.line, columns(claimed)
 from refrain_leases as leases
 join refrain_queue as queue
     on queue.line = leases.line and queue.run between leases.first_run and leases.last_run

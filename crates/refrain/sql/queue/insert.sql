@@ -1,4 +1,4 @@
--- Runs that may begin.
+-- Queues runs that may begin.
 -- $1 line, $2… rows
 insert into refrain_queue (line, run, attempt, spent, suspicion, lane)
 select $1, r.run, r.attempt, r.spent, r.suspicion, r.lane

@@ -1,4 +1,4 @@
--- Takes attempts out of the queue, if they still have the lease they are said to have.
+-- Removes attempts from the queue, if they still have the expected lease.
 -- $1… rows; by the primary key
 delete from refrain_queue
 where (line, run, lease, attempt) in (

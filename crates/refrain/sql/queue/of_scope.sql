@@ -1,4 +1,4 @@
--- A run of a scope in a line, whoever has begun first.
+-- A run of a scope in a line; a running one first.
 -- $1 line, $2 scope; by the primary key
 select queue.run, case when queue.lease is null then 0 else 1 end as begun
 from refrain_queue as queue

@@ -1,3 +1,3 @@
--- Makes room for the revisions as they are after an edit.
+-- Deletes the revisions of a job before those after an edit are inserted.
 -- $1 job
 delete from refrain_revisions where job = $1

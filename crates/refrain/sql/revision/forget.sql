@@ -1,2 +1,2 @@
--- Takes back all timetables of a store in which nothing was opened.
+-- Deletes all timetables of a store in which nothing was opened.
 delete from refrain_revisions

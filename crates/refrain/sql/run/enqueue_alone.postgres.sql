@@ -1,7 +1,7 @@
--- Opens one run of a caller's key and queues its first attempt, as a transaction by itself: nothing is said before it and
--- nothing after it. What comes back is new; nothing comes back if the key was there already, and then nothing was written.
--- The row that is inserted comes from `settings`, so these are made first: whatever the database says, the commit is on the
--- disk when it is reported, and another transaction that offers the same key is waited for no longer than $5.
+-- Opens one run of a caller's key and queues its first attempt, as a transaction of one statement. Returns the new run; returns
+-- nothing if the key existed already, and then nothing was written.
+-- The inserted row comes from `settings`, so those are applied first: whatever the defaults of the database, the commit is on
+-- disk when it is reported, and the wait for another transaction with the same key ends after $5.
 -- $1 job, $2 line, $3 key, $4 payload, $5 milliseconds; by runs_are_unique
 with settings as materialized (
     select set_config('lock_timeout', $5, true) as patience,

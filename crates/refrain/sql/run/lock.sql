@@ -1,3 +1,3 @@
--- Holds a run, before its place in the queue is touched.
+-- Locks a run, before its row in the queue is changed.
 -- $1 run
-select id, job, key, open, attempt, worker, outcome, reason from refrain_runs where id = $1 /*for update*/
+select columns(run look) from refrain_runs as runs where id = $1 /*for update*/

@@ -1,4 +1,4 @@
--- Opens runs of windows; those that are passed over are born with their outcome. What comes back is new.
+-- Opens runs of windows; skipped ones are inserted with their outcome. Rows that are returned are new.
 -- $1 job, $2… rows; by runs_are_unique
 insert into refrain_runs
     (job, attempt, window_start, window_end, opened_at, ended_at, open, key, outcome, message)

@@ -1,3 +1,3 @@
--- How the last attempt of a run ended, and by whom.
+-- How the last attempt of a run ended.
 -- $1 run
-select id, job, key, open, attempt, worker, outcome, reason from refrain_runs where id = $1
+select columns(run look) from refrain_runs as runs where id = $1

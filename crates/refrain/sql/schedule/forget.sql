@@ -1,2 +1,2 @@
--- Takes back all schedules of a store in which nothing was opened.
+-- Deletes all schedules of a store in which nothing was opened.
 delete from refrain_schedules

@@ -1,3 +1,3 @@
--- Takes back the schedule of a job that is removed.
+-- Deletes the schedule of a job that is removed.
 -- $1 job; by the primary key
 delete from refrain_schedules where job = $1

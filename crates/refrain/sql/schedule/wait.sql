@@ -1,4 +1,4 @@
--- Holds a schedule for an edit, after whoever has it.
+-- Locks a schedule for an edit; waits for a scheduler that has locked it.
 -- $1 job
 select s.covered, j.paused_at
 from refrain_schedules as s join refrain_jobs as j on j.id = s.job

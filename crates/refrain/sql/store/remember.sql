@@ -1,2 +1,2 @@
--- A person has looked at everything that a restored store may have forgotten.
+-- An operator has checked everything that a restored store may have forgotten.
 update refrain_store set forgets_before = null

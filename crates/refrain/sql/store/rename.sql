@@ -1,3 +1,3 @@
--- Gives a copy of a store a name of its own, and marks it: it is another store than the one it was copied from.
--- $1 its id from now on, $2 why a person must look at it
+-- Gives a copy of a store an id of its own, and marks it as in doubt: it is not the store that it was copied from.
+-- $1 its new id, $2 why an operator must decide
 update refrain_store set id = $1, doubt = $2

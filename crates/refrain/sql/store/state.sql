@@ -1,4 +1,4 @@
--- A person has said what the store is: it is sure of itself again, from here on and in this place.
+-- An operator has decided what the store is: it is not in doubt any more, in this place.
 -- $1 id, $2 place, $3 whether it may have forgotten what it has done
 update refrain_store
 set id = $1, place = $2, doubt = null, recovered_at = (select now from refrain_clock),

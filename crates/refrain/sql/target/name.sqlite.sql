@@ -1,2 +1,2 @@
--- What a table is called, with its schema, in whatever letters it was written; and whether it is a view.
+-- The full name of a table with its schema, case-insensitively; and whether it is a view.
 select schema || '.' || name, type = 'view' from pragma_table_list where schema = $2 and name = $1 collate nocase

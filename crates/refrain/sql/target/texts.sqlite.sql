@@ -1,2 +1,2 @@
--- The columns of a staged table that hold texts. $1 the table: made of a query, it has a column's affinity for its type.
+-- The text columns of a staged table. $1 the table: created from a query, it has the affinity of a column as its type.
 select name from pragma_table_info($1, 'temp') where type = 'TEXT'

@@ -1,4 +1,4 @@
--- The columns of each constraint that makes all rows of a table unique. The primary key of a rowid table is no index.
+-- The columns of each constraint that makes all rows of a table unique. The primary key of a rowid table has no index.
 select json_group_array(i.name)
 from pragma_index_list($1, $2) as l join pragma_index_info(l.name, $2) as i
 where l."unique" = 1 and l.partial = 0

@@ -1,4 +1,4 @@
--- Claims keys for several at once. What comes back is theirs; what does not was claimed before.
+-- Claims keys for several callers. Keys that are returned are claimed; the others were claimed before.
 -- $1… rows; by the primary key
 insert into refrain_units (ledger, key, fingerprint, fence, at, version, attempt, nonce, failures, written, status)
 select r.ledger, r.key, r.fingerprint, r.fence, (select now from refrain_clock), r.version, r.attempt, r.nonce, 0, true, 'applied'

@@ -1,4 +1,4 @@
--- Records that were no units, left by earlier readings of a source that has now been read again from the same position.
+-- Deletes malformed records of earlier readings of a source that has now been read again from the same position.
 -- $1 ledger, $2 first key, $3 the key after the last, $4 fence, $5 attempt, $6 nonce, $7 the position, null without a checkpoint; by the
 -- primary key
 delete from refrain_units

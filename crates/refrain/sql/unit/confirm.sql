@@ -1,4 +1,4 @@
--- A person knows that what was done with a unit in doubt has happened.
+-- An operator confirms that the work for a unit in doubt was done.
 -- $1 project, $2 job, $3 key, $4 scope or null for all, $5 start of the window; by ledgers_are_unique and the primary key
 update refrain_units
 set status = 'applied', written = true, failures = 0, input = null, message = null, sent = null,

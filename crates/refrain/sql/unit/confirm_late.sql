@@ -1,5 +1,5 @@
--- The answer to a request came after another attempt had taken over, and says that it was done. Only what that request has
--- reserved is confirmed: whoever has reserved the unit since stands in the row instead.
+-- The answer to a request arrived after a take-over, and says that it was done. Only the reservation of that request is
+-- confirmed: a later reservation has replaced it in the row.
 -- $1 ledger, $2 key, $3 fence, $4 attempt, $5 version, $6 fingerprint, $7 nonce; by the primary key
 update refrain_units
 set status = 'applied', written = true, failures = 0, input = null, message = null, sent = null,

@@ -1,4 +1,4 @@
--- What is known of a unit in doubt, by whoever has reserved it; also if a person had it sent again meanwhile.
+-- Records what is known of a unit in doubt, by the attempt that reserved it; even if an operator had it sent again meanwhile.
 -- $1 ledger, $2 key, $3 fence, $4 attempt, $5 message, $6 fingerprint, $7 nonce; by the primary key
 update refrain_units
 set status = 'parked', sent = coalesce(sent, (select now from refrain_clock)), message = $5

@@ -1,5 +1,5 @@
--- What is recorded of those units that have to be judged; `absent`: nothing is. What does not come back is certainly done:
--- applied, in this version and content, with the same order or none on either side.
+-- The entries of units that must be judged; `absent`: there is none. Units that are not returned are certainly done: applied, in
+-- this version and content, with the same order or none on either side.
 -- $1 ledger, $2 version, $3… rows; by the primary key
 select r.key, units.fingerprint, units.ordinal, units.fence, cast(coalesce(units.version, 0) as bigint) as version, units.attempt, units.nonce,
     coalesce(units.failures, 0) as failures, coalesce(units.written, false) as written,

@@ -1,7 +1,7 @@
--- Records that a unit failed, and keeps what it was given; what is applied under its key stays known. No row: the same content was applied meanwhile, or newer, or
--- somebody else's is in doubt.
+-- Records that a unit failed, and keeps its input; applied content stays recorded. No row: the same or newer content was applied
+-- meanwhile, or the unit of another run is in doubt.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 status, $10 input,
--- $11 message, $12 the attempt with which a redo began, or null, $13 where the source was read from, if a checkpoint says so,
+-- $11 message, $12 the attempt with which a redo began, or null, $13 the position that the source was read from, if a checkpoint has one,
 -- $14 nonce; by the primary key
 insert into refrain_units
     (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, place)

@@ -1,6 +1,6 @@
--- What is recorded of units, or `absent`. Without a lock: what is decided by it is compared again when it is written.
--- A left join has the list first, always. Of an inner one, PostgreSQL would remember the plan that it made when the ledger was
--- empty, which goes through all of it for every list.
+-- The entries of units, or `absent`. Without a lock: an entry that decides something is compared again when it is written.
+-- A left join always starts with the list. For an inner one, PostgreSQL would cache the plan that it made when the ledger was
+-- empty, which scans the whole ledger for every list.
 -- $1 ledger, $2… rows; by the primary key
 select r.key, units.fingerprint, units.ordinal, units.fence, cast(coalesce(units.version, 0) as bigint) as version, units.attempt, units.nonce,
     coalesce(units.failures, 0) as failures, coalesce(units.written, false) as written,

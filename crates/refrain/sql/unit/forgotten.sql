@@ -1,7 +1,7 @@
--- Parks a unit that a restored store does not know: what is done with it may have been done before the store was restored. No
--- row: something has become of it since.
--- $1 ledger, $2 key, $3 version, $4 fence, $5 fingerprint, $6 ordinal, $7 input, $8 message, $9 since when it may have been sent,
--- $10 what was recorded before then is forgotten; by the primary key
+-- Parks a unit that a restored store does not know: its work may have been done before the store was restored. No row: the unit
+-- has changed since.
+-- $1 ledger, $2 key, $3 version, $4 fence, $5 fingerprint, $6 ordinal, $7 input, $8 message, $9 the earliest time it may have been
+-- sent, $10 entries recorded before this time are lost; by the primary key
 insert into refrain_units
     (ledger, key, fingerprint, ordinal, fence, at, version, failures, written, status, input, message, sent)
 values ($1, $2, $5, $6, $4, (select now from refrain_clock), $3, 0, false, 'parked', $7, $8, $9)

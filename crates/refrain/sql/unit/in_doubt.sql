@@ -1,4 +1,4 @@
--- Units that a run has left in doubt, for ever or for its window, in the order of keys.
+-- Units that a run has left in doubt, permanent or of its window, in the order of keys.
 -- $1 project, $2 job, $3 run, $4 scope, $5 start of the window, $6 the key before the first, $7 limit; by ledgers_are_unique and
 -- units_unsettled
 select units.key, units.sent, units.message

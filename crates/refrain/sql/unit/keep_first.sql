@@ -1,6 +1,6 @@
--- Units whose row is there and stays, whatever came after it: the later content, which failed, is forgotten, and the ledger tells
--- of the first one again. Where it was not recorded which content that was, none is known.
--- `not … =`, for with `<>` SQLite may go through the index of all units that are not applied, and the rows for each.
+-- Units whose row stays whatever came after it: the later content, which failed, is deleted, and the entry describes the first
+-- one again. If the first content was not recorded, none is known.
+-- `not … =`, because with `<>` SQLite may scan the index of all units that are not applied, and the rows for each.
 -- $1… rows; by the primary key
 update refrain_units as units
 set status = 'applied', fingerprint = units.applied_fingerprint, version = coalesce(units.applied_version, units.version),

@@ -1,4 +1,4 @@
--- Units that a run has left unapplied, for ever or for its window.
+-- Units that a run has left unapplied, permanent or of its window.
 -- $1 project, $2 job, $3 run, $4 scope, $5 start of the window, $6 limit; by ledgers_are_unique and units_unsettled
 select units.key, units.status, coalesce(units.status = 'parked' and units.sent is not null, false) as sent
 from refrain_ledgers as ledgers join refrain_units as units on units.ledger = ledgers.id and units.status <> 'applied'

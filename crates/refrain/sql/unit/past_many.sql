@@ -1,4 +1,4 @@
--- Who claimed keys, and when, or `absent`. The list comes first, as in `find.sql`.
+-- The earlier claims of keys, or `absent`. The list comes first, as in `find.sql`.
 -- $1… rows; by the primary key
 select r.ledger, r.key, coalesce(units.at, 0) as at, units.fingerprint, units.attempt, units.nonce, units.fence,
     coalesce(units.status, 'absent') as status,

@@ -1,4 +1,4 @@
--- Units whose content is recorded already, seen again with a higher order.
+-- Raises the order of units whose recorded content was seen again with a higher one.
 -- $1… rows; by the primary key
 update refrain_units as units set ordinal = r.ordinal
 from rows(1: ledger integer, key text, fingerprint integer, ordinal integer) as r

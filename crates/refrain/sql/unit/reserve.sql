@@ -1,8 +1,8 @@
--- Reserves a unit before something is done with it that no transaction can take back: from now on it is parked, as what it is
--- if nobody comes back to say more. No row: it is not as it was read, and somebody else may be at it.
--- When it was first sent in this content stays known, and so does what is applied under its key.
+-- Reserves a unit before external work that no transaction can take back: from now on it is parked, and stays so if no outcome
+-- is recorded. No row: the entry has changed, and another run may be working on it.
+-- The time when this content was first sent stays recorded, and so does the applied content.
 -- $1 ledger, $2 key, $3 version, $4 fence, $5 attempt, $6 fingerprint, $7 ordinal, $8 failures, $9 input, $10 message,
--- $11… what was read: version, fingerprint, ordinal, status, failures; $16 the longest time since it was first sent;
+-- $11… the entry that was read: version, fingerprint, ordinal, status, failures; $16 the longest time since it was first sent;
 -- $17 nonce; by the primary key
 insert into refrain_units
     (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, sent)

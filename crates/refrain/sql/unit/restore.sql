@@ -1,6 +1,6 @@
--- Units whose applied content came again after a try of other content had failed: the try is taken off, and the row tells of what
--- is applied again, with the highest order that it was seen with. Fewer rows than were given: they are not as they were read.
--- Where rows are only ever added, what an older version added counts too.
+-- Units whose applied content came again after a try of other content had failed: the try is removed, and the entry describes
+-- the applied content again, with the highest order seen. Fewer rows than given: the entries have changed.
+-- If rows are only ever added, content that an older version added counts too.
 -- `not … =`: as in keep_first.sql.
 -- $1 version, $2… rows; by the primary key
 update refrain_units as units

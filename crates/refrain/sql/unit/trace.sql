@@ -1,4 +1,4 @@
--- A key in all ledgers of a job: in every scope, for ever and by windows.
+-- A key in all ledgers of a job: in every scope, permanent and per window.
 -- $1 project, $2 job, $3 key, $4 limit; by ledgers_are_unique and the primary key
 select ledgers.scope, ledgers.window_start, units.key, units.status, cast(units.version as bigint) as version, units.failures, units.at,
     units.attempt, units.input, units.message,

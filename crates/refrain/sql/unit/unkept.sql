@@ -1,4 +1,4 @@
--- Units that are not applied and whose input is not kept; records that were no units are not among them.
+-- Units that are not applied and whose input is not kept; without malformed records.
 -- $1 ledger, $2 limit; by units_unsettled
 select key from refrain_units
 where ledger = $1 and status <> 'applied' and input is null and fingerprint is not null

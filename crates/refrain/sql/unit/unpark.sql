@@ -1,6 +1,6 @@
--- A person wants a unit tried again that is not applied, with all its tries; also if it is parked or in doubt. When it was
--- first sent stays known: whoever remembers its key counts from there. What was applied before a request whose answer is
--- missing may have been changed by it: it does not count as applied any more.
+-- An operator retries a unit that is not applied, with all its tries; even if it is parked or in doubt. The time when it was first
+-- sent stays recorded: a receiver that remembers its key counts from there. Content that was applied before a request without
+-- an answer may have been changed by it, and does not count as applied any more.
 -- $1 project, $2 job, $3 key, $4 scope or null for all, $5 start of the window; by ledgers_are_unique and the primary key
 update refrain_units set status = 'failed', failures = 0,
     message = case when sent is null then message else 'a person had it sent again' end,

@@ -1,5 +1,5 @@
--- Records other content, a higher version, or success after failure, over what was read before. Fewer rows than were
--- given: somebody else has changed them since.
+-- Records other content, a higher version, or success after failure, over the entry that was read. Fewer rows than given:
+-- another run has changed them since.
 -- $1 version, $2 fence, $3 attempt, $4 nonce, $5… rows; by the primary key
 update refrain_units as units
 set fingerprint = r.fingerprint, ordinal = coalesce(r.ordinal, units.ordinal), fence = $2,

@@ -1,4 +1,4 @@
--- Writes down the units that attempts found done already, by reason.
+-- Records the units that attempts found already done, by reason.
 -- $1… rows; by the primary key
 insert into refrain_unit_dedupes (run, attempt, reason, count, keys)
 select r.run, r.attempt, r.reason, r.count, r.keys

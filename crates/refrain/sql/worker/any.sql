@@ -1,2 +1,2 @@
--- A worker that is registered, if there is one.
+-- One registered worker, if there is any.
 select id from refrain_workers order by id limit 1

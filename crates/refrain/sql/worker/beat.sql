@@ -1,4 +1,4 @@
--- Still alive; one that has expired stays expired, for somebody may be taking over already.
+-- Extends the life of a worker; one that has expired stays expired, because a rescuer may already be taking over.
 -- $1 worker, $2 microseconds
 update refrain_workers set expires_at = (select now from refrain_clock) + $2
 where id = $1 and expires_at > (select now from refrain_clock)

@@ -1,4 +1,4 @@
--- Workers that have not been heard of.
+-- Workers that have expired.
 -- $1 limit
 select id, process from refrain_workers
 where expires_at <= (select now from refrain_clock)

@@ -1,4 +1,4 @@
--- The workers that are heard of, or whose runs nobody has taken over yet, and how many runs each holds.
+-- The workers that are alive, or whose runs were not taken over yet, and how many runs each holds.
 -- $1 limit; leases by leases_worker, the queue by its primary key
 select workers.id, workers.process, workers.started_at, workers.expires_at,
     (select count(*) from refrain_leases as leases join refrain_queue as queue

@@ -1,4 +1,4 @@
--- Workers that do not exist and have leases: one probe of the index for each worker that has any.
+-- Workers that do not exist and have leases: one index lookup for each worker that has any.
 -- $1 limit; by leases_worker
 with recursive holders (worker) as (
     select min(worker) from refrain_leases

@@ -1,4 +1,4 @@
--- A worker that holds nothing any more.
+-- Removes a worker that holds nothing any more.
 -- $1 worker
 delete from refrain_workers
 where id = $1 and not exists (select 1 from refrain_leases where worker = $1)

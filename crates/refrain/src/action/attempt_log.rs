@@ -1,4 +1,4 @@
-//! The log of an attempt with several commands: each is a voice in it, and each line begins with whose it is.
+//! The log of an attempt with several commands. Each line begins with the name of the command that printed it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,52 +10,57 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::output_capture::{LastWords, Stream};
-use super::output_recorder::{BUFFER, Desk, LAST_READ, keep, now};
+use super::output_capture::{LastWords, LineReader};
+use super::output_recorder::{BUFFER, LAST_READ, OutputBuffer, now, store_output};
 use crate::run::Run;
 use crate::store::outputs::{OutputStream, Piece};
 
-/// What is kept of an attempt's output. Several commands may print into it.
-pub(super) struct Log {
-    desk: Arc<Desk>,
+/// The stored output of an attempt, which several commands write to.
+pub(super) struct AttemptLog {
+    buffer: Arc<OutputBuffer>,
     redactor: Redactor,
     keeper: JoinHandle<()>,
 }
 
-/// One of several commands that print into one log, while it is being heard.
-pub(super) struct Voice(Vec<JoinHandle<String>>);
+/// Copies the output of one command into the log while the command runs.
+pub(super) struct LogWriter(Vec<JoinHandle<String>>);
 
-impl Log {
-    pub(super) fn begin(run: &Run, redactor: &Redactor) -> Log {
-        let desk = Arc::new(Desk::new(redactor));
-        let (kept, run) = (Arc::clone(&desk), run.clone());
-        let keeper = tokio::spawn(async move { keep(&kept, &run).await });
-        Log { desk, redactor: redactor.clone(), keeper }
+impl AttemptLog {
+    pub(super) fn begin(run: &Run, redactor: &Redactor) -> AttemptLog {
+        let buffer = Arc::new(OutputBuffer::new(redactor));
+        let (kept, run) = (Arc::clone(&buffer), run.clone());
+        let keeper = tokio::spawn(async move { store_output(&kept, &run).await });
+        AttemptLog { buffer, redactor: redactor.clone(), keeper }
     }
 
-    /// Hears a command of which others are beside: each line begins with its name. Its standard output may be for
-    /// somebody else.
-    pub(super) fn hear(&self, name: &str, stdout: Option<OwnedFd>, stderr: OwnedFd) -> io::Result<Voice> {
-        let hear = |which, pipe| {
+    /// Copies the output of a command into the log, each line with the name of the command. `stdout` is none if it goes to a
+    /// reader in this process.
+    pub(super) fn write(
+        &self,
+        name: &str,
+        stdout: Option<OwnedFd>,
+        stderr: OwnedFd,
+    ) -> io::Result<LogWriter> {
+        let copy = |which, pipe| {
             let pipe = pipe::Receiver::from_owned_fd(pipe)?;
-            let lines = Stream::new(&self.redactor, which);
+            let lines = LineReader::new(&self.redactor, which);
             let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-            Ok::<_, io::Error>(tokio::spawn(heard(Arc::clone(&self.desk), which, name, lines, pipe)))
+            Ok::<_, io::Error>(tokio::spawn(copied(Arc::clone(&self.buffer), which, name, lines, pipe)))
         };
-        let stdout = stdout.map(|stdout| hear(OutputStream::Stdout, stdout)).transpose()?;
-        let stderr = hear(OutputStream::Stderr, stderr)?;
-        Ok(Voice(stdout.into_iter().chain([stderr]).collect()))
+        let stdout = stdout.map(|stdout| copy(OutputStream::Stdout, stdout)).transpose()?;
+        let stderr = copy(OutputStream::Stderr, stderr)?;
+        Ok(LogWriter(stdout.into_iter().chain([stderr]).collect()))
     }
 
-    /// Nothing more is said: stores the rest.
+    /// Stores the rest of the log.
     pub(super) async fn end(self) {
-        self.desk.end();
+        self.buffer.end();
         let _ = self.keeper.await;
     }
 }
 
-impl Voice {
-    /// It has ended: reads the rest. Gives the end of its standard error, for people.
+impl LogWriter {
+    /// Reads the rest after the command has ended. Gives the end of its standard error, to show with a failure.
     pub(super) async fn end(self) -> String {
         let mut last_words = String::new();
         for mut reader in self.0 {
@@ -68,11 +73,11 @@ impl Voice {
     }
 }
 
-async fn heard(
-    desk: Arc<Desk>,
+async fn copied(
+    output: Arc<OutputBuffer>,
     which: OutputStream,
     name: String,
-    mut lines: Stream,
+    mut lines: LineReader,
     mut pipe: pipe::Receiver,
 ) -> String {
     let (mut buffer, mut last_words) = (vec![0; BUFFER], LastWords::default());
@@ -84,7 +89,7 @@ async fn heard(
         for line in read {
             last_words.push(&line);
             let end = if line.ends_with('\n') { "" } else { "\n" };
-            desk.keep(Piece { stream: which, at: now(), text: format!("{name}{line}{end}") });
+            output.add_line(Piece { stream: which, at: now(), text: format!("{name}{line}{end}") });
         }
     }
     last_words.shown()

@@ -1,8 +1,8 @@
-//! Any program as a job.
+//! Runs any program as a job.
 //!
-//! It is executed once for each attempt, under a supervisor. A value reaches it as a whole argument or as a variable of
-//! its environment, never through a shell. It may be executed again after a crash, unless it says
-//! [`Interrupted::Hold`]: then a mark is in the store before it begins, and goes with the record of its end.
+//! A command is executed once per attempt, under a supervisor. Values reach it as whole arguments or as environment
+//! variables, never through a shell. After a crash it may be executed again, unless it is [`Interrupted::Hold`]: then a mark
+//! is stored before it begins, and removed together with the record of its end.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -16,41 +16,41 @@ use refrain_core::redact::Redactor;
 use tokio::sync::oneshot;
 
 use super::command_failure;
-use super::command_output::Printing;
+use super::command_output::CommandOutput;
 use super::environment::{inherited, name_of};
-use super::supervisor::milliseconds;
-use super::supervisor_client::{Executed, MARK};
-use super::supervisor_protocol::{Answer, End, Orders, Why};
 use crate::failpoint;
-use crate::job::{Definition, Job, JobError};
-use crate::leaving::Seen;
-use crate::run::Run;
+use crate::job::{Definition, Job};
+use crate::run::awaited_task::TaskResult;
+use crate::run::{JobError, Run};
 use crate::store::begun_commands;
+use crate::supervision::client::{Executed, MARK};
+use crate::supervision::protocol::{Answer, EndReason, Orders, ProcessEnd};
+use crate::supervision::supervisor::milliseconds;
 
-/// How long a command has between the wish to end and the end, unless it is said otherwise.
+/// How long a command has to end after it was asked to, by default.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// What is executed in one attempt.
+/// The command of one attempt.
 #[derive(Clone, Default)]
 pub struct Command {
-    /// The program and its arguments, each as it is. A path with a `/` counts from the directory.
+    /// The program and its arguments, passed unchanged. A path with a `/` is relative to `directory`.
     pub argv: Vec<String>,
-    /// Variables of its environment; the last of two with one name counts. `REFRAIN_PROJECT` is the directory unless it is
-    /// said here.
+    /// Its environment variables; of two with one name the last counts. `REFRAIN_PROJECT` is `directory` unless it is set
+    /// here.
     pub environment: Vec<(String, String)>,
-    /// Names of variables that it gets from the worker, beside those of
+    /// Names of variables that it inherits from the worker, in addition to
     /// [`PASSED_ON`](super::environment::PASSED_ON).
     pub inherit: Vec<String>,
-    /// Where it is executed.
+    /// Its working directory.
     pub directory: PathBuf,
-    /// What becomes of the run if it is cut off.
+    /// What happens to the run if the command is interrupted.
     pub interrupted: Interrupted,
-    /// What is taken out of its output.
+    /// Removes secrets from its output.
     pub redactor: Redactor,
 }
 
 impl Command {
-    /// Refused if it was cut off before, and is not to be executed again by itself.
+    /// Fails if an earlier attempt was interrupted and the command must not be executed again automatically.
     pub(super) async fn may_begin(&self, run: &Run) -> Result<(), JobError> {
         if self.interrupted == Interrupted::Hold
             && let Some(attempt) =
@@ -62,14 +62,14 @@ impl Command {
     }
 }
 
-/// Without the values of its environment: some are secrets.
+/// Leaves out the environment: some values are secrets.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command").field("argv", &self.argv).finish_non_exhaustive()
     }
 }
 
-type Make = dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync;
+type MakeCommand = dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync;
 
 /// A job that executes a command.
 ///
@@ -91,94 +91,134 @@ type Make = dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct CommandJob {
-    make: Arc<Make>,
-    program: Option<PathBuf>,
-    grace: Duration,
+    command: Arc<MakeCommand>,
+    runner: CommandRunner,
 }
 
 impl CommandJob {
-    /// A job that executes what this makes of each attempt.
-    pub fn new(make: impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static) -> CommandJob {
-        CommandJob { make: Arc::new(make), program: None, grace: GRACE }
+    /// A job whose command is made for each attempt by this function.
+    pub fn new(command: impl Fn(&Run) -> Result<Command, JobError> + Send + Sync + 'static) -> CommandJob {
+        CommandJob { command: Arc::new(command), runner: CommandRunner::default() }
     }
 
-    /// The program that supervises it, a `refrain` for example, instead of this one, whose `main` then need not begin with
-    /// [`supervise`](crate::supervise).
+    /// The program that supervises the command, for example `refrain`. By default this is the current program, whose `main`
+    /// must begin with [`supervise`](crate::host::supervise).
     #[must_use]
-    pub fn supervisor(self, program: impl Into<PathBuf>) -> CommandJob {
-        CommandJob { program: Some(program.into()), ..self }
+    pub fn supervisor(mut self, program: impl Into<PathBuf>) -> CommandJob {
+        self.runner.supervisor = Some(program.into());
+        self
     }
 
-    /// How long it has between the wish to end and the end. When its worker's lease runs out it has less.
+    /// How long the command has to end after it was asked to. It has less when the lease of its worker runs out.
     #[must_use]
-    pub fn grace(self, grace: Duration) -> CommandJob {
-        CommandJob { grace, ..self }
+    pub fn grace(mut self, grace: Duration) -> CommandJob {
+        self.runner.grace = grace;
+        self
     }
 
     /// The job under a name of its own, with the usual policies.
     pub fn definition(self, name: &str) -> Result<Definition, ParseError> {
         Definition::of(self)?.named(name)
     }
+}
 
-    /// Everything from the first look for a supervisor to the last of the output.
+impl Job for CommandJob {
+    const NAME: &'static str = "command";
+
+    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
+        let command = (self.command)(run)?;
+        self.runner.run(run, command).await
+    }
+}
+
+impl fmt::Debug for CommandJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandJob").field("runner", &self.runner).finish_non_exhaustive()
+    }
+}
+
+/// Executes commands under a supervisor.
+#[derive(Debug, Clone)]
+pub(super) struct CommandRunner {
+    /// The program that supervises; none for the current program.
+    supervisor: Option<PathBuf>,
+    grace: Duration,
+}
+
+impl Default for CommandRunner {
+    fn default() -> CommandRunner {
+        CommandRunner { supervisor: None, grace: GRACE }
+    }
+}
+
+impl CommandRunner {
+    /// Executes the only command of an attempt, and awaits its end even if the caller is dropped.
+    pub(super) async fn run(&self, run: &Run, command: Command) -> Result<(), JobError> {
+        command.may_begin(run).await?;
+        let (runner, attempt) = (self.clone(), run.clone());
+        let attend = |cancelled| runner.attend(attempt, command, CommandOutput::Alone, cancelled);
+        run.awaited.run_awaited(attend).await
+    }
+
+    /// Starts a command, stores its output, and waits until it has ended.
     pub(super) async fn attend(
         self,
         run: Run,
         command: Command,
-        printing: Printing,
-        mut called_off: oneshot::Receiver<()>,
-    ) -> Seen {
-        let (printed, pipes) = match printing.begin(&command.redactor) {
+        output: CommandOutput,
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> TaskResult {
+        let (reader, pipes) = match output.begin(&command.redactor) {
             Ok(begun) => begun,
             Err(error) => return Some(Err(JobError::of_system("its output cannot be read", &error))),
         };
-        let executing = self.execute(&run, &command, pipes, &mut called_off);
-        let (executed, last_words) = printed.during(&run, executing).await;
+        let executing = self.execute(&run, &command, pipes, &mut cancelled);
+        let (executed, last_words) = reader.during(&run, executing).await;
         let (seen, is_known) = match executed {
-            Ok(answer) => judged(&run, &command, answer, &last_words),
+            Ok(answer) => interpreted(&run, &command, answer, &last_words),
             Err(never_begun) => (never_begun, true),
         };
         if command.interrupted == Interrupted::Hold && is_known {
-            run.leaving.settle();
+            run.awaited.mark_end_known();
         }
         seen
     }
 
-    /// Has a supervisor execute it. None: the supervisor died. Whatever this says, nothing is left of the command.
+    /// Has a supervisor execute a command. `None`: the supervisor died. In every case no process of the command is left.
     async fn execute(
         &self,
         run: &Run,
         command: &Command,
         mut pipes: Vec<OwnedFd>,
-        called_off: &mut oneshot::Receiver<()>,
-    ) -> Result<Option<Answer>, Seen> {
+        cancelled: &mut oneshot::Receiver<()>,
+    ) -> Result<Option<Answer>, TaskResult> {
         let supervisors = &run.surroundings.supervisors;
         loop {
-            let taken = supervisors.take(self.program.as_deref()).await;
-            let mut attendant = taken
+            let taken = supervisors.take(self.supervisor.as_deref()).await;
+            let mut supervisor = taken
                 .map_err(|error| Some(Err(JobError::of_system("no supervisor could be started", &error))))?;
             if let Err(never_begun) = mark(run, command).await {
-                supervisors.put(attendant, self.program.clone());
+                supervisors.put(supervisor, self.supervisor.clone());
                 return Err(never_begun);
             }
             let until = run.lease.until();
-            let orders = self.orders(command, attendant.mark(), until);
-            let executed = attendant.execute(&orders, &mut pipes, (&run.lease, until), called_off).await;
+            let orders = self.orders(command, supervisor.mark(), until);
+            let executed = supervisor.execute(&orders, &mut pipes, (&run.lease, until), cancelled).await;
             match executed {
                 Executed::Ready(answer) => {
-                    supervisors.put(attendant, self.program.clone());
+                    supervisors.put(supervisor, self.supervisor.clone());
                     return Ok(Some(answer));
                 }
                 Executed::Over(answer) => {
-                    attendant.leave().await;
+                    supervisor.stop().await;
                     return Ok(Some(answer));
                 }
                 Executed::Died => {
-                    attendant.bury().await;
+                    supervisor.kill_all().await;
                     return Ok(None);
                 }
-                // It was dead before it heard anything: another one has all that this one was to have.
-                Executed::Unheard => attendant.bury().await,
+                // It was dead before it received the command: another supervisor is given the same.
+                Executed::Unheard => supervisor.kill_all().await,
             }
         }
     }
@@ -199,8 +239,8 @@ impl CommandJob {
     }
 }
 
-/// Writes down that a command is about to begin that must not be executed twice.
-async fn mark(run: &Run, command: &Command) -> Result<(), Seen> {
+/// Stores that a command is about to begin that must not be executed twice.
+async fn mark(run: &Run, command: &Command) -> Result<(), TaskResult> {
     if command.interrupted != Interrupted::Hold || failpoint::is_weakened("begun.unmarked") {
         return Ok(());
     }
@@ -212,19 +252,19 @@ async fn mark(run: &Run, command: &Command) -> Result<(), Seen> {
     }
 }
 
-/// What the supervisor's last word means, and whether it is known what became of the command: it is if the command said so
-/// itself, by its exit code, or never began.
-fn judged(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str) -> (Seen, bool) {
+/// What the supervisor's answer means for the run, and whether the end of the command is known: it is if the command ended
+/// by itself with an exit code, or was never started.
+fn interpreted(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str) -> (TaskResult, bool) {
     let is_held = command.interrupted == Interrupted::Hold;
     let held = |how: &str| Some(Err(command_failure::held(&name_of(run), run.facts.attempt.into(), how)));
     match answer {
-        None if is_held => (held("its supervisor was killed, and it with it,"), false),
-        None => (Some(Err(JobError::new("its supervisor was killed; the command was ended"))), false),
-        Some(Answer::Ended { end, why: Why::Itself }) => {
+        None if is_held => (held("its supervisor was killed, and the command with it,"), false),
+        None => (Some(Err(JobError::new("its supervisor was killed, so the command was ended"))), false),
+        Some(Answer::Ended { end, why: EndReason::Itself }) => {
             let ended = command_failure::ended(end, last_words);
             match (end, ended) {
-                // A shell whose child was killed by a signal says so by a code above 128.
-                (End::Signal(_) | End::Code(129..=159), Err(error)) if is_held => {
+                // A shell whose child was killed by a signal exits with a code above 128.
+                (ProcessEnd::Signal(_) | ProcessEnd::Code(129..=159), Err(error)) if is_held => {
                     (held(&error.to_string()), false)
                 }
                 (_, ended) => (Some(ended), true),
@@ -237,22 +277,5 @@ fn judged(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str
             (Some(Err(command_failure::not_started(program, &directory, fault, errno, &said))), true)
         }
         Some(Answer::TooLate | Answer::Ready) => (None, true),
-    }
-}
-
-impl Job for CommandJob {
-    const NAME: &'static str = "command";
-
-    async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        let command = (self.make)(run)?;
-        command.may_begin(run).await?;
-        let (job, attended) = (self.clone(), run.clone());
-        run.leaving.see_through(|called_off| job.attend(attended, command, Printing::Alone, called_off)).await
-    }
-}
-
-impl fmt::Debug for CommandJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommandJob").field("program", &self.program).finish_non_exhaustive()
     }
 }

@@ -1,10 +1,10 @@
-//! The ends of a command, told apart, in words that say what to look at.
+//! The failures of a command, each with a message that says what to check.
 
 use refrain_core::terminal::typed;
 use rustix::process::Signal;
 
-use super::supervisor_protocol::{End, Fault};
-use crate::job::JobError;
+use crate::run::JobError;
+use crate::supervision::protocol::{ProcessEnd, StartFault};
 
 const ENOENT: i32 = 2;
 const E2BIG: i32 = 7;
@@ -30,12 +30,12 @@ const SIGNALS: [(Signal, &str); 16] = [
     (Signal::XCPU, "SIGXCPU"),
 ];
 
-/// A command that ended by itself.
-pub(super) fn ended(end: End, last_words: &str) -> Result<(), JobError> {
+/// The result of a command that ended by itself.
+pub(super) fn ended(end: ProcessEnd, last_words: &str) -> Result<(), JobError> {
     let what = match end {
-        End::Code(0) => return Ok(()),
-        End::Code(code) => format!("exit code {code}"),
-        End::Signal(number) => {
+        ProcessEnd::Code(0) => return Ok(()),
+        ProcessEnd::Code(code) => format!("exit code {code}"),
+        ProcessEnd::Signal(number) => {
             let name = SIGNALS.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| *name);
             format!("killed by signal {number}{}", name.map(|name| format!(" ({name})")).unwrap_or_default())
         }
@@ -43,52 +43,52 @@ pub(super) fn ended(end: End, last_words: &str) -> Result<(), JobError> {
     Err(JobError::new(if last_words.is_empty() { what } else { format!("{what}\n{last_words}") }))
 }
 
-/// A command that could not begin.
+/// The error of a command that could not be started.
 pub(super) fn not_started(
     program: &str,
     directory: &str,
-    fault: Fault,
+    fault: StartFault,
     errno: Option<i32>,
     said: &str,
 ) -> JobError {
     let what = match fault {
-        Fault::Directory => format!("the directory {directory} cannot be entered: {said}"),
-        Fault::Program => format!("`{program}` could not be started: {said}"),
+        StartFault::Directory => format!("the directory {directory} cannot be entered: {said}"),
+        StartFault::Program => format!("`{program}` could not be started: {said}"),
     };
     let is_path = program.contains('/');
     let advice = match (fault, errno) {
-        (Fault::Directory, _) => {
-            "the command's directory is that of the project: check that it is there".to_owned()
+        (StartFault::Directory, _) => {
+            "commands run in the project's directory: check that it exists".to_owned()
         }
-        (Fault::Program, Some(ENOENT)) if is_path => format!(
-            "check the path, which counts from {directory}; if the file is there, the program that its first line \
-             names after `#!` is not"
+        (StartFault::Program, Some(ENOENT)) if is_path => format!(
+            "check the path, which is relative to {directory}; if the file exists, the interpreter in its first line \
+             (`#!`) is missing"
         ),
-        (Fault::Program, Some(ENOENT)) => {
-            format!("it is in no directory of PATH; a file of the project is written ./{program}")
+        (StartFault::Program, Some(ENOENT)) => {
+            format!("it is not in PATH; for a file of the project write ./{program}")
         }
-        (Fault::Program, Some(EACCES)) => format!("make it executable: chmod +x {program}"),
-        (Fault::Program, Some(E2BIG)) => {
-            "its arguments or its environment are too large; a long payload is better read from the store"
+        (StartFault::Program, Some(EACCES)) => format!("make it executable: chmod +x {program}"),
+        (StartFault::Program, Some(E2BIG)) => {
+            "its arguments or its environment are too large; let it read a long payload from the store"
                 .to_owned()
         }
-        (Fault::Program, _) => {
-            "check its first line (`#!/bin/sh`) and for which machine it was built".to_owned()
+        (StartFault::Program, _) => {
+            "check its first line (`#!/bin/sh`) and the platform it was built for".to_owned()
         }
     };
     let said = format!("{what}\n  {advice}");
     match errno {
         Some(ENOENT | E2BIG | ENOEXEC | EACCES) | None => JobError::for_good(said),
-        // The system was short of something, or the file is being written: another time it may be.
+        // The system was short of a resource, or the file is being written: a retry may succeed.
         Some(errno) => JobError::of_errno(what, Some(errno)),
     }
 }
 
-/// A command that was cut off, and is not to be executed again by itself.
+/// The error of a command that was interrupted, and must not be executed again automatically.
 pub(super) fn held(run: &str, attempt: i64, how: &str) -> JobError {
     JobError::held(format!(
-        "{how} at attempt {attempt}: it may or may not have done its work, so it is not executed again by itself\n  \
-         look what it has done; if it was done: refrain retry {0} --done; to execute it again: refrain retry {0}",
+        "{how} at attempt {attempt}: it may or may not have done its work, so it is not retried automatically\n  \
+         check what it did; if it succeeded: refrain retry {0} --done; to execute it again: refrain retry {0}",
         typed(run)
     ))
 }
@@ -98,13 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_are_told_apart() {
-        assert_eq!(ended(End::Code(0), "warning: x"), Ok(()));
+    fn each_end_has_its_message() {
+        assert_eq!(ended(ProcessEnd::Code(0), "warning: x"), Ok(()));
         let table = [
-            (End::Code(3), "", "exit code 3"),
-            (End::Code(127), "sh: no such file", "exit code 127\nsh: no such file"),
-            (End::Signal(9), "", "killed by signal 9 (SIGKILL)"),
-            (End::Signal(63), "", "killed by signal 63"),
+            (ProcessEnd::Code(3), "", "exit code 3"),
+            (ProcessEnd::Code(127), "sh: no such file", "exit code 127\nsh: no such file"),
+            (ProcessEnd::Signal(9), "", "killed by signal 9 (SIGKILL)"),
+            (ProcessEnd::Signal(63), "", "killed by signal 63"),
         ];
         for (end, words, expected) in table {
             let error = ended(end, words).unwrap_err();
@@ -113,15 +113,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_begin_says_what_to_check_and_is_not_tried_again() {
+    fn a_command_that_cannot_be_started_says_what_to_check_and_is_not_retried() {
         let table = [
-            ("./x.sh", Fault::Program, Some(ENOENT), "which counts from /srv/shop"),
-            ("x.sh", Fault::Program, Some(ENOENT), "written ./x.sh"),
-            ("./x.sh", Fault::Program, Some(EACCES), "chmod +x ./x.sh"),
-            ("./x.sh", Fault::Program, Some(8), "`#!/bin/sh`"),
-            ("./x.sh", Fault::Program, None, "`#!/bin/sh`"),
-            ("./x.sh", Fault::Program, Some(E2BIG), "too large"),
-            ("./x.sh", Fault::Directory, Some(ENOENT), "the directory /srv/shop cannot be entered"),
+            ("./x.sh", StartFault::Program, Some(ENOENT), "which is relative to /srv/shop"),
+            ("x.sh", StartFault::Program, Some(ENOENT), "write ./x.sh"),
+            ("./x.sh", StartFault::Program, Some(EACCES), "chmod +x ./x.sh"),
+            ("./x.sh", StartFault::Program, Some(8), "`#!/bin/sh`"),
+            ("./x.sh", StartFault::Program, None, "`#!/bin/sh`"),
+            ("./x.sh", StartFault::Program, Some(E2BIG), "too large"),
+            ("./x.sh", StartFault::Directory, Some(ENOENT), "the directory /srv/shop cannot be entered"),
         ];
         for (program, fault, errno, expected) in table {
             let error = not_started(program, "/srv/shop", fault, errno, "said so");

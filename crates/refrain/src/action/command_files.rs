@@ -1,58 +1,55 @@
-//! A command that writes files, which become visible together when it has ended well.
+//! A command that writes files, which become visible together when it succeeds.
 //!
-//! It is told in `REFRAIN_OUTPUT` where to write. The end of the command is not that of the attempt: a command that has ended
-//! well in the moment in which its time was up has published nothing. So the attempt is seen through as one, and the
-//! command within it.
+//! The command writes to the directory `REFRAIN_OUTPUT`. Its end is not the end of the attempt: a command that succeeded at
+//! the moment its time ran out has published nothing. So one task awaits the whole attempt, with the command inside it.
 
 use std::fmt;
-use std::sync::Arc;
 
 use refrain_core::publish::FilesPublish;
 use tokio::sync::oneshot;
 
-use super::about::About;
-use super::command::{Command, CommandJob};
-use crate::job::{Job, JobError};
-use crate::leaving::{Leaving, Seen};
+use super::command::CommandRunner;
+use super::command_template::CommandTemplate;
+use crate::bind::context::About;
+use crate::job::Job;
 use crate::publish::error::WriteError;
 use crate::publish::files::Publication;
-use crate::run::Run;
+use crate::run::awaited_task::{AwaitedTask, TaskResult};
+use crate::run::{JobError, Run};
 
-/// Where a command finds the directory to write into.
+/// The variable that holds the directory to write to.
 const OUTPUT: &str = "REFRAIN_OUTPUT";
 
-type Make = dyn Fn(&Run) -> Result<Command, JobError> + Send + Sync;
-
-/// A job that publishes what a command writes.
+/// A job that publishes the files that a command writes.
 #[derive(Clone)]
-pub(crate) struct WritingCommand {
-    pub(crate) make: Arc<Make>,
+pub(crate) struct FilesCommandJob {
+    pub(crate) command: CommandTemplate,
     pub(crate) files: FilesPublish,
     pub(crate) about: About,
 }
 
-impl Job for WritingCommand {
+impl Job for FilesCommandJob {
     const NAME: &'static str = "command";
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        let (job, attended) = (self.clone(), run.clone());
-        run.leaving.see_through(|called_off| job.attend(attended, called_off)).await
+        let (job, attempt) = (self.clone(), run.clone());
+        run.awaited.run_awaited(|cancelled| job.attend(attempt, cancelled)).await
     }
 }
 
-impl WritingCommand {
-    async fn attend(self, run: Run, mut called_off: oneshot::Receiver<()>) -> Seen {
-        let told = |error: WriteError| Some(Err(error.told(&self.about.redactor)));
+impl FilesCommandJob {
+    async fn attend(self, run: Run, mut cancelled: oneshot::Receiver<()>) -> TaskResult {
+        let failed = |error: WriteError| Some(Err(error.into_job_error(&self.about.redactor)));
         let values = self.about.values(&run);
         let publication = tokio::select! {
             biased;
-            _ = &mut called_off => return None,
+            _ = &mut cancelled => return None,
             begun = Publication::begin(&run, &self.about, &self.files, &values) => match begun {
                 Ok(publication) => publication,
-                Err(error) => return told(error),
+                Err(error) => return failed(error),
             },
         };
-        match self.execute(&run, &publication, &mut called_off).await {
+        match self.execute(&run, &publication, &mut cancelled).await {
             Some(Ok(())) => {}
             seen => {
                 publication.abandon().await;
@@ -61,61 +58,64 @@ impl WritingCommand {
         }
         let published = async {
             let files = publication.seal().await?;
-            publication.show(files).await
+            publication.publish(files).await
         };
-        // Cut off here, the link may be moving: the directory is left to the next attempt.
+        // If this is cancelled, the link may be moving already: the next attempt cleans up the directory.
         let published = tokio::select! {
             biased;
-            _ = &mut called_off => return None,
+            _ = &mut cancelled => return None,
             published = published => published,
         };
         match published {
             Ok(()) => Some(Ok(())),
             Err(error) => {
                 publication.abandon().await;
-                told(error)
+                failed(error)
             }
         }
     }
 
-    /// What became of the command; none if it was cut off.
+    /// The result of the command; none if it was interrupted.
     async fn execute(
         &self,
         run: &Run,
         publication: &Publication,
-        called_off: &mut oneshot::Receiver<()>,
-    ) -> Seen {
+        cancelled: &mut oneshot::Receiver<()>,
+    ) -> TaskResult {
         let directory = publication.directory();
         let Some(output) = directory.to_str().map(str::to_owned) else {
-            let told = format!("`{}` is no text, and cannot be told to a command", directory.display());
+            let told = format!(
+                "`{}` is not valid UTF-8, so it cannot be passed to the command",
+                directory.display()
+            );
             return Some(Err(JobError::for_good(told)));
         };
-        let make = Arc::clone(&self.make);
-        let command = CommandJob::new(move |run| {
-            let mut command = make(run)?;
-            command.environment.push((OUTPUT.to_owned(), output.clone()));
-            Ok(command)
-        });
-        let mut within = Run { leaving: Leaving::default(), ..run.clone() };
+        let mut command = match self.command.command(run, &self.about.values(run)) {
+            Ok(command) => command,
+            Err(error) => return Some(Err(error)),
+        };
+        command.environment.push((OUTPUT.to_owned(), output));
+        let within = Run { awaited: AwaitedTask::default(), ..run.clone() };
+        let runner = CommandRunner::default();
         let ended = tokio::select! {
             biased;
-            _ = called_off => None,
-            ended = command.run(&mut within) => Some(ended),
+            _ = cancelled => None,
+            ended = runner.run(&within, command) => Some(ended),
         };
         let seen = match ended {
             Some(Err(error)) if error.is_lost() => None,
             Some(ended) => Some(ended),
-            None => within.leaving.leave().await.filter(Result::is_err),
+            None => within.awaited.cancel().await.filter(Result::is_err),
         };
-        if within.leaving.is_settled() {
-            run.leaving.settle();
+        if within.awaited.is_end_known() {
+            run.awaited.mark_end_known();
         }
         seen
     }
 }
 
-impl fmt::Debug for WritingCommand {
+impl fmt::Debug for FilesCommandJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WritingCommand").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("FilesCommandJob").field("files", &self.files).finish_non_exhaustive()
     }
 }

@@ -1,5 +1,5 @@
-//! Where what a command prints goes: into a log of its own, or into one that it shares, and perhaps to somebody who waits for
-//! its standard output.
+//! Where the output of a command goes: into a log of its own or into a shared one; its standard output may instead go to a
+//! reader in this process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,54 +8,56 @@ use std::sync::Arc;
 use refrain_core::redact::Redactor;
 use tokio::sync::oneshot;
 
-use super::attempt_log::{Log, Voice};
-use super::output_recorder::Recording;
+use super::attempt_log::{AttemptLog, LogWriter};
+use super::output_recorder::OutputRecorder;
 use crate::run::Run;
 
-/// Where what a command prints goes.
-pub(super) enum Printing {
-    /// Into the log of its attempt, which is its own.
+/// Where the output of a command goes.
+pub(super) enum CommandOutput {
+    /// Into the log of the attempt, of which this is the only command.
     Alone,
-    /// Into the log of an attempt that has more of them, under a name. Its standard output goes to whoever waits for it.
-    Beside { log: Arc<Log>, name: String, stdout: Option<oneshot::Sender<OwnedFd>> },
+    /// Into a log that the commands of an attempt share, each line prefixed with this name. If there is a sender, it gets the
+    /// pipe of standard output instead.
+    Shared { log: Arc<AttemptLog>, name: String, stdout: Option<oneshot::Sender<OwnedFd>> },
 }
 
-/// What a command prints, while it is being read.
-pub(super) enum Printed {
-    Alone(Box<Recording>),
-    Beside(Voice),
+/// Reads the output of a command while it runs.
+pub(super) enum OutputReader {
+    Alone(Box<OutputRecorder>),
+    Shared(LogWriter),
 }
 
-impl Printing {
-    /// Gives it with the ends to which the command is to print.
-    pub(super) fn begin(self, redactor: &Redactor) -> io::Result<(Printed, Vec<OwnedFd>)> {
-        let Printing::Beside { log, name, stdout: reader } = self else {
-            let (recording, pipes) = Recording::new(redactor)?;
-            return Ok((Printed::Alone(Box::new(recording)), pipes));
+impl CommandOutput {
+    /// Gives a reader, and the ends of the pipes that the command writes to.
+    pub(super) fn begin(self, redactor: &Redactor) -> io::Result<(OutputReader, Vec<OwnedFd>)> {
+        let CommandOutput::Shared { log, name, stdout: reader } = self else {
+            let (recorder, pipes) = OutputRecorder::new(redactor)?;
+            return Ok((OutputReader::Alone(Box::new(recorder)), pipes));
         };
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;
-        let heard = match reader {
+        let logged = match reader {
             None => Some(stdout.into()),
             Some(reader) => {
-                // Whoever does not wait any more has called it off.
+                // A reader that is gone has cancelled the command.
                 let _ = reader.send(stdout.into());
                 None
             }
         };
-        let voice = log.hear(&name, heard, stderr.into())?;
-        Ok((Printed::Beside(voice), vec![to_stdout.into(), to_stderr.into()]))
+        let writer = log.write(&name, logged, stderr.into())?;
+        Ok((OutputReader::Shared(writer), vec![to_stdout.into(), to_stderr.into()]))
     }
 }
 
-impl Printed {
-    /// Reads until the work is over, and the rest then. Gives what the work came to, and the end of standard error, for people.
+impl OutputReader {
+    /// Reads until the work has ended, then the rest. Gives the result of the work, and the end of standard error to show
+    /// with a failure.
     pub(super) async fn during<T>(self, run: &Run, work: impl Future<Output = T>) -> (T, String) {
         match self {
-            Printed::Alone(recording) => recording.during(run, work).await,
-            Printed::Beside(voice) => {
-                let came_to = work.await;
-                (came_to, voice.end().await)
+            OutputReader::Alone(recorder) => recorder.during(run, work).await,
+            OutputReader::Shared(writer) => {
+                let result = work.await;
+                (result, writer.end().await)
             }
         }
     }

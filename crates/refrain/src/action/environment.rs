@@ -1,4 +1,4 @@
-//! What a command finds in its environment: what it may, and nothing else that the worker has.
+//! The environment of a command: a few variables of the worker, those that the job names, and those of the run.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -7,13 +7,13 @@ use refrain_core::{IdempotencyKey, Key, Zone};
 
 use crate::run::Run;
 
-/// What every program may need to find its way; names that end in `*` are beginnings.
+/// The variables of the worker that every command inherits. A name that ends in `*` is a prefix.
 pub const PASSED_ON: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR"];
 
-/// What a run says of itself to its command, all of it always set, and empty where there is nothing to say: `REFRAIN_JOB`,
-/// `_RUN`, `_SCOPE`, `_DS`, `_WINDOW_START`, `_WINDOW_END`, `_ATTEMPT`, `_IDEMPOTENCY_KEY`, `_CURSOR`, `_WATERMARK` and
-/// `_PAYLOAD`. The zone is that of the job: a window's day is a day there. Whoever knows a cursor or a watermark says it
-/// after these; the last of two variables of one name counts.
+/// The variables of a run for its command: `REFRAIN_JOB`, `_RUN`, `_SCOPE`, `_DS`, `_WINDOW_START`, `_WINDOW_END`, `_ATTEMPT`,
+/// `_IDEMPOTENCY_KEY`, `_CURSOR`, `_WATERMARK` and `_PAYLOAD`. All are always set, and empty if the run has no such value. The
+/// zone is that of the job, in which the day of a window is named. A cursor or a watermark is appended by the job that has
+/// one; of two variables with one name the last counts.
 pub fn environment_of(run: &Run, zone: &Zone) -> Vec<(String, String)> {
     let window = run.window();
     let instant =
@@ -35,13 +35,13 @@ pub fn environment_of(run: &Run, zone: &Zone) -> Vec<(String, String)> {
     variables.into_iter().map(|(name, value)| (format!("REFRAIN_{name}"), value)).collect()
 }
 
-/// The run by a name that every command takes.
+/// The name of the run, as the command line takes it.
 pub(super) fn name_of(run: &Run) -> String {
     let sign = if run.window().is_some() { '@' } else { '#' };
     format!("{}{sign}{}", run.job(), run.key())
 }
 
-/// The same for every attempt of a run, until its job gets a new version.
+/// The idempotency key of a run: the same for every attempt until the job gets a new version.
 fn idempotency_key(run: &Run) -> String {
     let fact = Key::parse(&format!("run:{}", run.id()));
     fact.map(|fact| IdempotencyKey::of(&run.facts.project, &fact, run.facts.version).to_string())
@@ -51,8 +51,7 @@ fn idempotency_key(run: &Run) -> String {
 /// Names and values.
 pub(super) type Variables<T> = Vec<(T, T)>;
 
-/// The variables of this process that a command gets: those that everybody gets, and those that are named. Apart are those that
-/// are no text.
+/// The variables of this process that a command inherits. Those that are not valid UTF-8 are separate.
 pub(super) fn inherited(names: &[String]) -> (Variables<String>, Variables<OsString>) {
     let (mut texts, mut others) = (Vec::new(), Vec::new());
     for (name, value) in env::vars_os().filter(|(name, _)| is_passed_on(name, names)) {

@@ -1,8 +1,8 @@
-//! Calls to other machines: one request, sent once, and what its answer means.
+//! One HTTP request, sent at most once, and what its response means.
 //!
-//! Nothing here ever sends a request a second time: no retries, no redirects, no connection that was used before (one that
-//! the other side closes in that moment would leave a doubt that a new one does not). Whether anything was sent is told by
-//! where it failed: before there was a connection, nothing was; after that, nobody can say.
+//! Nothing here sends a request a second time: no retries, no redirects, no reused connections (a connection that the server
+//! closes at that moment would leave a doubt that a new one does not). Where a request failed tells whether it was sent: not
+//! before there was a connection; after that it is in doubt. Anything that must not be sent twice uses this, and nothing else.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -16,50 +16,52 @@ use reqwest::{Client, Method, Url, redirect, retry};
 use rustls::crypto::{CryptoProvider, ring};
 
 use crate::failpoint;
-use crate::job::JobError;
 use crate::lease::Lease;
+use crate::run::JobError;
 
 mod lease_check;
 
-use lease_check::{LeaseCheck, TooLate};
+use lease_check::{LeaseCheck, LeaseExpired};
 
-/// The longest time until there is a connection.
+/// The longest time to wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// So much of an answer is shown to people.
+/// How much of a response is shown in messages.
 const SHOWN_BYTES_MAX: usize = 500;
-/// So much of an answer is read: one that is cut off may keep the other side from finishing, and a secret that is cut in two is
-/// not recognised.
+/// How much of a response is read. More than is shown: a server that cannot send its response may not finish the work, and
+/// half of a secret is not recognised as one.
 const READ_BYTES_MAX: usize = 64 * 1_024;
-const NO_ROOTS: &str = " (there are no certificates on this machine, so no https: install ca-certificates)";
+const NO_ROOTS: &str = " (this machine has no CA certificates, which https needs: install ca-certificates)";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// What became of a call.
+/// What is known about a request after it was sent, or not.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum HttpOutcome {
+    /// The receiver confirmed it.
     Done,
-    /// It was not done, for this reason.
+    /// The receiver did not do it, for this reason.
     NotDone(String),
-    /// It may have been done.
+    /// The receiver may have done it.
     InDoubt(String),
-    /// Nothing was sent, for the lease of the worker was over: somebody else may be at it.
-    TooLate,
+    /// Nothing was sent, because the lease of the worker has expired: another worker may have taken over.
+    LeaseExpired,
 }
 
-/// Sends requests.
+/// Sends requests while the lease of the worker is valid.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
+pub(super) struct HttpCaller {
     client: Client,
-    /// Whether the system names nobody whom certificates may come from.
+    /// Whether this machine has no CA certificates.
     has_no_roots: bool,
     redactor: Redactor,
     lease: Lease,
 }
 
-impl Caller {
-    /// The time for a connection is shorter than that for a call: so it is known that nothing was sent.
-    pub(super) fn new(redactor: &Redactor, timeout: Duration, lease: &Lease) -> Result<Caller, JobError> {
+impl HttpCaller {
+    /// The time to connect is limited to less than the time for the call, so that a failure to connect is known to have sent
+    /// nothing.
+    pub(super) fn new(redactor: &Redactor, timeout: Duration, lease: &Lease) -> Result<HttpCaller, JobError> {
         if CryptoProvider::get_default().is_none() {
-            // Somebody else was faster: then there is one.
+            // If another thread was faster, its provider is used.
             let _ = ring::default_provider().install_default();
         }
         let builder = || {
@@ -72,65 +74,70 @@ impl Caller {
                 .connector_layer(LeaseCheck(lease.clone()))
                 .http1_only()
         };
-        let trusting_the_system = builder().build();
-        let has_no_roots = trusting_the_system.is_err();
-        // A machine that trusts nobody can still call those that need no trust.
-        let client = trusting_the_system.or_else(|_| builder().tls_certs_only([]).build());
-        let client =
-            client.map_err(|error| JobError::new(format!("no calls can be made: {}", told(&error))))?;
-        Ok(Caller { client, has_no_roots, redactor: redactor.clone(), lease: lease.clone() })
+        let client = builder().build();
+        let has_no_roots = client.as_ref().is_err_and(is_without_roots);
+        // Plain HTTP needs no certificates.
+        let client = if has_no_roots { builder().tls_certs_only([]).build() } else { client };
+        let client = client.map_err(|error| {
+            JobError::new(format!("the HTTP client cannot be set up: {}", described(&error)))
+        })?;
+        Ok(HttpCaller { client, has_no_roots, redactor: redactor.clone(), lease: lease.clone() })
     }
 
-    /// Sends a request, once, under a key by which the other side can tell it from others; and only while the lease of the
-    /// worker is good, which is looked at before there is a connection and once more right before the first byte.
-    pub(super) async fn call(&self, request: Request, idempotency_key: String) -> Answer {
+    /// Sends a request once, with an idempotency key, and only while the lease of the worker is valid. The lease is checked
+    /// before connecting and again right before the first byte.
+    pub(super) async fn call(&self, request: Request, idempotency_key: String) -> HttpOutcome {
         let timeout = request.timeout;
         if !failpoint::is_weakened("call.unlooked") && !self.lease.is_good_for(timeout).await {
-            return Answer::TooLate;
+            return HttpOutcome::LeaseExpired;
         }
-        let sent = match self.built(request, &idempotency_key) {
+        let sent = match self.build(request, &idempotency_key) {
             Ok(request) => self.client.execute(request).await,
-            Err(message) => return Answer::NotDone(self.hidden(&message)),
+            Err(message) => return HttpOutcome::NotDone(self.redacted(&message)),
         };
         let response = match sent {
             Ok(response) => response,
-            Err(error) if TooLate::caused(&error) => return Answer::TooLate,
+            Err(error) if LeaseExpired::caused(&error) => return HttpOutcome::LeaseExpired,
             Err(error) if error.is_connect() || error.is_builder() => {
                 let roots = if self.has_no_roots { NO_ROOTS } else { "" };
-                return Answer::NotDone(self.hidden(&format!("nothing was sent: {}{roots}", told(&error))));
+                return HttpOutcome::NotDone(
+                    self.redacted(&format!("nothing was sent: {}{roots}", described(&error))),
+                );
             }
             Err(error) if error.is_timeout() => {
-                return Answer::InDoubt(format!("there was no answer within {timeout:?}"));
+                return HttpOutcome::InDoubt(format!("no response within {timeout:?}"));
             }
             Err(error) => {
-                return Answer::InDoubt(self.hidden(&format!("the answer was lost: {}", told(&error))));
+                return HttpOutcome::InDoubt(
+                    self.redacted(&format!("the response was lost: {}", described(&error))),
+                );
             }
         };
         let status = response.status();
         let meaning = meaning_of(status.as_u16(), response.headers().contains_key(RETRY_AFTER));
-        let said = read(response).await;
+        let body = read_body(response).await;
         if meaning == Meaning::Done {
-            return Answer::Done;
+            return HttpOutcome::Done;
         }
-        // Hidden in what is left after control characters are taken out, and only then cut: a secret with such characters
-        // between its letters would come together again, and half of one is not recognised.
-        let message = match self.hidden(&plain(&self.hidden(&said))) {
-            said if said.is_empty() => format!("the answer was {status}"),
-            said => format!("the answer was {status}: {}", cut(&said)),
+        // Redacted again after control characters were removed, and only then shortened: removing characters can put a secret
+        // together, and half of a secret is not recognised.
+        let message = match self.redacted(&one_line(&self.redacted(&body))) {
+            body if body.is_empty() => format!("the response was {status}"),
+            body => format!("the response was {status}: {}", shortened(&body)),
         };
         match meaning {
-            Meaning::InDoubt => Answer::InDoubt(message),
-            Meaning::NotDone | Meaning::Done => Answer::NotDone(message),
+            Meaning::InDoubt => HttpOutcome::InDoubt(message),
+            Meaning::NotDone | Meaning::Done => HttpOutcome::NotDone(message),
         }
     }
 
-    fn built(&self, request: Request, idempotency_key: &str) -> Result<reqwest::Request, String> {
-        let url = address(&request.url)?;
+    fn build(&self, request: Request, idempotency_key: &str) -> Result<reqwest::Request, String> {
+        let url = parsed_url(&request.url)?;
         let mut headers = HeaderMap::new();
         let own = [(IDEMPOTENCY_KEY.to_owned(), idempotency_key.to_owned())];
         for (name, value) in own.into_iter().chain(request.headers) {
             let wrong = || {
-                format!("the header `{name}` cannot be sent: it has a line break or another such character")
+                format!("the header `{name}` contains a line break or another character that cannot be sent")
             };
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             let value = HeaderValue::from_str(&value).map_err(|_| wrong())?;
@@ -143,18 +150,18 @@ impl Caller {
             headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
             built = built.body(body);
         }
-        built.headers(headers).build().map_err(|error| told(&error))
+        built.headers(headers).build().map_err(|error| described(&error))
     }
 
-    /// What may be kept and shown.
-    pub(super) fn hidden(&self, message: &str) -> String {
+    /// A message without secrets.
+    pub(super) fn redacted(&self, message: &str) -> String {
         self.redactor.redact(message).into_owned()
     }
 }
 
-/// An address that is taken as it is written: a value such as `..` must not lead to another path.
-fn address(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("the address cannot be read: {error}"))?;
+/// A URL that is used as it is written: a unit's value such as `..` must not lead to another path.
+fn parsed_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("the URL is not valid: {error}"))?;
     let after_host = text.find("://").and_then(|at| text.get(at + 3..)).unwrap_or_default();
     let path = after_host.find('/').and_then(|at| after_host.get(at..)).unwrap_or("/");
     let path = path.split(['?', '#']).next().unwrap_or(path);
@@ -162,13 +169,19 @@ fn address(text: &str) -> Result<Url, String> {
         .split('/')
         .any(|segment| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | ".."))
     {
-        return Err("a part of the address is `.` or `..`, which would lead elsewhere".to_owned());
+        return Err("the URL contains the path segment `.` or `..`, which leads to another path".to_owned());
     }
     Ok(url)
 }
 
-/// An error with its causes, without the address: that may hold a secret.
-fn told(error: &reqwest::Error) -> String {
+/// Whether a client could not be built because the machine has no CA certificates. `rustls` has no variant of its own for it.
+fn is_without_roots(error: &reqwest::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::General(text)) if text.starts_with("No CA certificates"))
+}
+
+/// The causes of an error, without the URL: it may contain a secret.
+fn described(error: &reqwest::Error) -> String {
     let mut causes = Vec::new();
     let mut cause = error.source();
     while let Some(one) = cause {
@@ -179,8 +192,8 @@ fn told(error: &reqwest::Error) -> String {
     if causes.is_empty() { "the request was refused".to_owned() } else { causes.join(": ") }
 }
 
-/// What is said in an answer. What is lost of it is only missing in a message.
-async fn read(mut response: reqwest::Response) -> String {
+/// The beginning of a response body. It is only shown, so a failure to read it is not an error.
+async fn read_body(mut response: reqwest::Response) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < READ_BYTES_MAX
         && let Ok(Some(chunk)) = response.chunk().await
@@ -190,15 +203,15 @@ async fn read(mut response: reqwest::Response) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An answer on one line, without what a terminal would act on.
-fn plain(said: &str) -> String {
-    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+/// A text on one line, without characters that a terminal would act on.
+fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|letter| !acts(*letter)).collect()
 }
 
-/// The beginning of an answer, for people.
-fn cut(said: &str) -> &str {
-    said.get(..said.floor_char_boundary(SHOWN_BYTES_MAX)).unwrap_or_default()
+/// The beginning of a text, to show in a message.
+fn shortened(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(SHOWN_BYTES_MAX)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -209,20 +222,23 @@ mod tests {
     use super::*;
     use crate::lease::since_boot;
 
-    /// A host with so many connections to accept that it neither accepts another one nor refuses it.
+    /// The backlog of the host is full, so it neither accepts a connection nor refuses it.
     #[tokio::test(start_paused = true)]
-    async fn a_call_for_which_there_is_no_connection_in_time_was_not_sent() {
+    async fn a_request_that_gets_no_connection_in_time_was_not_sent() {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(0).unwrap();
         let address = listener.local_addr().unwrap();
         let _before = TcpStream::connect(address).await.unwrap();
         let (minute, lease) = (Duration::from_mins(1), Lease::new(since_boot() + Duration::from_hours(24)));
-        let caller = Caller::new(&Redactor::new(&[]), minute, &lease).unwrap();
+        let caller = HttpCaller::new(&Redactor::new(&[]), minute, &lease).unwrap();
         let (url, headers) = (format!("http://{address}/"), Vec::new());
         let request = Request { method: How::Post, url, headers, body: None, timeout: minute };
         let answer = caller.call(request, "key".to_owned()).await;
-        assert!(matches!(&answer, Answer::NotDone(said) if said.contains("nothing was sent")), "{answer:?}");
+        assert!(
+            matches!(&answer, HttpOutcome::NotDone(said) if said.contains("nothing was sent")),
+            "{answer:?}"
+        );
     }
 
     #[test]
@@ -237,7 +253,7 @@ mod tests {
             ("https://example.org/./b", false),
             ("https://[::1", false),
         ] {
-            assert_eq!(address(text).is_ok(), is_sound, "{text}");
+            assert_eq!(parsed_url(text).is_ok(), is_sound, "{text}");
         }
     }
 }

@@ -1,42 +1,42 @@
-//! What is kept of a command's output: whole lines, in the order in which they came, within named limits.
+//! Selects the output of a command that is stored: whole lines, in the order in which they came, within named limits.
 //!
-//! Everything is read, for a program must not wait because we have enough of it; memory is bounded whatever it prints. What
-//! is left out is counted, and the output itself says so. Secrets are taken out before anything is cut or kept.
+//! Everything is read, because a program must not block when the limit is reached; memory is bounded whatever it prints.
+//! Omitted output is counted, and a remark in the stored output says how much. Secrets are removed before anything is cut.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use refrain_core::redact::{self, Redactor};
+use refrain_core::terminal::harmless;
 
-use super::harmless;
 use crate::store::outputs::{OutputStream, Piece};
 
-/// The most that is kept of one line.
+/// How many bytes of one line are kept.
 pub(super) const LINE_BYTES_MAX: usize = 64 * 1_024;
-/// What is kept from the beginning of an attempt's output.
+/// How many bytes from the beginning of an attempt's output are kept.
 pub(super) const HEAD_BYTES_MAX: usize = 1_024 * 1_024;
-/// What is kept of its end, beyond that; a single line may be all of it.
+/// How many bytes of its end are kept beyond that; a single line may be all of it.
 pub(super) const TAIL_BYTES_MAX: usize = 64 * 1_024;
-/// What is stored in one go, and the most that one piece gets.
+/// How many bytes are stored at once, and the most bytes of one piece.
 pub(super) const BATCH_BYTES: usize = 64 * 1_024;
-/// Into how many pieces a batch is cut at most: streams that take turns at each line would else be a row for each.
+/// The most pieces of a batch: streams that alternate with each line would otherwise need a row per line.
 const PIECES_MAX: usize = 256;
-/// What an error says of the end of standard error.
+/// How much of the end of standard error an error message shows.
 const LAST_WORDS_BYTES_MAX: usize = 1_024;
 
-/// The output of one attempt, on its way to the store.
-pub(super) struct Capture {
-    streams: [Stream; 2],
+/// The output of one attempt that is not stored yet.
+pub(super) struct OutputCapture {
+    streams: [LineReader; 2],
     head_left: usize,
     pending: Vec<Piece>,
     pending_bytes: usize,
     tail: VecDeque<Piece>,
     tail_bytes: usize,
-    left_out: LeftOut,
+    skipped: SkippedOutput,
     last_words: LastWords,
 }
 
-/// The end of what was said, for people.
+/// The end of standard error, to show with a failure.
 #[derive(Default)]
 pub(super) struct LastWords(String);
 
@@ -52,61 +52,61 @@ impl LastWords {
     pub(super) fn shown(&self) -> String {
         let begin = self.0.ceil_char_boundary(self.0.len().saturating_sub(LAST_WORDS_BYTES_MAX));
         let words = self.0.get(begin..).unwrap_or_default();
-        // From the beginning of a line, if there is one.
+        // Starts at the beginning of a line, if there is one.
         let words = if begin > 0 { words.split_once('\n').map_or(words, |(_, rest)| rest) } else { words };
         harmless(words.trim_end())
     }
 }
 
 #[derive(Default)]
-struct LeftOut {
+struct SkippedOutput {
     lines: u64,
     bytes: u64,
 }
 
-/// What comes from one pipe, on its way to be lines.
-pub(super) struct Stream {
+/// Reads lines from one pipe.
+pub(super) struct LineReader {
     which: OutputStream,
-    /// The beginning of a character of which the rest has not come yet.
+    /// The beginning of a character whose rest has not come yet.
     undecoded: Vec<u8>,
-    redact: redact::Stream,
+    redact: redact::RedactingStream,
     line: String,
-    /// How much of this line is left out.
-    left_out: usize,
+    /// How many bytes of this line are omitted.
+    skipped: usize,
 }
 
-impl Capture {
-    pub(super) fn new(redactor: &Redactor) -> Capture {
-        let stream = |which| Stream::new(redactor, which);
-        Capture {
+impl OutputCapture {
+    pub(super) fn new(redactor: &Redactor) -> OutputCapture {
+        let stream = |which| LineReader::new(redactor, which);
+        OutputCapture {
             streams: [stream(OutputStream::Stdout), stream(OutputStream::Stderr)],
             head_left: HEAD_BYTES_MAX,
             pending: Vec::new(),
             pending_bytes: 0,
             tail: VecDeque::new(),
             tail_bytes: 0,
-            left_out: LeftOut::default(),
+            skipped: SkippedOutput::default(),
             last_words: LastWords::default(),
         }
     }
 
-    /// Takes what was read from a stream at some time.
+    /// Adds bytes that were read from a stream at this time.
     pub(super) fn push(&mut self, which: OutputStream, bytes: &[u8], at: i64) {
         for line in self.lines(which, |stream| stream.read(bytes)) {
-            self.keep(Piece { stream: which, at, text: line });
+            self.add_line(Piece { stream: which, at, text: line });
         }
     }
 
-    /// Nothing more comes.
+    /// Ends the output.
     pub(super) fn end(&mut self, at: i64) {
         for which in [OutputStream::Stdout, OutputStream::Stderr] {
-            for line in self.lines(which, Stream::end) {
-                self.keep(Piece { stream: which, at, text: line });
+            for line in self.lines(which, LineReader::end) {
+                self.add_line(Piece { stream: which, at, text: line });
             }
         }
-        let LeftOut { lines, bytes } = self.left_out;
+        let SkippedOutput { lines, bytes } = self.skipped;
         if lines > 0 {
-            let text = format!("… {lines} lines ({bytes} bytes) are left out here …\n");
+            let text = format!("… {lines} lines ({bytes} bytes) are omitted here …\n");
             self.store(Piece { stream: OutputStream::Remark, at, text });
         }
         for piece in std::mem::take(&mut self.tail) {
@@ -114,7 +114,7 @@ impl Capture {
         }
     }
 
-    /// Takes out what is to be stored.
+    /// Takes out the pieces to store.
     pub(super) fn take(&mut self) -> Vec<Piece> {
         self.pending_bytes = 0;
         std::mem::take(&mut self.pending)
@@ -125,17 +125,21 @@ impl Capture {
         self.pending_bytes >= BATCH_BYTES
     }
 
-    /// The end of standard error, for people.
+    /// The end of standard error, to show with a failure.
     pub(super) fn last_words(&self) -> String {
         self.last_words.shown()
     }
 
-    fn lines(&mut self, which: OutputStream, read: impl FnOnce(&mut Stream) -> Vec<String>) -> Vec<String> {
+    fn lines(
+        &mut self,
+        which: OutputStream,
+        read: impl FnOnce(&mut LineReader) -> Vec<String>,
+    ) -> Vec<String> {
         self.streams.iter_mut().find(|stream| stream.which == which).map(read).unwrap_or_default()
     }
 
-    /// Takes a whole line.
-    pub(super) fn keep(&mut self, line: Piece) {
+    /// Adds a whole line.
+    pub(super) fn add_line(&mut self, line: Piece) {
         if line.stream == OutputStream::Stderr {
             self.last_words.push(&line.text);
         }
@@ -147,7 +151,7 @@ impl Capture {
         if self.head_left > 0 || self.tail.is_empty() {
             self.head_left = 0;
             let text = format!(
-                "… the first {HEAD_BYTES_MAX} bytes are kept; of what follows, the last {TAIL_BYTES_MAX} will be …\n"
+                "… output limit reached: after the first {HEAD_BYTES_MAX} bytes only the last {TAIL_BYTES_MAX} are kept …\n"
             );
             self.store(Piece { stream: OutputStream::Remark, at: line.at, text });
         }
@@ -156,8 +160,8 @@ impl Capture {
         while self.tail_bytes > TAIL_BYTES_MAX && self.tail.len() > 1 {
             let Some(gone) = self.tail.pop_front() else { return };
             self.tail_bytes -= gone.text.len();
-            self.left_out.lines += 1;
-            self.left_out.bytes += gone.text.len() as u64;
+            self.skipped.lines += 1;
+            self.skipped.bytes += gone.text.len() as u64;
         }
     }
 
@@ -179,10 +183,10 @@ impl Capture {
     }
 }
 
-impl Stream {
-    pub(super) fn new(redactor: &Redactor, which: OutputStream) -> Stream {
+impl LineReader {
+    pub(super) fn new(redactor: &Redactor, which: OutputStream) -> LineReader {
         let redact = redactor.stream();
-        Stream { which, undecoded: Vec::new(), redact, line: String::new(), left_out: 0 }
+        LineReader { which, undecoded: Vec::new(), redact, line: String::new(), skipped: 0 }
     }
 
     pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<String> {
@@ -204,7 +208,7 @@ impl Stream {
         lines
     }
 
-    /// What is no text becomes a mark, and so does a NUL, which PostgreSQL does not keep.
+    /// Decodes UTF-8. Invalid bytes become U+FFFD, and so does NUL, which PostgreSQL cannot store.
     fn decoded(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.undecoded);
         all.extend_from_slice(bytes);
@@ -231,10 +235,10 @@ impl Stream {
                 None => (part, false),
             };
             let room = words.floor_char_boundary(LINE_BYTES_MAX.saturating_sub(self.line.len()));
-            // Once something is left out, so is the rest.
-            let room = if self.left_out > 0 { 0 } else { room };
+            // After the first omitted byte the rest of the line is omitted.
+            let room = if self.skipped > 0 { 0 } else { room };
             self.line.push_str(words.get(..room).unwrap_or_default());
-            self.left_out += words.len() - room;
+            self.skipped += words.len() - room;
             if is_whole {
                 lines.push(self.line_end("\n"));
             }
@@ -244,9 +248,9 @@ impl Stream {
 
     fn line_end(&mut self, end: &str) -> String {
         let mut line = std::mem::take(&mut self.line);
-        let left_out = std::mem::take(&mut self.left_out);
-        if left_out > 0 {
-            let _ = write!(line, " … {left_out} bytes of this line are left out …");
+        let skipped = std::mem::take(&mut self.skipped);
+        if skipped > 0 {
+            let _ = write!(line, " … {skipped} bytes of this line are omitted …");
         }
         line.push_str(end);
         line

@@ -1,7 +1,7 @@
-//! Reads what a command prints, both streams beside each other, and keeps it in the store while it goes on.
+//! Reads both output streams of a command, and stores them while it runs.
 //!
-//! Reading never waits for the store: what cannot be stored yet is held in the capture, which is bounded. All of it is part of
-//! the task that waits for the command: a task for each would cost more than most output does.
+//! Reading never waits for the store: what cannot be stored yet stays in the capture, which is bounded. Everything happens in
+//! the task that waits for the command: a task per stream would cost more than most output does.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,55 +16,55 @@ use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::output_capture::Capture;
+use super::output_capture::OutputCapture;
 use crate::run::Run;
 use crate::store::Result;
 use crate::store::outputs::{OutputStream, Piece, append};
 
-/// How long output may wait for more of it before it is stored.
+/// How long output is collected before it is stored.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long to read on after the end: somebody outside may hold the other end of a pipe for ever.
+/// How long to read on after the end of the command: another process may hold the other end of a pipe for ever.
 pub(super) const LAST_READ: Duration = Duration::from_secs(5);
-/// How often storing the last of it is tried, a pause apart, before it is given up.
+/// How often to try to store the last of the output, with a pause between tries.
 const LAST_TRIES: u32 = 5;
 pub(super) const BUFFER: usize = 16 * 1_024;
 
-/// The output of an attempt, about to be read.
-pub(super) struct Recording {
-    desk: Desk,
+/// The output of a command that is about to start.
+pub(super) struct OutputRecorder {
+    buffer: OutputBuffer,
     stdout: pipe::Receiver,
     stderr: pipe::Receiver,
 }
 
-/// Where the readers and the keeper meet.
-pub(super) struct Desk {
-    capture: Mutex<Capture>,
-    /// There is something to store.
+/// The output that was read and is not stored yet, shared by the readers and the task that stores it.
+pub(super) struct OutputBuffer {
+    capture: Mutex<OutputCapture>,
+    /// Notified when there is something to store.
     news: Notify,
-    /// There is enough for a batch.
+    /// Notified when there is enough for a batch.
     full: Notify,
     over: AtomicBool,
 }
 
-impl Desk {
-    pub(super) fn new(redactor: &Redactor) -> Desk {
-        Desk {
-            capture: Mutex::new(Capture::new(redactor)),
+impl OutputBuffer {
+    pub(super) fn new(redactor: &Redactor) -> OutputBuffer {
+        OutputBuffer {
+            capture: Mutex::new(OutputCapture::new(redactor)),
             news: Notify::new(),
             full: Notify::new(),
             over: AtomicBool::new(false),
         }
     }
 
-    /// Takes a whole line.
-    pub(super) fn keep(&self, line: Piece) {
-        self.take(|capture| capture.keep(line));
+    /// Adds a whole line.
+    pub(super) fn add_line(&self, line: Piece) {
+        self.add(|capture| capture.add_line(line));
     }
 
-    fn take(&self, take: impl FnOnce(&mut Capture)) {
+    fn add(&self, add: impl FnOnce(&mut OutputCapture)) {
         let is_full = {
             let mut capture = self.capture();
-            take(&mut capture);
+            add(&mut capture);
             capture.is_full()
         };
         self.news.notify_one();
@@ -73,11 +73,11 @@ impl Desk {
         }
     }
 
-    fn capture(&self) -> MutexGuard<'_, Capture> {
+    fn capture(&self) -> MutexGuard<'_, OutputCapture> {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing more is read.
+    /// Marks the end of the output.
     pub(super) fn end(&self) {
         self.capture().end(now());
         self.over.store(true, Ordering::Release);
@@ -86,51 +86,51 @@ impl Desk {
     }
 }
 
-impl Recording {
-    /// Gives it with the ends to which the command is to print.
-    pub(super) fn new(redactor: &Redactor) -> io::Result<(Recording, Vec<OwnedFd>)> {
+impl OutputRecorder {
+    /// Gives a recorder, and the ends of the pipes that the command writes to.
+    pub(super) fn new(redactor: &Redactor) -> io::Result<(OutputRecorder, Vec<OwnedFd>)> {
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;
         let stdout = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?;
         let stderr = pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?;
         Ok((
-            Recording { desk: Desk::new(redactor), stdout, stderr },
+            OutputRecorder { buffer: OutputBuffer::new(redactor), stdout, stderr },
             vec![to_stdout.into(), to_stderr.into()],
         ))
     }
 
-    /// Reads and stores what is printed until the work is over, and the rest of it then. Gives what the work came to, and the end
-    /// of standard error, for people.
+    /// Reads and stores output until the work has ended, then the rest. Gives the result of the work, and the end of standard
+    /// error to show with a failure.
     pub(super) async fn during<T>(self, run: &Run, work: impl Future<Output = T>) -> (T, String) {
-        let Recording { desk, stdout, stderr } = self;
-        let seen = async {
+        let OutputRecorder { buffer, stdout, stderr } = self;
+        let working = async {
             let mut reading = pin!(async {
                 tokio::join!(
-                    read(&desk, OutputStream::Stdout, stdout),
-                    read(&desk, OutputStream::Stderr, stderr)
+                    read(&buffer, OutputStream::Stdout, stdout),
+                    read(&buffer, OutputStream::Stderr, stderr)
                 )
             });
             let mut work = pin!(work);
-            let came_to = tokio::select! {
+            let result = tokio::select! {
                 biased;
-                came_to = &mut work => {
+                result = &mut work => {
                     let _ = timeout(LAST_READ, reading).await;
-                    came_to
+                    result
                 }
                 _ = &mut reading => work.await,
             };
-            desk.end();
-            came_to
+            buffer.end();
+            result
         };
-        let (came_to, ()) = tokio::join!(seen, keep(&desk, run));
-        let last_words = desk.capture().last_words();
-        (came_to, last_words)
+        let (result, ()) = tokio::join!(working, store_output(&buffer, run));
+        let last_words = buffer.capture().last_words();
+        (result, last_words)
     }
 }
 
-async fn read(desk: &Desk, which: OutputStream, stream: pipe::Receiver) {
+async fn read(buffer: &OutputBuffer, which: OutputStream, stream: pipe::Receiver) {
     while stream.readable().await.is_ok() {
-        match read_once(desk, which, &stream) {
+        match read_once(buffer, which, &stream) {
             Ok(1..) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok(0) | Err(_) => return,
@@ -138,30 +138,30 @@ async fn read(desk: &Desk, which: OutputStream, stream: pipe::Receiver) {
     }
 }
 
-/// Reads what is there. A buffer is only ever needed here, not for as long as a command goes on.
-fn read_once(desk: &Desk, which: OutputStream, stream: &pipe::Receiver) -> io::Result<usize> {
+/// Reads the available output. The byte buffer lives only here, not for as long as the command runs.
+fn read_once(output: &OutputBuffer, which: OutputStream, stream: &pipe::Receiver) -> io::Result<usize> {
     let mut buffer = [0; BUFFER];
     let length = stream.try_read(&mut buffer)?;
     if length > 0 {
-        desk.take(|capture| capture.push(which, buffer.get(..length).unwrap_or_default(), now()));
+        output.add(|capture| capture.push(which, buffer.get(..length).unwrap_or_default(), now()));
     }
     Ok(length)
 }
 
-/// Stores what is there, until nothing more is read.
-pub(super) async fn keep(desk: &Desk, run: &Run) {
+/// Stores output until its end.
+pub(super) async fn store_output(buffer: &OutputBuffer, run: &Run) {
     let mut first = 1;
     loop {
-        desk.news.notified().await;
-        if !desk.over.load(Ordering::Acquire) {
-            // Whether it came or not: it is time.
-            let _ = timeout(PAUSE, desk.full.notified()).await;
+        buffer.news.notified().await;
+        if !buffer.over.load(Ordering::Acquire) {
+            // After the pause a batch is stored even if it is not full.
+            let _ = timeout(PAUSE, buffer.full.notified()).await;
         }
-        let is_over = desk.over.load(Ordering::Acquire);
-        let pieces = desk.capture().take();
+        let is_over = buffer.over.load(Ordering::Acquire);
+        let pieces = buffer.capture().take();
         let mut failures = 0;
         while let Err(error) = store_all(run, first, &pieces).await {
-            failures += u32::from(desk.over.load(Ordering::Acquire));
+            failures += u32::from(buffer.over.load(Ordering::Acquire));
             let (job, key, attempt) = (run.job(), run.key(), run.facts.attempt);
             tracing::warn!(%job, key, attempt, %error, "output could not be stored");
             if failures >= LAST_TRIES {

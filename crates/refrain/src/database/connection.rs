@@ -7,7 +7,8 @@ use sqlx::{FromRow, Postgres, Sqlite};
 
 use super::Result;
 use super::error::DatabaseError;
-use super::statement::{Argument, Bound, Column};
+use super::statement::rows::Column;
+use super::statement::{Argument, Bound};
 
 /// A row of either database.
 pub(crate) trait Record:

@@ -6,6 +6,7 @@
 
 /// Why the database did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DatabaseError {
     /// Another writer was faster, or held its lock for too long. Nothing was written; it can be done again at once.
     #[error("the database is busy: {0}")]
@@ -20,7 +21,7 @@ pub enum DatabaseError {
     Unknown(String),
     /// The lease under which it was to be written is over. Nothing was written.
     #[error(
-        "the lease of this worker is over, and another one may have taken over: nothing of this step was written"
+        "the lease of this worker has expired, and another one may have taken over: nothing of this step was written"
     )]
     Expired,
     /// Nobody answers at the address.

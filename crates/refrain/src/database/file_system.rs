@@ -23,6 +23,7 @@ const MODE: u32 = 0o600;
 
 /// Why a file cannot hold a SQLite database.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileSystemError {
     /// The directory does not exist. It is not made here: a mistyped path would make a second, empty store.
     #[error("{file} cannot be made: its directory is missing. Make it with: mkdir -p '{directory}'",
@@ -76,6 +77,12 @@ pub enum FileSystemError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// There is no file to look at.
+    #[error("{} does not exist", .file.display())]
+    Missing {
+        /// The file that was asked for.
+        file: PathBuf,
     },
     /// Anything else that the system said.
     #[error("{path} cannot be used: {source}", path = .path.display())]
@@ -135,13 +142,28 @@ fn prepare_on(file: &Path, kind: impl Fn(&Path) -> io::Result<Kind>) -> Result<P
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(unusable(&canonical)(error)),
         Ok(_) => {
-            examine(&canonical)?;
+            examine(&canonical, Access::READ_OK | Access::WRITE_OK)?;
             // A single file can be mounted from elsewhere into a local directory.
             refuse_network(&canonical, &canonical, &kind)?;
         }
     }
     writable(directory, Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(canonical)
+}
+
+/// The canonical path of a file that is there and is only read.
+pub(crate) fn prepare_to_look(file: &Path) -> Result<PathBuf, FileSystemError> {
+    let canonical = canonical(file)?;
+    let missing = || FileSystemError::Missing { file: file.to_owned() };
+    match fs::symlink_metadata(&canonical) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
+        Err(error) => Err(unusable(&canonical)(error)),
+        Ok(_) => {
+            examine(&canonical, Access::READ_OK)?;
+            refuse_network(&canonical, &canonical, kind)?;
+            Ok(canonical)
+        }
+    }
 }
 
 /// A new, empty file beside the place of another, for its owner alone.
@@ -218,7 +240,7 @@ fn make(file: &Path) -> io::Result<()> {
     made.set_permissions(Permissions::from_mode(MODE))
 }
 
-fn examine(file: &Path) -> Result<(), FileSystemError> {
+fn examine(file: &Path, access: Access) -> Result<(), FileSystemError> {
     let metadata = fs::metadata(file).map_err(unusable(file))?;
     if let Some(what) = not_a_file(metadata.file_type()) {
         return Err(FileSystemError::NotAFile { file: file.to_owned(), what });
@@ -226,7 +248,7 @@ fn examine(file: &Path) -> Result<(), FileSystemError> {
     if metadata.nlink() > 1 {
         return Err(FileSystemError::HardLinks { file: file.to_owned(), links: metadata.nlink() });
     }
-    writable(file, Access::READ_OK | Access::WRITE_OK)?;
+    writable(file, access)?;
     if metadata.len() == 0 {
         return Err(FileSystemError::Empty { file: file.to_owned() });
     }

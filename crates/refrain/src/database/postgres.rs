@@ -188,6 +188,13 @@ impl Beginnings {
         Beginnings { is_own: self.is_own, unanswered, last_used, ..others }
     }
 
+    /// The same for a caller that must not write: the server refuses what would.
+    pub(super) fn only_reading(self) -> Beginnings {
+        let (write, write_briefly) = (Arc::clone(&self.read), Arc::clone(&self.read));
+        // A statement that is a transaction by itself would not be a reading one.
+        Beginnings { write, write_briefly, is_own: false, ..self }
+    }
+
     /// Remembers an error that leaves open what became of a statement.
     fn unanswered(&self, error: DatabaseError) -> DatabaseError {
         if let DatabaseError::Unknown(_) = error {

@@ -1,91 +1,99 @@
-//! A set of tables that is brought to what this release knows.
+//! Numbered migrations, and which releases may use the tables after them.
 //!
-//! All steps are one transaction, under a lock that ends with it, so two machines that start at once make the tables
-//! once, and a step that fails leaves nothing. A schema from the future is refused by everyone who meets it: an old
-//! release does not know what it would break.
+//! All pending migrations are one transaction, under a lock that ends with it: two machines that start at once apply each
+//! migration once, and one that fails leaves nothing. An applied migration is never edited; each change is a new one.
+//!
+//! A migration is additive, if releases that do not know it can go on using the tables, or breaking. The oldest schema that a
+//! release must know is recorded with each, so an older release, which knows nothing of what came after it, still learns
+//! whether it may use the tables. A release that may not is refused before it reads anything else.
 
 use std::fmt::Write as _;
 
 use super::statement::Statement;
 use super::{Database, DatabaseError, Place, Transaction};
 
-/// One step, in both databases.
+/// One numbered change, for both databases.
 pub(crate) struct Migration {
     pub(crate) name: &'static str,
+    pub(crate) change: Change,
     pub(crate) sqlite: &'static str,
     pub(crate) postgres: &'static str,
 }
 
-/// Tables that go together. Where their steps are recorded cannot be a step itself: before it there is nothing.
-pub(crate) struct Schema {
-    pub(crate) migrations: &'static [Migration],
-    pub(crate) place: Place,
-    pub(crate) before_sqlite: &'static str,
-    pub(crate) before_postgres: &'static str,
-    pub(crate) exists_sqlite: Statement,
-    pub(crate) exists_postgres: Statement,
-    pub(crate) latest: Statement,
-    pub(crate) applied: Statement,
-    /// How a step is recorded in a script.
-    pub(crate) recorded: &'static str,
+/// Whether a release that does not know a migration can go on using the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Additive,
+    Breaking,
 }
 
-/// What is there, compared with what is known.
+/// Tables that go together.
+pub(crate) struct Schema {
+    /// Where applied migrations are recorded, without the prefix.
+    pub(crate) table: &'static str,
+    /// Makes that table.
+    pub(crate) first: Migration,
+    pub(crate) migrations: &'static [Migration],
+    /// The oldest schema whose tables every statement of a look understands.
+    pub(crate) readable: i32,
+    pub(crate) place: Place,
+    pub(crate) latest: &'static Statement,
+    pub(crate) oldest: &'static Statement,
+    pub(crate) record: &'static Statement,
+}
+
+/// What a database has, compared with what this release knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Compatibility {
+    /// No tables.
     Missing,
+    /// Migrations are pending.
     Older { found: i32 },
-    Known,
+    /// What this release knows, or more, all of which is additive.
+    Usable,
+    /// A breaking migration that this release does not know.
     Newer { found: i32 },
 }
 
-/// `schema!("store", "migrations", place, ["0001_initial"])`: the steps in `migrations/store`, recorded in
-/// `refrain_migrations`.
-macro_rules! schema {
-    ($folder:literal, $table:literal, $place:expr, [$($name:literal),+ $(,)?]) => {
-        crate::database::schema::Schema {
-            migrations: &[$(crate::database::schema::Migration {
-                name: $name,
-                sqlite: include_str!(concat!("../../migrations/", $folder, "/sqlite/", $name, ".sql")),
-                postgres: include_str!(concat!("../../migrations/", $folder, "/postgres/", $name, ".sql")),
-            }),+],
-            place: $place,
-            before_sqlite: concat!(
-                "create table if not exists refrain_", $table,
-                " (number integer not null primary key, name text not null, applied_at integer not null) strict"
-            ),
-            before_postgres: concat!(
-                "select pg_advisory_xact_lock(7381140026);\ncreate schema if not exists refrain;\n",
-                "create table if not exists refrain.", $table,
-                " (\n    number integer not null primary key, name text collate \"C\" not null, applied_at bigint not null)"
-            ),
-            exists_sqlite: crate::database::statement::Statement::new(
-                "migrate/exists",
-                concat!("select count(*) as number from sqlite_schema where name = 'refrain' || '_", $table, "'"),
-            ),
-            exists_postgres: crate::database::statement::Statement::new(
-                "migrate/exists",
-                concat!(
-                    "select count(*) as number from pg_tables where schemaname = 'refrain' and tablename = '",
-                    $table, "'"
-                ),
-            ),
-            latest: crate::database::statement::Statement::new(
-                "migrate/latest",
-                concat!("select coalesce(cast(max(number) as integer), 0) as number from refrain_", $table),
-            ),
-            applied: crate::database::statement::Statement::new(
-                "migrate/applied",
-                concat!(
-                    "insert into refrain_", $table,
-                    " (number, name, applied_at) values ($1, $2, (select now from refrain_clock))"
-                ),
-            ),
-            recorded: concat!("insert into refrain.", $table, " (number, name, applied_at) values"),
+/// `migrations!("store", [Breaking "0001_initial"])`: the files in `migrations/store`.
+macro_rules! migrations {
+    ($folder:literal, [$($change:ident $name:literal),+ $(,)?]) => {
+        &[$(crate::database::schema::migration!($folder, $change, $name)),+]
+    };
+}
+macro_rules! migration {
+    ($folder:literal, $change:ident, $name:literal) => {
+        crate::database::schema::Migration {
+            name: $name,
+            change: crate::database::schema::Change::$change,
+            sqlite: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/migrations/",
+                $folder,
+                "/sqlite/",
+                $name,
+                ".sql"
+            )),
+            postgres: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/migrations/",
+                $folder,
+                "/postgres/",
+                $name,
+                ".sql"
+            )),
         }
     };
 }
-pub(crate) use schema;
+pub(crate) use {migration, migrations};
+
+/// One server has another catalogue of tables than a file, so these are in no catalogue of statements.
+static EXISTS_SQLITE: Statement =
+    Statement::new("sql/migration/exists.sqlite.sql", include_str!("../../sql/migration/exists.sqlite.sql"));
+static EXISTS_POSTGRES: Statement = Statement::new(
+    "sql/migration/exists.postgres.sql",
+    include_str!("../../sql/migration/exists.postgres.sql"),
+);
 
 impl Schema {
     /// The number that this release knows.
@@ -93,68 +101,119 @@ impl Schema {
         i32::try_from(self.migrations.len()).unwrap_or(i32::MAX)
     }
 
-    /// What is there.
-    pub(crate) async fn standing(&'static self, database: &Database) -> Result<Standing, DatabaseError> {
-        let mut transaction = database.read().await?;
-        let exists = if database.is_sqlite() { &self.exists_sqlite } else { &self.exists_postgres };
-        let there: Option<(i64,)> = transaction.fetch_optional(exists.bound()).await?;
-        if there == Some((0,)) {
-            return Ok(Standing::Missing);
-        }
-        let found = self.latest(&mut transaction).await?;
-        Ok(self.compared(found))
+    /// The oldest number that a release must know to use the tables that this release leaves.
+    pub(crate) fn oldest(&self) -> i32 {
+        let numbered = (1i32..).zip(self.migrations);
+        numbered
+            .filter(|(_, one)| one.change == Change::Breaking)
+            .map(|(number, _)| number)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// Takes the steps that are missing, in one transaction. Gives their names, or how the tables stand if nothing may
-    /// be done about it.
-    pub(crate) async fn migrate(
+    pub(crate) async fn compatibility(
         &'static self,
         database: &Database,
-    ) -> Result<Result<Vec<&'static str>, Standing>, DatabaseError> {
-        let mut transaction = database.write().await?;
-        transaction
-            .script(if database.is_sqlite() { self.before_sqlite } else { self.before_postgres })
-            .await?;
-        let found = self.latest(&mut transaction).await?;
-        if let newer @ Standing::Newer { .. } = self.compared(found) {
-            return Ok(Err(newer));
+    ) -> Result<Compatibility, DatabaseError> {
+        let mut transaction = database.read().await?;
+        let exists = if database.is_sqlite() { &EXISTS_SQLITE } else { &EXISTS_POSTGRES };
+        if self.number(&mut transaction, exists.bind(self.table)).await? == 0 {
+            return Ok(Compatibility::Missing);
         }
-        let mut taken = Vec::new();
-        for (number, migration) in (1i32..).zip(self.migrations) {
-            if number > found {
-                let text = if database.is_sqlite() { migration.sqlite } else { migration.postgres };
-                transaction.script(text).await?;
-                transaction.execute(self.applied.bind(number).bind(migration.name)).await?;
-                taken.push(migration.name);
+        self.compared(&mut transaction).await
+    }
+
+    /// The same in a transaction, where the table of migrations exists.
+    pub(crate) async fn compared(
+        &'static self,
+        transaction: &mut Transaction,
+    ) -> Result<Compatibility, DatabaseError> {
+        let found = self.number(transaction, self.latest.bound()).await?;
+        Ok(match found - self.known() {
+            0 => Compatibility::Usable,
+            ..0 => Compatibility::Older { found },
+            1.. if self.number(transaction, self.oldest.bound()).await? <= self.known() => {
+                Compatibility::Usable
             }
+            1.. => Compatibility::Newer { found },
+        })
+    }
+
+    /// Whether a look can read what is there.
+    pub(crate) fn can_read(&self, compatibility: Compatibility) -> bool {
+        match compatibility {
+            Compatibility::Usable => true,
+            Compatibility::Older { found } => found >= self.readable,
+            Compatibility::Missing | Compatibility::Newer { .. } => false,
+        }
+    }
+
+    /// Begins to migrate: makes the table of migrations if need be, and keeps others from migrating until the transaction ends.
+    pub(crate) async fn begin(&'static self, database: &Database) -> Result<Transaction, DatabaseError> {
+        let mut transaction = database.write().await?;
+        let first = if database.is_sqlite() { self.first.sqlite } else { self.first.postgres };
+        transaction.script(first).await?;
+        Ok(transaction)
+    }
+
+    /// Applies the migrations after `found` and commits. Gives their names.
+    pub(crate) async fn apply(
+        &'static self,
+        mut transaction: Transaction,
+        found: i32,
+    ) -> Result<Vec<&'static str>, DatabaseError> {
+        let is_sqlite = matches!(transaction, Transaction::Sqlite(..));
+        let pending = || self.numbered().filter(|(number, _, _)| *number > found);
+        for (_, _, migration) in pending() {
+            let text = if is_sqlite { migration.sqlite } else { migration.postgres };
+            transaction.script(text).await?;
+        }
+        // After all of them: the record has columns that the first ones do not know.
+        let mut applied = Vec::new();
+        for (number, oldest, migration) in pending() {
+            transaction.execute(self.record.bind(number).bind(migration.name).bind(oldest)).await?;
+            applied.push(migration.name);
         }
         transaction.commit(self.place).await?;
-        Ok(Ok(taken))
+        Ok(applied)
     }
 
-    /// The same on PostgreSQL, for whoever wants to read it or to run it as somebody else.
+    /// All of it on PostgreSQL, for an operator who reads it or executes it as another user.
     pub(crate) fn script(&self) -> String {
-        let mut script = format!("begin;\n{};\n", self.before_postgres);
-        for (number, migration) in (1..).zip(self.migrations) {
+        let mut script = format!("begin;\n{}", self.first.postgres);
+        for (_, _, migration) in self.numbered() {
+            let _ = write!(script, "\n{}", migration.postgres);
+        }
+        let table = self.table;
+        let _ = write!(script, "\ninsert into refrain.{table} (number, name, applied_at, oldest)\nvalues");
+        for (number, oldest, migration) in self.numbered() {
+            let comma = if number == 1 { "" } else { "," };
+            let name = migration.name;
             let _ = write!(
                 script,
-                "\n{}\n{} ({number}, '{}', (select now from refrain.clock));\n",
-                migration.postgres, self.recorded, migration.name
+                "{comma}\n    ({number}, '{name}', (select now from refrain.clock), {oldest})"
             );
         }
-        script + "commit;\n"
+        script + ";\ncommit;\n"
     }
 
-    fn compared(&self, found: i32) -> Standing {
-        match found.cmp(&self.known()) {
-            std::cmp::Ordering::Less => Standing::Older { found },
-            std::cmp::Ordering::Equal => Standing::Known,
-            std::cmp::Ordering::Greater => Standing::Newer { found },
-        }
+    /// Each migration with its number, and the oldest schema that a release must know from then on.
+    fn numbered(&self) -> impl Iterator<Item = (i32, i32, &'static Migration)> {
+        let numbered = (1i32..).zip(self.migrations);
+        numbered.scan(0, |oldest, (number, migration)| {
+            if migration.change == Change::Breaking {
+                *oldest = number;
+            }
+            Some((number, *oldest, migration))
+        })
     }
 
-    async fn latest(&'static self, transaction: &mut Transaction) -> Result<i32, DatabaseError> {
-        let row: Option<(i32,)> = transaction.fetch_optional(self.latest.bound()).await?;
+    async fn number(
+        &self,
+        transaction: &mut Transaction,
+        bound: super::statement::Bound<'_>,
+    ) -> Result<i32, DatabaseError> {
+        let row: Option<(i32,)> = transaction.fetch_optional(bound).await?;
         Ok(row.map_or(0, |(number,)| number))
     }
 }

@@ -14,7 +14,7 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
-use super::{Address, Database, DatabaseError, file_system, pause};
+use super::{Address, Database, DatabaseError, file_system, pause, read_only};
 
 /// Older ones can lose what was committed when the log is reset.
 const OLDEST: (i32, &str) = (3_051_003, "3.51.3");
@@ -37,6 +37,19 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
         create(&path).await?;
     }
     connect(&path).await
+}
+
+/// Opens a file to look: it must be there, and is not changed.
+pub(super) async fn open_to_look(path: &Path) -> Result<Database, DatabaseError> {
+    let path = file_system::prepare_to_look(path)?;
+    // A writer that ends in between takes its log with it: what there is now is seen when it is tried again.
+    let connect =
+        || pool(READERS).connect_with(read_only::options(&path).busy_timeout(BUSY).row_buffer_size(ROWS));
+    let readers = match connect().await {
+        Ok(readers) => readers,
+        Err(_) => connect().await?,
+    };
+    Ok(Database::Sqlite { writer: readers.clone(), readers })
 }
 
 impl Database {

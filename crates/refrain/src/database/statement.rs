@@ -12,19 +12,26 @@
 //! which is an array per column there (`unnest`) and one JSON text here (`jsonb_each`, for what `json_each` gives would be
 //! parsed again for each column). It stands last among the arguments, for the two take a different number of places.
 //!
+//! Columns that several statements select are written once, here: `columns(run)` stands for the list in [`COLUMNS`]. Rejected: a
+//! view for each list. A view is a migration for each new column, and hides from a reader which tables a statement locks.
+//!
 //! Rejected: a file per database. Everything but the source of the rows was the same, and what is written twice drifts.
+
+pub(super) mod rows;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use self::rows::Column;
+pub(crate) use self::rows::Rows;
 use crate::failpoint;
 
 /// Names the statements of a folder's neighbours: a static for each, and `ALL` of them for tests.
 macro_rules! catalog {
     ($($name:ident = $path:literal,)+) => {
         $(pub(crate) static $name: crate::database::statement::Statement =
-            crate::database::statement::Statement::new($path, include_str!(concat!("../../", $path)));)+
+            crate::database::statement::Statement::new($path, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path)));)+
 
         /// All of them.
         #[cfg(feature = "failpoints")]
@@ -44,7 +51,39 @@ pub(crate) struct Statement {
 struct Texts {
     sqlite: String,
     postgres: String,
+    arguments: Vec<Expected>,
 }
+
+/// What a statement expects at one of its positions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Expected {
+    Value,
+    /// A list of rows with columns of these types.
+    Rows(Vec<&'static str>),
+}
+
+/// Lists of columns, by the name under which statements include them.
+const COLUMNS: [(&str, &str); 3] = [
+    (
+        // store::run_row::RunRow, of `runs` and `jobs`. Releases before schema 6 write `reason` alone.
+        "columns(run)",
+        "runs.id, jobs.name as job, runs.job as job_number, runs.attempt, runs.version, runs.window_start, runs.window_end, \
+         runs.opened_at, runs.started_at, runs.ended_at, runs.open, runs.key, runs.outcome, runs.message, runs.payload, \
+         coalesce(runs.reason, runs.failure) as reason, runs.redo",
+    ),
+    (
+        // store::run_row::RunLook, of `runs`.
+        "columns(run look)",
+        "runs.id, runs.job, runs.key, runs.open, runs.attempt, runs.worker, runs.outcome, \
+         coalesce(runs.reason, runs.failure) as reason",
+    ),
+    (
+        // store::claim::Claimed, of `queue` and `runs`.
+        "columns(claimed)",
+        "queue.run, queue.attempt, queue.nonce, queue.spent, queue.suspicion, queue.lane, runs.key, runs.window_start, \
+         runs.window_end, runs.payload, runs.version, runs.redo",
+    ),
+];
 
 /// A value for a place in a statement.
 #[derive(Debug, Clone)]
@@ -86,8 +125,9 @@ impl Statement {
 
     fn texts(&self) -> &Texts {
         self.texts.get_or_init(|| {
-            let text = without_header(failpoint::replacement(self.name).unwrap_or(self.text));
-            Texts { sqlite: for_sqlite(text), postgres: for_postgres(text) }
+            let text = with_columns(failpoint::replacement(self.name).unwrap_or(self.text));
+            let arguments = arguments(self.text);
+            Texts { sqlite: for_sqlite(&text), postgres: for_postgres(&text), arguments }
         })
     }
 }
@@ -98,9 +138,22 @@ impl<'a> Bound<'a> {
         self
     }
 
-    /// Refuses, in builds with debug assertions, a number of arguments that the text does not name.
+    /// Asserts that the arguments are those that the text names. SQLite would read a missing one as null.
     pub(crate) fn has_all_arguments(&self) {
-        debug_assert_eq!(self.arguments.len(), positions(self.statement.text), "{}", self.statement.name);
+        let expected = &self.statement.texts().arguments;
+        let fits = |(argument, expected): (&Argument<'_>, &Expected)| match (argument, expected) {
+            (Argument::Rows(rows), Expected::Rows(types)) => {
+                rows.columns.iter().map(Column::kind).eq(types.iter().copied())
+            }
+            (Argument::Rows(_), Expected::Value) | (_, Expected::Rows(_)) => false,
+            (_, Expected::Value) => true,
+        };
+        let is_complete = self.arguments.len() == expected.len();
+        assert!(
+            is_complete && self.arguments.iter().zip(expected).all(fits),
+            "{} expects {expected:?}",
+            self.statement.name
+        );
     }
 
     /// Has PostgreSQL plan it each time. A plan that was made while a table was small goes through all of the table, and is
@@ -111,12 +164,30 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// The highest position that a text names: `$3`, or the list `rows(3: …)`, which is one argument.
-fn positions(text: &str) -> usize {
+/// What a text expects at each of its positions: `$3` is a value, and the list `rows(3: …)` is one argument.
+fn arguments(text: &'static str) -> Vec<Expected> {
     let text = without_header(text);
-    let numbers = text.split('$').skip(1).chain(text.split("rows(").skip(1));
-    let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
-    numbers.filter_map(number).max().unwrap_or(0)
+    let values = text.split('$').skip(1);
+    let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
+    let mut expected = vec![Expected::Value; values.filter_map(number).max().unwrap_or(0)];
+    for (at, columns) in
+        text.split(" rows(").skip(1).filter_map(|rest| rest.split_once(") as ")?.0.split_once(':'))
+    {
+        let Some(at) = at.trim().parse::<usize>().ok().and_then(|position| position.checked_sub(1)) else {
+            continue;
+        };
+        let types = columns.split(',').filter_map(|column| Some(column.trim().split_once(' ')?.1));
+        expected.resize(expected.len().max(at + 1), Expected::Value);
+        if let Some(rows) = expected.get_mut(at) {
+            *rows = Expected::Rows(types.collect());
+        }
+    }
+    expected
+}
+
+/// The text without its header, and with the lists of columns that it names.
+fn with_columns(text: &str) -> String {
+    COLUMNS.iter().fold(without_header(text).to_owned(), |text, (name, columns)| text.replace(name, columns))
 }
 
 /// The header is for readers of the file; the server would parse it every time.
@@ -179,101 +250,6 @@ fn with_rows(text: &str, expand: impl Fn(usize, &[(&str, &str)], &str) -> String
         rest = tail;
     }
     result + rest
-}
-
-/// A list of rows, by columns.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rows<'a> {
-    pub(crate) columns: Vec<Column<'a>>,
-}
-
-/// The values of one column, in the order of the rows.
-#[derive(Debug, Clone)]
-pub(crate) enum Column<'a> {
-    Integers(Vec<Option<i64>>),
-    Texts(Vec<Option<Cow<'a, str>>>),
-    Booleans(Vec<bool>),
-}
-
-/// A text of a row, if there is one: lent or given.
-pub(crate) trait Text<'a> {
-    fn text(self) -> Option<Cow<'a, str>>;
-}
-
-impl<'a> Text<'a> for &'a str {
-    fn text(self) -> Option<Cow<'a, str>> {
-        Some(Cow::Borrowed(self))
-    }
-}
-
-impl<'a> Text<'a> for String {
-    fn text(self) -> Option<Cow<'a, str>> {
-        Some(Cow::Owned(self))
-    }
-}
-
-impl<'a, T: Text<'a>> Text<'a> for Option<T> {
-    fn text(self) -> Option<Cow<'a, str>> {
-        self.and_then(T::text)
-    }
-}
-
-impl<'a> Rows<'a> {
-    pub(crate) fn integers<V: Into<Option<i64>>>(mut self, values: impl IntoIterator<Item = V>) -> Self {
-        self.columns.push(Column::Integers(values.into_iter().map(Into::into).collect()));
-        self
-    }
-
-    pub(crate) fn texts<V: Text<'a>>(mut self, values: impl IntoIterator<Item = V>) -> Self {
-        self.columns.push(Column::Texts(values.into_iter().map(Text::text).collect()));
-        self
-    }
-
-    pub(crate) fn booleans(mut self, values: impl IntoIterator<Item = bool>) -> Self {
-        self.columns.push(Column::Booleans(values.into_iter().collect()));
-        self
-    }
-
-    /// All rows as one JSON text.
-    pub(crate) fn json(&self) -> String {
-        let length = self.columns.first().map_or(0, Column::len);
-        let mut text = Vec::with_capacity(VALUE_BYTES * self.columns.len() * length);
-        text.push(b'[');
-        for row in 0..length {
-            text.extend_from_slice(if row == 0 { b"[" } else { b",[" });
-            for (at, column) in self.columns.iter().enumerate() {
-                if at > 0 {
-                    text.push(b',');
-                }
-                column.write(row, &mut text);
-            }
-            text.push(b']');
-        }
-        text.push(b']');
-        String::from_utf8(text).unwrap_or_default()
-    }
-}
-
-/// How long a value in a row usually is, at most.
-const VALUE_BYTES: usize = 24;
-
-impl Column<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Column::Integers(values) => values.len(),
-            Column::Texts(values) => values.len(),
-            Column::Booleans(values) => values.len(),
-        }
-    }
-
-    fn write(&self, row: usize, text: &mut Vec<u8>) {
-        let written = match self {
-            Column::Integers(values) => serde_json::to_writer(text, &values.get(row)),
-            Column::Texts(values) => serde_json::to_writer(text, &values.get(row)),
-            Column::Booleans(values) => serde_json::to_writer(text, &values.get(row).copied().map(u8::from)),
-        };
-        debug_assert!(written.is_ok(), "a text in memory takes everything");
-    }
 }
 
 impl From<i64> for Argument<'_> {
@@ -348,10 +324,18 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_arguments_is_the_highest_position_of_the_text() {
-        assert_eq!(positions("-- $9 is a header\nselect $2, $1 from rows(3: run integer, key text) as r"), 3);
-        assert_eq!(positions("select $10 from refrain_runs where id = $1"), 10);
-        assert_eq!(positions("select 1"), 0);
+    fn a_statement_expects_what_its_text_names() {
+        let rows = Expected::Rows(vec!["integer", "text"]);
+        assert_eq!(
+            arguments("-- $9 is a header\nselect $2, $1 from rows(3: run integer, key text) as r"),
+            [Expected::Value, Expected::Value, rows.clone()]
+        );
+        assert_eq!(
+            arguments("delete from t where (r) in (select r.run from rows(1: run integer, key text) as r)"),
+            [rows]
+        );
+        assert_eq!(arguments("select $10 from refrain_runs where id = $1").len(), 10);
+        assert_eq!(arguments("select 1"), []);
     }
 
     #[test]
@@ -362,17 +346,29 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "a test")]
+    fn rows_with_a_column_of_another_type_are_refused() {
+        static STATEMENT: Statement =
+            Statement::new("a test", "select r.run from rows(1: run integer, lane boolean) as r");
+        STATEMENT.bind(Rows::default().integers([1]).integers([0])).has_all_arguments();
+    }
+
+    #[test]
+    fn a_list_of_columns_is_written_once() {
+        assert!(
+            with_columns("-- A header.\nselect columns(run look) from t")
+                .starts_with("select runs.id, runs.job,")
+        );
+        for (name, columns) in COLUMNS {
+            assert!(!with_columns(&format!("select {name}")).contains("columns("), "{name}");
+            assert!(!columns.contains("  "), "{name}");
+        }
+    }
+
+    #[test]
     fn a_lock_is_a_comment_that_only_postgres_reads() {
         let text = "select run from refrain_queue order by run /*for update skip locked*/";
         assert_eq!(for_postgres(text), "select run from refrain.queue order by run for update skip locked");
         assert_eq!(for_sqlite(text), text);
-    }
-
-    #[test]
-    fn rows_become_json_with_nothing_lost() {
-        let rows =
-            Rows::default().integers([Some(1), None]).texts([Some("a\"b\n"), None]).booleans([true, false]);
-        assert_eq!(rows.json(), r#"[[1,"a\"b\n",1],[null,null,0]]"#);
-        assert_eq!(Rows::default().integers(Vec::<i64>::new()).json(), "[]");
     }
 }

@@ -1,89 +1,90 @@
 //! The life of one attempt, as a pipeline: load → perform → classify → record.
 //!
-//! Whatever a job does (return, fail, panic, hang, be called off) becomes one [`Ending`]; branching on it happens once,
-//! in [`classify`]. Recording is the finisher's, which does it for many at a time.
+//! Whatever a job does (return, fail, panic, hang, be cancelled) becomes one [`Ending`]. [`classify`] alone branches on it. The
+//! finisher records the endings, many at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use refrain_core::retry::{Again, Failure};
-use refrain_core::state::{RunEvent, RunOutcome};
+use refrain_core::retry::{Again, AttemptFailure};
+use refrain_core::state::{FailureReason, RunEvent};
 use refrain_core::{Key, RunId, RunKey, Scope, Window};
 
 use super::panics::{caught, unwound};
-use super::under_way::InHand;
-use super::verdict::{Verdict, judged, left, reason};
+use super::running::RunningAttempt;
+use super::verdict::{Verdict, by_counts, reason, units_left};
 use crate::failpoint;
-use crate::job::{Definition, JobError};
+use crate::job::Definition;
 use crate::lease::Lease;
-use crate::leaving::Leaving;
-use crate::ledger::UnitCounts;
-use crate::ledger::fence::Facts;
+use crate::ledger::fence::AttemptFacts;
 use crate::ledger::tally::Tally;
-use crate::ledger::unapplied::Touched;
+use crate::ledger::unapplied::TouchedLedgers;
+use crate::run::JobError;
+use crate::run::awaited_task::AwaitedTask;
 use crate::run::{Run, Surroundings};
 use crate::store::claim::Claimed;
+use crate::store::counts::UnitCounts;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};
 use crate::store::finish::{End, Ending, Held};
 use crate::store::queue_line::Line;
 use crate::store::{Result, StoreError, instant};
 
-/// The longest text that is kept of an error.
+/// The longest error message that is stored.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
-/// How long an attempt waits that could not begin for want of descriptors.
+/// How long an attempt is delayed that could not begin because no file descriptors were left.
 const DESCRIPTORS_AGAIN: Duration = Duration::from_secs(5);
 
-/// Why an attempt is ended from outside.
+/// Why an attempt is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
-    /// A person called the run off.
+    /// The operator cancelled the run.
     Cancelled,
-    /// The process is leaving.
+    /// The process is stopping.
     Stopped,
-    /// The worker has been silent for too long, and may have been taken over.
+    /// The worker did not renew its lease in time, and its runs may have been taken over.
     Lost,
     /// The process had no file descriptors left, so the attempt could not begin.
     Exhausted,
-    /// A database remembers this attempt of the run, or a later one, which the store does not.
+    /// A database remembers this attempt of the run, or a later one, and the store does not.
     Outnumbered(i32),
 }
 
-/// A run in hand: everything that its attempt needs.
+/// A claimed run, with everything that its attempt needs.
 pub(crate) struct Task {
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) definition: Arc<Definition>,
     pub(crate) claimed: Claimed,
     pub(crate) line: Line,
     pub(crate) lease: i64,
-    /// How long its worker's word is good.
+    /// The lease of its worker.
     pub(crate) good: Lease,
-    pub(crate) in_hand: InHand,
+    pub(crate) running: RunningAttempt,
 }
 
 impl Task {
-    /// Does the attempt, whatever becomes of it.
-    /// It stays in hand until its ending has been handed over.
-    pub(crate) async fn execute(mut self) -> (Result<Ending>, InHand) {
+    /// Makes the attempt. It counts as running until the caller drops the second value, after the ending is handed over.
+    pub(crate) async fn execute(mut self) -> (Result<Ending>, RunningAttempt) {
         let ending = match self.held() {
             Ok(held) => Ok(self.ended(held).await),
             Err(error) => Err(error),
         };
-        (ending, self.in_hand)
+        (ending, self.running)
     }
 
-    /// A panic around the job ends its attempt: a run that nobody ends would be held for as long as its worker lives.
+    /// A panic outside the job ends its attempt, too: a run without an ending would be held for as long as its worker lives.
     async fn ended(&mut self, held: Held) -> Ending {
-        // In a box: a future that is handed on by value has room for itself in each that hands it on.
+        // In a box: a future that is passed on by value takes up its size again in each future that passes it on.
         match unwound(Box::pin(self.end(held.clone()))).await {
             Ok(ending) => ending,
             Err(text) => {
                 let (job, key) = (&self.definition.name, &self.claimed.key);
-                tracing::error!(%job, key, error = text, "an attempt panicked outside of its job");
-                let error = JobError::new(format!("panicked outside of the job: {text}"));
+                tracing::error!(%job, key, error = text, "an attempt panicked outside its job");
+                let error = JobError::panicked(format!("panicked outside the job: {text}"));
                 let end = classify(&self.definition, &self.claimed, Verdict::Failed(error));
-                Ending { held, started_at: None, end, units: None, settles: false, reason: None }
+                let reason = Some(FailureReason::Panicked);
+                Ending { held, started_at: None, end, units: None, clears_mark: false, reason }
             }
         }
     }
@@ -92,35 +93,36 @@ impl Task {
         let started_at = Some(Timestamp::now().as_microsecond());
         let (job, key, attempt) =
             (self.definition.name.clone(), self.claimed.key.clone(), self.claimed.attempt);
-        tracing::info!(%job, key, attempt, "a run begins");
-        let (tally, touched, leaving) = (Tally::default(), Touched::default(), Leaving::default());
-        let result = match self.load(tally.clone(), touched.clone(), leaving.clone()) {
+        tracing::info!(%job, key, attempt, "attempt started");
+        let (tally, touched, awaited) = (Tally::default(), TouchedLedgers::default(), AwaitedTask::default());
+        let result = match self.load(tally.clone(), touched.clone(), awaited.clone()) {
             Ok(run) => self.perform(run, &held).await,
             Err(error) => Verdict::Failed(JobError::for_good(error.to_string())),
         };
-        let told = tally.told();
-        let result = judged(result, &told);
-        let told = if matches!(result, Verdict::Failed(_)) { told.of_failed_attempt() } else { told };
-        let UnitCounts { processed, skipped, deduplicated, failed } = told.counts;
+        let summary = tally.summary();
+        let result = by_counts(result, &summary);
+        let summary =
+            if matches!(result, Verdict::Failed(_)) { summary.of_failed_attempt() } else { summary };
+        let UnitCounts { processed, skipped, deduplicated, failed } = summary.counts;
         match &result {
-            // As a text it is quoted: what a job says must not move the cursor of a terminal.
+            // As a string field it is escaped: the message of a job must not move the cursor of a terminal.
             Verdict::Failed(error) => {
                 let error = error.to_string();
-                tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, error, "an attempt failed");
+                tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, error, "attempt failed");
             }
             Verdict::Partial { message, .. } => {
-                tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, message, "a run is partial");
+                tracing::warn!(%job, key, attempt, processed, skipped, deduplicated, failed, message, "attempt ended, not all units applied");
             }
             Verdict::Done => {
-                tracing::info!(%job, key, attempt, processed, skipped, deduplicated, failed, "a run is done");
+                tracing::info!(%job, key, attempt, processed, skipped, deduplicated, failed, "attempt done");
             }
-            Verdict::Interrupted(why) => tracing::info!(%job, key, attempt, ?why, "a run was interrupted"),
+            Verdict::Interrupted(why) => tracing::info!(%job, key, attempt, ?why, "attempt interrupted"),
         }
         let own = result.reason();
         let end = classify(&self.definition, &self.claimed, result);
-        let reason = reason(own, &end, &told, &touched).await;
-        let units = (told.discovered > 0 || told.is_about_units).then(|| Box::new(told));
-        Ending { held, started_at, end, units, settles: leaving.is_settled(), reason }
+        let reason = reason(own, &end, &summary, &touched).await;
+        let units = (summary.discovered > 0 || summary.is_about_units).then(|| Box::new(summary));
+        Ending { held, started_at, end, units, clears_mark: awaited.is_end_known(), reason }
     }
 
     pub(crate) fn held(&self) -> Result<Held> {
@@ -135,7 +137,7 @@ impl Task {
         })
     }
 
-    fn load(&self, tally: Tally, touched: Touched, leaving: Leaving) -> Result<Run> {
+    fn load(&self, tally: Tally, touched: TouchedLedgers, awaited: AwaitedTask) -> Result<Run> {
         let broken =
             |error: &dyn std::fmt::Display| StoreError::Broken(format!("{}: {error}", self.claimed.key));
         let key = Key::parse(&self.claimed.key).map_err(|error| broken(&error))?;
@@ -146,7 +148,7 @@ impl Task {
             _ => None,
         };
         let attempts = self.claimed.attempts();
-        let facts = Facts {
+        let facts = AttemptFacts {
             project: self.surroundings.project.clone(),
             job: self.definition.name.clone(),
             identity: self.definition.identity().clone(),
@@ -157,7 +159,7 @@ impl Task {
             nonce: self.claimed.nonce,
             in_lane: self.claimed.lane,
             version: self.definition.version,
-            tries: self.definition.retry.attempts,
+            tries: Some(self.definition.retry.attempts),
             spent: attempts.spent,
             suspicion: attempts.suspicion,
             redo: self.claimed.redo,
@@ -172,13 +174,13 @@ impl Task {
             tally,
             touched,
             lease: self.good.clone(),
-            leaving,
+            awaited,
             setback: Arc::default(),
         })
     }
 
     async fn perform(&mut self, mut run: Run, held: &Held) -> Verdict {
-        let mut interruption = self.in_hand.interruption.clone();
+        let mut interruption = self.running.interruption.clone();
         let interrupted = async {
             let heard = interruption.wait_for(Option::is_some).await.map(|why| *why);
             match heard {
@@ -186,13 +188,13 @@ impl Task {
                 Err(_) => std::future::pending().await,
             }
         };
-        let (touched, leaving) = (run.touched.clone(), run.leaving.clone());
+        let (touched, awaited) = (run.touched.clone(), run.awaited.clone());
         let setback = Arc::clone(&run.setback);
         let work = async {
             if let (Some(window), "") = (run.window(), run.scope().as_str())
                 && let Some(scopes) = self.definition.scopes_of(window)
             {
-                // In a box: this is rare and large, and would make the future of every attempt large.
+                // In a box: this future is rare and large, and would make the future of every attempt large.
                 return Box::pin(async { self.expand(held, window, scopes.await?).await }).await;
             }
             self.definition.attempt(&mut run).await
@@ -202,8 +204,8 @@ impl Task {
             biased;
             why = interrupted => Verdict::Interrupted(why),
             ended = work => match ended {
-                Ok(Ok(())) => left(&touched).await,
-                // Nothing more could be written, whatever the job makes of that.
+                Ok(Ok(())) => units_left(&touched).await,
+                // The job could not write any more, whatever error it made of that.
                 Ok(Err(_)) if !self.good.is_good() => Verdict::Interrupted(Interruption::Lost),
                 Ok(Err(_)) if setback.get().is_some() => {
                     Verdict::Interrupted(Interruption::Outnumbered(setback.get().copied().unwrap_or_default()))
@@ -213,18 +215,18 @@ impl Task {
             },
         };
         if failpoint::is_weakened("leaving.unseen") {
-            tokio::spawn(async move { leaving.leave().await });
+            tokio::spawn(async move { awaited.cancel().await });
             return verdict;
         }
-        // What ended by itself in that very moment has ended so, and not for the other reason.
-        match leaving.leave().await {
-            Some(Ok(())) => left(&touched).await,
+        // A command that ended by itself at that moment has that result, and not the interruption.
+        match awaited.cancel().await {
+            Some(Ok(())) => units_left(&touched).await,
             Some(Err(error)) => error.into(),
             None => verdict,
         }
     }
 
-    /// Freezes the scopes of a window.
+    /// Opens the runs of a window's scopes, and freezes the set.
     async fn expand(
         &self,
         held: &Held,
@@ -232,11 +234,13 @@ impl Task {
         scopes: Vec<Scope>,
     ) -> std::result::Result<(), JobError> {
         if scopes.iter().any(|scope| scope.as_str().is_empty()) {
-            return Err(JobError::for_good("a scope without a name; that is the window's own run"));
+            return Err(JobError::for_good(
+                "the scopes query returned an empty name; the empty scope is the window's own run",
+            ));
         }
         if scopes.len() > SCOPES_MAX {
             return Err(JobError::for_good(format!(
-                "{} scopes in one window; {SCOPES_MAX} is the most",
+                "the window has {} scopes; at most {SCOPES_MAX} are allowed",
                 scopes.len()
             )));
         }
@@ -244,35 +248,35 @@ impl Task {
         let expanded =
             expand(&self.surroundings.store, held, window, &scopes, self.definition.while_running).await?;
         match expanded {
-            Expanded::Lost => Err(JobError::new("taken over while its scopes were being opened")),
+            Expanded::Lost => Err(JobError::new("the run was taken over while its scopes were being opened")),
             Expanded::Frozen(_) | Expanded::Already { .. } => Ok(()),
         }
     }
 }
 
-/// What an attempt's result makes of its run.
+/// How the result of an attempt ends it.
 pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdict) -> End {
     let attempts = claimed.attempts();
     let version = i32::try_from(definition.version).ok();
     match result {
-        Verdict::Done => End::Closed { outcome: RunOutcome::Done, version, message: None },
+        Verdict::Done => End::Closed { event: RunEvent::Succeeded, version, message: None },
         Verdict::Failed(error) => {
-            let (outcome, message) = (RunOutcome::Failed, error.to_string());
-            in_vain(definition, claimed, outcome, message, error.is_retryable(), error.wish())
+            let (event, message) = (RunEvent::Failed, error.to_string());
+            retried_or(event, definition, claimed, message, error.is_retryable(), error.wait_at_least())
         }
         Verdict::Partial { message, again } => {
-            in_vain(definition, claimed, RunOutcome::Partial, message, again, None)
+            retried_or(RunEvent::PartlyFailed, definition, claimed, message, again, None)
         }
         Verdict::Interrupted(Interruption::Cancelled) => End::Closed {
-            outcome: RunOutcome::Cancelled,
+            event: RunEvent::Cancelled,
             version: claimed.version,
-            message: Some("cancelled while it was under way".to_owned()),
+            message: Some("cancelled while it was running".to_owned()),
         },
         Verdict::Interrupted(why) => {
-            // One that can say so did not crash: nobody becomes a suspect because the store was away.
+            // An attempt that can report this did not crash: no run becomes a suspect because the store was unreachable.
             let message = match why {
-                Interruption::Lost => "its worker could not say that it was alive",
-                Interruption::Exhausted => "its worker had too many files open to begin it",
+                Interruption::Lost => "its worker could not renew its lease in time",
+                Interruption::Exhausted => "its worker had too many open files to begin it",
                 Interruption::Outnumbered(_) => "a database remembers a later attempt than the store",
                 _ => "its worker was asked to stop",
             };
@@ -281,18 +285,18 @@ pub(crate) fn classify(definition: &Definition, claimed: &Claimed, result: Verdi
             if let Interruption::Outnumbered(there) = why {
                 attempts.number = attempts.number.max(u64::try_from(there).unwrap_or_default() + 1);
             }
-            // At once there would be no more descriptors than before.
+            // Without a delay there would be no more descriptors than before.
             let wait = (why == Interruption::Exhausted).then_some(DESCRIPTORS_AGAIN);
             End::Again { event, attempts, wait, message: Some(message.to_owned()) }
         }
     }
 }
 
-/// Another attempt follows while there are tries left and it may help; else the run has this outcome.
-fn in_vain(
+/// Another attempt follows if tries are left and it may help; otherwise this event ends the run.
+fn retried_or(
+    event: RunEvent,
     definition: &Definition,
     claimed: &Claimed,
-    outcome: RunOutcome,
     message: String,
     retryable: bool,
     not_before: Option<Duration>,
@@ -300,18 +304,18 @@ fn in_vain(
     let attempts = claimed.attempts();
     let message = Some(shortened(message));
     let failure =
-        Failure { attempt: attempts.spent.saturating_add(1), retryable, not_before, deadline: None };
+        AttemptFailure { attempt: attempts.spent.saturating_add(1), retryable, not_before, deadline: None };
     match definition.retry.after(&failure, claimed.run.unsigned_abs()) {
         Again::After(wait) => {
             let event = RunEvent::Errored;
             End::Again { event, attempts: attempts.then(event.attempt()), wait: Some(wait), message }
         }
-        Again::GiveUp(_) => End::Closed { outcome, version: i32::try_from(definition.version).ok(), message },
+        Again::GiveUp(_) => End::Closed { event, version: i32::try_from(definition.version).ok(), message },
     }
 }
 
 fn shortened(text: String) -> String {
-    // PostgreSQL keeps no NUL.
+    // PostgreSQL cannot store NUL.
     let mut text = if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
     if text.len() > MESSAGE_BYTES_MAX {
         let mut end = MESSAGE_BYTES_MAX;

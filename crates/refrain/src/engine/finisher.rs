@@ -1,7 +1,7 @@
-//! Records endings, as many in one transaction as have come in while the one before was being written.
+//! Records endings: in one transaction as many as came in while the one before was being written.
 //!
-//! An ending is never dropped: while the store cannot be reached it is tried again, until it is written or the store
-//! says that somebody has taken over.
+//! An ending is never dropped. While the store is unreachable it is retried, until it is written or the store says that the run
+//! was taken over.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::service::Wake;
 use crate::database::gather::gather;
+use crate::store::counts::UnitCounts;
 use crate::store::finish::{End, Ending, Held, Landed, finish};
 use crate::store::open::OpenCounts;
 use crate::store::{Store, StoreError};
@@ -34,7 +35,7 @@ impl Leases {
         }
     }
 
-    /// Whether members of it were begun here whose endings are not recorded.
+    /// Whether some of its members were begun here and their endings are not recorded.
     pub(crate) fn contains(&self, lease: i64) -> bool {
         self.leases().contains_key(&lease)
     }
@@ -47,9 +48,9 @@ impl Leases {
         emptied.map(|(lease, _)| lease).collect()
     }
 
-    /// Counts endings off that are recorded. Not before: a task that ends in between would leave runs of which it is not known
-    /// any more that they were begun, and they would be begun again without end.
-    fn count_off(&self, endings: &[Ending]) {
+    /// Subtracts endings that are recorded. Not earlier: a task that ends in between would leave runs that nothing remembers as
+    /// begun, and they would be begun again without end.
+    fn subtract(&self, endings: &[Ending]) {
         let mut leases = self.leases();
         for (lease, count) in members_of(endings) {
             if let Entry::Occupied(mut left) = leases.entry(lease) {
@@ -76,8 +77,8 @@ fn members_of(endings: &[Ending]) -> BTreeMap<i64, usize> {
     members
 }
 
-/// Endings on their way to the store. Until they are there, what they make way for cannot be seen. An attempt that was given
-/// back may be claimed and given back again before the first time is counted off, so each has a count.
+/// Endings on their way to the store. Runs that they make room for become visible only when they are recorded. An attempt that was
+/// given back may be claimed and given back again before the first ending is subtracted, so each has a count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unrecorded(Arc<Mutex<HashMap<(i64, i32), usize>>>);
 
@@ -112,30 +113,31 @@ impl Unrecorded {
     }
 }
 
-/// What was done here.
+/// What an engine has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Windows that were opened to run.
     pub opened: u64,
-    /// Windows that were passed over; each has a row that says why.
+    /// Windows that were skipped; each has a row that says why.
     pub skipped: u64,
-    /// Windows that were there already.
+    /// Windows that existed already.
     pub deduplicated: u64,
-    /// Attempts whose run is over now, however it ended.
+    /// Attempts that ended their run, with any outcome.
     pub ended: u64,
     /// Of those, the ones whose run is failed or partial.
     pub failed: u64,
-    /// Of those that failed, the ones that took too long.
+    /// Of those that failed, the ones that exceeded their timeout.
     pub timed_out: u64,
-    /// Attempts that failed and after which a person must decide: a unit is in doubt, or a command was cut off.
+    /// Attempts that failed and after which the operator must decide: a unit is in doubt, or a command was interrupted.
     pub waiting: u64,
-    /// Of those that are over, the ones that a person called off.
+    /// Of those that are over, the ones that the operator cancelled.
     pub cancelled: u64,
     /// Attempts that are followed by another one.
     pub again: u64,
     /// Of those, the ones that failed; the others were stopped or given back.
     pub errored: u64,
-    /// Attempts whose word did not count, because their run had been taken over.
+    /// Attempts whose result was discarded, because their run had been taken over.
     pub lost: u64,
 }
 
@@ -156,12 +158,12 @@ pub(crate) async fn record(
             let Some(worker) = same.first().map(|ending| worker_of(ending.held.lease)) else { continue };
             let emptied: Vec<i64> =
                 emptied.iter().copied().filter(|lease| worker_of(*lease) == worker).collect();
-            let landed = insist(&store, worker, same, &emptied).await;
+            let landed = record_all(&store, worker, same, &emptied).await;
             for (ending, landed) in same.iter().zip(landed) {
                 counts.add(ending, landed);
             }
         }
-        leases.count_off(&batch);
+        leases.subtract(&batch);
         unrecorded.recorded(&batch);
         batch.clear();
         wake.wake();
@@ -170,21 +172,29 @@ pub(crate) async fn record(
 }
 
 impl Counts {
+    /// Its runs as the four counts with which every command ends.
+    pub fn four(&self) -> UnitCounts {
+        let Counts { ended, failed, cancelled, errored, skipped, deduplicated, .. } = *self;
+        let processed = ended.saturating_sub(failed + cancelled);
+        UnitCounts { processed, skipped, deduplicated, failed: failed + errored }
+    }
+
     fn add(&mut self, ending: &Ending, landed: Landed) {
         match (landed, &ending.end) {
             (Landed::Lost, _) => {
                 tracing::warn!(
                     run = ending.held.run,
                     attempt = ending.held.attempt,
-                    "taken over meanwhile; its word does not count"
+                    "result discarded: run was taken over by another worker"
                 );
                 self.lost += 1;
             }
-            (Landed::Yes, End::Closed { outcome, .. }) => {
+            (Landed::Yes, end @ End::Closed { .. }) => {
                 self.ended += 1;
-                let has_failed = matches!(outcome, RunOutcome::Failed | RunOutcome::Partial);
+                let outcome = end.outcome();
+                let has_failed = matches!(outcome, Some(RunOutcome::Failed | RunOutcome::Partial));
                 self.failed += u64::from(has_failed);
-                self.cancelled += u64::from(*outcome == RunOutcome::Cancelled);
+                self.cancelled += u64::from(outcome == Some(RunOutcome::Cancelled));
                 self.timed_out += u64::from(has_failed && ending.reason == Some(FailureReason::TimedOut));
                 self.waiting += u64::from(has_failed && needs_a_person(ending));
             }
@@ -197,9 +207,9 @@ impl Counts {
         }
     }
 
-    /// The same, and what a scheduler did beside.
-    pub(crate) fn with(self, ticked: OpenCounts) -> Counts {
-        let OpenCounts { opened, skipped, deduplicated, .. } = ticked;
+    /// The same, with what a scheduler opened.
+    pub(crate) fn with(self, opened: OpenCounts) -> Counts {
+        let OpenCounts { opened, skipped, deduplicated, .. } = opened;
         let [opened, skipped, deduplicated] = [opened, skipped, deduplicated].map(|count| count as u64);
         Counts { opened, skipped, deduplicated, ..self }
     }
@@ -209,8 +219,9 @@ fn needs_a_person(ending: &Ending) -> bool {
     ending.reason.is_some_and(FailureReason::needs_a_person)
 }
 
-/// Says it until it is heard. What cannot be written as it is, and would keep all others waiting, is written as failed.
-async fn insist(store: &Store, worker: i64, endings: &[Ending], emptied: &[i64]) -> Vec<Landed> {
+/// Retries until the endings are recorded. An ending that cannot be written as it is would hold up all others, and is written as
+/// failed.
+async fn record_all(store: &Store, worker: i64, endings: &[Ending], emptied: &[i64]) -> Vec<Landed> {
     let mut pause = Duration::from_millis(50);
     let mut refused = 0;
     loop {
@@ -237,8 +248,9 @@ async fn one_by_one(store: &Store, worker: i64, endings: &[Ending], why: &str) -
         let recorded = match recorded {
             Err(_) => {
                 let message = Some(format!("its ending could not be recorded: {}", why.replace('\0', "")));
-                let end = End::Closed { outcome: RunOutcome::Failed, version: None, message };
-                let plain = Ending { end, started_at: None, reason: None, ..ending.clone() };
+                let end = End::Closed { event: RunEvent::Failed, version: None, message };
+                let plain =
+                    Ending { end, started_at: None, reason: Some(FailureReason::Error), ..ending.clone() };
                 finish(store, worker, &[plain], &[]).await
             }
             recorded => recorded,
@@ -249,11 +261,11 @@ async fn one_by_one(store: &Store, worker: i64, endings: &[Ending], why: &str) -
     landed
 }
 
-/// A lease is numbered by its worker.
+/// The number of a lease: the worker that makes it, and the number of the batch in the bits below.
 pub(crate) fn lease_of(worker: i64, batch: u32) -> i64 {
-    (worker << 32) | i64::from(batch)
+    (worker << u32::BITS) | i64::from(batch)
 }
 
 pub(crate) fn worker_of(lease: i64) -> i64 {
-    lease >> 32
+    lease >> u32::BITS
 }

@@ -1,13 +1,11 @@
-//! Says that a worker is alive, from a thread of its own: jobs that keep all other threads busy must not look
-//! dead.
+//! Renews the lease of a worker, from a thread of its own: a worker whose jobs keep all other threads busy must not look dead.
 //!
-//! The worker's own deadline is counted from when a beat was *sent*, so it stops before anyone may take over. A beat
-//! that comes too late is refused by the store, and the worker that hears so has lost everything it held: it ends
-//! what it is doing and registers anew. All of it is counted by a clock that goes on while the machine sleeps, as the
-//! database's does.
+//! The worker's own deadline is counted from when a heartbeat was *sent*, so the worker stops before a rescuer may take over. The
+//! store refuses a heartbeat that comes too late. Then the worker has lost all its runs: it interrupts its attempts and registers
+//! again. All of this is counted by a clock that goes on while the machine sleeps, as the database's does.
 //!
-//! The thread connects when it has something to say for the first time: most runs that a person asks for have ended by
-//! then, and a connection costs a server more than they do.
+//! The thread connects when the first heartbeat is due: most runs that the operator requests have ended by then, and a connection
+//! costs a server more than they do.
 
 use std::sync::Arc;
 use std::thread;
@@ -17,22 +15,22 @@ use tokio::sync::watch;
 
 use crate::database::DatabaseError;
 use crate::failpoint;
-use crate::lease::{Lease, reached, since_boot};
+use crate::lease::{Lease, since_boot, sleep_until};
 use crate::process::Process;
 use crate::store::{Result, Store, StoreError, workers};
 
-/// The most runs that are called off at once.
+/// The most runs that are cancelled at once.
 const CANCELLATIONS_MAX: i64 = 1_000;
 
-/// How often to ask for runs that are to end.
+/// How often to read which runs are to be cancelled.
 const LISTEN: Duration = Duration::from_secs(1);
 
-/// What a worker hears from its heartbeat.
+/// What the heartbeat reports to its worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Pulse {
-    /// It has expired, or cannot know that it has not.
+    /// The worker has expired, or cannot know that it has not.
     pub(crate) is_lost: bool,
-    /// Runs that a person wants to end.
+    /// Runs that the operator has cancelled.
     pub(crate) cancelled: Arc<Vec<i64>>,
 }
 
@@ -51,7 +49,7 @@ impl Heartbeat {
         let process = Process::this().map_or_else(|_| "unknown".to_owned(), |process| process.to_string());
         let mut sent = since_boot();
         let worker = workers::register(store, &process, lease).await?;
-        // Who held the store may have kept it waiting for most of its lease, and nothing may begin under one that is over.
+        // A lock on the store may have delayed this for most of the lease, and no attempt may begin under an expired lease.
         while since_boot() >= sent + lease / 2 {
             sent = since_boot();
             if !workers::beat(store, worker, lease).await? {
@@ -70,7 +68,7 @@ impl Heartbeat {
         Ok(Heartbeat { worker, pulse: heard, lease: good, stop })
     }
 
-    /// Whether the worker may have been taken over: it was, or the thread that said otherwise is gone.
+    /// Whether the runs of the worker may have been taken over: they were, or the thread that renews the lease is gone.
     pub(crate) fn is_lost(&self) -> bool {
         self.pulse.borrow().is_lost || self.pulse.has_changed().is_err()
     }
@@ -86,13 +84,13 @@ struct Beating {
     store: Store,
     worker: i64,
     lease: Duration,
-    /// Up to when it is good.
+    /// Until when the lease is valid.
     good: Lease,
 }
 
 impl Beating {
     async fn beat(self, pulse: &watch::Sender<Pulse>, mut stopped: watch::Receiver<bool>) {
-        // The pools of the process belong to its runtime; a thread of its own needs connections of its own.
+        // The pools of the process belong to its runtime; a separate thread needs connections of its own.
         let mut own = None;
         let mut next = since_boot() + self.lease / 3;
         loop {
@@ -101,15 +99,15 @@ impl Beating {
                 _ = stopped.wait_for(|stopped| *stopped) => break,
                 () = tokio::time::sleep(pause) => {}
             }
-            // Whatever hangs, the deadline does not wait for it.
+            // The deadline does not wait for a call that hangs.
             let in_time = tokio::select! {
                 () = self.say(&mut own, pulse, &mut next) => true,
-                () = reached(self.good.until()) => false,
+                () = sleep_until(self.good.until()) => false,
             };
             if !in_time || since_boot() >= self.good.until() {
                 tracing::warn!(
                     worker = self.worker,
-                    "silent for too long: what this worker holds is given up"
+                    "lease not renewed in time: this worker gives up its runs"
                 );
                 pulse.send_modify(|pulse| pulse.is_lost = true);
                 break;
@@ -125,7 +123,7 @@ impl Beating {
         self.store.reopened().await
     }
 
-    /// Asks for runs to end, and says that the worker is alive if it is time.
+    /// Renews the lease if that is due, and reads which runs are to be cancelled.
     async fn say(&self, own: &mut Option<Store>, pulse: &watch::Sender<Pulse>, next: &mut Duration) {
         let store = match own {
             Some(store) => store,
@@ -147,7 +145,7 @@ impl Beating {
                 }
                 Ok(false) => self.good.renew(sent),
                 Err(error) => {
-                    tracing::warn!(worker = self.worker, %error, "a heartbeat failed");
+                    tracing::warn!(worker = self.worker, %error, "heartbeat failed");
                     *next = sent + self.lease / 20;
                 }
             }
@@ -156,7 +154,7 @@ impl Beating {
     }
 }
 
-/// Asks which runs are to end.
+/// Reads which runs are to be cancelled.
 async fn hear(store: &Store, pulse: &watch::Sender<Pulse>) {
     if let Ok(runs) = workers::cancellations(store, CANCELLATIONS_MAX).await {
         if !runs.is_empty() {

@@ -1,29 +1,29 @@
-//! How far apart from others a suspect runs.
+//! How a suspect is isolated from other runs.
 //!
-//! Whoever was under way when a worker died is a suspect, and most of them are innocent. Running each alone to its end
-//! would make a crash of fifty long runs into a day of waiting; running them together would never find the
-//! one that kills. So suspicion grows by being there when it happens: at first a suspect begins in quiet, with nothing
-//! new beside it for a while; one that is there again and again runs strictly alone, and then its crash is its own.
+//! Every run that a worker held when it died is a suspect, and most of them are innocent. Running each alone to its end would turn
+//! a crash of fifty long runs into a day of waiting; running them together would never find the one that kills. So suspicion grows
+//! with each crash: at first no other run begins beside a suspect for a while; a suspect of several crashes runs strictly alone,
+//! and then the next crash is its own.
 
 use std::time::Duration;
 
-/// How long nothing new begins beside a suspect.
+/// How long no other run begins beside a suspect.
 const QUIET: Duration = Duration::from_secs(30);
-/// From this suspicion on it runs strictly alone.
+/// From this suspicion on a run runs strictly alone.
 const ALONE_FROM: u32 = 3;
 
-/// How far apart from others a run is kept.
+/// How a run is isolated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
     /// Not at all.
     None,
-    /// Nothing new begins beside it for so long.
+    /// No other run begins beside it for so long.
     Quiet(Duration),
-    /// Nothing else is under way, from its beginning to its end.
+    /// No other run is running, from its beginning to its end.
     Alone,
 }
 
-/// How far apart a run of this suspicion is kept.
+/// How a run of this suspicion is isolated.
 pub(crate) fn isolation(suspicion: u32) -> Isolation {
     match suspicion {
         0 => Isolation::None,
@@ -32,9 +32,9 @@ pub(crate) fn isolation(suspicion: u32) -> Isolation {
     }
 }
 
-/// Whether a run may begin beside those under way.
-pub(crate) fn may_begin(suspicion: u32, under_way: usize) -> bool {
-    isolation(suspicion) != Isolation::Alone || under_way == 0
+/// Whether a run may begin beside those that are running.
+pub(crate) fn may_begin(suspicion: u32, running: usize) -> bool {
+    isolation(suspicion) != Isolation::Alone || running == 0
 }
 
 #[cfg(test)]

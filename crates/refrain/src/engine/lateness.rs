@@ -1,9 +1,9 @@
-//! Raises an alarm for each window that should have been done by now, and is not.
+//! Raises an alarm for each window that should be done by now and is not.
 //!
-//! When a window is late follows from its timetable and the grace of its job, so nothing is written down for it: a watcher
-//! looks only at windows whose time has just run out, each once. One that begins looks at those of the last day. A
-//! window has one alarm, however many of its scopes are late and however many engines watch: it is told apart by its
-//! name and the time at which it was to be done.
+//! When a window is late follows from its timetable and the grace of its job, so it is not stored: this loop looks only at windows
+//! whose time has just run out, each once. When it starts it looks at those of the last day. A window has one alarm, however many
+//! of its scopes are late and however many engines look: the alarm is identified by the name of the window and the time at which
+//! the window should have been done.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -20,40 +20,40 @@ use crate::store::show::awaited;
 use crate::store::{Result, Store, StoreError, instant, schedules};
 
 const EVERY: Duration = Duration::from_mins(1);
-/// How far back a watcher looks that begins.
+/// How far back the first look goes.
 const MEMORY: SignedDuration = SignedDuration::from_hours(24);
-/// The most windows of a job that are looked at in one go; a day has no more.
+/// The most windows of a job that are looked at together; a day has no more.
 const WINDOWS_MAX: usize = 2_000;
-/// The most runs of a job that are read in one go.
+/// The most runs of a job that are read together.
 const RUNS_MAX: i64 = 1_000;
 
 pub(crate) struct Lateness {
     store: Store,
     jobs: Jobs,
-    /// Up to when each job was looked at.
-    judged: HashMap<JobNumber, Timestamp>,
+    /// Until when the windows of each job have been looked at.
+    seen: HashMap<JobNumber, Timestamp>,
 }
 
 impl Lateness {
     pub(crate) fn new(store: Store, jobs: Jobs) -> Lateness {
-        Lateness { store, jobs, judged: HashMap::new() }
+        Lateness { store, jobs, seen: HashMap::new() }
     }
 
     /// Looks at all windows whose time has run out since the last look.
     pub(crate) async fn look_at(&mut self, now: Timestamp) -> Result<()> {
         let known = self.jobs.now();
-        self.judged.retain(|number, _| known.get(*number).is_some());
+        self.seen.retain(|number, _| known.get(*number).is_some());
         for (number, definition) in known.iter() {
             let Some(grace) = definition.grace.and_then(|grace| SignedDuration::try_from(grace).ok()) else {
                 continue;
             };
-            let judged = self.judged.get(&number).copied();
-            let from = judged.or_else(|| now.checked_sub(MEMORY).ok()).unwrap_or(now);
+            let seen = self.seen.get(&number).copied();
+            let from = seen.or_else(|| now.checked_sub(MEMORY).ok()).unwrap_or(now);
             if from < now {
                 self.look(number, definition, grace, (from, now)).await?;
             }
-            // Also when it is earlier than before: the clock may have been put back.
-            self.judged.insert(number, now);
+            // Also when it is earlier than before: the clock may have been set back.
+            self.seen.insert(number, now);
         }
         Ok(())
     }
@@ -88,13 +88,13 @@ impl Lateness {
     }
 }
 
-/// The first key of the windows that open in a stretch of time, and what is above all their keys.
+/// The first key of the windows that open in a period, and a text above all their keys.
 fn keys(revisions: &Revisions, after: Timestamp, until: Timestamp) -> Option<(String, String)> {
     let mut opening = revisions.opening(after, until).take(WINDOWS_MAX).map(|(window, _)| window);
     let first = opening.next()?;
     let last = opening.last().unwrap_or(first);
     let key = |window: Window| RunKey::windowed(window.start(), &Scope::default()).to_string();
-    // What follows the key of a window is `/` and a scope, and `0` comes after `/`.
+    // The key of a window may be followed by `/` and a scope, and `0` sorts after `/`.
     Some((key(first), format!("{}0", key(last))))
 }
 
@@ -109,7 +109,7 @@ fn alarm(
     let late_at = revisions.expectation(window).tick()?.checked_add(grace).ok()?;
     let first = rows.first()?;
     let subject = format!("{}@{}", definition.name, revisions.name_of(window));
-    let standing = match (first.open, first.outcome.as_deref()) {
+    let state = match (first.open, first.outcome.as_deref()) {
         (true, _) => "open",
         (false, outcome) => outcome.unwrap_or("open"),
     };
@@ -123,7 +123,7 @@ fn alarm(
     };
     let grace = duration::format(grace.unsigned_abs());
     let message = format!(
-        "{subject}{scope} is {standing}{others}: it was to be done by {late_at}, {grace} after its tick"
+        "{subject}{scope} is {state}{others}: it should have been done by {late_at}, {grace} after its tick"
     );
     let at = late_at.as_microsecond();
     Some(Alarm { kind: AlarmKind::RunLate, job: Some(number), at, subject, message })

@@ -1,8 +1,8 @@
 //! The loops of a process that serves, each in a task of its own.
 //!
-//! A loop goes on until it is told to stop; an error does not end it (`service.rs`). One that ends all the same has met a fault of
-//! ours. What is left would look alive, and open no window, or take over from no worker. So it is told to begin nothing new, and
-//! serving ends with an error: what has started the process starts it again.
+//! A loop runs until it is told to stop; an error does not end it (`service.rs`). A loop that ends all the same has met a bug of
+//! Refrain. The rest of the process would look alive, and open no window, or take over from no worker. So the process begins
+//! nothing new, and serving ends with an error: the service manager starts it again.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,7 @@ use super::panics::unwound;
 use super::service::{Phase, Stop};
 use crate::store::{Result, StoreError};
 
-/// Starts loops, and hears of their ends.
+/// Starts loops, and notices when one ends.
 #[derive(Clone)]
 pub(super) struct Loops {
     stop: Stop,
@@ -24,7 +24,7 @@ impl Loops {
         Loops { stop: stop.clone(), ended: Arc::default() }
     }
 
-    /// Starts a loop; gives what it came to, unless that is a panic.
+    /// Starts a loop; returns its output, or none if it panicked.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -34,19 +34,19 @@ impl Loops {
         tokio::spawn(async move { loops.watched(name, work).await })
     }
 
-    /// The same for one that goes on here.
+    /// Runs a loop in the task of the caller.
     pub(super) async fn watched<T>(&self, name: &'static str, work: impl Future<Output = T>) -> Option<T> {
-        let came_to = unwound(work).await;
-        if came_to.is_err() || self.stop.phase() < Phase::Draining {
-            let panic = came_to.as_ref().err().map_or("", String::as_str);
-            tracing::error!(service = name, panic, "a loop has ended by itself; this process ends");
+        let output = unwound(work).await;
+        if output.is_err() || self.stop.phase() < Phase::Draining {
+            let panic = output.as_ref().err().map_or("", String::as_str);
+            tracing::error!(service = name, panic, "a loop ended by itself; this process stops");
             let _ = self.ended.set(name);
             self.stop.drain();
         }
-        came_to.ok()
+        output.ok()
     }
 
-    /// An error if one of them has ended by itself.
+    /// An error if one of the loops has ended by itself.
     pub(super) fn outcome(&self) -> Result<()> {
         self.ended.get().map_or(Ok(()), |name| Err(StoreError::LoopEnded(name)))
     }
@@ -64,8 +64,8 @@ mod tests {
             if is_told {
                 stop.drain();
             }
-            let came_to = loops.spawn(name, async move { assert_ne!(name, "panics", "a test") });
-            assert_eq!(came_to.await.unwrap().is_some(), name == "returns");
+            let output = loops.spawn(name, async move { assert_ne!(name, "panics", "a test") });
+            assert_eq!(output.await.unwrap().is_some(), name == "returns");
             let is_fine = is_told && name == "returns";
             assert_eq!((stop.phase(), loops.outcome().is_ok()), (Phase::Draining, is_fine), "{name}");
         }

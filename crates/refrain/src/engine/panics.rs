@@ -1,19 +1,19 @@
 //! Panics of jobs, as values.
 //!
-//! A job that panics must not take its worker along: it is the error of that job alone.
+//! A job that panics must not end its worker: the panic is an error of that job alone.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 
-use crate::job::JobError;
+use crate::run::JobError;
 
-/// A panic in a job is the error of that job, not the end of its worker.
+/// Turns a panic of a job into an error of that job.
 pub(super) async fn caught(work: impl Future<Output = Result<(), JobError>>) -> Result<(), JobError> {
-    unwound(work).await.unwrap_or_else(|text| Err(JobError::new(format!("panicked: {text}"))))
+    unwound(work).await.unwrap_or_else(|text| Err(JobError::panicked(format!("panicked: {text}"))))
 }
 
-/// What something comes to, or the text with which it panicked.
+/// The output of a future, or the message with which it panicked.
 pub(super) async fn unwound<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let mut work = pin!(work);
     poll_fn(|context| {

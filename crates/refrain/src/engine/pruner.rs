@@ -1,4 +1,4 @@
-//! Forgets bodies after their time, a stretch at a time, so that it never stands in anyone's way.
+//! Deletes payloads, messages and output after the retention time, a few runs at a time so that other writers never wait long.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use super::service::{Next, Service};
 use crate::store::prune::prune;
 use crate::store::{Result, Store, StoreError};
 
-/// How long to rest when everything has been looked at.
+/// How long to pause after a pass over all runs.
 const REST: Duration = Duration::from_hours(1);
-/// How long to rest between two stretches.
+/// How long to pause between two steps of a pass.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Pruner {

@@ -1,15 +1,15 @@
-//! What a worker does about runs that the store says it holds and that it does not know.
+//! What a worker does about runs that it holds in the store and does not know.
 //!
-//! There should be none. A task that panicked outside of its job, an ending that the store refused for good, a claim that
-//! was forgotten: each leaves a run leased to a worker that is alive, so no rescuer comes, and its lane and its slot
-//! stay taken. The decision is here, as values; the worker looks once a heartbeat.
+//! There should be none. A task that panicked outside its job, an ending that the store refused for good, a claim that was
+//! forgotten: each leaves a run leased to a worker that is alive. No rescuer takes it over, and its lane and its slot stay taken.
+//! This file decides what becomes of such a run; the worker compares once per heartbeat.
 
 use std::collections::HashSet;
 
-use refrain_core::retry::{Again, Failure, Retry};
-use refrain_core::state::{RunEvent, RunOutcome};
+use refrain_core::retry::{Again, AttemptFailure, Retry};
+use refrain_core::state::{FailureReason, RunEvent};
 
-use super::under_way::Attempt;
+use super::running::Attempt;
 use crate::store::claim::HeldRun;
 use crate::store::finish::{End, Ending, Held};
 use crate::store::queue_line::{JobNumber, Line};
@@ -17,7 +17,7 @@ use crate::store::queue_line::{JobNumber, Line};
 const VANISHED: &str = "its task ended without a result";
 const FORGOTTEN: &str = "its worker did not know of it";
 
-/// Those of `held` that are not `known`, and whether members of their lease were begun here.
+/// The runs of `held` that are not `known`, and whether members of their lease were begun here.
 pub(super) fn unknown(
     held: Vec<HeldRun>,
     known: &HashSet<Attempt>,
@@ -27,25 +27,25 @@ pub(super) fn unknown(
     unknown.map(|one| (is_begun(one.lease), one)).map(|(is_begun, one)| (one, is_begun)).collect()
 }
 
-/// How such an attempt ends. In any case its number is not used again: what it began may still write. One whose task is
-/// gone has failed, or it would be begun and lost again without end; one that was never begun costs nothing.
+/// How such an attempt ends. Its number is not used again in any case: what it began may still write. An attempt whose task is
+/// gone has failed, or it would be begun and lost again without end; one that never began costs no try.
 pub(super) fn ending(one: &HeldRun, job: JobNumber, was_begun: bool, retry: Retry) -> Ending {
     let claimed = &one.claimed;
     let (event, message) =
         if was_begun { (RunEvent::Errored, VANISHED) } else { (RunEvent::Stopped, FORGOTTEN) };
     let attempts = claimed.attempts().then(event.attempt());
     let again = if was_begun {
-        retry.after(&Failure::of_attempt(attempts.spent), claimed.run.unsigned_abs())
+        retry.after(&AttemptFailure::of_attempt(attempts.spent), claimed.run.unsigned_abs())
     } else {
         Again::After(std::time::Duration::ZERO)
     };
     let message = Some(message.to_owned());
     let end = match again {
         Again::After(wait) => End::Again { event, attempts, wait: was_begun.then_some(wait), message },
-        Again::GiveUp(_) => End::Closed { outcome: RunOutcome::Failed, version: claimed.version, message },
+        Again::GiveUp(_) => End::Closed { event: RunEvent::Failed, version: claimed.version, message },
     };
     let lane = claimed.lane.then(|| claimed.scope().to_owned());
-    // A run without a slot has none to free.
+    // For a run without a slot, none is freed.
     let held = Held {
         run: claimed.run,
         job,
@@ -55,7 +55,7 @@ pub(super) fn ending(one: &HeldRun, job: JobNumber, was_begun: bool, retry: Retr
         lane,
         slot: true,
     };
-    Ending { held, started_at: None, end, units: None, settles: false, reason: None }
+    Ending { held, started_at: None, end, units: None, clears_mark: false, reason: Some(FailureReason::Lost) }
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_hand_or_on_its_way_is_known_by_its_run_and_number() {
+    fn an_attempt_is_known_by_its_run_and_number() {
         let all = vec![held(5, 1, 1, 0), held(5, 2, 1, 0), held(6, 3, 2, 0)];
         let known = HashSet::from([(1, 1), (2, 2)]);
         let found = unknown(all, &known, |lease| lease == 5);
@@ -100,15 +100,15 @@ mod tests {
             (1, false, "stopped 4 spent 1"),
         ];
         for (spent, was_begun, expected) in table {
-            let said = match ending(&held(5, 7, 3, spent), 1, was_begun, retry).end {
+            let decided = match ending(&held(5, 7, 3, spent), 1, was_begun, retry).end {
                 End::Again { event, attempts, wait, .. } => {
                     let waits = if wait.is_some() { " waits" } else { "" };
                     format!("{event} {} spent {}{waits}", attempts.number, attempts.spent)
                 }
-                End::Closed { outcome, .. } => outcome.to_string(),
+                End::Closed { event, .. } => event.to_string(),
                 End::GivenBack => "given back".to_owned(),
             };
-            assert_eq!(said, expected, "spent {spent}, begun: {was_begun}");
+            assert_eq!(decided, expected, "spent {spent}, begun: {was_begun}");
         }
     }
 }

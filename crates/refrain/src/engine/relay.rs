@@ -1,30 +1,30 @@
-//! Relays intents from the databases beside the rows to the store: copies them, then forgets them.
+//! Relays intents from the databases of the jobs to the store: copies them, then deletes them.
 //!
-//! In this order, whatever happens in between copies them again, and that does no harm; the other way round it would lose
-//! them. Any number of relays may do it at once. What cannot be copied (for another store, for a job that is not known
-//! here, no JSON) is left where it is and said once; whatever is behind it goes on.
+//! In this order a crash in between copies them again, which does no harm; in the other order it would lose them. Any number of
+//! relays may run at once. An intent that cannot be copied (it is for another store, its job is not known here, its payload is not
+//! JSON) stays where it is and is logged once; the intents behind it are copied.
 
 use std::collections::HashSet;
 
 use refrain_core::{JobName, Key, ParseError, ProjectName, RunKey};
 
 use super::Engine;
-use super::bell::Bell;
+use super::notify::Notifier;
 use super::service::{Next, Service};
 use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::LedgerError;
 use crate::ledger::destination::{Destination, Destinations};
 use crate::ledger::pending_intents::{PAGE, PendingIntent, forget, look};
-use crate::payload;
 use crate::store::Store;
-use crate::store::effects::Wanted;
+use crate::store::effects::NewEffect;
 use crate::store::enqueue::Offer;
-use crate::store::intents::{Arriving, Wish, arrive};
+use crate::store::intents::{Arriving, IntentRequest, arrive};
+use crate::store::payload;
 
-/// The most intents that are remembered as having been spoken of, for each database.
-const TOLD_MAX: usize = 10_000;
-/// The most pages of one pass, so that it ends although somebody keeps writing.
+/// The most intents of each database that are remembered as logged.
+const LOGGED_MAX: usize = 10_000;
+/// The most pages of one pass, so that it ends although programs keep writing.
 const PAGES_MAX: usize = 10_000;
 
 type Result<T> = std::result::Result<T, LedgerError>;
@@ -33,33 +33,34 @@ pub(crate) struct Relay {
     store: Store,
     project: ProjectName,
     jobs: Jobs,
-    bell: Bell,
+    notifier: Notifier,
     destinations: Destinations,
     sources: Vec<Source>,
 }
 
-/// A database from which intents come.
+/// A database that intents are relayed from.
 struct Source {
     destination: Destination,
-    /// Where to go on behind what cannot be copied.
+    /// The last intent that was read; those that cannot be copied stay behind it.
     after: i64,
-    /// What was left on the way through, and spoken of.
+    /// Intents that were left in this pass through the database, and logged.
     left: HashSet<i64>,
-    /// The same, on the way before.
-    told: HashSet<i64>,
+    /// The same of the pass before.
+    logged: HashSet<i64>,
+    /// Projects without a ledger here whose intents were logged.
     strangers: HashSet<String>,
 }
 
-/// What a look or a pass came to.
+/// The result of reading a page of each database, or of a whole pass.
 #[derive(Debug, Default)]
 pub(crate) struct Relayed {
     /// How many runs were opened.
     pub(crate) runs: usize,
     /// Whether there may be more.
     is_full: bool,
-    /// Whether nobody else was faster.
+    /// Whether no other relay was faster.
     is_needed: bool,
-    /// What went wrong at one of the databases; the others were looked at all the same.
+    /// An error of one of the databases; the others were read all the same.
     pub(crate) failed: Option<LedgerError>,
 }
 
@@ -68,19 +69,19 @@ pub(crate) struct Relayed {
 enum Refusal {
     #[error("it is for another store; this database was copied or restored")]
     OtherStore,
-    #[error("there is no such job here; it waits for a process that knows it")]
+    #[error("there is no such job here; it stays until a process with that job relays it")]
     UnknownJob,
-    #[error("the job has a timetable: its runs are windows, not keys")]
+    #[error("the job has a timetable: its runs are named by windows, not keys")]
     NoKeys,
     #[error("{0}")]
     Text(#[from] ParseError),
-    #[error("its payload cannot be taken: {0}")]
+    #[error("invalid payload: {0}")]
     Payload(String),
-    #[error("{0} is not a version: a version is a number from 0 to 2147483647")]
+    #[error("{0} is not a valid version: a version is a number from 0 to 2147483647")]
     Version(i64),
     #[error("one of its columns is not UTF-8 text")]
     NotText,
-    #[error("there is no such kind")]
+    #[error("unknown kind")]
     Kind,
 }
 
@@ -98,20 +99,20 @@ impl Relay {
             destination: destination.clone(),
             after: 0,
             left: HashSet::new(),
-            told: HashSet::new(),
+            logged: HashSet::new(),
             strangers: HashSet::new(),
         });
         Relay {
             store: engine.store.clone(),
             project: engine.project.clone(),
             jobs: engine.jobs.clone(),
-            bell: Bell::new(engine.store.clone(), engine.wake.clone(), engine.hints.clone()),
+            notifier: Notifier::new(engine.store.clone(), engine.wake.clone(), engine.hints.clone()),
             destinations: engine.destinations.clone(),
             sources: sources.collect(),
         }
     }
 
-    /// Everything that is there.
+    /// Copies all intents.
     pub(crate) async fn all(&mut self) -> Relayed {
         let mut total = Relayed::default();
         for _ in 0..PAGES_MAX {
@@ -125,22 +126,22 @@ impl Relay {
         total
     }
 
-    /// The same where a failure must not stand in the way: what was not copied is copied another time.
+    /// Copies all intents; logs an error instead of returning it: what was not copied is copied later.
     pub(crate) async fn all_or_later(&mut self) -> Relayed {
         let relayed = self.all().await;
         if let Some(error) = &relayed.failed {
-            tracing::warn!("intents stay where they are until they can be relayed: {error}");
+            tracing::warn!("intents could not be relayed, and stay where they are: {error}");
         }
         relayed
     }
 
-    /// A page of each database.
+    /// Copies a page of each database.
     async fn look(&mut self) -> Relayed {
         let mut total = Relayed::default();
         let mut sources = std::mem::take(&mut self.sources);
         for source in &mut sources {
             source.destination = self.destinations.at_present(&source.destination);
-            // In a box: it is large, and everything that waits for it would be as large.
+            // In a box: this future is large, and every future that awaits it would be as large.
             match Box::pin(self.relay(source)).await {
                 Ok(relayed) => {
                     total.runs += relayed.runs;
@@ -159,7 +160,7 @@ impl Relay {
 
     async fn relay(&self, source: &mut Source) -> Result<Relayed> {
         let page = look(&source.destination, self.project.as_str(), source.after).await?;
-        source.tell_strangers(page.strangers);
+        source.log_strangers(page.strangers);
         let is_full = page.length >= PAGE;
         let mut arriving = Vec::new();
         let mut refused: Vec<Refused> = page
@@ -168,8 +169,8 @@ impl Relay {
             .map(|id| Refused { id, intent: None, why: Refusal::NotText })
             .collect();
         for intent in page.intents {
-            match self.judge(&intent) {
-                Ok(wish) => arriving.push(Arriving { intent: intent.id, wish }),
+            match self.request(&intent) {
+                Ok(request) => arriving.push(Arriving { intent: intent.id, request }),
                 Err(why) => refused.push(Refused { id: intent.id, intent: Some(intent), why }),
             }
         }
@@ -178,17 +179,17 @@ impl Relay {
             forget(&source.destination, &copied).await?;
         }
         let arrived = arrive(&self.store, &source.destination.id, &arriving).await?;
-        arrived.lines.iter().for_each(|line| self.bell.ring_for(*line));
+        arrived.lines.iter().for_each(|line| self.notifier.notify_line(*line));
         forget(&source.destination, &copied).await?;
-        // Copied ones are gone, so the way begins at the front again, where one of a lower number may have come.
+        // Copied intents are deleted, so reading begins at the front again, where one with a lower number may have come.
         source.after = if is_full && !refused.is_empty() { page.last } else { 0 };
         let is_needed = arrived.fresh > 0 || !refused.is_empty();
-        source.tell(&refused, is_full);
+        source.log(&refused, is_full);
         Ok(Relayed { runs: arrived.runs, is_full, is_needed, failed: None })
     }
 
-    /// What an intent wishes for, or why it cannot be copied.
-    fn judge(&self, intent: &PendingIntent) -> std::result::Result<Wish, Refusal> {
+    /// What an intent requests, or why it cannot be copied.
+    fn request(&self, intent: &PendingIntent) -> std::result::Result<IntentRequest, Refusal> {
         if intent.store.as_deref().is_some_and(|store| store != &*self.store.id) {
             return Err(Refusal::OtherStore);
         }
@@ -202,7 +203,7 @@ impl Relay {
             return Err(Refusal::Payload(fault));
         }
         match intent.kind.as_str() {
-            "effect" => Ok(Wish::Effect(Wanted {
+            "effect" => Ok(IntentRequest::Effect(NewEffect {
                 key: intent.key.clone(),
                 version: version(intent.version)?,
                 name: intent.name.clone(),
@@ -216,7 +217,7 @@ impl Relay {
                     return Err(Refusal::NoKeys);
                 }
                 let offer = Offer { key: RunKey::queued(key), payload: intent.payload.clone() };
-                Ok(Wish::Run(number, offer))
+                Ok(IntentRequest::Run(number, offer))
             }
             _ => Err(Refusal::Kind),
         }
@@ -229,29 +230,26 @@ fn version(number: i64) -> std::result::Result<i32, Refusal> {
 }
 
 impl Source {
-    fn tell(&mut self, refused: &[Refused], is_full: bool) {
+    fn log(&mut self, refused: &[Refused], is_full: bool) {
         for Refused { id, intent, why } in refused {
-            // So many speak for the rest.
-            if self.left.len() >= TOLD_MAX || !self.left.insert(*id) || self.told.contains(id) {
+            // Enough of them are logged.
+            if self.left.len() >= LOGGED_MAX || !self.left.insert(*id) || self.logged.contains(id) {
                 continue;
             }
             let (kind, name, key) = intent.as_ref().map_or(("", "", ""), |intent| {
                 (intent.kind.as_str(), intent.name.as_str(), intent.key.as_str())
             });
-            tracing::error!(intent = id, kind, name, key, "an intent is left where it is: {why}");
+            tracing::error!(intent = id, kind, name, key, "intent not relayed: {why}");
         }
         if !is_full {
-            self.told = std::mem::take(&mut self.left);
+            self.logged = std::mem::take(&mut self.left);
         }
     }
 
-    fn tell_strangers(&mut self, strangers: Vec<String>) {
+    fn log_strangers(&mut self, strangers: Vec<String>) {
         for project in strangers {
             if self.strangers.insert(project.clone()) {
-                tracing::error!(
-                    project,
-                    "there are intents of a project that has no ledger here; they are left where they are"
-                );
+                tracing::error!(project, "intents of a project that has no ledger here are not relayed");
             }
         }
     }
@@ -265,7 +263,7 @@ impl Service for Relay {
         let looked = self.look().await;
         match looked.failed {
             Some(error) => Err(error),
-            // Where another relay is at the same page, one of them is enough.
+            // When another relay copies the same pages, one of them is enough.
             None => Ok(if looked.is_needed { Next::Now } else { Next::Idle }),
         }
     }

@@ -1,20 +1,18 @@
-//! Takes over from workers that have not been heard of.
+//! Takes over from workers whose heartbeat stopped.
 //!
-//! A worker is looked at twice before it is taken over from, a heartbeat apart by our own clock: a machine that
-//! wakes from sleep finds everybody expired, and everybody deserves the chance to say so themselves. Where there is a
-//! SQLite file, the store's or one that jobs write to, the holder is ended first if it is a process of this machine:
-//! stopped in the middle of a transaction it would keep the file locked for all.
+//! A worker is seen expired twice before it is taken over from, a heartbeat apart by this process's own clock: after a machine wakes
+//! from sleep all its workers look expired, and get the time for a heartbeat. If the store or a database of the jobs is a SQLite
+//! file, the silent process is killed first if it runs on this machine: stopped in the middle of a transaction it would keep the
+//! file locked for all others.
 //!
-//! A worker whose process is known to be gone is taken over from without waiting for its lease: it can neither write nor
-//! start anything. What can still act for it is a supervisor that has yet to end its command, so the rescuer waits for
-//! that one; it is the supervisor's task to end the command before the lease has run out.
+//! A worker whose process is gone is taken over from before its lease expires: it can neither write nor start anything. Only its
+//! supervisor may still be ending a command, so the rescuer waits for the supervisor; it ends the command before the lease expires.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::service::{Next, Service, Wake};
-use crate::action::supervisor_client::is_left_of;
 use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::destination::Destinations;
@@ -22,12 +20,13 @@ use crate::process::{Process, Standing};
 use crate::store::take_over::{TakenOver, take_over};
 use crate::store::workers::{Silent, is_heard_of, near, silent};
 use crate::store::{Result, Store, StoreError};
+use crate::supervision::client::has_commands_left;
 
-/// The most silent workers that are looked at in one go.
+/// The most silent workers that are read together.
 const WORKERS: i64 = 100;
-/// The most workers of this machine whose processes are looked at in one go.
+/// The most workers of this machine whose processes are checked together.
 const NEAR: i64 = 1_000;
-/// How often to look at the processes of this machine, at least.
+/// The longest interval between two checks of the processes of this machine.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) struct Rescuer {
@@ -51,7 +50,7 @@ impl Rescuer {
         }
     }
 
-    /// Takes over from everybody who is silent now, and returns.
+    /// Takes over from all workers that are silent now, and returns.
     pub(crate) async fn rescue_all(mut self) -> Result<()> {
         loop {
             let next = self.tick().await?;
@@ -62,7 +61,7 @@ impl Rescuer {
         }
     }
 
-    /// Takes over from a worker. One that cannot be taken over from must not stand before the others.
+    /// Takes over from a worker. An error is logged, so that it does not keep the others waiting.
     async fn rescue(&mut self, worker: &Silent, is_gone: bool) {
         match self.taken_over(worker, is_gone).await {
             Ok(Some(TakenOver { runs, failed })) => {
@@ -72,7 +71,7 @@ impl Rescuer {
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::error!(worker = worker.id, %error, "a worker could not be taken over from");
+                tracing::error!(worker = worker.id, %error, "could not take over from a worker");
             }
         }
     }
@@ -93,8 +92,8 @@ impl Rescuer {
         Ok(gone.map(|(process, worker)| (worker, process)).collect())
     }
 
-    /// Whoever still runs under a lease that has expired must not go on. A process that is heard of under another
-    /// number has noticed by itself. False if it could not be ended.
+    /// Kills the process of an expired worker, which must not go on. A process that has registered again has noticed by itself.
+    /// False if it could not be killed.
     async fn end_holder(&mut self, worker: &Silent) -> Result<bool> {
         let Ok(process) = worker.process.parse::<Process>() else { return Ok(true) };
         let is_this = Process::this().is_ok_and(|this| this == process);
@@ -111,21 +110,21 @@ impl Rescuer {
                 tracing::warn!(
                     worker = worker.id,
                     process = named,
-                    "a process that was silent for too long was ended"
+                    "killed a process that was silent for too long"
                 );
-                // It may have kept the file from all others, who are silent for no fault of theirs: they get their time.
+                // It may have kept the file locked, and the others silent. They get their time from now on.
                 self.seen.clear();
                 Ok(true)
             }
             Ok(Err(error)) => {
-                tracing::error!(worker = worker.id, process = named, %error, "a silent process could not be ended");
+                tracing::error!(worker = worker.id, process = named, %error, "could not kill a silent process");
                 Ok(false)
             }
             Err(_) => Ok(false),
         }
     }
 
-    /// One that does not exist, and has leases all the same, will say nothing.
+    /// Whether a worker has had time for another heartbeat. A lease without a worker needs none.
     fn is_due(&mut self, worker: &Silent) -> bool {
         let waited = self.seen.entry(worker.id).or_insert_with(Instant::now).elapsed();
         let standing = worker.process.parse::<Process>().ok().map(|process| process.standing());
@@ -133,7 +132,7 @@ impl Rescuer {
     }
 }
 
-/// A worker that has expired is given another heartbeat's time, unless its process is known to be gone.
+/// An expired worker gets the time for another heartbeat, unless its process is gone.
 fn has_had_its_time(waited: Duration, beat: Duration, standing: Option<Standing>) -> bool {
     waited >= beat || standing == Some(Standing::Gone)
 }
@@ -150,11 +149,11 @@ impl Service for Rescuer {
         self.seen.retain(|worker, _| is_there(*worker));
         for (worker, process) in &gone {
             let is_new = self.seen.insert(worker.id, Instant::now()).is_none();
-            if is_left_of(process) && !failpoint::is_weakened("rescuer.hasty") {
+            if has_commands_left(process) && !failpoint::is_weakened("rescuer.hasty") {
                 if is_new {
                     tracing::info!(
                         worker = worker.id,
-                        "a worker is dead; waiting for the end of its commands"
+                        "a worker died; waiting until its commands have ended"
                     );
                 }
                 continue;
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_may_be_alive_has_another_heartbeat_to_say_so() {
+    fn a_worker_that_may_be_alive_has_time_for_another_heartbeat() {
         let [beat, less] = [Duration::from_secs(10), Duration::from_millis(9_999)];
         for standing in [Some(Standing::Alive), Some(Standing::Elsewhere), None] {
             assert!(!has_had_its_time(Duration::ZERO, beat, standing), "{standing:?}");

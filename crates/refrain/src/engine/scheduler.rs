@@ -1,13 +1,13 @@
-//! Opens what has become due: windows of schedules, and attempts that were to wait.
+//! Opens the windows of schedules that are due, and queues delayed attempts.
 //!
-//! Any number of schedulers may do this at once. Each schedule is held for one tick by one of them, and a window that
-//! two of them open all the same exists once. The time is the database's, so that machines need not agree; one that
-//! jumps far ahead is not believed at once.
+//! Any number of schedulers may run at once. Each schedule is locked for one tick by one of them, and a window that two of them open
+//! all the same exists once. The time is the database's, so that machines need not agree; a clock that jumps far ahead is not
+//! believed at once.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use refrain_core::clock_watch::{ClockWatch, Reading};
+use refrain_core::clock_watch::{ClockReading, ClockWatch};
 
 use super::Engine;
 use super::service::{Next, Service, Wake};
@@ -22,12 +22,12 @@ use crate::store::{Result, Store, StoreError};
 /// The most delayed attempts that are moved in one transaction.
 const WAKE: usize = 1_000;
 
-/// What time it is for schedules.
+/// The clock of the schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Now {
-    /// By the database.
+    /// The database's.
     Database,
-    /// As a test or a simulation says.
+    /// The time that a test or a simulation sets.
     Given(Timestamp),
 }
 
@@ -38,9 +38,9 @@ pub(crate) struct Scheduler {
     watch: Option<ClockWatch>,
     since: Instant,
     workers: Wake,
-    /// The longest that it does not look: whoever is to wait from now on may have to begin before the next window.
+    /// The longest wait: an attempt that is delayed meanwhile may be due before the next window.
     poll: Duration,
-    /// All that this scheduler has opened.
+    /// The sum of what this scheduler has opened.
     pub(crate) total: OpenCounts,
 }
 
@@ -58,7 +58,7 @@ impl Scheduler {
         }
     }
 
-    /// The time, if it can be believed.
+    /// The time, if the clock can be believed.
     async fn believed(&mut self) -> Result<Option<Timestamp>> {
         let now = match self.now {
             Now::Given(now) => return Ok(Some(now)),
@@ -67,11 +67,11 @@ impl Scheduler {
         if failpoint::is_clock_set() {
             return Ok(Some(now));
         }
-        let reading = Reading { wall: now, monotonic: self.since.elapsed() };
+        let reading = ClockReading { wall: now, monotonic: self.since.elapsed() };
         let Some(watch) = self.watch else {
-            // There is nothing earlier to hold it against, but the clock of this machine.
+            // There is no earlier reading to compare it with, only the clock of this machine.
             if let Err(error) = self.store.believes(now) {
-                tracing::warn!(error = error.to_string(), "schedules are held until the clocks agree");
+                tracing::warn!(error = error.to_string(), "schedules wait until the clocks agree");
                 return Ok(None);
             }
             self.watch = Some(ClockWatch::from(reading));
@@ -80,13 +80,13 @@ impl Scheduler {
         let (watch, verdict) = watch.observe(reading);
         self.watch = Some(watch);
         if verdict.holds_schedules() {
-            tracing::warn!(?verdict, "schedules are held until the clock can be believed");
+            tracing::warn!(?verdict, "schedules wait until the clock can be believed");
             return Ok(None);
         }
         Ok(Some(now))
     }
 
-    /// One pass over everything that is due. Gives what was opened.
+    /// One pass over everything that is due. Returns how many runs were opened.
     pub(crate) async fn pass(&mut self, now: Timestamp) -> Result<OpenCounts> {
         self.wake_delayed().await?;
         let mut total = OpenCounts::default();
@@ -96,11 +96,11 @@ impl Scheduler {
             for schedule in &page {
                 match self.schedule(*schedule, now).await {
                     Ok(ticked) => total.add(ticked),
-                    // One that cannot be read must not stand before the others.
+                    // A schedule that cannot be read must not keep the others waiting.
                     Err(StoreError::Broken(what)) => {
                         tracing::error!(
                             job = schedule.job,
-                            "a schedule cannot be read, and opens nothing: {what}"
+                            "schedule cannot be read, and opens nothing: {what}"
                         );
                     }
                     Err(error) => return Err(error),
@@ -154,10 +154,10 @@ impl Service for Scheduler {
         self.total.add(opened);
         let schedule = next_due(&self.store, now).await?;
         let delayed = next_delayed(&self.store).await?;
-        // One that is still due after a pass belongs to a job that is not known here.
+        // A schedule that is still due after a pass belongs to a job that this process does not have.
         let schedule = schedule.filter(|left| !left.is_zero()).map(failpoint::real_wait);
         let soonest = schedule.into_iter().chain(delayed).min();
-        // A loop's wait is a tenth more or less than asked: an hour must not be asked for at once.
+        // The wait of a loop varies by a tenth: an hour in one piece could end six minutes late.
         Ok(soonest.map_or(Next::Idle, |left| Next::After(left.min(self.poll).max(Duration::from_millis(1)))))
     }
 }

@@ -1,10 +1,9 @@
-//! The skeleton of every loop: look for work, wait, look again, until told to stop.
+//! The skeleton of every loop: tick, wait, tick again, until told to stop.
 //!
-//! A service says what one look is and when the next is due; here it is said once how loops behave. A wake-up
-//! that comes while a service looks is not lost, because waiting begins before looking does. An error never
-//! ends a loop: the database may be back in a minute. It is waited for longer each time, and a wake-up does
-//! not shorten that, for a hundred of them would press on whatever is down. A loop stops between two
-//! looks, never inside one; what must not take long takes a [`Stop`] of its own.
+//! A service implements one tick, and says when the next is due; this file defines how loops behave. A wake-up during a tick is not
+//! lost, because waiting begins before the tick does. An error never ends a loop: the database may be back in a minute. Each
+//! further error is followed by a longer wait, and a wake-up does not shorten it, because a hundred of them would press on a
+//! database that is down. A loop stops between two ticks, never inside one; a tick that must end soon has a [`Stop`] of its own.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -22,26 +21,25 @@ const BACKOFF: Backoff = Backoff { min: Duration::from_millis(500), max: Duratio
 
 /// One loop of the engine.
 pub(crate) trait Service: Send {
-    /// What logs call it.
+    /// Its name in logs.
     const NAME: &'static str;
-    /// The phase that ends it. What others need while they finish goes on until
-    /// `Stopping`.
+    /// The phase that ends it. Services that others need while they finish run until `Stopping`.
     const UNTIL: Phase = Phase::Draining;
-    /// What can go wrong in one look.
+    /// The error of a tick.
     type Error: Display + Send;
 
-    /// Looks for work once, does it, and says when to look again.
+    /// Looks for work once, does it, and returns when to look again.
     fn tick(&mut self) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 }
 
-/// When a service wants to look again.
+/// When the next tick of a service is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// At once: there is more to do.
+    /// At once: there is more work.
     Now,
     /// After about this long, or when woken.
     After(Duration),
-    /// There is nothing to do: after the loop's idle time, or when woken.
+    /// There is no work: after the loop's idle time, or when woken.
     Idle,
 }
 
@@ -79,7 +77,7 @@ pub(crate) async fn run<S: Service>(mut service: S, stop: Stop, wake: Wake, idle
 }
 
 impl Next {
-    /// A tenth more or less than asked, so that loops which began together do not stay together.
+    /// The wait, a tenth more or less, so that loops which began together do not stay together.
     fn delay(self, idle: Duration, random: &mut impl Random) -> Option<Duration> {
         let asked = match self {
             Next::Now => return None,
@@ -93,15 +91,15 @@ impl Next {
 /// How far the engine has gone in stopping. It never goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// All is done that is due.
+    /// All due work is done.
     Running,
-    /// Nothing new is begun; what was begun is finished.
+    /// Nothing new begins; running attempts finish.
     Draining,
-    /// What was begun is given back.
+    /// Running attempts are interrupted and given back.
     Stopping,
 }
 
-/// Tells everyone who holds a clone when to stop.
+/// Tells every holder of a clone when to stop.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop(watch::Sender<Phase>);
 
@@ -110,12 +108,12 @@ impl Stop {
         Self(watch::Sender::new(Phase::Running))
     }
 
-    /// Begin nothing new.
+    /// Nothing new is to begin.
     pub(crate) fn drain(&self) {
         self.raise(Phase::Draining);
     }
 
-    /// Give back what was begun.
+    /// Running attempts are to be given back.
     pub(crate) fn now(&self) {
         self.raise(Phase::Stopping);
     }
@@ -124,18 +122,18 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Ends when nothing new may be begun.
+    /// Waits until nothing new may begin.
     pub(crate) async fn draining(&self) {
         self.reached(Phase::Draining).await;
     }
 
-    /// Ends when what was begun must be given back.
+    /// Waits until running attempts must be given back.
     pub(crate) async fn stopping(&self) {
         self.reached(Phase::Stopping).await;
     }
 
     async fn reached(&self, phase: Phase) {
-        // It cannot fail: the sender is here.
+        // This cannot fail: `self` is the sender.
         let _ = self.0.subscribe().wait_for(|now| *now >= phase).await;
     }
 
@@ -153,12 +151,12 @@ impl Stop {
 pub(crate) struct Wake(Arc<Notify>);
 
 impl Wake {
-    /// There may be something to do.
+    /// There may be work.
     pub(crate) fn wake(&self) {
         self.0.notify_waiters();
     }
 
-    /// Ends with the next wake-up after this call, even if that comes before anyone waits.
+    /// Waits for the next wake-up after this call, even if it comes before the future is polled.
     pub(crate) fn woken(&self) -> Notified<'_> {
         self.0.notified()
     }
@@ -178,7 +176,7 @@ mod tests {
 
     type Answer = Result<Next, &'static str>;
 
-    /// Answers by a function of how often it was asked, and tells when.
+    /// Answers by a function of the number of ticks, and reports when each was.
     struct Scripted<F> {
         looks: u32,
         answer: F,
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_service_is_asked_again_when_it_said_give_or_take_a_tenth() {
+    async fn a_service_ticks_again_when_it_said_within_a_tenth() {
         let mut story = Story::begin(|looks| Ok(if looks % 2 == 0 { Next::Idle } else { Next::After(HOUR) }));
         let waits = story.waits(40).await;
         for (number, wait) in waits.iter().enumerate() {
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn more_work_is_asked_for_at_once_and_nobody_is_starved() {
+    async fn more_work_is_looked_for_at_once_and_no_other_task_starves() {
         let mut story = Story::begin(|_| Ok(Next::Now));
         assert!(story.waits(100).await.iter().all(|wait| *wait < Duration::from_secs(1)));
         story.stop.drain();
@@ -275,7 +273,7 @@ mod tests {
         for story in &mut stories {
             story.look().await;
         }
-        // Both wait now: the clock moves only when nobody has anything to do.
+        // Both wait now: the clock moves only when no task is ready.
         tokio::time::advance(Duration::from_secs(1)).await;
         wake.wake();
         for story in &mut stories {
@@ -298,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn errors_are_waited_out_longer_each_time_and_never_end_the_loop() {
+    async fn waits_after_errors_grow_and_errors_never_end_the_loop() {
         let mut story =
             Story::begin(|looks| if looks == 40 { Ok(Next::Now) } else { Err("the database is away") });
         let waits = story.waits(60).await;
@@ -311,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn wake_ups_do_not_press_on_what_is_down() {
+    async fn wake_ups_do_not_shorten_the_wait_after_an_error() {
         let wake = Wake::default();
         let during = wake.clone();
         let mut story = Story::with(wake, move |_| {
@@ -323,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_waits_stops_at_once_and_one_that_looks_after_its_look() {
+    async fn a_waiting_loop_stops_at_once_and_a_busy_one_after_its_tick() {
         let mut waiting = Story::begin(|_| Ok(Next::After(HOUR)));
         let began = waiting.look().await;
         let mut failing = Story::begin(|_| Err("the database is away"));
@@ -380,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_others_need_to_finish_goes_on_while_they_do() {
+    async fn a_service_that_others_need_runs_while_they_finish() {
         let stop = Stop::new();
         let (beats, mut beat) = mpsc::unbounded_channel();
         let task = tokio::spawn(run(Heartbeat(beats, stop.clone()), stop.clone(), Wake::default(), IDLE));

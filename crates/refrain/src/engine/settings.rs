@@ -5,15 +5,15 @@ use std::time::Duration;
 /// How an engine behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How many runs are under way at once in this process.
+    /// How many runs this process executes at once.
     pub slots: usize,
-    /// How long a worker may be silent before its runs are taken over. It says that it is alive three times as often.
+    /// How long a worker may be silent before its runs are taken over. A heartbeat is sent three times as often.
     pub lease: Duration,
-    /// How often to look for work when nobody says that there is some.
+    /// How often to look for work without a notification.
     pub poll: Duration,
-    /// How long runs may go on after the engine was asked to stop.
+    /// How long running attempts may go on after the engine was asked to stop.
     pub grace: Duration,
-    /// How long bodies are kept: payloads, messages, past attempts, dedupes, alarms.
+    /// How long payloads, messages, past attempts, dedupes and alarms are kept.
     pub keep: Duration,
 }
 
@@ -30,12 +30,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How often a worker says that it is alive.
+    /// How often a worker sends a heartbeat.
     pub(crate) fn beat(&self) -> Duration {
         self.lease / 3
     }
 
-    /// How long a transaction may be silent before the server ends it: well below the lease.
+    /// How long a transaction may be idle before the server ends it: well below the lease.
     pub(crate) fn idle(&self) -> Duration {
         (self.lease / 4).clamp(Duration::from_millis(100), Duration::from_secs(10))
     }

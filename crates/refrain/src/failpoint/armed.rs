@@ -1,4 +1,4 @@
-//! The places as they are when tests are compiled.
+//! The places with the feature `failpoints`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +15,7 @@ const GUARDED: &str = "REFRAIN_GUARDED";
 pub(super) fn arm() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Its drop would clear every place again.
+        // Dropping it would clear all places.
         std::mem::forget(fail::FailScenario::setup());
         replacements();
     });
@@ -30,7 +30,7 @@ fn configured(place: &str) -> Option<String> {
     None
 }
 
-/// Whether `word` is configured here; it may not return.
+/// Whether this action is configured here. It does not return if the place kills the process.
 pub(super) fn strike(place: &str, word: Option<&str>) -> bool {
     match configured(place).as_deref() {
         None => false,
@@ -55,15 +55,15 @@ pub(super) fn strike(place: &str, word: Option<&str>) -> bool {
     }
 }
 
-/// The number of the calling thread. A signal to the process may be taken by any of its threads, and this one
-/// would go on for a moment; by this number it is the first to be asked.
+/// The id of the calling thread. A signal to the process may be delivered to any of its threads, and this one would run on for
+/// a moment; by its own id it is the first to get it.
 fn this_thread() -> Pid {
     let link = fs::read_link("/proc/thread-self").ok();
     let number = link.and_then(|link| link.file_name()?.to_str()?.parse().ok());
     number.and_then(Pid::from_raw).unwrap_or_else(getpid)
 }
 
-#[expect(clippy::expect_used, reason = "a kill that nobody can count would pass for one that did not happen")]
+#[expect(clippy::expect_used, reason = "a kill that is not logged would pass for one that did not happen")]
 fn record(place: &str) {
     if let Some(path) = std::env::var_os(LOG) {
         let mut log = fs::OpenOptions::new().append(true).create(true).open(path).expect(LOG);
@@ -71,7 +71,7 @@ fn record(place: &str) {
     }
 }
 
-/// Writes down how many guarded sections are open. What is written stays, whatever kills the process.
+/// Writes the number of open guarded sections. A written number survives the death of the process.
 #[expect(
     clippy::expect_used,
     reason = "a kill that is counted in the wrong place would prove the wrong thing"
@@ -119,12 +119,12 @@ mod tests {
     use super::{GUARDED, LOG, WEAKENED, arm, fs};
 
     const ROLE: &str = "REFRAIN_FAILPOINT_VICTIM";
-    const VICTIM: &str = "failpoint::places::tests::a_process_walks_past_its_places";
+    const VICTIM: &str = "failpoint::places::tests::a_process_passes_its_places";
 
-    /// Walks past one place three times, and says so each time: alone without harm, and as the victim of the
-    /// other stories in a process of its own.
+    /// Passes one place three times, and prints that each time: harmless by itself, and the victim of the other tests in a
+    /// process of its own.
     #[test]
-    fn a_process_walks_past_its_places() {
+    fn a_process_passes_its_places() {
         if std::env::var_os(ROLE).is_none() {
             reach("step");
             assert!(!is_lost("reply") && !is_weakened("guard") && replacement("open").is_none());
@@ -141,7 +141,7 @@ mod tests {
         say(replacement("open").unwrap_or("as it is"));
     }
 
-    /// Past the harness, which prints nothing before the end.
+    /// Writes to a file: the test harness prints nothing before the end.
     fn say(words: &str) {
         let path = std::env::var_os(ROLE).unwrap();
         let mut said = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_strikes_at_its_turn_and_is_written_down() {
+    fn a_kill_happens_at_its_turn_and_is_logged() {
         let story = Story::new();
         let status = story.begin(&[("FAILPOINTS", "step=2*off->return(kill)")]).wait().unwrap();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_kills_a_process_reads_whether_that_struck_inside_of_a_guarded_section() {
+    fn after_a_kill_the_number_of_open_guarded_sections_can_be_read() {
         for (failpoints, open) in [("step=1*off->return(kill)", 1), ("", 0)] {
             let story = Story::new();
             let path = story.directory.path().join("guarded").display().to_string();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_holds_the_process_at_its_place_until_it_is_continued() {
+    fn a_stop_suspends_the_process_at_its_place_until_it_is_continued() {
         let story = Story::new();
         let mut victim = story.begin(&[("FAILPOINTS", "step=1*off->1*return(stop)")]);
         let pid = Pid::from_raw(victim.id().cast_signed()).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_happen_is_not_ignored() {
+    fn an_action_without_a_meaning_is_not_ignored() {
         for (variable, value) in [
             ("FAILPOINTS", "step=return(kil)"),
             ("FAILPOINTS", "step=return(lost)"),

@@ -1,4 +1,4 @@
-//! A clock for schedules that a test has set: it goes faster, and stands in the end.
+//! The clock of schedules as a test has set it: it runs faster, and stops in the end.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Clock {
     }
 }
 
-#[expect(clippy::expect_used, reason = "a clock that goes otherwise than a test thinks proves nothing")]
+#[expect(clippy::expect_used, reason = "a clock that runs otherwise than its test expects proves nothing")]
 fn clock() -> Option<Clock> {
     static SET: OnceLock<Option<Clock>> = OnceLock::new();
     let read = || std::env::var(CLOCK).ok().map(|text| Clock::read(&text).expect(CLOCK));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_goes_at_its_pace_and_stands_at_its_end() {
+    fn a_clock_runs_at_its_pace_and_stops_at_its_end() {
         let text = "2026-11-15T10:00:00Z 2026-03-28T00:00:00Z 3600 2026-03-29T00:00:00Z";
         let clock = Clock::read(text).unwrap();
         for (now, shown) in [
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_nobody_has_set_is_the_real_one() {
+    fn a_clock_that_is_not_set_is_the_real_one() {
         let now = "2026-11-15T09:59:00Z".parse().unwrap();
         assert_eq!((schedules(now), is_set()), (now, false));
         assert_eq!(wait(Duration::from_secs(9)), Duration::from_secs(9));

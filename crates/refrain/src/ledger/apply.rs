@@ -1,14 +1,14 @@
-//! Applies units: one transaction per batch, the ledger's rows and the caller's together.
+//! Applies units: one transaction per batch, for the ledger's rows and the caller's together.
 //!
-//! A batch is judged by what is recorded, read without locks; what is to be applied is then written under the fence, in
-//! the order of keys, and every row must still be as it was read, or the batch begins again. The caller's rows follow in
-//! the same transaction. One that fails is halved until the bad unit stands alone; that one is recorded as failed, with
-//! what it was given, and its neighbours go on. A lost answer to a commit is resolved by reading the ledger.
+//! A batch is judged by its entries, read without locks; units to apply are then written under the fence, in the order of
+//! keys, and every entry must still be as it was read, or the batch begins again. The caller's rows follow in the same
+//! transaction. A batch that fails is bisected until the bad unit is alone; that unit is recorded as failed, with its
+//! input, and the others go on. A lost answer to a commit is resolved by reading the ledger.
 //!
-//! A unit may also kill the process. After a worker died with this run in hand, as many units as a batch has are tried in parts,
-//! each part parked before it is tried (`refrain-core`'s `search.rs` says how large they are): should the process die again, the
-//! units that were being applied are known, and the next attempt looks for the culprit among them. One that was alone when
-//! it happened stays parked.
+//! A unit may also kill the process. After a worker died while it held this run, the units of a batch are tried in parts,
+//! each part parked before it is tried (`search.rs` of `refrain-core` decides how large they are). If the process dies
+//! again, the units that were being applied are known, and the next attempt searches among them. A unit that was alone
+//! when the process died stays parked.
 
 mod trial;
 
@@ -16,61 +16,59 @@ use std::collections::{HashSet, VecDeque};
 
 use serde::Serialize;
 
-pub(super) use self::trial::Before;
-use self::trial::Part;
-use super::backend::Backend;
-use super::batch::{Batch, Opened};
+pub(super) use self::trial::PriorEntries;
+use self::trial::TrialPart;
+use super::batch::{Batch, OpenBatch, OpenOutcome};
+use super::circuit_breaker::{CircuitBreaker, all_fail, halves};
 use super::entry;
-use super::judge::{Arrival, Entry, Judgement, Verdict, covered, later};
-use super::tally::Reason;
+use super::judge::{Arrival, Entry, Judgement, UnitVerdict, covered, later};
 use super::unit_list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
-use crate::database::{DatabaseError, Transaction, pause, place};
+use crate::database::{DatabaseError, Repeats, Transaction, pause, place};
 use crate::failpoint;
+use crate::store::counts::Reason;
+use crate::user_database::Backend;
 
 /// The most units in one transaction.
 pub(crate) const BATCH: usize = 1_000;
-/// How often a batch is begun again because of locks, conflicts and lost connections.
-const AGAIN_MAX: u32 = 8;
-/// So many units that fail one after another are not to blame: something else is wrong.
-const IN_A_ROW_MAX: usize = 20;
 
-/// A work list of units: give me the next batch, say how it went.
+/// The batches of a list of units: take the next one, write its rows, report the result.
 ///
-/// A batch that is dropped is rolled back, and its units stay unsettled: no checkpoint passes them, and the run is not done.
+/// A dropped batch is rolled back, and its units stay unsettled: no checkpoint passes them, and the run is not done.
 #[must_use = "nothing is applied until `next` is called"]
-pub struct Applying<'u, DB: Backend, T> {
+pub struct Batches<'u, DB: Backend, T> {
     pub(super) units: &'u Units<DB, T>,
     pub(super) ledger: i64,
     pub(super) items: &'u [T],
     pub(super) arrivals: Vec<Arrival>,
-    /// Where the source was read from, if a checkpoint says so.
+    /// The position that the source was read from, if a checkpoint has one.
     place: Option<String>,
     todo: VecDeque<Chunk>,
-    /// Units that failed since the last batch that went well, each alone. Whether it was theirs or everybody's fault
-    /// is known when another one goes well.
+    /// Units that failed, each alone, since the last batch that was applied. The next batch that is applied shows that the
+    /// fault was theirs.
     failing: Vec<(Chunk, String)>,
+    breaker: CircuitBreaker,
 }
 
-impl<DB: Backend, T> std::fmt::Debug for Applying<'_, DB, T> {
+impl<DB: Backend, T> std::fmt::Debug for Batches<'_, DB, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Applying").field("units", &self.arrivals.len()).finish_non_exhaustive()
+        f.debug_struct("Batches").field("units", &self.arrivals.len()).finish_non_exhaustive()
     }
 }
 
-/// Units that go together, by their places in the list.
+/// Units that are applied together, by their indices in the list.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     pub(super) members: Vec<usize>,
     again: u32,
     /// Whether the answer to its commit was lost.
     unknown: bool,
-    /// If it is a part in which units are tried after a worker died: which.
-    part: Option<Part>,
-    /// What was recorded of its units before they were parked in advance, if they were.
-    pub(super) before: Option<Before>,
-    /// What its only unit was judged by.
+    /// Which part it is, if units are tried in parts after a worker died.
+    part: Option<TrialPart>,
+    /// The entries of its units before they were parked in advance, if they were.
+    pub(super) before: Option<PriorEntries>,
+    /// The entry that its only unit was judged by.
     judged: Option<Entry>,
 }
 
@@ -79,13 +77,13 @@ impl Chunk {
         Chunk { members: members.to_vec(), again: 0, unknown, part: None, before: None, judged: None }
     }
 
-    /// Some of them, otherwise the same.
+    /// A chunk of some of its members, otherwise equal.
     fn some(&self, members: &[usize]) -> Chunk {
         Chunk { part: self.part, before: self.before.clone(), ..Chunk::of(members, self.unknown) }
     }
 }
 
-impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
+impl<'u, DB: Backend, T: Serialize> Batches<'u, DB, T> {
     pub(super) fn new(
         units: &'u Units<DB, T>,
         ledger: i64,
@@ -96,11 +94,20 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         list.tally(&units.fence.raised.tally);
         let todo = list.counting.chunks(BATCH).map(|members| Chunk::of(members, false));
         let todo = todo.collect();
-        Applying { units, ledger, items, place, todo, arrivals: list.arrivals, failing: Vec::new() }
+        Batches {
+            units,
+            ledger,
+            items,
+            place,
+            todo,
+            arrivals: list.arrivals,
+            failing: Vec::new(),
+            breaker: CircuitBreaker::default(),
+        }
     }
 
-    /// The next batch that has something to apply, in a transaction that holds the fence and has written the ledger.
-    /// None: all units are settled.
+    /// The next batch with units to apply, in a transaction that holds the fence and has written the ledger. `None`: all units
+    /// are settled.
     pub async fn next(&mut self) -> Result<Option<Batch<'_, 'u, DB, T>>> {
         let opened = loop {
             let Some(chunk) = self.todo.pop_front() else {
@@ -110,15 +117,15 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
                 }
                 continue;
             };
-            if let Some(opened) = self.opened(chunk).await? {
+            if let Some(opened) = self.open(chunk).await? {
                 break opened;
             }
         };
         Ok(Some(Batch::new(self, opened)))
     }
 
-    /// Opens a chunk, however often it takes. None: there is nothing to apply in it.
-    async fn opened(&mut self, mut chunk: Chunk) -> Result<Option<Opened>> {
+    /// Opens a chunk, with as many tries as it takes; `None` if there is nothing to apply in it.
+    async fn open(&mut self, mut chunk: Chunk) -> Result<Option<OpenBatch>> {
         let is_suspicious = self.units.fence.raised.is_careful() || self.units.has_suspects();
         if is_suspicious && chunk.part.is_none() {
             for part in self.parts(chunk).await?.into_iter().rev() {
@@ -127,11 +134,11 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             return Ok(None);
         }
         let is_careful = match chunk.part {
-            Some(Part::OfSuspects) => true,
-            Some(Part::OfOthers) => chunk.before.is_some() || self.units.fence.raised.is_careful(),
+            Some(TrialPart::OfSuspects) => true,
+            Some(TrialPart::OfOthers) => chunk.before.is_some() || self.units.fence.raised.is_careful(),
             None => false,
         };
-        for again in chunk.again..=AGAIN_MAX {
+        for again in chunk.again..=Repeats::MAX {
             let opened = if is_careful {
                 self.blame(&mut chunk).await
             } else if self.units.expects_new() && !chunk.unknown {
@@ -140,9 +147,10 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
                 self.look(&mut chunk).await
             };
             match opened {
-                Ok(Some(opened)) => return Ok(opened),
-                Ok(None) => self.units.expect_new(false),
-                Err(LedgerError::Database(error)) if error.is_worth_a_retry() && again < AGAIN_MAX => {
+                Ok(OpenOutcome::Open(batch)) => return Ok(Some(*batch)),
+                Ok(OpenOutcome::Nothing) => return Ok(None),
+                Ok(OpenOutcome::Raced) => self.units.expect_new(false),
+                Err(LedgerError::Database(error)) if error.is_worth_a_retry() && again < Repeats::MAX => {
                     tracing::debug!(%error, "beginning a batch again");
                     pause(again).await;
                 }
@@ -152,28 +160,33 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         Err(LedgerError::Contended)
     }
 
-    /// All of it is new, most likely: written without a look. None: it is not.
-    async fn insert(&self, chunk: &Chunk) -> Result<Option<Option<Opened>>> {
+    /// Writes a chunk that is probably new without reading first. If it is not new, that is a race.
+    async fn insert(&self, chunk: &Chunk) -> Result<OpenOutcome> {
         let mut transaction = self.units.fence.raised.write().await?;
         let arrivals: Vec<&Arrival> = self.arrivals_of(chunk);
         let inserted = entry::insert(&mut transaction, self.ledger, &self.units.judge(), &arrivals).await?;
         if inserted < arrivals.len() as u64 {
             transaction.rollback().await?;
-            return Ok(None);
+            return Ok(OpenOutcome::Raced);
         }
-        let transaction = self.handed_over(transaction).await?;
-        let verdicts = vec![Verdict::Fresh; arrivals.len()];
-        Ok(Some(Some(Opened { transaction, chunk: chunk.clone(), verdicts, suspects: Vec::new() })))
+        let transaction = self.hand_over(transaction).await?;
+        let verdicts = vec![UnitVerdict::Fresh; arrivals.len()];
+        Ok(OpenOutcome::Open(Box::new(OpenBatch {
+            transaction,
+            chunk: chunk.clone(),
+            verdicts,
+            suspects: Vec::new(),
+        })))
     }
 
-    /// Judged by what is recorded, then written as it was judged. None: somebody was faster; again.
-    async fn look(&self, chunk: &mut Chunk) -> Result<Option<Option<Opened>>> {
+    /// Judges a chunk by its entries, then writes it under the condition that they have not changed.
+    async fn look(&self, chunk: &mut Chunk) -> Result<OpenOutcome> {
         let judge = self.units.judge();
         let mut reading = self.units.fence.raised.destination.database.read().await?;
         let mut arrivals: Vec<&Arrival> = self.arrivals_of(chunk);
         let seen = arrivals.len();
         let entries = if chunk.unknown || judge.redo.is_some() {
-            // What this very attempt has recorded is no dedupe then; and of what is to be done again, nothing is certainly done.
+            // After a lost answer, the attempt's own entries are not dedupes; and for a redo, no unit is certainly done.
             entry::find(&mut reading, self.ledger, &arrivals).await?
         } else {
             let mut doubtful = entry::doubtful(&mut reading, self.ledger, &judge, &arrivals).await?;
@@ -184,11 +197,11 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         };
         reading.rollback().await?;
         let judgement = judge.judge(&arrivals, &entries, chunk.unknown)?;
-        let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == Verdict::Fresh);
+        let is_all_new = judgement.verdicts.iter().all(|verdict| *verdict == UnitVerdict::Fresh);
         self.units.expect_new(is_all_new && entries.is_empty() && arrivals.len() == seen);
         let covered = covered(&arrivals, &entries, &judgement.verdicts);
         if !entry::restore(&self.units.fence.raised, self.ledger, &judge, &covered).await? {
-            return Ok(None);
+            return Ok(OpenOutcome::Raced);
         }
         let later = later(&arrivals, &entries, &judgement.verdicts);
         if !later.is_empty() {
@@ -198,26 +211,26 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         if !judgement.verdicts.iter().any(|verdict| verdict.is_applied()) {
             self.suspect(chunk, &judgement.suspects);
             self.tally(chunk, &judgement.verdicts);
-            return Ok(Some(None));
+            return Ok(OpenOutcome::Nothing);
         }
         let mut transaction = self.units.fence.raised.write().await?;
         if !entry::record(&mut transaction, self.ledger, &judge, &arrivals, &entries, &judgement.verdicts)
             .await?
         {
             transaction.rollback().await?;
-            return Ok(None);
+            return Ok(OpenOutcome::Raced);
         }
-        let transaction = self.handed_over(transaction).await?;
+        let transaction = self.hand_over(transaction).await?;
         let mut chunk = chunk.clone();
         if let [_] = chunk.members.as_slice() {
             chunk.judged = entries.into_iter().next();
         }
         let Judgement { verdicts, suspects } = judgement;
-        Ok(Some(Some(Opened { transaction, chunk, verdicts, suspects })))
+        Ok(OpenOutcome::Open(Box::new(OpenBatch { transaction, chunk, verdicts, suspects })))
     }
 
-    /// A transaction in which the ledger is written, for whatever the caller writes.
-    async fn handed_over(&self, mut transaction: Transaction) -> Result<Transaction> {
+    /// Prepares a transaction in which the ledger is written for the caller's statements.
+    async fn hand_over(&self, mut transaction: Transaction) -> Result<Transaction> {
         if failpoint::is_weakened("unit.apart") {
             transaction.commit(place!("unit-weakened")).await?;
             transaction = self.units.fence.raised.write().await?;
@@ -226,8 +239,13 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         Ok(transaction)
     }
 
-    /// Where the first content stays, what failed after it is settled.
-    async fn keep_first(&self, arrivals: &[&Arrival], entries: &[Entry], verdicts: &[Verdict]) -> Result<()> {
+    /// Settles failures of later content if the first content is kept.
+    async fn keep_first(
+        &self,
+        arrivals: &[&Arrival],
+        entries: &[Entry],
+        verdicts: &[UnitVerdict],
+    ) -> Result<()> {
         let kept = self.units.judge().kept_first(arrivals, entries, verdicts);
         if kept.is_empty() {
             return Ok(());
@@ -239,7 +257,7 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         chunk.members.iter().filter_map(|member| self.arrivals.get(*member)).collect()
     }
 
-    /// Those that are certainly done leave the chunk, and are counted.
+    /// Removes units that are certainly done from the chunk, and counts them.
     fn leave(&self, chunk: &mut Chunk, doubtful: &[Entry]) {
         if doubtful.len() == chunk.members.len() {
             return;
@@ -261,26 +279,26 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         }
     }
 
-    /// Counts what was not to be applied, or was applied already.
-    fn tally(&self, chunk: &Chunk, verdicts: &[Verdict]) {
+    /// Counts units that are not applied, or were applied already.
+    fn tally(&self, chunk: &Chunk, verdicts: &[UnitVerdict]) {
         let tally = &self.units.fence.raised.tally;
         for (member, verdict) in chunk.members.iter().zip(verdicts) {
             match verdict {
-                Verdict::Landed => tally.applied([key_of(&self.arrivals, *member)]),
-                Verdict::Parked => tally.skipped(key_of(&self.arrivals, *member)),
-                Verdict::Deduplicated(reason) => {
+                UnitVerdict::Landed => tally.applied([key_of(&self.arrivals, *member)]),
+                UnitVerdict::Parked => tally.skipped(key_of(&self.arrivals, *member)),
+                UnitVerdict::Deduplicated(reason) => {
                     tally.deduplicated(*reason, [key_of(&self.arrivals, *member)]);
                 }
-                Verdict::Fresh | Verdict::Changed => {}
+                UnitVerdict::Fresh | UnitVerdict::Changed => {}
             }
         }
     }
 
-    /// A batch is committed.
+    /// Records that a batch was committed.
     pub(super) async fn committed(
         &mut self,
         chunk: &Chunk,
-        verdicts: &[Verdict],
+        verdicts: &[UnitVerdict],
         suspects: &[usize],
     ) -> Result<()> {
         self.suspect(chunk, suspects);
@@ -291,11 +309,11 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         self.record_failing().await
     }
 
-    /// A batch has to begin again: something came between that is nobody's fault.
+    /// Begins a batch again after a lock, a conflict or a lost connection, which no unit is to blame for.
     pub(super) async fn again(&mut self, mut chunk: Chunk, error: DatabaseError) -> Result<()> {
         chunk.again += 1;
         chunk.unknown |= matches!(error, DatabaseError::Unknown(_));
-        if chunk.again > AGAIN_MAX {
+        if chunk.again > Repeats::MAX {
             return Err(error.into());
         }
         pause(chunk.again).await;
@@ -303,27 +321,29 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
         Ok(())
     }
 
-    /// Two halves instead of a whole that failed.
+    /// Replaces a chunk that failed by its two halves.
     pub(super) fn halve(&mut self, chunk: &Chunk) {
-        let (first, second) = chunk.members.split_at(chunk.members.len() / 2);
-        for half in [second, first] {
+        for half in halves(&chunk.members).into_iter().rev() {
             self.todo.push_front(chunk.some(half));
         }
     }
 
-    /// A unit failed, alone.
+    /// Records that a unit failed while it was alone.
     pub(super) fn failed(&mut self, chunk: Chunk, message: String) -> Result<()> {
         self.failing.push((chunk, message));
-        if self.failing.len() < IN_A_ROW_MAX || self.todo.is_empty() {
+        self.breaker.count_failure();
+        if !self.breaker.is_open() || self.todo.is_empty() {
             return Ok(());
         }
+        self.breaker.reset();
         let failing = std::mem::take(&mut self.failing);
         let message = failing.into_iter().next_back().map(|(_, message)| message).unwrap_or_default();
-        Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message })
+        Err(all_fail(message))
     }
 
-    /// Those that failed are recorded, with what they were given.
+    /// Writes the failures, with the units' input, to the ledger.
     async fn record_failing(&mut self) -> Result<()> {
+        self.breaker.reset();
         for (chunk, message) in std::mem::take(&mut self.failing) {
             let Some(member) = chunk.members.first() else { continue };
             let (Some(arrival), Some(item)) = (self.arrivals.get(*member), self.items.get(*member)) else {
@@ -333,15 +353,15 @@ impl<'u, DB: Backend, T: Serialize> Applying<'u, DB, T> {
             let (before, judged) = (chunk.before.as_ref(), chunk.judged.as_ref());
             let input = serde_json::to_string(item)?;
             let (input, place) = (input.as_str(), self.place.as_deref());
-            let failure = entry::Failure { arrival, before, judged, input, message: &message, place };
+            let failure = entry::UnitFailure { arrival, before, judged, input, message: &message, place };
             let key = arrival.key.as_str();
             match entry::fail(raised, self.ledger, &self.units.judge(), &failure).await? {
-                entry::Failed::Recorded => {
+                entry::FailureOutcome::Recorded => {
                     tracing::warn!(job = %raised.facts.job, key, error = message, "a unit failed");
                     raised.tally.failed(key, &message);
                 }
-                // Somebody else was there meanwhile: it is judged anew.
-                entry::Failed::Moved => self.todo.push_back(Chunk::of(&[*member], false)),
+                // Another run changed the entry meanwhile: the unit is judged again.
+                entry::FailureOutcome::Moved => self.todo.push_back(Chunk::of(&[*member], false)),
             }
         }
         Ok(())

@@ -1,33 +1,43 @@
-//! One batch of units: a transaction that holds the fence, in which the ledger says that they are applied. Whether it is so
-//! is for the caller to say.
+//! One batch of units: a transaction that holds the fence, in which the ledger says that they are applied. The caller
+//! writes their rows and reports the result.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::apply::{Applying, Chunk};
-use super::backend::Backend;
-use super::judge::Verdict;
+use super::apply::{Batches, Chunk};
+use super::judge::UnitVerdict;
 use super::{LedgerError, Result};
 use crate::database::{DatabaseError, Transaction, place};
+use crate::user_database::Backend;
 
-/// A batch that was opened.
-pub(super) struct Opened {
+/// The outcome of opening a chunk.
+pub(super) enum OpenOutcome {
+    /// A transaction with units to apply.
+    Open(Box<OpenBatch>),
+    /// No unit of the chunk is to be applied.
+    Nothing,
+    /// Another run changed the rows after they were judged: judge them again.
+    Raced,
+}
+
+/// An open transaction in which the ledger says that the units are applied.
+pub(super) struct OpenBatch {
     pub(super) transaction: Transaction,
     pub(super) chunk: Chunk,
-    pub(super) verdicts: Vec<Verdict>,
-    /// Those whose key stood for other content in this very attempt.
+    pub(super) verdicts: Vec<UnitVerdict>,
+    /// Units whose key stood for other content in this very attempt.
     pub(super) suspects: Vec<usize>,
 }
 
-/// Units to be applied, in a transaction of their own. It comes from [`Applying::next`].
+/// Units to apply, in a transaction of their own. It comes from [`Batches::next`].
 ///
-/// Write what they say with [`tx`](Self::tx), then say how it went with [`settle`](Self::settle). Dropped without a
-/// word, nothing happened.
-#[must_use = "say how it went: `settle`"]
+/// Write their rows with [`tx`](Self::tx), then pass the result to [`settle`](Self::settle). If the batch is dropped,
+/// nothing happened.
+#[must_use = "pass the result to `settle`"]
 pub struct Batch<'b, 'u, DB: Backend, T> {
-    pub(super) applying: &'b mut Applying<'u, DB, T>,
-    pub(super) opened: Opened,
+    pub(super) applying: &'b mut Batches<'u, DB, T>,
+    pub(super) opened: OpenBatch,
 }
 
 impl<DB: Backend, T> fmt::Debug for Batch<'_, '_, DB, T> {
@@ -36,34 +46,34 @@ impl<DB: Backend, T> fmt::Debug for Batch<'_, '_, DB, T> {
     }
 }
 
-/// Why a batch could not be written, and whether that was its own fault.
+/// Why a batch could not be written, and whether its units are to blame.
 ///
-/// Any error turns into one by `?` or `into`. A lock, a conflict or a lost connection is told from the rest: the batch is
-/// then done again as it is.
+/// Any error converts into one by `?` or `into`. After a lock, a conflict or a lost connection the same batch is tried
+/// again.
 #[derive(Debug)]
 pub struct BatchError {
     message: String,
     whose: Whose,
 }
 
-/// Whose fault it is that a batch was not written.
+/// What is to blame for a batch that was not written.
 #[derive(Debug)]
 enum Whose {
-    /// A unit's, most likely.
+    /// One of its units, most likely.
     Unit,
-    /// Nobody's: a lock, a conflict, a lost connection.
+    /// Nothing in particular: a lock, a conflict, a lost connection.
     Nobody(DatabaseError),
-    /// That of the database, or of the statement: a table is missing, a right, room on the disk.
+    /// The database or the statement: a missing table or permission, a full disk.
     Database(DatabaseError),
 }
 
 impl BatchError {
-    /// A fault of the units in the batch.
+    /// An error of the units in the batch.
     pub fn new(message: impl Into<String>) -> BatchError {
         BatchError { message: message.into(), whose: Whose::Unit }
     }
 
-    /// What is said against the units in the batch; or the fault of the database.
+    /// The message for the units in the batch, or the error of the database.
     pub(crate) fn blamed(self) -> std::result::Result<String, DatabaseError> {
         match self.whose {
             Whose::Unit => Ok(self.message),
@@ -94,40 +104,40 @@ impl<E: std::error::Error + 'static> From<E> for BatchError {
 }
 
 impl<'b, 'u, DB: Backend, T> Batch<'b, 'u, DB, T> {
-    pub(super) fn new(applying: &'b mut Applying<'u, DB, T>, opened: Opened) -> Self {
+    pub(super) fn new(applying: &'b mut Batches<'u, DB, T>, opened: OpenBatch) -> Self {
         Batch { applying, opened }
     }
 
-    /// The connection of the transaction, for your own statements. Everything that is written by it is there together
-    /// with the ledger, or not at all.
+    /// The connection of the transaction, for the caller's statements. Everything written with it is committed together with
+    /// the ledger, or not at all.
     #[expect(clippy::missing_panics_doc, reason = "it cannot")]
     #[expect(clippy::expect_used, reason = "the fence was raised over a pool of this very database type")]
     pub fn tx(&mut self) -> &mut DB::Connection {
         DB::narrowed(&mut self.opened.transaction).expect("a transaction of the fence's own database")
     }
 
-    /// The connection and the units to be applied, both at once: `tx` borrows the batch as long as it is used.
+    /// The connection and the units to apply, both at once: `tx` borrows the batch while it is in use.
     pub fn parts(&mut self) -> (&mut DB::Connection, Vec<&'u T>) {
         let units = self.all();
         (self.tx(), units)
     }
 
-    /// The units to be applied, in the order of their keys.
+    /// The units to apply, in the order of their keys.
     pub fn all(&self) -> Vec<&'u T> {
-        self.those(Verdict::is_applied)
+        self.filtered(UnitVerdict::is_applied)
     }
 
-    /// Those of which nothing was applied before.
+    /// The units of which nothing was applied before.
     pub fn fresh(&self) -> Vec<&'u T> {
-        self.those(|verdict| verdict == Verdict::Fresh)
+        self.filtered(|verdict| verdict == UnitVerdict::Fresh)
     }
 
-    /// Those that were applied before, with other content or by an older version.
+    /// The units that were applied before, with other content or by an older version.
     pub fn changed(&self) -> Vec<&'u T> {
-        self.those(|verdict| verdict == Verdict::Changed)
+        self.filtered(|verdict| verdict == UnitVerdict::Changed)
     }
 
-    fn those(&self, wanted: impl Fn(Verdict) -> bool) -> Vec<&'u T> {
+    fn filtered(&self, wanted: impl Fn(UnitVerdict) -> bool) -> Vec<&'u T> {
         let items: &'u [T] = self.applying.items;
         let verdicts = self.opened.chunk.members.iter().zip(&self.opened.verdicts);
         verdicts
@@ -143,32 +153,32 @@ async fn commit(mut transaction: Transaction) -> std::result::Result<(), Databas
 }
 
 impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
-    /// Says how it went. What went well is committed. What failed is rolled back: half of the units come again, and then
-    /// the other half, until the bad one stands alone and is recorded as failed.
+    /// Takes the result. A success is committed. A failure is rolled back, and the units come again in halves until the bad
+    /// one is alone and is recorded as failed.
     ///
     /// ```compile_fail
-    /// # async fn example(mut batch: refrain::Batch<'_, '_, sqlx::Sqlite, u32>) {
+    /// # async fn example(mut batch: refrain::ledger::Batch<'_, '_, sqlx::Sqlite, u32>) {
     /// let went: Result<(), sqlx::Error> = Ok(());
     /// batch.settle(went).await;
     /// batch.tx(); // the transaction is over
     /// # }
     /// ```
     pub async fn settle<R, E: Into<BatchError>>(self, went: std::result::Result<R, E>) -> Result<()> {
-        self.settled(went, false).await
+        self.finish(went, false).await
     }
 
-    /// The same of a caller that says nothing more to the database once a statement has failed. If SQLite has ended the
-    /// transaction because of a row, as a trigger may tell it to, then nothing stands alone, and the row is found like any other.
+    /// Like [`settle`](Self::settle), for a caller that sends no further statement after one has failed. If SQLite ended the
+    /// transaction because of a row, as a trigger may demand, the bad row is found by bisection like any other.
     pub(crate) async fn settle_at_once(self, went: std::result::Result<(), BatchError>) -> Result<()> {
-        self.settled(went, true).await
+        self.finish(went, true).await
     }
 
-    async fn settled<R, E: Into<BatchError>>(
+    async fn finish<R, E: Into<BatchError>>(
         self,
         went: std::result::Result<R, E>,
         was_last: bool,
     ) -> Result<()> {
-        let Batch { applying, opened: Opened { mut transaction, chunk, verdicts, suspects } } = self;
+        let Batch { applying, opened: OpenBatch { mut transaction, chunk, verdicts, suspects } } = self;
         let error = match went {
             Ok(_) => match commit(transaction).await {
                 Ok(()) => {
@@ -181,7 +191,7 @@ impl<DB: Backend, T: Serialize> Batch<'_, '_, DB, T> {
             },
             Err(error) => {
                 let ended = if was_last { None } else { transaction.is_ended().await };
-                // Whatever became of the connection, the transaction is not going to be committed.
+                // Whatever happened to the connection, the transaction will not be committed.
                 drop(transaction.rollback().await);
                 if let Some(ended) = ended {
                     return Err(ended.into());

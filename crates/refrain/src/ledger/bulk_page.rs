@@ -1,36 +1,36 @@
-//! Units without rows of their own in the ledger: a page of them is one row, with their number and a hash of what they say.
+//! Units without entries of their own: a page of them is one entry, with their number and a hash of their content.
 //!
-//! Nothing here keeps a unit from being written twice: the table does that, by a unique key. The row of a page says that all of
-//! it was written, so that a page that comes again need not be. It is worth its word only while nothing before it has changed:
-//! whoever writes a page forgets those that come after it, in the same transaction, for a unit may have moved from one to the
-//! other. Units that fail have rows of their own, as always.
+//! Nothing here prevents a unit from being written twice: the table does, with a unique key. The entry of a page says that
+//! the whole page was written, so it need not be written when it comes again. The entry is valid only while no earlier page
+//! has changed, because a unit may have moved between pages: writing a page deletes the entries of later ones in the same
+//! transaction. Units that fail have entries of their own, as always.
 
 use std::collections::HashSet;
 
 use refrain_core::{Fingerprint, Key};
 use serde::Serialize;
 
-use super::backend::Backend;
 use super::entry;
 use super::judge::Arrival;
 use super::units::Units;
 use super::{Result, catalog};
 use crate::database::{DatabaseError, Transaction, retried};
+use crate::user_database::Backend;
 
-/// The beginning of the key of a page.
+/// The prefix of the key of a page.
 const PAGE: &str = "$page";
 
-/// A page of units that is one row.
+/// A page of units with one entry.
 pub(crate) struct BulkPage<'i, T> {
-    /// Each key once, in the order of keys.
+    /// The units, one per key, in the order of keys.
     pub(crate) items: Vec<(&'i T, Arrival)>,
-    /// Its own row.
+    /// The entry of the page.
     pub(crate) row: Arrival,
     said: String,
     after: String,
 }
 
-/// A hash of units, the same in any order.
+/// A hash of units that does not depend on their order.
 #[derive(Default)]
 struct Sum([u64; 4]);
 
@@ -50,7 +50,7 @@ impl Sum {
 }
 
 impl<DB: Backend, T: Serialize> Units<DB, T> {
-    /// Units as a page: the so-manieth of a place in the source. What is told twice is counted here.
+    /// Units as a page: the nth of a position in the source. Units that occur twice are counted here.
     pub(crate) fn bulk_page<'i>(&self, items: &'i [T], place: &str, number: u64) -> Result<BulkPage<'i, T>> {
         let list = self.list(items)?;
         list.tally_twins(&self.fence.raised.tally);
@@ -74,7 +74,7 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         Ok(BulkPage { items, row, said, after: format!("{place};") })
     }
 
-    /// Whether it is recorded just so, in this version, and is not to be written once more.
+    /// Whether exactly this page is recorded, in this version, and need not be written again.
     pub(crate) async fn is_recorded(&self, page: &BulkPage<'_, T>) -> Result<bool> {
         let (ledger, judge, raised) = (self.ledger().await?, self.judge(), &self.fence.raised);
         let look = retried(|| async {
@@ -88,7 +88,7 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         Ok(doubtful.is_empty() && !recorded.iter().any(|entry| judge.redoes(entry)))
     }
 
-    /// The keys of its units that have rows of their own, because they failed.
+    /// The keys of its units that have entries of their own, because they failed.
     pub(crate) async fn unapplied(&self, page: &BulkPage<'_, T>) -> Result<HashSet<String>> {
         let (Some((_, first)), Some((_, last))) = (page.items.first(), page.items.last()) else {
             return Ok(HashSet::new());
@@ -103,7 +103,7 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         Ok(found.into_iter().map(|(key,)| key).collect())
     }
 
-    /// A transaction under the fence in which neither this page nor one behind it is recorded any more.
+    /// Begins a transaction under the fence in which the entries of this page and of all later ones are deleted.
     pub(crate) async fn begin_page(&self, page: &BulkPage<'_, T>) -> Result<Transaction> {
         let ledger = self.ledger().await?;
         let mut transaction = self.fence.raised.write().await?;
@@ -112,7 +112,7 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
         Ok(transaction)
     }
 
-    /// Records in such a transaction that all of the page is written.
+    /// Records in such a transaction that the whole page is written.
     pub(crate) async fn record_page(
         &self,
         transaction: &mut Transaction,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_the_same_in_any_order_and_another_one_for_anything_else() {
+    fn a_hash_depends_on_the_content_and_not_on_its_order() {
         let hash = |texts: &[&str]| {
             let mut sum = Sum::default();
             texts.iter().filter_map(|text| Fingerprint::of_json(text).ok()).for_each(|one| sum.add(one));

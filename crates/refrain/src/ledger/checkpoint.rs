@@ -1,4 +1,4 @@
-//! Checkpoints: durable progress, moved only under the fence, only from where it was read, and only past what is settled.
+//! Checkpoints: durable progress, moved only under the fence, only from the position that was read, and only past settled units.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,11 +11,11 @@ use crate::failpoint;
 
 /// How many keys are looked up at once.
 const LOOK: usize = 1_000;
-/// The most units that may be unsettled while a watermark moves; behind more of them it stays.
+/// The most units that may be unsettled while a watermark moves; with more of them it stays.
 const UNSETTLED_MAX: usize = 10_000;
 
 #[derive(sqlx_macros::FromRow)]
-pub(super) struct Standing {
+pub(super) struct StoredCheckpoint {
     pub(super) position: String,
     pub(super) fence: Option<i64>,
     attempt: Option<i32>,
@@ -27,23 +27,23 @@ pub(super) struct Standing {
 pub(super) struct Checkpoint {
     pub(super) ledger: i64,
     pub(super) name: String,
-    /// Where it was read, or moved since.
+    /// The position that was read, or moved to since.
     pub(super) position: Option<String>,
 }
 
 impl Checkpoint {
-    /// Reads where it stands.
+    /// Reads the position.
     pub(super) async fn read(raised: &Raised, ledger: i64, name: &str) -> Result<Checkpoint> {
-        let standing: Option<Standing> = retried(|| async {
+        let stored: Option<StoredCheckpoint> = retried(|| async {
             let mut transaction = raised.destination.database.read().await?;
             transaction.fetch_optional(catalog::CHECKPOINT_FIND.bind(ledger).bind(name)).await
         })
         .await?;
-        let position = standing.map(|standing| standing.position);
+        let position = stored.map(|stored| stored.position);
         Ok(Checkpoint { ledger, name: name.to_owned(), position })
     }
 
-    /// Moves it, if every one of these units is settled.
+    /// Moves the checkpoint, if every one of these units is settled.
     pub(super) async fn advance(&mut self, raised: &Raised, position: &str, proof: &Proof<'_>) -> Result<()> {
         let here = &*self;
         let moved = retried(|| async {
@@ -74,14 +74,14 @@ async fn advanced(raised: &Raised, from: &Checkpoint, position: &str, proof: &Pr
         }
     };
     if moved == 0 {
-        // Said twice, because the first answer was lost, it is there already.
+        // On a retry after a lost answer, the position is there already.
         let find = catalog::CHECKPOINT_FIND.bind(from.ledger).bind(from.name.as_str());
-        let standing: Option<Standing> = transaction.fetch_optional(find).await?;
-        let is_ours = standing.is_some_and(|standing| {
-            standing.position == position
-                && standing.fence == Some(fence)
-                && standing.attempt == Some(attempt)
-                && standing.nonce == Some(nonce)
+        let stored: Option<StoredCheckpoint> = transaction.fetch_optional(find).await?;
+        let is_ours = stored.is_some_and(|stored| {
+            stored.position == position
+                && stored.fence == Some(fence)
+                && stored.attempt == Some(attempt)
+                && stored.nonce == Some(nonce)
         });
         return if is_ours { Ok(()) } else { Err(LedgerError::Moved { name: from.name.clone() }) };
     }
@@ -89,7 +89,7 @@ async fn advanced(raised: &Raised, from: &Checkpoint, position: &str, proof: &Pr
     Ok(())
 }
 
-/// Units of a ledger that are neither applied nor kept, so that nothing may pass them.
+/// Units of a ledger that are neither applied nor kept, so that a checkpoint must not pass them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unsettled(BTreeSet<String>);
 
@@ -112,7 +112,7 @@ impl Unsettled {
         Ok(Unsettled(found.into_iter().map(|(key,)| key).collect()))
     }
 
-    /// These are settled: should they come undone, that is new.
+    /// Marks these as settled: if they become unsettled again, that is new.
     pub(super) fn settle(&mut self, arrivals: &[&Arrival]) {
         if !self.0.is_empty() {
             for arrival in arrivals {
@@ -122,12 +122,12 @@ impl Unsettled {
     }
 }
 
-/// Units that a checkpoint is about to pass.
+/// The units that a checkpoint is about to pass.
 pub(super) struct Proof<'p> {
     ledger: i64,
     judge: Judge,
     pub(super) arrivals: Vec<&'p Arrival>,
-    /// If they are too many to be named: all were settled once, and these are the only ones that may not be.
+    /// If they are too many to list: all were settled once, and only these may not be any more.
     known: Option<&'p Unsettled>,
 }
 
@@ -136,14 +136,14 @@ impl<'p> Proof<'p> {
         Proof { ledger, judge, arrivals, known: None }
     }
 
-    /// Of units that were proven page by page.
+    /// For units that were proven page by page.
     pub(super) fn of_all(ledger: i64, judge: Judge, known: &'p Unsettled) -> Proof<'p> {
         Proof { ledger, judge, arrivals: Vec::new(), known: Some(known) }
     }
 }
 
 impl Proof<'_> {
-    /// That all of them are settled, seen in this transaction.
+    /// Checks in this transaction that all of them are settled.
     pub(super) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
         if failpoint::is_weakened("checkpoint.unproven") {
             return Ok(());
@@ -162,7 +162,7 @@ impl Proof<'_> {
         if let Some(Unsettled(known)) = self.known {
             let Unsettled(found) = Unsettled::seen(transaction, self.ledger).await?;
             if found.len() > UNSETTLED_MAX {
-                // Too many to tell the new ones.
+                // Too many to identify the new ones.
                 unsettled.extend(found);
             } else {
                 unsettled.extend(found.difference(known).cloned());
@@ -174,7 +174,7 @@ impl Proof<'_> {
         }
     }
 
-    /// The same, in a transaction of its own that holds the fence.
+    /// Checks it in a transaction of its own that holds the fence.
     pub(super) async fn check(&self, raised: &Raised) -> Result<()> {
         let mut transaction = raised.write().await?;
         self.hold(&mut transaction).await?;

@@ -1,10 +1,9 @@
-//! Checkpoints as a person sees and moves them.
+//! Checkpoints as an operator sees and moves them.
 //!
-//! A person holds no fence. What protects a move is what protects every one: it is from where the checkpoint was seen to
-//! stand. An attempt that has read the place before finds it gone when it moves on, and is told so; one that moved first
-//! is not overwritten.
+//! An operator holds no fence. A move is protected like every other: it names the position that was seen. An attempt that
+//! read the position before finds it changed when it moves on, and fails; one that moved first is not overwritten.
 
-use super::checkpoint::Standing;
+use super::checkpoint::StoredCheckpoint;
 use super::{Result, catalog};
 use crate::database::{Database, DatabaseError, place, retried};
 
@@ -16,7 +15,7 @@ const LISTED_MAX: i64 = 10_000;
 pub(crate) struct CheckpointRow {
     pub(crate) ledger: i64,
     pub(crate) scope: String,
-    /// The start of the window to which it belongs; empty if it is for ever.
+    /// The start of its window; empty for a permanent checkpoint.
     pub(crate) window_start: String,
     pub(crate) name: String,
     pub(crate) position: String,
@@ -25,7 +24,7 @@ pub(crate) struct CheckpointRow {
     pub(crate) run: Option<String>,
 }
 
-/// The checkpoints of a job, in every scope: those of a window, those for ever if it is empty, or all.
+/// The checkpoints of a job, in every scope: those of a window, the permanent ones if it is empty, or all.
 pub(crate) async fn list(
     database: &Database,
     project: &str,
@@ -37,7 +36,7 @@ pub(crate) async fn list(
     Ok(transaction.fetch_all(list.bind(LISTED_MAX)).await?)
 }
 
-/// Moves a checkpoint from where it was seen, or begins one that was not there. False: it is not there any more.
+/// Moves a checkpoint from the position that was seen, or creates one. False: the position has changed.
 pub(crate) async fn set(
     database: &Database,
     ledger: i64,
@@ -59,11 +58,11 @@ pub(crate) async fn set(
             }
         };
         if moved == 0 {
-            // Said twice, because the first answer was lost, it is there already.
+            // On a retry after a lost answer, the position is there already.
             let find = catalog::CHECKPOINT_FIND.bind(ledger).bind(name);
-            let standing: Option<Standing> = transaction.fetch_optional(find).await?;
-            let is_there = |standing: Standing| standing.position == position && standing.fence.is_none();
-            return Ok(standing.is_some_and(is_there));
+            let stored: Option<StoredCheckpoint> = transaction.fetch_optional(find).await?;
+            let is_there = |stored: StoredCheckpoint| stored.position == position && stored.fence.is_none();
+            return Ok(stored.is_some_and(is_there));
         }
         transaction.commit(place!("set-checkpoint")).await?;
         Ok::<_, DatabaseError>(true)

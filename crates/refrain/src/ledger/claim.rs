@@ -1,4 +1,4 @@
-//! The ledger standing alone: once per key, inside a program's own transaction, with no store and no engine.
+//! The ledger without a store or an engine: once per key, inside a program's own transaction.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -9,38 +9,39 @@ use refrain_core::{Fingerprint, JobName, Key, ProjectName, Scope};
 use serde::Serialize;
 use sqlx::Pool;
 
-use super::backend::Backend;
-use super::claim_group::{Claims, Wish};
+use super::claim_group::{ClaimRequest, Claims};
 use super::destination::{Destination, attach};
 use super::ledger_id::LedgerName;
 use super::{LedgerError, Result, catalog, migrate};
 use crate::store::instant;
+use crate::user_database::Backend;
 
-/// How long a transaction of ours may be silent.
+/// How long a transaction of ours may be idle.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Whether a key was free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// It was, and is yours if your transaction commits.
+    /// It was free, and is yours if your transaction commits.
     Fresh,
     /// It was claimed before: this is a dedupe, neither success nor failure.
-    Done(Past),
+    Done(PriorClaim),
 }
 
 impl Claim {
-    /// Whether it was free.
+    /// Whether the key was free.
     pub fn is_fresh(&self) -> bool {
         matches!(self, Claim::Fresh)
     }
 }
 
-/// Who claimed a key before.
+/// The earlier claim of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Past {
-    /// When, by the clock of the database.
+#[non_exhaustive]
+pub struct PriorClaim {
+    /// When it was claimed, by the clock of the database.
     pub at: Timestamp,
-    /// The key of the run, if a run stands behind it.
+    /// The key of the run that claimed it, if a run did.
     pub run: Option<String>,
 }
 
@@ -104,24 +105,24 @@ impl<DB: Backend> std::fmt::Debug for Ledger<DB> {
     }
 }
 
-/// What is recorded of a key that was claimed before.
+/// The row of an earlier claim.
 #[derive(sqlx_macros::FromRow)]
-pub(super) struct PastRow {
+pub(crate) struct PriorClaimRow {
     pub(super) at: i64,
     pub(super) fingerprint: Option<i64>,
     pub(super) status: String,
     pub(super) run: Option<String>,
 }
 
-/// What whoever comes second is told.
-pub(super) fn told(key: &Key, fingerprint: Option<i64>, past: &PastRow) -> Result<Claim> {
+/// The answer to a second claim of a key.
+pub(super) fn second_claim(key: &Key, fingerprint: Option<i64>, past: &PriorClaimRow) -> Result<Claim> {
     if fingerprint.is_some() && past.fingerprint.is_some() && fingerprint != past.fingerprint {
         return Err(LedgerError::Refused { key: key.to_string(), reason: RefusedUnit::OtherContent });
     }
     if past.status != "applied" {
         return Err(LedgerError::NotApplied { key: key.to_string() });
     }
-    Ok(Claim::Done(Past { at: instant(past.at)?, run: past.run.clone() }))
+    Ok(Claim::Done(PriorClaim { at: instant(past.at)?, run: past.run.clone() }))
 }
 
 impl<DB: Backend> Ledger<DB> {
@@ -136,25 +137,25 @@ impl<DB: Backend> Ledger<DB> {
         Ok(Ledger { destination, project, name, id, claims, database: PhantomData })
     }
 
-    /// Makes the tables of the ledger in a database, or brings them up to date. Gives the names of the steps that were
-    /// taken. A SQLite file gets them at first use.
+    /// Creates or migrates the tables of the ledger in a database. Returns the names of the applied migrations. A SQLite file
+    /// gets its tables at first use.
     pub async fn migrate(pool: &Pool<DB>) -> Result<Vec<&'static str>> {
         migrate::migrate(&DB::database(pool, IDLE)).await
     }
 
-    /// What [`migrate`](Self::migrate) does on PostgreSQL, as a script.
+    /// What [`migrate`](Self::migrate) would execute on PostgreSQL, as a script.
     pub fn migration_script() -> String {
-        migrate::LEDGER.script()
+        crate::schemas::LEDGER.script()
     }
 
-    /// Claims a key inside your own transaction. Commit, and it is done for ever; roll back, and it never was. Somebody who
-    /// claims the same key at the same time waits until it is known which.
+    /// Claims a key inside your own transaction. After a commit it is claimed for ever; after a rollback it never was. A
+    /// concurrent claim of the same key waits for the outcome.
     ///
-    /// It takes a transaction and nothing less. On a connection of its own the claim would be committed before the work,
-    /// and a crash in between would lose it:
+    /// It takes a transaction and nothing less. On a plain connection the claim would be committed before the work, and a
+    /// crash in between would lose the work:
     ///
     /// ```compile_fail,E0308
-    /// # async fn example(ledger: refrain::Ledger<sqlx::Sqlite>, pool: sqlx::SqlitePool) -> Result<(), refrain::LedgerError> {
+    /// # async fn example(ledger: refrain::Ledger<sqlx::Sqlite>, pool: sqlx::SqlitePool) -> Result<(), refrain::ledger::LedgerError> {
     /// let mut connection = pool.acquire().await.unwrap();
     /// ledger.claim(&mut connection, refrain::key!("invoice", 7)?).await?;
     /// # Ok(()) }
@@ -163,7 +164,7 @@ impl<DB: Backend> Ledger<DB> {
         self.claimed(tx, &key, None).await
     }
 
-    /// The same for a key that stands for some content: the same key with other content is an error, and nothing runs.
+    /// Claims a key together with its content: the same key with other content is an error, and nothing happens.
     pub async fn claim_content(
         &self,
         tx: &mut sqlx::Transaction<'_, DB>,
@@ -186,16 +187,16 @@ impl<DB: Backend> Ledger<DB> {
             return Ok(Claim::Fresh);
         }
         let past = catalog::UNIT_PAST.bind(self.id).bind(key.as_str());
-        let past: Option<PastRow> = connection.fetch_optional(past).await?;
-        past.map_or(Err(LedgerError::Contended), |past| told(key, fingerprint, &past))
+        let past: Option<PriorClaimRow> = connection.fetch_optional(past).await?;
+        past.map_or(Err(LedgerError::Contended), |past| second_claim(key, fingerprint, &past))
     }
 
-    /// Claims a key by itself, in a transaction that it shares with whoever claims at the same time.
+    /// Claims a key in a transaction of its own, which concurrent claims share.
     ///
-    /// The claim is there before the work is: should the process die in between, the work is never done. Where that is
-    /// worse than doing it twice, claim inside the transaction of the work.
+    /// The claim is committed before the work: if the process dies in between, the work is never done. If that is worse than
+    /// doing it twice, claim inside the transaction of the work.
     pub async fn claim_alone(&self, key: Key) -> Result<Claim> {
-        let wish = Wish { ledger: self.id, key, fingerprint: None, version: 1, claimant: None };
+        let wish = ClaimRequest { ledger: self.id, key, fingerprint: None, version: 1, claimant: None };
         self.claims.claim(wish).await
     }
 }

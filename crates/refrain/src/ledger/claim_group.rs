@@ -1,8 +1,8 @@
-//! Single claims, committed together: whoever comes while one transaction is being written goes into the next.
+//! Single claims, committed together: a claim that arrives while one transaction is being written goes into the next.
 //!
-//! One member never spoils the rest. A run that was taken over is told so and left out; should a group fail for a reason
-//! that is nobody's in particular, its members go one by one. Whoever wants a key that somebody has in an open transaction
-//! waits for it apart.
+//! One member never fails the others. A run that was taken over gets an error and is left out; if a group fails for a reason
+//! of no particular member, its members go one by one. A claim of a key that another open transaction holds waits apart
+//! from the group.
 
 #[cfg(test)]
 mod tests;
@@ -13,21 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use refrain_core::{JobName, Key, ProjectName};
 use tokio::sync::{mpsc, oneshot};
 
-use super::claim::{Claim, PastRow, told};
+use super::claim::{Claim, PriorClaimRow, second_claim};
 use super::judge::ABSENT;
 use super::{LedgerError, Result, catalog};
 use crate::database::gather::gather;
 use crate::database::statement::Rows;
-use crate::database::{Database, DatabaseError, Transaction, place, still_unknown};
+use crate::database::{Database, DatabaseError, Repeats, Transaction, place, still_unknown};
 
 /// The most claims in one transaction.
 const GROUP: usize = 1_000;
-/// How often a group is written again after a lock, a conflict or a lost answer.
-const AGAIN_MAX: u32 = 8;
-/// How often a group is written again because of a lock before its members part.
+/// How often a group is written again because of a lock before it is split.
 const BUSY_MAX: u32 = 2;
 
-/// Which attempt asks.
+/// The attempt that claims.
 #[derive(Debug, Clone)]
 pub(crate) struct Claimant {
     pub(crate) job: JobName,
@@ -36,30 +34,30 @@ pub(crate) struct Claimant {
     pub(crate) nonce: i64,
 }
 
-/// A key that somebody wants for their own.
+/// A key to claim.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct ClaimRequest {
     pub(crate) ledger: i64,
     pub(crate) key: Key,
     pub(crate) fingerprint: Option<i64>,
     pub(crate) version: u32,
-    /// None: no run stands behind it, and so there is no fence.
+    /// `None` for a claim without a run, which has no fence.
     pub(crate) claimant: Option<Claimant>,
 }
 
-struct Asked {
-    wish: Wish,
-    /// When the database recorded it, as far as is known.
+struct PendingClaim {
+    request: ClaimRequest,
+    /// When the database recorded it, if known.
     recorded_at: Option<i64>,
     answer: oneshot::Sender<Result<Claim>>,
 }
 
-/// Where single claims of one database come together.
+/// Collects the single claims of one database.
 #[derive(Debug, Clone)]
 pub(crate) struct Claims {
     database: Database,
     project: ProjectName,
-    sender: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
+    sender: Arc<Mutex<Option<mpsc::Sender<PendingClaim>>>>,
 }
 
 impl Claims {
@@ -67,18 +65,18 @@ impl Claims {
         Claims { database, project, sender: Arc::default() }
     }
 
-    /// Claims a key, and says so when it is committed.
-    pub(crate) async fn claim(&self, wish: Wish) -> Result<Claim> {
+    /// Claims a key, and returns when the claim is committed.
+    pub(crate) async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
         let (answer, answered) = oneshot::channel();
-        // What was asked may have been written, should the writer go before it answers.
+        // If the writer dies before it answers, the claim may have been written.
         let gone =
             || LedgerError::Database(DatabaseError::Unknown("the writer of claims has gone".to_owned()));
-        self.sender().send(Asked { wish, recorded_at: None, answer }).await.map_err(|_| gone())?;
+        self.sender().send(PendingClaim { request, recorded_at: None, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
-    /// To the writer; it ends with the runtime it was started in, and is started again in the next.
-    fn sender(&self) -> mpsc::Sender<Asked> {
+    /// The channel to the writer, which ends with its runtime and is started again in the next one.
+    fn sender(&self) -> mpsc::Sender<PendingClaim> {
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         match &*sender {
             Some(sender) if !sender.is_closed() => sender.clone(),
@@ -91,7 +89,7 @@ impl Claims {
     }
 }
 
-async fn write(database: Database, project: ProjectName, mut asked: mpsc::Receiver<Asked>) {
+async fn write(database: Database, project: ProjectName, mut asked: mpsc::Receiver<PendingClaim>) {
     let (sender, waiting) = mpsc::channel(GROUP);
     tokio::spawn(wait(database.clone(), project.clone(), waiting));
     let mut group = Vec::with_capacity(GROUP);
@@ -102,8 +100,8 @@ async fn write(database: Database, project: ProjectName, mut asked: mpsc::Receiv
     }
 }
 
-/// Those whose key somebody has in an open transaction: in turn, until each of them is told.
-async fn wait(database: Database, project: ProjectName, mut waiting: mpsc::Receiver<Asked>) {
+/// Claims keys that other open transactions hold, one after another, until each is answered.
+async fn wait(database: Database, project: ProjectName, mut waiting: mpsc::Receiver<PendingClaim>) {
     let mut blocked = Vec::new();
     while waiting.recv_many(&mut blocked, GROUP).await > 0 {
         while !blocked.is_empty() {
@@ -119,14 +117,18 @@ async fn wait(database: Database, project: ProjectName, mut waiting: mpsc::Recei
     }
 }
 
-/// Answers every member of a group but those whose key somebody has in an open transaction, which it gives back.
-async fn settle(database: &Database, project: &ProjectName, mut members: Vec<Asked>) -> Vec<Asked> {
+/// Answers every member of a group except those whose key another open transaction holds; returns those.
+async fn settle(
+    database: &Database,
+    project: &ProjectName,
+    mut members: Vec<PendingClaim>,
+) -> Vec<PendingClaim> {
     let (mut again, mut unknown) = (0, None);
     let failure = loop {
         match written(database, project, &mut members).await {
             Ok(claims) => {
                 for (asked, claim) in members.into_iter().zip(claims) {
-                    // Nobody need wait for the answer: the claim stands.
+                    // The caller need not wait for the answer: the claim is committed.
                     let _ = asked.answer.send(claim);
                 }
                 return Vec::new();
@@ -138,7 +140,7 @@ async fn settle(database: &Database, project: &ProjectName, mut members: Vec<Ask
                 let half = members.len().div_ceil(2);
                 return parted(database, project, members, half).await;
             }
-            Err(error) if error.is_worth_a_retry() && again < AGAIN_MAX => {
+            Err(error) if error.is_worth_a_retry() && again < Repeats::MAX => {
                 if let DatabaseError::Unknown(what) = error {
                     unknown = Some(what);
                 }
@@ -160,13 +162,13 @@ async fn settle(database: &Database, project: &ProjectName, mut members: Vec<Ask
     Vec::new()
 }
 
-/// The same in smaller groups.
+/// Writes a group in smaller groups.
 async fn parted(
     database: &Database,
     project: &ProjectName,
-    mut members: Vec<Asked>,
+    mut members: Vec<PendingClaim>,
     size: usize,
-) -> Vec<Asked> {
+) -> Vec<PendingClaim> {
     let mut blocked = Vec::new();
     while !members.is_empty() {
         let rest = members.split_off(size.min(members.len()));
@@ -190,11 +192,11 @@ struct Known {
 }
 
 impl Known {
-    fn told(&self, key: &Key, fingerprint: Option<i64>) -> Result<Claim> {
-        told(
+    fn second_claim(&self, key: &Key, fingerprint: Option<i64>) -> Result<Claim> {
+        second_claim(
             key,
             fingerprint,
-            &PastRow {
+            &PriorClaimRow {
                 at: self.at,
                 fingerprint: self.fingerprint,
                 status: self.status.clone(),
@@ -204,17 +206,17 @@ impl Known {
     }
 }
 
-/// Writes a group in one transaction. Gives what each member is told.
+/// Writes a group in one transaction. Returns the answer to each member.
 async fn written(
     database: &Database,
     project: &ProjectName,
-    members: &mut [Asked],
+    members: &mut [PendingClaim],
 ) -> std::result::Result<Vec<Result<Claim>>, DatabaseError> {
     let mut transaction = database.write_briefly().await?;
     let fences = raise_many(&mut transaction, project, members).await?;
-    let sound: Vec<&Asked> = members.iter().filter(|asked| !asked.is_fenced(&fences)).collect();
+    let sound: Vec<&PendingClaim> = members.iter().filter(|asked| !asked.is_fenced(&fences)).collect();
     let mut fresh = claim_many(&mut transaction, &fences, &sound).await?;
-    // Of two who want the same key, the first has it.
+    // Of two claims of the same key, the first gets it.
     let times: Vec<Option<i64>> = members
         .iter()
         .map(|asked| if asked.is_fenced(&fences) { None } else { fresh.remove(&asked.name()) })
@@ -223,68 +225,72 @@ async fn written(
         asked.recorded_at = at.or(asked.recorded_at);
     }
     let late = members.iter().zip(&times).filter(|(asked, at)| at.is_none() && !asked.is_fenced(&fences));
-    let late: Vec<&Asked> = late.map(|(asked, _)| asked).collect();
+    let late: Vec<&PendingClaim> = late.map(|(asked, _)| asked).collect();
     let known = past_many(&mut transaction, &late).await?;
     transaction.commit(place!("claims")).await?;
     let answers = members.iter().zip(times).map(|(asked, at)| match at {
         Some(_) => Ok(Claim::Fresh),
-        None => asked.told(&fences, known.get(&asked.name())),
+        None => asked.answer(&fences, known.get(&asked.name())),
     });
     Ok(answers.collect())
 }
 
-/// Fences by job and run, and how high each is: the number of the attempt, and the nonce of its claim.
+/// The fences by job and run: the number of the attempt, and the nonce of its claim.
 type Fences = HashMap<Name, (i64, Height)>;
 type Name = (String, String);
 type Height = (i32, i64);
 
-impl Asked {
+impl PendingClaim {
     fn name(&self) -> (i64, String) {
-        (self.wish.ledger, self.wish.key.to_string())
+        (self.request.ledger, self.request.key.to_string())
     }
 
-    /// The fence of whoever asks, if it is as high as it should be.
+    /// The fence of the claimant, if it is as high as it should be.
     fn fence(&self, fences: &Fences) -> Option<i64> {
-        let Claimant { job, run, attempt, nonce } = self.wish.claimant.as_ref()?;
+        let Claimant { job, run, attempt, nonce } = self.request.claimant.as_ref()?;
         let (fence, height) = fences.get(&(job.to_string(), run.clone()))?;
         (*height == (*attempt, *nonce)).then_some(*fence)
     }
 
     fn is_fenced(&self, fences: &Fences) -> bool {
-        self.wish.claimant.is_some() && self.fence(fences).is_none()
+        self.request.claimant.is_some() && self.fence(fences).is_none()
     }
 
     fn attempt(&self) -> Option<i32> {
-        self.wish.claimant.as_ref().map(|claimant| claimant.attempt)
+        self.request.claimant.as_ref().map(|claimant| claimant.attempt)
     }
 
     fn nonce(&self) -> Option<i64> {
-        self.wish.claimant.as_ref().map(|claimant| claimant.nonce)
+        self.request.claimant.as_ref().map(|claimant| claimant.nonce)
     }
 
-    /// What somebody is told who did not get the key in this transaction.
-    fn told(&self, fences: &Fences, known: Option<&Known>) -> Result<Claim> {
+    /// The answer to a claim that did not get the key in this transaction.
+    fn answer(&self, fences: &Fences, known: Option<&Known>) -> Result<Claim> {
         if self.is_fenced(fences) {
             let attempt = u64::try_from(self.attempt().unwrap_or_default()).unwrap_or_default();
             return Err(LedgerError::Fenced { attempt });
         }
         let Some(known) = known else { return Err(LedgerError::Contended) };
-        // Got in a transaction before this one, whose answer was lost.
+        // Claimed in an earlier transaction whose answer was lost.
         let is_own = self.recorded_at == Some(known.at)
             && known.fence == self.fence(fences)
             && known.attempt == self.attempt()
             && known.nonce == self.nonce();
-        if is_own { Ok(Claim::Fresh) } else { known.told(&self.wish.key, self.wish.fingerprint) }
+        if is_own {
+            Ok(Claim::Fresh)
+        } else {
+            known.second_claim(&self.request.key, self.request.fingerprint)
+        }
     }
 }
 
 async fn raise_many(
     transaction: &mut Transaction,
     project: &ProjectName,
-    members: &[Asked],
+    members: &[PendingClaim],
 ) -> std::result::Result<Fences, DatabaseError> {
     let mut highest: BTreeMap<Name, Height> = BTreeMap::new();
-    let claimants = members.iter().filter_map(|asked| asked.wish.claimant.as_ref());
+    let claimants = members.iter().filter_map(|asked| asked.request.claimant.as_ref());
     for Claimant { job, run, attempt, nonce } in claimants {
         let height = highest.entry((job.to_string(), run.clone())).or_default();
         *height = (*height).max((*attempt, *nonce));
@@ -317,37 +323,37 @@ async fn raise_many(
     Ok(numbered.collect())
 }
 
-/// Claims keys that nobody has. Gives when each was recorded.
+/// Claims keys that are free. Returns when each was recorded.
 async fn claim_many(
     transaction: &mut Transaction,
     fences: &Fences,
-    asked: &[&Asked],
+    asked: &[&PendingClaim],
 ) -> std::result::Result<HashMap<(i64, String), i64>, DatabaseError> {
     if asked.is_empty() {
         return Ok(HashMap::new());
     }
     let rows = Rows::default()
-        .integers(asked.iter().map(|asked| asked.wish.ledger))
-        .texts(asked.iter().map(|asked| asked.wish.key.as_str()))
-        .integers(asked.iter().map(|asked| asked.wish.fingerprint))
+        .integers(asked.iter().map(|asked| asked.request.ledger))
+        .texts(asked.iter().map(|asked| asked.request.key.as_str()))
+        .integers(asked.iter().map(|asked| asked.request.fingerprint))
         .integers(asked.iter().map(|asked| asked.fence(fences)))
         .integers(asked.iter().map(|asked| asked.attempt().map(i64::from)))
         .integers(asked.iter().map(|asked| asked.nonce()))
-        .integers(asked.iter().map(|asked| i64::from(asked.wish.version)));
+        .integers(asked.iter().map(|asked| i64::from(asked.request.version)));
     let claimed: Vec<(i64, String, i64)> = transaction.fetch_all(catalog::UNIT_CLAIM_MANY.bind(rows)).await?;
     Ok(claimed.into_iter().map(|(ledger, key, at)| ((ledger, key), at)).collect())
 }
 
 async fn past_many(
     transaction: &mut Transaction,
-    asked: &[&Asked],
+    asked: &[&PendingClaim],
 ) -> std::result::Result<HashMap<(i64, String), Known>, DatabaseError> {
     if asked.is_empty() {
         return Ok(HashMap::new());
     }
     let rows = Rows::default()
-        .integers(asked.iter().map(|asked| asked.wish.ledger))
-        .texts(asked.iter().map(|asked| asked.wish.key.as_str()));
+        .integers(asked.iter().map(|asked| asked.request.ledger))
+        .texts(asked.iter().map(|asked| asked.request.key.as_str()));
     let known: Vec<Known> = transaction.fetch_all(catalog::UNIT_PAST_MANY.bind(rows)).await?;
     let known = known.into_iter().filter(|known| known.status != ABSENT);
     Ok(known.map(|known| ((known.ledger, known.key.clone()), known)).collect())

@@ -1,22 +1,22 @@
-//! The ledger's rows: read, written, and written about a failure.
+//! The ledger's entries: reads them, writes them, and records failures.
 
 use std::collections::HashMap;
 
-use super::apply::Before;
+use super::apply::PriorEntries;
 use super::fence::Raised;
-use super::judge::{Arrival, Entry, Judge, Verdict};
+use super::judge::{Arrival, Entry, Judge, UnitVerdict};
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::{Bound, Rows};
 use crate::database::{DatabaseError, Transaction, place, retried};
 use refrain_core::content::CONTENT_BYTES_MAX;
 use refrain_core::state::UnitStatus;
 
-/// The longest text that is kept of an error.
+/// The longest error message that is kept.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
-/// What is said of a unit that a worker did not survive.
+/// The message of a unit that a worker did not survive.
 const DIED_ALONE: &str = "the worker died while it was being applied, alone";
-/// What is said of units together, until more is known.
+/// The message of units that were tried together, until more is known.
 const DIED: &str = "the worker died while it was being applied, among others";
 
 type Answer<T> = std::result::Result<T, DatabaseError>;
@@ -32,7 +32,7 @@ pub(super) async fn find(
     Ok(entries)
 }
 
-/// What is recorded of units that are not certainly done; also that nothing is.
+/// Reads the entries of units that are not certainly done; a unit without an entry is reported as absent.
 pub(super) async fn doubtful(
     transaction: &mut Transaction,
     ledger: i64,
@@ -50,7 +50,7 @@ fn contents<'a>(arrivals: &[&'a Arrival]) -> Rows<'a> {
         .integers(arrivals.iter().map(|arrival| arrival.ordinal))
 }
 
-/// Records units as applied of which nothing is recorded. Gives how many that was true for.
+/// Records units without an entry as applied. Returns how many there were.
 pub(super) async fn insert(
     transaction: &mut Transaction,
     ledger: i64,
@@ -61,15 +61,15 @@ pub(super) async fn insert(
     transaction.execute(insert.bind(judge.attempt).bind(judge.nonce).bind(contents(arrivals))).await
 }
 
-/// Records as applied what was judged so, if everything is as it was read. False: it is not, and nothing may be
-/// committed.
+/// Records units as applied according to their verdicts, if their entries have not changed. False: they have, and the
+/// transaction must not be committed.
 pub(super) async fn record(
     transaction: &mut Transaction,
     ledger: i64,
     judge: &Judge,
     arrivals: &[&Arrival],
     entries: &[Entry],
-    verdicts: &[Verdict],
+    verdicts: &[UnitVerdict],
 ) -> Answer<bool> {
     let entries: HashMap<&str, &Entry> = entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
     let applied = arrivals.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_applied());
@@ -97,7 +97,7 @@ async fn update(
     transaction.execute(update.planned_anew()).await
 }
 
-/// Units, and what was read of each.
+/// Units, and the entry that was read of each.
 fn compared<'a>(ledger: i64, present: &[(&'a Arrival, &'a Entry)]) -> Rows<'a> {
     Rows::default()
         .integers(present.iter().map(|_| ledger))
@@ -111,8 +111,8 @@ fn compared<'a>(ledger: i64, present: &[(&'a Arrival, &'a Entry)]) -> Rows<'a> {
         .integers(present.iter().map(|(_, entry)| i64::from(entry.failures)))
 }
 
-/// Takes failed tries of other content off units whose applied content came again: the source says what is applied, and nothing
-/// is left to do for them. False: they are not as they were read, and must be judged again.
+/// Removes failed tries of other content from units whose applied content came again: the source confirms the applied
+/// content, and nothing is left to do. False: the entries have changed, and the units must be judged again.
 pub(super) async fn restore(
     raised: &Raised,
     ledger: i64,
@@ -135,41 +135,41 @@ pub(super) async fn restore(
     restored.await?
 }
 
-/// What became of the record of a failure.
-pub(super) enum Failed {
+/// The outcome of recording a failure.
+pub(super) enum FailureOutcome {
     Recorded,
-    /// What is recorded is not what the unit was judged by.
+    /// The entry is not the one that the unit was judged by.
     Moved,
 }
 
 /// A unit that failed.
-pub(super) struct Failure<'f> {
+pub(super) struct UnitFailure<'f> {
     pub(super) arrival: &'f Arrival,
-    /// What was recorded before it was parked in advance, if it was.
-    pub(super) before: Option<&'f Before>,
-    /// What it was judged by, if it was not.
+    /// The entry before the unit was parked in advance, if it was.
+    pub(super) before: Option<&'f PriorEntries>,
+    /// The entry that the unit was judged by, if it was not parked in advance.
     pub(super) judged: Option<&'f Entry>,
     pub(super) input: &'f str,
     pub(super) message: &'f str,
-    /// Where the source was read from, if a checkpoint says so.
+    /// The position that the source was read from, if a checkpoint has one.
     pub(super) place: Option<&'f str>,
 }
 
-/// Records that a unit failed, with what it was given, in a transaction of its own under the fence.
+/// Records that a unit failed, with its input, in a transaction of its own under the fence.
 pub(super) async fn fail(
     raised: &Raised,
     ledger: i64,
     judge: &Judge,
-    failure: &Failure<'_>,
-) -> Result<Failed> {
-    let Failure { arrival, before, judged, input, message, place } = failure;
+    failure: &UnitFailure<'_>,
+) -> Result<FailureOutcome> {
+    let UnitFailure { arrival, before, judged, input, message, place } = failure;
     let recorded = retried(|| async {
         let mut transaction = match fenced(raised).await? {
             Ok(transaction) => transaction,
             Err(error) => return Ok(Err(error)),
         };
         let found = find(&mut transaction, ledger, &[arrival]).await?.pop();
-        // Said twice, because the first answer was lost, it is counted once.
+        // On a retry after a lost answer, the failure counts once.
         let has_failed =
             |found: &Entry| judge.has_failed(found, arrival) && !judge.has_reserved(found, arrival);
         if found.as_ref().is_some_and(has_failed) {
@@ -185,10 +185,10 @@ pub(super) async fn fail(
         let entry = before.map_or(found.as_ref(), |before| before.of(arrival));
         let recorded = entry.map(|entry| entry.recorded(judge));
         let (_, status) =
-            arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.tries);
+            arrival.arriving(judge.version).after_failure(recorded.as_ref(), raised.facts.failures_max());
         let (word, failures) = match status {
             UnitStatus::Failed(failures) => ("failed", failures),
-            UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.tries),
+            UnitStatus::Parked | UnitStatus::Applied => ("parked", raised.facts.failures_max()),
         };
         let fail = failed(ledger, judge, arrival).bind(i64::from(failures)).bind(word);
         let fail = fail.bind(kept(input)).bind(shortened(message)).bind(judge.redo.map(i64::from));
@@ -196,11 +196,11 @@ pub(super) async fn fail(
         transaction.commit(place!("unit-fail")).await?;
         Ok(Ok(rows == 1))
     });
-    Ok(if recorded.await?? { Failed::Recorded } else { Failed::Moved })
+    Ok(if recorded.await?? { FailureOutcome::Recorded } else { FailureOutcome::Moved })
 }
 
-/// Raises the order of units whose content is recorded, with a lower one: a slower reader with other content comes after
-/// them, not before.
+/// Raises the order of units whose content is recorded with a lower one, so that a slower reader with other content in
+/// between does not replace it.
 pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]) -> Result<()> {
     let done = retried(|| async {
         let mut transaction = match fenced(raised).await? {
@@ -219,7 +219,7 @@ pub(super) async fn raise_order(raised: &Raised, ledger: i64, later: &[&Arrival]
     done.await?
 }
 
-/// The row that came first stays, and what failed after it is forgotten.
+/// Keeps the first row and deletes failures of later content.
 pub(super) async fn keep_first(raised: &Raised, ledger: i64, kept: &[&Arrival]) -> Result<()> {
     let done = retried(|| async {
         let mut transaction = match fenced(raised).await? {
@@ -236,7 +236,7 @@ pub(super) async fn keep_first(raised: &Raised, ledger: i64, kept: &[&Arrival]) 
     done.await?
 }
 
-/// Parks units before they are tried together, each with what it was given. False: one of them was applied meanwhile, and none is
+/// Parks units before they are tried together, each with its input. False: one of them was applied meanwhile, and none is
 /// parked.
 pub(super) async fn blame(
     raised: &Raised,
@@ -267,7 +267,7 @@ pub(super) async fn blame(
     blamed.await?
 }
 
-/// A unit that was parked in advance was to blame.
+/// Records that a unit that was parked in advance is to blame.
 pub(super) async fn convict(raised: &Raised, ledger: i64, arrival: &Arrival) -> Result<()> {
     let convicted = retried(|| async {
         let mut transaction = match fenced(raised).await? {
@@ -275,14 +275,14 @@ pub(super) async fn convict(raised: &Raised, ledger: i64, arrival: &Arrival) -> 
             Err(error) => return Ok(Err(error)),
         };
         let convict = catalog::UNIT_CONVICT.bind(ledger).bind(arrival.key.as_str());
-        transaction.execute(convict.bind(i64::from(raised.facts.tries))).await?;
+        transaction.execute(convict.bind(i64::from(raised.facts.failures_max()))).await?;
         transaction.commit(place!("unit-convict")).await?;
         Ok(Ok(()))
     });
     convicted.await?
 }
 
-/// A transaction under the fence, for a step that is done again while the database is busy.
+/// Begins a transaction under the fence, for a step that is retried while the database is busy.
 pub(super) async fn fenced(raised: &Raised) -> Answer<Result<Transaction>> {
     match raised.write().await {
         Err(LedgerError::Database(error)) => Err(error),
@@ -295,13 +295,13 @@ pub(super) fn failed<'a>(ledger: i64, judge: &Judge, arrival: &'a Arrival) -> Bo
     fail.bind(judge.fence).bind(judge.attempt).bind(arrival.fingerprint).bind(arrival.ordinal)
 }
 
-/// What is kept of what a unit was given.
+/// The input of a unit, if it is short enough to be kept.
 pub(super) fn kept(input: &str) -> Option<String> {
     (input.len() <= CONTENT_BYTES_MAX && !input.contains('\0')).then(|| input.to_owned())
 }
 
 pub(super) fn shortened(message: &str) -> String {
-    // PostgreSQL keeps no NUL.
+    // PostgreSQL cannot store a NUL character.
     message.chars().filter(|letter| *letter != '\0').take(MESSAGE_BYTES_MAX / 4).collect()
 }
 
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_or_has_a_nul_is_not_kept() {
+    fn input_that_is_too_long_or_contains_a_nul_is_not_kept() {
         for (input, is_kept) in [
             ("x".repeat(CONTENT_BYTES_MAX), true),
             ("x".repeat(CONTENT_BYTES_MAX + 1), false),

@@ -1,4 +1,4 @@
-//! What can go wrong beside the rows.
+//! The errors of the ledger.
 
 use refrain_core::state::RefusedUnit;
 use refrain_core::{ContentError, KeyError, ParseError};
@@ -6,64 +6,75 @@ use refrain_core::{ContentError, KeyError, ParseError};
 use crate::database::DatabaseError;
 use crate::store::StoreError;
 
-/// Why the ledger did not do what it was asked.
+/// Why the ledger did not do what the caller asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LedgerError {
-    /// The database said no.
+    /// The database returned an error.
     #[error(transparent)]
     Database(DatabaseError),
-    /// The store said no.
+    /// The store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There are no tables yet, and on a server nobody makes them quietly.
+    /// The tables do not exist, and on PostgreSQL Refrain does not create them unasked.
     #[error(
-        "there is no ledger in this database yet\n  make it: refrain migrate, or `Ledger::migrate` in a program; or let its owner run:\n\n{script}\n  and let us in, with our name for USER:\n\ngrant usage on schema refrain to USER;\ngrant select, insert, update, delete on all tables in schema refrain to USER;\ngrant usage on all sequences in schema refrain to USER;"
+        "there is no ledger in this database yet\n  create it: refrain migrate, or `Ledger::migrate` in a program; or let its owner run:\n\n{script}\n  then grant access (replace USER):\n\ngrant usage on schema refrain to USER;\ngrant select, insert, update, delete on all tables in schema refrain to USER;\ngrant usage on all sequences in schema refrain to USER;"
     )]
     Missing {
-        /// The statements that make the tables.
+        /// The statements that create the tables.
         script: String,
     },
-    /// The tables are of a newer release.
+    /// The tables are of an older release.
     #[error(
-        "the ledger in this database has schema {found}, and this release knows only up to {known}\n  a newer refrain has used it; use that one here too"
+        "the ledger in this database has schema {found}, and this release needs {needed}\n  upgrade it: refrain migrate, or `Ledger::migrate` in a program"
     )]
-    FromTheFuture {
-        /// What is there.
+    TooOld {
+        /// The schema in the database.
         found: i32,
-        /// What is known.
+        /// The schema that this release needs.
+        needed: i32,
+    },
+    /// The tables are of a newer release, with changes that this one cannot follow.
+    #[error(
+        "the ledger in this database has schema {found}, and this release supports only up to {known}\n  a newer refrain has upgraded it; use that one here too"
+    )]
+    TooNew {
+        /// The schema in the database.
+        found: i32,
+        /// The latest schema that this release supports.
         known: i32,
     },
-    /// The rows here belong to another store: this one is new, or older, or a copy.
+    /// The ledger belongs to another store: this store is new, or older, or a copy.
     #[error(
         "the ledger of `{project}` in this database belongs to another store\n  a new or restored store must not take it for its own: `refrain recover` looks at both"
     )]
     OtherStore {
-        /// Whose ledger it is.
+        /// The project of the ledger.
         project: String,
     },
     /// A newer attempt of the same run has begun. Nothing of this one may be written any more.
     #[error("a newer attempt of this run has begun; nothing of attempt {attempt} is written any more")]
     Fenced {
-        /// Whose word does not count.
+        /// The number of the older attempt.
         attempt: u64,
     },
-    /// The lease of the worker is over. Whether another attempt has begun is not known, but it may have.
+    /// The lease of the worker has expired. Another attempt may have begun.
     #[error(
-        "the lease of this worker is over, and another attempt may have begun; nothing of this one is written any more"
+        "the lease of this worker has expired, and another attempt may have begun; nothing of this one is written any more"
     )]
     Expired,
-    /// A unit must not be touched.
+    /// A unit must not be applied.
     #[error("unit `{key}`: {reason}")]
     Refused {
-        /// Which unit.
+        /// The key of the unit.
         key: String,
-        /// Why not.
+        /// The rule that forbids it.
         reason: RefusedUnit,
     },
     /// A claim met a unit that failed: it is neither free nor done.
-    #[error("`{key}` is a unit that failed and is not applied; it is for its job to try it again")]
+    #[error("`{key}` is a unit that failed and is not applied; its job will retry it")]
     NotApplied {
-        /// Which key.
+        /// The key of the unit.
         key: String,
     },
     /// A checkpoint would pass units that are neither applied nor kept.
@@ -76,7 +87,7 @@ pub enum LedgerError {
         /// One of them.
         first: String,
     },
-    /// Units that are remembered by windows, in a run that has none.
+    /// Units per window, in a run without a window.
     #[error(
         "the run `{run}` has no window, so its units cannot be remembered for one\n  use Per::Ever, or give the job a timetable"
     )]
@@ -84,66 +95,66 @@ pub enum LedgerError {
         /// The key of the run.
         run: String,
     },
-    /// A page was dropped, and nobody may go on without it.
+    /// A page was dropped, and the source cannot be read past it.
     #[error(
-        "a page of `{name}` was not done\n  apply its units and say `done`, or end the attempt: it is read again"
+        "a page of `{name}` was not done\n  apply its units and call `done`, or end the attempt: the page is read again"
     )]
     NotDone {
-        /// Which checkpoint.
+        /// The name of the checkpoint.
         name: String,
     },
-    /// Somebody else has moved the checkpoint.
+    /// Another run or an operator has moved the checkpoint.
     #[error(
-        "the checkpoint `{name}` is not where it was read\n  somebody else moved it; the next attempt reads it anew"
+        "the checkpoint `{name}` is not where it was read\n  another run or an operator moved it; the next attempt reads it again"
     )]
     Moved {
-        /// Which checkpoint.
+        /// The name of the checkpoint.
         name: String,
     },
-    /// A checkpoint is not what was written.
+    /// A stored checkpoint cannot be read.
     #[error("the checkpoint `{name}` cannot be read: {reason}")]
     Position {
-        /// Which checkpoint.
+        /// The name of the checkpoint.
         name: String,
-        /// Why not.
+        /// What is wrong with it.
         reason: String,
     },
-    /// One unit after another fails: it is not the units.
+    /// One unit after another fails, so the units are not to blame.
     #[error(
-        "{count} units in a row failed, the last one with: {message}\n  that is not about the units; none is recorded as failed by it"
+        "{count} units in a row failed, the last one with: {message}\n  the units are not to blame; none is recorded as failed"
     )]
     AllFail {
-        /// How many.
+        /// How many failed.
         count: usize,
-        /// What the last one said.
+        /// The message of the last one.
         message: String,
     },
-    /// A batch meets the same keys again and again.
+    /// Other runs keep changing the entries of a batch.
     #[error("other runs keep changing the same units; trying again later")]
     Contended,
-    /// Intents written here would never be relayed.
+    /// An intent written here would never be relayed.
     #[error(
-        "no relay looks after this database, so an intent would stay in it\n  name it when the store is opened: Refrain::at(…)?.destination(&pool)"
+        "this database is not relayed, so an intent would stay in it\n  name it when the store is opened: Refrain::at(…)?.destination(&pool)"
     )]
     NoRelay,
-    /// What goes with an intent is no JSON, or too much of it.
-    #[error("the payload of `{key}` cannot be taken: {reason}")]
+    /// The payload of an intent is not valid JSON, or too long.
+    #[error("the payload of `{key}` cannot be used: {reason}")]
     Payload {
-        /// Whose payload.
+        /// The key of the intent.
         key: String,
-        /// Why not.
+        /// What is wrong with the payload.
         reason: String,
     },
-    /// There is no key.
+    /// The key is not valid.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// There is no fingerprint.
+    /// The unit has no fingerprint.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// What was written cannot be read.
+    /// A stored value cannot be read.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// What a unit says cannot be written as JSON, or read back.
+    /// A unit cannot be converted to or from JSON.
     #[error("a unit cannot be written as JSON, or read back: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -158,7 +169,7 @@ impl From<DatabaseError> for LedgerError {
 }
 
 impl LedgerError {
-    /// Whether the same may succeed a moment later.
+    /// Whether the same call may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Database(error) | Self::Store(StoreError::Database(error)) => error.is_transient(),
@@ -167,7 +178,7 @@ impl LedgerError {
         }
     }
 
-    /// The fault of the database behind it, if the same transaction may succeed when it is done again.
+    /// The database error behind it, if the same transaction may succeed when it is retried.
     pub(crate) fn transient(&self) -> Option<DatabaseError> {
         match self {
             Self::Database(DatabaseError::Busy(what)) => Some(DatabaseError::Busy(what.clone())),

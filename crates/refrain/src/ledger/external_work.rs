@@ -1,8 +1,8 @@
-//! Units whose work is done outside of any transaction, by a program for example: looked up and judged, done, and recorded.
+//! Units whose work happens outside of any transaction, for example in a program: judged, done, and recorded.
 //!
-//! Nothing is locked while the work is being done. A worker that dies between the work and its record leaves no trace of it,
-//! and the next attempt does it again; that is why whatever does the work is given a key by which it can tell. Work that must
-//! not be done again so lightly is reserved first (`external_work/reservation.rs`).
+//! Nothing is locked while the work is done. A worker that dies between the work and its record leaves no trace of it, and the
+//! next attempt does the work again; that is why the program receives a key by which it can recognize the repetition. Work
+//! that must not be repeated that easily is reserved first (`external_work/reservation.rs`).
 
 mod reservation;
 
@@ -13,42 +13,40 @@ use refrain_core::state::UnitDecision;
 use serde::Serialize;
 
 use super::apply::BATCH;
-use super::backend::Backend;
 use super::entry;
-use super::judge::{Arrival, Entry, Judgement, Verdict, covered, later};
+use super::judge::{Arrival, Entry, Judgement, UnitVerdict, covered, later};
 use super::unit_list::{List, key_of};
 use super::units::Units;
 use super::{LedgerError, Result};
-use crate::database::{DatabaseError, pause, place, retried, still_unknown};
+use crate::database::{DatabaseError, Repeats, pause, place, retried, still_unknown};
 use crate::failpoint;
 use crate::lease::Lease;
+use crate::user_database::Backend;
 
-/// How often a record is written anew because others changed the same units.
-const AGAIN_MAX: u32 = 8;
-
-/// Units that are to be done, by their places in a list.
+/// Units whose work is due, by their indices in a list.
 pub(crate) struct ExternalWork<'u, DB: Backend, T> {
     units: &'u Units<DB, T>,
     ledger: i64,
     items: &'u [T],
     arrivals: Vec<Arrival>,
     due: Vec<usize>,
-    /// When the content was applied that some of them go over.
+    /// When the content that some of them replace was applied.
     over: HashMap<usize, i64>,
     about: Circumstances,
 }
 
-/// Why and from where units are done.
+/// Why units are done, and from which position.
 #[derive(Debug, Clone)]
 pub(super) struct Circumstances {
-    /// If these are units in doubt that are to be done again: so long after they were first sent at most.
+    /// For units in doubt that are sent again: the longest time since they were first sent.
     pub(super) again: Option<Duration>,
-    /// Where the source was read from, if a checkpoint says so.
+    /// The position that the source was read from, if a checkpoint has one.
     pub(super) place: Option<String>,
 }
 
 impl<DB: Backend, T: Serialize> Units<DB, T> {
-    /// What of these is to be done, by what is recorded now. `place` is where the source was read from, if a checkpoint says so.
+    /// Decides which of these units are due, by their present entries. `place` is the position that the source was read from,
+    /// if a checkpoint has one.
     pub(crate) async fn outside_from<'u>(
         &'u self,
         place: Option<String>,
@@ -76,17 +74,17 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
         Ok(outside)
     }
 
-    /// Whether these are units in doubt that are to be done again.
+    /// Whether these are units in doubt that are sent again.
     pub(crate) fn is_again(&self) -> bool {
         self.about.again.is_some()
     }
 
-    /// Those that are to be done, in the order of their keys.
+    /// The units that are due, in the order of their keys.
     pub(crate) fn due(&self) -> impl Iterator<Item = (usize, &'u T)> {
         self.due.iter().filter_map(|member| self.items.get(*member).map(|item| (*member, item)))
     }
 
-    /// When the content was applied that this one goes over; none if nothing was.
+    /// When the content that this unit replaces was applied; `None` if nothing was.
     pub(crate) fn over(&self, member: usize) -> Option<i64> {
         self.over.get(&member).copied()
     }
@@ -115,25 +113,27 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
                 entries.any(|entry| judge.has_failed(entry, arrival))
             };
             match verdict {
-                Verdict::Fresh | Verdict::Changed if has_failed() => {
-                    raised.tally.failed(arrival.key.as_str(), "it failed in this attempt already");
+                UnitVerdict::Fresh | UnitVerdict::Changed if has_failed() => {
+                    raised.tally.failed(arrival.key.as_str(), "it has already failed in this attempt");
                 }
-                Verdict::Fresh | Verdict::Changed => self.due.push(*member),
-                Verdict::Landed => raised.tally.applied([arrival.key.as_str()]),
-                Verdict::Parked if self.about.again.is_some() && self.is_doubtful(arrival, &entries) => {
+                UnitVerdict::Fresh | UnitVerdict::Changed => self.due.push(*member),
+                UnitVerdict::Landed => raised.tally.applied([arrival.key.as_str()]),
+                UnitVerdict::Parked if self.about.again.is_some() && self.is_doubtful(arrival, &entries) => {
                     self.due.push(*member);
                 }
-                Verdict::Parked => raised.tally.skipped(arrival.key.as_str()),
-                Verdict::Deduplicated(reason) => raised.tally.deduplicated(*reason, [arrival.key.as_str()]),
+                UnitVerdict::Parked => raised.tally.skipped(arrival.key.as_str()),
+                UnitVerdict::Deduplicated(reason) => {
+                    raised.tally.deduplicated(*reason, [arrival.key.as_str()]);
+                }
             }
         }
         Ok(())
     }
 
-    /// What is recorded of units and what they come to; failed tries of other content are taken off those that are done.
+    /// Reads entries and judges units; removes failed tries of other content from units that are done.
     async fn settled(&self, arrivals: &[&Arrival]) -> Result<(Vec<Entry>, Judgement)> {
         let (raised, judge) = (&self.units.fence.raised, self.units.judge());
-        for _ in 0..=AGAIN_MAX {
+        for _ in 0..=Repeats::MAX {
             let entries = retried(|| async {
                 let mut reading = raised.destination.database.read().await?;
                 let entries = entry::find(&mut reading, self.ledger, arrivals).await?;
@@ -150,13 +150,13 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
         Err(LedgerError::Contended)
     }
 
-    /// The work of these is done: recorded, under the fence, however often that takes while the lease is good. An attempt that was
-    /// taken over may still say what it knows of its own reservations.
+    /// Records that the work of these units is done, under the fence, with retries while the lease is good. An attempt that was
+    /// taken over may still record the outcome of its own reservations.
     pub(crate) async fn done(&self, members: &[usize]) -> Result<()> {
         let mut arrivals: Vec<&Arrival> =
             members.iter().filter_map(|member| self.arrivals.get(*member)).collect();
         arrivals.sort_by(|one, other| one.key.cmp(&other.key));
-        for _ in 0..=AGAIN_MAX {
+        for _ in 0..=Repeats::MAX {
             let recorded = persistently(&self.units.fence.raised.lease, || async {
                 match self.recorded(&arrivals).await {
                     Err(LedgerError::Database(error)) => Err(error),
@@ -180,7 +180,7 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
         Err(LedgerError::Contended)
     }
 
-    /// False: somebody else changed one of them in the same moment.
+    /// Returns false if another run changed one of them at the same time.
     async fn recorded(&self, arrivals: &[&Arrival]) -> Result<bool> {
         if failpoint::is_lost("outside-done.away") {
             return Err(DatabaseError::Lost("a test lost it".to_owned()).into());
@@ -188,7 +188,7 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
         let judge = self.units.judge();
         let mut transaction = self.units.fence.raised.write().await?;
         let entries = entry::find(&mut transaction, self.ledger, arrivals).await?;
-        // What this very attempt has recorded may be an answer that was lost.
+        // An entry of this very attempt may be that of a lost answer.
         let verdicts = judge.judge(arrivals, &entries, true)?.verdicts;
         if !entry::record(&mut transaction, self.ledger, &judge, arrivals, &entries, &verdicts).await? {
             transaction.rollback().await?;
@@ -198,8 +198,8 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
         Ok(true)
     }
 
-    /// The work of this one failed: recorded with what it was given. If it is in doubt from an earlier time, it stays so: that
-    /// it was not done now says nothing of then.
+    /// Records that the work of this unit failed, with its input. If the unit is in doubt from an earlier time, it stays in
+    /// doubt: that it was not done now says nothing about then.
     pub(crate) async fn failed(&self, member: usize, message: &str) -> Result<()> {
         if self.about.again.is_some() {
             return self.doubted(member, message, false).await;
@@ -209,24 +209,26 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
         };
         let (raised, judge, input) =
             (&self.units.fence.raised, self.units.judge(), serde_json::to_string(item)?);
-        for _ in 0..=AGAIN_MAX {
+        for _ in 0..=Repeats::MAX {
             let mut reading = raised.destination.database.read().await?;
             let entry = entry::find(&mut reading, self.ledger, &[arrival]).await?.pop();
             reading.rollback().await?;
             if entry.as_ref().is_some_and(|entry| entry.sent && !judge.has_reserved(entry, arrival)) {
-                // Somebody else's is in doubt under this key, and that is what must stay known.
+                // The unit of another run is in doubt under this key, and that record must stay.
                 raised.tally.failed(arrival.key.as_str(), message);
                 return Ok(());
             }
             if let UnitDecision::Deduplicated(reason) = judge.decide(arrival, entry.as_ref()) {
-                // Somebody else has done it meanwhile.
+                // Another run has done it meanwhile.
                 raised.tally.deduplicated(reason.into(), [arrival.key.as_str()]);
                 return Ok(());
             }
             let judged = entry.as_ref();
             let (input, place) = (input.as_str(), self.about.place.as_deref());
-            let failure = entry::Failure { arrival, before: None, judged, input, message, place };
-            if let entry::Failed::Recorded = entry::fail(raised, self.ledger, &judge, &failure).await? {
+            let failure = entry::UnitFailure { arrival, before: None, judged, input, message, place };
+            if let entry::FailureOutcome::Recorded =
+                entry::fail(raised, self.ledger, &judge, &failure).await?
+            {
                 tracing::warn!(job = %raised.facts.job, key = arrival.key.as_str(), error = message, "a unit failed");
                 raised.tally.failed(arrival.key.as_str(), message);
                 return Ok(());
@@ -236,8 +238,8 @@ impl<'u, DB: Backend, T: Serialize> ExternalWork<'u, DB, T> {
     }
 }
 
-/// Does a step again for as long as the lease is good and the database merely cannot be reached. What is known of a call must not
-/// become a doubt because a database was away for some seconds.
+/// Retries a step while the lease is good and the database cannot be reached: the known outcome of a call must not become a
+/// doubt because a database was away for some seconds.
 async fn persistently<T, F>(
     lease: &Lease,
     mut step: impl FnMut() -> F,
@@ -249,7 +251,7 @@ where
     loop {
         match retried(&mut step).await {
             Err(error) if error.is_transient() && lease.is_good() => {
-                tracing::warn!(%error, "what became of units cannot be recorded yet; it is tried again");
+                tracing::warn!(%error, "the outcome of units cannot be recorded yet; retrying");
                 if let DatabaseError::Unknown(what) = error {
                     unknown = Some(what);
                 }

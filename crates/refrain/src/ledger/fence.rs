@@ -1,15 +1,15 @@
 //! The fence of a run at a database: raised before anything is read there, held in every transaction that writes.
 //!
-//! Attempt 2 of a run may begin while attempt 1 is still going on, stopped in the middle of a write. Once 2 has raised the
-//! fence, nothing of 1 is written any more; and because 2 reads only after that, it sees everything of 1 that was.
+//! Attempt 2 of a run may begin while attempt 1 still exists, stopped in the middle of a write. Once attempt 2 has raised the
+//! fence, attempt 1 cannot write any more; and because 2 reads only after that, it sees everything that 1 wrote.
 //!
-//! Two things make this hold beyond the numbers of one run. Beside the number stands the nonce of the claim: a store that was
-//! restored gives out attempt 2 again, and only one of the two may write. And a run that was given up is followed by no
-//! attempt: the next to write is another run, which holds the same lane now. So the lane has a fence as well, raised and held
-//! beside that of the run, always before it.
+//! Two things make this hold beyond the numbers of one run. Besides the number, a fence has the nonce of the claim: a restored
+//! store gives out attempt 2 again, and only one of the two may write. And a run that has ended has no further attempt: the
+//! next to write is another run, which holds the same lane now. So the lane has a fence as well, raised and held together
+//! with that of the run, always before it.
 //!
-//! A fence keeps an old attempt out once a newer one has come. Until then its lease does: no transaction under a fence begins
-//! or is committed when the lease of its worker is over.
+//! A fence stops an old attempt once a newer one has begun. Until then the lease does: no transaction under a fence begins or
+//! is committed after the lease of its worker has expired.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -18,11 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use refrain_core::{JobName, Key, KeyError, ProjectName, Scope, Window};
 
-use super::backend::Backend;
 use super::destination::Destination;
 use super::ledger_id::LedgerName;
 use super::tally::Tally;
-use super::unapplied::Touched;
+use super::unapplied::TouchedLedgers;
 use super::units::{Per, Units};
 use super::{LedgerError, Result, catalog};
 use crate::database::statement::{Bound, Statement};
@@ -30,10 +29,11 @@ use crate::database::{Database, DatabaseError, Transaction, place, retried};
 use crate::failpoint;
 use crate::lease::Lease;
 use crate::store::Store;
+use crate::user_database::Backend;
 
-/// What the ledger must know of an attempt.
+/// The facts about an attempt that the ledger needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts {
+pub(crate) struct AttemptFacts {
     pub(crate) project: ProjectName,
     pub(crate) job: JobName,
     /// The first name of the job, under which its units are remembered.
@@ -48,17 +48,30 @@ pub(crate) struct Facts {
     /// Whether the run holds the lane of its scope.
     pub(crate) in_lane: bool,
     pub(crate) version: u32,
-    /// How often a unit may fail before it is parked.
-    pub(crate) tries: u32,
+    /// How often a unit may fail before it is parked; none if the run fails as a whole.
+    pub(crate) tries: Option<u32>,
     /// How many of the run's tries are spent.
     pub(crate) spent: u32,
     /// How often a worker died while it held this run.
     pub(crate) suspicion: u32,
-    /// The attempt with which a person had the work of this run done again, if this attempt follows from that.
+    /// The attempt with which an operator began the redo that this attempt belongs to.
     pub(crate) redo: Option<i32>,
 }
 
-/// A run at a database, its fence raised: what units are applied through, and checkpoints moved.
+impl AttemptFacts {
+    /// The run fails as a whole, and the policies of its job apply to it: no unit is parked, and none is tried alone after a
+    /// worker died.
+    pub(crate) fn fail_as_a_whole(&mut self) {
+        (self.tries, self.suspicion) = (None, 0);
+    }
+
+    /// The number of failures that parks a unit, as it is compared and stored.
+    pub(crate) fn failures_max(&self) -> u32 {
+        self.tries.unwrap_or(i32::MAX.unsigned_abs())
+    }
+}
+
+/// A run at a database with a raised fence: units are applied and checkpoints moved through it.
 ///
 /// It comes from [`Run::fence`](crate::Run::fence).
 pub struct Fence<DB: Backend> {
@@ -78,7 +91,7 @@ impl<DB: Backend> std::fmt::Debug for Fence<DB> {
     }
 }
 
-/// A fence that was raised.
+/// A raised fence.
 #[derive(Debug)]
 pub(crate) struct Raised {
     pub(crate) destination: Destination,
@@ -86,20 +99,20 @@ pub(crate) struct Raised {
     pub(crate) id: i64,
     /// The fence of the lane, if the run holds one.
     pub(crate) lane: Option<i64>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: AttemptFacts,
     pub(crate) tally: Tally,
-    pub(crate) touched: Touched,
-    /// How many units are parked before they are tried, until this attempt trusts them again.
+    pub(crate) touched: TouchedLedgers,
+    /// How many units are still parked before they are tried, until this attempt trusts units again.
     pub(crate) caution: AtomicUsize,
-    /// For as long as it is good, what is known is recorded, however often that takes.
+    /// As long as the lease is good, known outcomes are recorded, with any number of retries.
     pub(crate) lease: Lease,
-    /// Whether somebody copies intents from here to the store.
+    /// Whether the intents of this database are relayed to the store.
     pub(crate) relayed: bool,
     /// Whether it is the store's own database.
     pub(crate) is_of_the_store: bool,
 }
 
-/// Where an attempt stands at a database: the fence of its run, and that of its lane, if it holds one.
+/// The fences of an attempt at a database: that of its run, and that of its lane, if it holds one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Footing {
     pub(crate) fence: i64,
@@ -115,17 +128,17 @@ struct Standing {
 }
 
 impl Standing {
-    /// Where the attempt stands, if nothing is higher than it.
-    fn footing(self, facts: &Facts) -> Option<Footing> {
+    /// The fences of the attempt, if none of them is higher.
+    fn footing(self, facts: &AttemptFacts) -> Option<Footing> {
         let is_own = self.attempt == facts.attempt && self.nonce == facts.nonce;
         let is_held = self.lane.is_some() || !facts.in_lane;
         (is_own && is_held).then_some(Footing { fence: self.id, lane: self.lane })
     }
 }
 
-/// Raises the fence of a run to the number of this attempt, and that of its lane, and commits that.
-pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<Footing> {
-    // Raised before, in this very attempt: to write it again would wait for an open batch of its own.
+/// Raises the fences of a run and its lane to the number of this attempt, and commits.
+pub(crate) async fn raise(database: &Database, facts: &AttemptFacts) -> Result<Footing> {
+    // This attempt has raised them before: writing them again would wait for an open batch of its own.
     if let Some(footing) = footing(database, facts).await? {
         return Ok(footing);
     }
@@ -152,42 +165,42 @@ pub(crate) async fn raise(database: &Database, facts: &Facts) -> Result<Footing>
     raised.ok_or(LedgerError::Fenced { attempt: facts.number() })
 }
 
-/// Where this attempt stands, if the fences are where it has raised them.
-async fn footing(database: &Database, facts: &Facts) -> Result<Option<Footing>> {
+/// The fences of this attempt, if they are where it has raised them.
+async fn footing(database: &Database, facts: &AttemptFacts) -> Result<Option<Footing>> {
     let mut reading = database.read().await?;
     let standing: Option<Standing> = reading.fetch_optional(facts.fence()).await?;
     reading.rollback().await?;
     Ok(standing.and_then(|standing| standing.footing(facts)))
 }
 
-/// How high the fence of a run is: the number of an attempt, and the nonce of its claim.
-pub(crate) async fn height(database: &Database, facts: &Facts) -> Result<(i32, i64)> {
+/// The height of a run's fence: the number of an attempt, and the nonce of its claim.
+pub(crate) async fn height(database: &Database, facts: &AttemptFacts) -> Result<(i32, i64)> {
     let mut reading = database.read().await?;
     let standing: Option<Standing> = reading.fetch_optional(facts.fence()).await?;
     reading.rollback().await?;
     Ok(standing.map_or((0, 0), |standing| (standing.attempt, standing.nonce)))
 }
 
-/// Demands that no newer attempt has raised the fence, without keeping one from it.
-pub(crate) async fn stands(database: &Database, facts: &Facts) -> Result<()> {
+/// Fails if a newer attempt has raised the fence; does not stop one from doing so.
+pub(crate) async fn stands(database: &Database, facts: &AttemptFacts) -> Result<()> {
     match footing(database, facts).await? {
         Some(_) => Ok(()),
         None => Err(LedgerError::Fenced { attempt: facts.number() }),
     }
 }
 
-/// Keeps the fences where they are until the transaction ends; false if one has been raised.
+/// Locks the fences until the transaction ends; false if one of them has been raised.
 pub(crate) async fn is_held(
     transaction: &mut Transaction,
     footing: Footing,
-    facts: &Facts,
+    facts: &AttemptFacts,
 ) -> std::result::Result<bool, DatabaseError> {
     let own = catalog::FENCE_HOLD.bind(footing.fence).bind(facts.attempt).bind(facts.nonce);
     let held: Option<(i64, Option<i64>)> = transaction.fetch_optional(own.bind(footing.lane)).await?;
     Ok(held.is_some_and(|(_, lane)| lane == footing.lane))
 }
 
-impl Facts {
+impl AttemptFacts {
     fn fence(&self) -> Bound<'_> {
         let find = catalog::FENCE_FIND.bind(self.project.as_str()).bind(self.identity.as_str());
         let lane = self.in_lane.then(|| self.scope.as_str().to_owned());
@@ -211,7 +224,7 @@ impl Facts {
 }
 
 impl Raised {
-    /// A transaction in which the fence stays where it is.
+    /// Begins a transaction that locks the fences.
     pub(crate) async fn write(&self) -> Result<Transaction> {
         self.is_leased()?;
         let mut transaction = self.destination.database.write().await?;
@@ -219,8 +232,8 @@ impl Raised {
         Ok(transaction)
     }
 
-    /// Keeps the fences where they are until the transaction ends, or says that one has been raised. The transaction is
-    /// committed only while the lease is good.
+    /// Locks the fences until the transaction ends, or fails if one has been raised. The transaction is committed only while the
+    /// lease is good.
     pub(crate) async fn hold(&self, transaction: &mut Transaction) -> Result<()> {
         self.is_leased()?;
         let footing = Footing { fence: self.id, lane: self.lane };
@@ -238,18 +251,18 @@ impl Raised {
         Err(LedgerError::Expired)
     }
 
-    /// Whether units are parked before they are tried: a worker died with this run in hand, and one of them may be why.
+    /// Whether units are parked before they are tried: a worker died while it held this run, and a unit may be the cause.
     pub(crate) fn is_careful(&self) -> bool {
         self.caution.load(Ordering::Relaxed) > 0
     }
 
-    /// So many units are about to be tried; when as many as a batch has were, none of them was it.
+    /// Counts units that are about to be tried; after as many as a batch has, none of them was the cause.
     pub(crate) fn trust_more(&self, units: usize) {
         let left = self.caution.load(Ordering::Relaxed);
         self.caution.store(left.saturating_sub(units), Ordering::Relaxed);
     }
 
-    /// Where the ledger of this job and scope is, for ever or for this window.
+    /// The number of the ledger of this job and scope, for ever or for this window.
     pub(crate) async fn ledger(&self, per: Per) -> Result<i64> {
         let Destination { database, ledgers, .. } = &self.destination;
         let ledger = ledgers.find(database, self.facts.book(per)?).await?;
@@ -269,13 +282,14 @@ impl<DB: Backend> Fence<DB> {
         Fence { raised: Arc::new(raised), database: PhantomData }
     }
 
-    /// Units of this run: how each gets its key, and whether a key is for ever or for this window.
+    /// The units of this run: how each gets its key, and whether a key is unique for ever or within this window.
     ///
-    /// The key must name the same fact in every attempt. It cannot be made of the clock:
+    /// The key must name the same fact in every attempt. It cannot contain the time:
     ///
     /// ```compile_fail,E0277
-    /// # async fn example(fence: refrain::Fence<sqlx::Sqlite>) {
-    /// use refrain::{Per, key};
+    /// # async fn example(fence: refrain::ledger::Fence<sqlx::Sqlite>) {
+    /// use refrain::ledger::Per;
+    /// use refrain::key;
     /// fence.units(Per::Ever, |_: &u32| key!("row", std::time::SystemTime::now()));
     /// # }
     /// ```

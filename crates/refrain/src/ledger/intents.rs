@@ -1,25 +1,25 @@
-//! Intents: wishes that are written beside the rows that caused them, in one transaction.
+//! Intents: requests for effects and runs, written next to the rows that caused them, in one transaction.
 //!
-//! A mail that is sent before the commit may be about rows that never were; one that is sent after it may never be sent.
-//! So the wish is a row like the others, there when they are there and only then, and a relay copies it to the store, as
-//! often as it takes, onto a key that exists once. The table is only ever inserted into by those who wish, which is why
-//! any language can do it; there is no check here that needs the store.
+//! A mail that is sent before the commit may be about rows that never existed; one that is sent after it may never be sent.
+//! So the intent is a row like the others, committed together with them, and a relay copies it to the store, with retries,
+//! under a key that exists once. Programs only insert into the table, so any language can write intents; nothing here
+//! needs the store.
 
 use refrain_core::{JobName, Key, ParseError};
 use serde::Serialize;
 
-use super::backend::Backend;
 use super::batch::Batch;
 use super::claim::Ledger;
 use super::{LedgerError, Result, catalog};
 use crate::database::connection::Connection;
 use crate::database::statement::Rows;
-use crate::payload::fault;
+use crate::store::payload::fault;
+use crate::user_database::Backend;
 
 /// The most intents in one statement.
 const TOGETHER: usize = 1_000;
 
-/// What is wished for.
+/// The kind of an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Effect,
@@ -35,27 +35,28 @@ impl Kind {
     }
 }
 
-/// The wish for an effect, or for a run of a job, written in the transaction of the rows that caused it: by
+/// A request for an effect, or for a run of a job, written in the transaction of the rows that caused it: by
 /// [`Batch::intend`] in a run, by [`Ledger::intend`] and [`Ledger::enqueue`] in a transaction of your own.
 ///
 /// ```
-/// use refrain::{Intent, key};
+/// use refrain::ledger::Intent;
+/// use refrain::key;
 ///
 /// let mail = Intent::effect("notify-new", key!("notify", "new-invoice", "INV-7")?, 2)?;
 /// let mail = mail.payload(&serde_json::json!({ "to": "ada@example.org" }))?;
 /// let welcome = Intent::run("welcome-email", key!(42)?)?;
-/// # Ok::<(), refrain::LedgerError>(())
+/// # Ok::<(), refrain::ledger::LedgerError>(())
 /// ```
 ///
-/// An effect is known by the fact that it is about. Without a key it would be another one each time:
+/// An effect is identified by its fact. Without a key it would be a new one each time:
 ///
 /// ```compile_fail,E0061
-/// refrain::Intent::effect("notify-new", 2);
+/// refrain::ledger::Intent::effect("notify-new", 2);
 /// ```
 ///
 /// # From any language
 ///
-/// It is a row, and a plain insert does the same, in a transaction of any program:
+/// An intent is a row, and a plain insert does the same, in a transaction of any program:
 ///
 /// ```sql
 /// insert into refrain.intents (project, kind, name, key, payload)
@@ -63,7 +64,7 @@ impl Kind {
 /// ```
 ///
 /// In SQLite the table is `refrain_intents`. `kind` is `run` or `effect`, `name` is the job or the effect; an effect may
-/// have a `version`, which is 1 if it is left out; `payload` is JSON, or is left out.
+/// have a `version`, which defaults to 1; `payload` is JSON and optional.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
     kind: Kind,
@@ -74,8 +75,8 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// The wish for an effect. The key names the fact, never the run or the hour; the version is that of the rule which
-    /// says what is sent. A fact has its effect once under each version, and never again under a lower one.
+    /// Requests an effect. The key names the fact, never the run or the hour; the version is that of the rule that decides what
+    /// is sent. A fact has its effect once under each version, and never again under a lower one.
     pub fn effect(name: &str, key: Key, version: u32) -> Result<Intent> {
         let number = i32::try_from(version).map_err(|_| {
             let text = version.to_string();
@@ -84,12 +85,12 @@ impl Intent {
         Ok(Intent { kind: Kind::Effect, name: named(name)?, key, version: number, payload: None })
     }
 
-    /// The wish for a run of a job whose runs are enqueued by key. A key that was ever offered to the job is a dedupe.
+    /// Requests a run of a job whose runs are enqueued by key. A key that was ever enqueued for the job is a dedupe.
     pub fn run(job: &str, key: Key) -> Result<Intent> {
         Ok(Intent { kind: Kind::Run, name: named(job)?, key, version: 1, payload: None })
     }
 
-    /// What goes with it, as JSON of at most [`PAYLOAD_BYTES_MAX`](crate::PAYLOAD_BYTES_MAX) bytes. `null` is nothing.
+    /// Adds a payload: JSON of at most [`PAYLOAD_BYTES_MAX`](crate::admin::PAYLOAD_BYTES_MAX) bytes. `null` means no payload.
     pub fn payload(self, payload: &impl Serialize) -> Result<Intent> {
         let text = serde_json::to_string(payload)?;
         if let Some(reason) = fault(&text) {
@@ -103,7 +104,7 @@ fn named(name: &str) -> Result<String> {
     Ok(JobName::parse(name)?.to_string())
 }
 
-/// Who writes intents.
+/// The writer of intents.
 struct Author<'a> {
     project: &'a str,
     store: Option<String>,
@@ -126,8 +127,8 @@ async fn write(connection: &mut Connection<'_>, author: &Author<'_>, intents: &[
 }
 
 impl<DB: Backend, T> Batch<'_, '_, DB, T> {
-    /// Wishes for effects and runs, in the transaction of this batch: they are there together with its rows, or not at
-    /// all. A database that no relay looks after is refused, for nothing would come of them.
+    /// Requests effects and runs in the transaction of this batch: they are committed together with its rows, or not at all. A
+    /// database that is not relayed is refused, because its intents would never be carried out.
     pub async fn intend(&mut self, intents: impl IntoIterator<Item = Intent>) -> Result<()> {
         let raised = &self.applying.units.fence.raised;
         if !raised.relayed {
@@ -145,8 +146,8 @@ impl<DB: Backend, T> Batch<'_, '_, DB, T> {
 }
 
 impl<DB: Backend> Ledger<DB> {
-    /// Wishes for a run of a job, inside a transaction of your own: rolled back, nobody asked for it. The run is opened
-    /// when a relay has come by; `&()` is no payload.
+    /// Requests a run of a job inside a transaction of your own: a rollback takes the request back. The relay opens the run;
+    /// `&()` means no payload.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -167,7 +168,7 @@ impl<DB: Backend> Ledger<DB> {
     /// # }
     /// ```
     ///
-    /// Outside a transaction it would be there before the rows are, or without them:
+    /// Outside a transaction it would be committed before the rows, or without them:
     ///
     /// ```compile_fail,E0308
     /// # async fn example(ledger: refrain::Ledger<sqlx::Sqlite>, mut pool: sqlx::SqlitePool) {
@@ -190,7 +191,7 @@ impl<DB: Backend> Ledger<DB> {
         self.intend(tx, [intent]).await
     }
 
-    /// Wishes for effects and runs, inside a transaction of your own.
+    /// Requests effects and runs inside a transaction of your own.
     pub async fn intend(
         &self,
         tx: &mut sqlx::Transaction<'_, DB>,

@@ -1,8 +1,8 @@
-//! What becomes of each unit of a batch, decided by what is recorded: values in, values out.
+//! Decides what happens to each unit of a batch, from the recorded entries: values in, values out.
 //!
-//! Nearly all that a source shows again is done: applied in this content and version, with no other order than is recorded.
-//! The database sees that in its own rows and keeps them to itself (`sql/unit/doubtful.sql`); only what is left comes here.
-//! It never decides otherwise than this judge would, and what a lost answer may have left is judged here in any case.
+//! Nearly every unit that a source shows again is done: applied in this content and version, with no other order than the
+//! recorded one. The database recognizes those itself (`sql/unit/doubtful.sql`); only the others come here. It never decides
+//! differently from this judge, and after a lost answer every unit is judged here.
 
 #[cfg(test)]
 mod tests;
@@ -15,12 +15,12 @@ use refrain_core::state::{
     Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
 };
 
-pub(in crate::ledger) use self::trial_mark::Mark;
 pub(crate) use self::trial_mark::Trial;
-use super::tally::Reason;
+pub(in crate::ledger) use self::trial_mark::TrialMark;
 use super::{LedgerError, Result};
+use crate::store::counts::Reason;
 
-/// A unit as it comes from the source.
+/// A unit as it arrives from the source.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrival {
     pub(crate) key: Key,
@@ -28,7 +28,7 @@ pub(crate) struct Arrival {
     pub(crate) ordinal: Option<i64>,
 }
 
-/// The ledger's row of a unit.
+/// The entry of a unit in the ledger.
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of the row")]
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Entry {
@@ -36,61 +36,61 @@ pub(crate) struct Entry {
     pub(crate) fingerprint: Option<i64>,
     pub(crate) ordinal: Option<i64>,
     pub(crate) fence: Option<i64>,
-    /// SQLite keeps what does not fit into a version, and a ledger that holds it must stay readable.
+    /// SQLite stores values that do not fit into a version, and a ledger with one must stay readable.
     pub(crate) version: i64,
     pub(crate) attempt: Option<i32>,
     pub(crate) nonce: Option<i64>,
     pub(crate) failures: i32,
-    /// Whether rows of some content are there.
+    /// Whether rows of some content exist.
     pub(crate) written: bool,
     pub(crate) status: String,
-    /// Whether what it was given is kept.
+    /// Whether its input is kept.
     pub(crate) kept: bool,
-    /// Whether something was begun with it outside, and its end is not recorded.
+    /// Whether external work was begun for it and its outcome is not recorded.
     pub(crate) sent: bool,
-    /// Whether a request is behind it whose answer is missing, also if a person has had it sent again since.
+    /// Whether a request for it has had no answer, even if an operator has had it sent again since.
     pub(crate) unanswered: bool,
-    /// When it was last tried.
+    /// The time of its last try.
     pub(crate) at: Option<i64>,
-    /// What is applied, if the last try is not.
+    /// The applied version, if the last try is not applied.
     pub(crate) applied_version: Option<i32>,
     pub(crate) applied_fingerprint: Option<i64>,
-    /// When something was applied before the last try, also if it is not known any more what counts.
+    /// When something was applied before the last try, even if it is unknown by now what is in effect.
     pub(crate) applied_at: Option<i64>,
-    /// By which attempt of which run.
+    /// The run and attempt that applied it.
     pub(crate) applied_fence: Option<i64>,
     pub(crate) applied_attempt: Option<i32>,
 }
 
-/// Whoever judges: by which rules, and who they are.
+/// The rules of a judgement, and the attempt that it is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judge {
     pub(crate) version: u32,
     pub(crate) on_change: OnChange,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
-    /// Which claim of that attempt.
+    /// The nonce of that attempt's claim.
     pub(crate) nonce: i64,
-    /// How often a worker died with this run in hand.
+    /// How often a worker died while it held this run.
     pub(crate) suspicion: u32,
-    /// What was being tried when the last one died, if that is known.
+    /// The units that were being tried when the last worker died, if known.
     pub(crate) trial: Option<Trial>,
-    /// Whether a unit that failed keeps a checkpoint from passing, although its input is kept.
+    /// Whether a unit that failed stops a checkpoint even if its input is kept.
     pub(crate) waits_for_failed: bool,
-    /// Whether rows are only ever added: what is written under a key stays, and never gets a second row beside it.
+    /// Whether rows are only ever added: the row of a key stays, and never gets a second one next to it.
     pub(crate) adds: bool,
-    /// Whether a key is that of the run alone, so that only one unit can have it, whatever their order.
+    /// Whether a key belongs to the run alone, so that only one unit can have it, whatever their order.
     pub(crate) is_of_the_run: bool,
-    /// The attempt with which a person had the work of this run done again: what was applied before it is applied once more.
+    /// The attempt with which an operator began a redo of this run: what was applied before it is applied once more.
     pub(crate) redo: Option<i32>,
 }
 
-/// What becomes of a unit.
+/// What happens to a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It is applied; nothing was there, or what was there failed.
+pub(crate) enum UnitVerdict {
+    /// It is applied; nothing was applied before, or an earlier try failed.
     Fresh,
-    /// It is applied over what was applied.
+    /// It is applied over content that was applied before.
     Changed,
     /// It was applied by this very attempt, whose answer was lost.
     Landed,
@@ -98,28 +98,28 @@ pub(crate) enum Verdict {
     Parked,
 }
 
-impl Verdict {
+impl UnitVerdict {
     pub(crate) fn is_applied(self) -> bool {
-        matches!(self, Verdict::Fresh | Verdict::Changed)
+        matches!(self, UnitVerdict::Fresh | UnitVerdict::Changed)
     }
 }
 
-/// What a batch comes to.
+/// The judgement of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
-    /// One for each arrival.
-    pub(crate) verdicts: Vec<Verdict>,
+    /// One verdict for each arrival.
+    pub(crate) verdicts: Vec<UnitVerdict>,
     /// Arrivals whose key stood for other content in this very attempt.
     pub(crate) suspects: Vec<usize>,
 }
 
-/// How the status of a unit is written whose last try is applied.
+/// The stored status of a unit whose last try is applied.
 const APPLIED: &str = "applied";
 
-/// What is read in place of a status where there is no row.
+/// The status that is read if there is no entry.
 pub(super) const ABSENT: &str = "absent";
 
-/// A status as it is written down.
+/// Reads a stored status.
 pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {
     match word {
         APPLIED => UnitStatus::Applied,
@@ -129,13 +129,13 @@ pub(super) fn status_of(word: &str, failures: i32) -> UnitStatus {
 }
 
 impl Entry {
-    /// What is recorded, as whoever asks sees it: a unit that was parked in advance is parked only if a worker has died
-    /// since, and one that is reserved is not, for whoever has reserved it.
+    /// The recorded state as this attempt sees it: a unit that was parked in advance counts as parked only if a worker has died
+    /// since, and a reserved unit does not, for the attempt that reserved it.
     pub(crate) fn recorded(&self, judge: &Judge) -> Recorded<Option<i64>, i64> {
         let is_innocent = self.failures < 0 && !judge.is_guilty(self);
         let failures = u32::try_from(self.failures).unwrap_or_default();
         Recorded {
-            // A job whose version is the highest that is allowed goes on from one that is not.
+            // A job at the highest allowed version continues from an entry with a higher one.
             version: u32::try_from(self.version.min(i64::from(i32::MAX))).unwrap_or_default(),
             fingerprint: self.fingerprint,
             order: self.ordinal,
@@ -148,26 +148,26 @@ impl Entry {
         }
     }
 
-    /// What is applied beneath a try that is not. A request without an answer may have replaced it.
+    /// The content that is applied beneath a try that is not. A request without an answer may have replaced it.
     fn applied(&self) -> Option<Applied<Option<i64>>> {
         let version = self.applied_version.filter(|_| !self.unanswered)?;
         let version = u32::try_from(version).unwrap_or_default();
         Some(Applied { version, fingerprint: self.applied_fingerprint })
     }
 
-    /// When the content was applied over which the next try goes. It tells that try from an earlier one of the same content,
-    /// and stays the same however often the try is repeated.
+    /// When the content that the next try replaces was applied. It tells that try from an earlier one of the same content, and
+    /// stays the same however often the try is repeated.
     pub(crate) fn over(&self) -> Option<i64> {
         if self.status == APPLIED { self.at } else { self.applied_at }
     }
 
-    /// Itself, if there is such a row.
+    /// The entry, unless it stands for a missing row.
     pub(crate) fn present(&self) -> Option<&Entry> {
         (self.status != ABSENT).then_some(self)
     }
 
-    /// Whether this very attempt has written it. A number may have been given out twice, and one claim of it does not take
-    /// what another has begun for its own.
+    /// Whether this very attempt has written it. An attempt number may have been given out twice, and one claim of it must not
+    /// take the reservations of the other for its own.
     pub(crate) fn is_by(&self, judge: &Judge) -> bool {
         self.fence == Some(judge.fence)
             && self.attempt == Some(judge.attempt)
@@ -180,15 +180,15 @@ impl Arrival {
         Arriving { version, fingerprint: self.fingerprint, order: self.ordinal }
     }
 
-    /// It must not be touched.
+    /// The error for a unit that must not be applied.
     pub(super) fn refused(&self, reason: RefusedUnit) -> LedgerError {
         LedgerError::Refused { key: self.key.to_string(), reason }
     }
 }
 
 impl Judge {
-    /// Judges a batch in which each key is once. `after_a_lost_answer` says that what this attempt has recorded may be this
-    /// very batch.
+    /// Judges a batch in which each key occurs once. `after_a_lost_answer`: entries of this attempt may be those of this very
+    /// batch.
     pub(crate) fn judge(
         &self,
         arrivals: &[&Arrival],
@@ -200,10 +200,10 @@ impl Judge {
         let mut judgement = Judgement::default();
         for (index, arrival) in arrivals.iter().enumerate() {
             let entry = entries.get(arrival.key.as_str()).copied();
-            // Nothing is done under a key that is in doubt, whatever it stands for since: what is known of it would be lost.
+            // A key in doubt is not touched, whatever content it has now: the record of the doubt would be lost.
             let is_own = |entry: &Entry| after_a_lost_answer && self.has_reserved(entry, arrival);
             if entry.is_some_and(|entry| entry.sent && !is_own(entry)) {
-                judgement.verdicts.push(Verdict::Parked);
+                judgement.verdicts.push(UnitVerdict::Parked);
                 continue;
             }
             let decision = self.decide(arrival, entry);
@@ -213,21 +213,23 @@ impl Judge {
                 judgement.suspects.push(index);
             }
             judgement.verdicts.push(match decision {
-                // Rows of some content are there, and it is not known of which.
-                UnitDecision::Fresh if entry.is_some_and(|entry| entry.written) => Verdict::Changed,
-                UnitDecision::Fresh => Verdict::Fresh,
-                UnitDecision::Changed => Verdict::Changed,
-                UnitDecision::Deduplicated(_) if after_a_lost_answer && mine && !is_other => Verdict::Landed,
-                UnitDecision::Deduplicated(reason) => Verdict::Deduplicated(reason.into()),
-                UnitDecision::Refused(RefusedUnit::Parked) => Verdict::Parked,
+                // Rows of some content exist, and it is unknown of which.
+                UnitDecision::Fresh if entry.is_some_and(|entry| entry.written) => UnitVerdict::Changed,
+                UnitDecision::Fresh => UnitVerdict::Fresh,
+                UnitDecision::Changed => UnitVerdict::Changed,
+                UnitDecision::Deduplicated(_) if after_a_lost_answer && mine && !is_other => {
+                    UnitVerdict::Landed
+                }
+                UnitDecision::Deduplicated(reason) => UnitVerdict::Deduplicated(reason.into()),
+                UnitDecision::Refused(RefusedUnit::Parked) => UnitVerdict::Parked,
                 UnitDecision::Refused(reason) => return Err(arrival.refused(reason)),
             });
         }
         Ok(judgement)
     }
 
-    /// What to do with a unit by its entry. What was done before a redo began is to be done once more; what this redo has done,
-    /// in this attempt or in one that it follows from, is done.
+    /// Decides about a unit by its entry. A redo does again what was done before it began; what the redo itself has done, in this
+    /// attempt or an earlier one, is done.
     pub(super) fn decide(&self, arrival: &Arrival, entry: Option<&Entry>) -> UnitDecision {
         match self.decide_once(arrival, entry) {
             UnitDecision::Deduplicated(DedupeReason::AlreadyApplied)
@@ -239,7 +241,7 @@ impl Judge {
         }
     }
 
-    /// Whether what is applied under a key was applied before the redo that is under way. Rows that are only ever added are not
+    /// Whether the applied content of a key was applied before the present redo began. Rows that are only ever added are not
     /// added again.
     pub(super) fn redoes(&self, entry: &Entry) -> bool {
         let Some(redo) = self.redo.filter(|_| !self.adds) else { return false };
@@ -250,9 +252,9 @@ impl Judge {
         fence != Some(self.fence) || attempt.is_none_or(|attempt| attempt < redo)
     }
 
-    /// What to do with a unit by its entry, but for a redo. Where rows are only ever added, the row that is there decides: under a key that
-    /// has none, any content may be the first; under a key that has one, none is added, whatever version or later
-    /// content has come since.
+    /// Decides about a unit by its entry, without regard to a redo. If rows are only ever added, an existing row decides: a key
+    /// without a row accepts any content, and a key with a row gets no other one, whatever version or later content arrived
+    /// since.
     fn decide_once(&self, arrival: &Arrival, entry: Option<&Entry>) -> UnitDecision {
         let recorded = entry.map(|entry| entry.recorded(self));
         let arriving = arrival.arriving(self.version);
@@ -276,19 +278,19 @@ impl Judge {
         }
     }
 
-    /// Units whose row stays although later content failed under their key: that failure is settled by it.
+    /// Units whose row stays although later content failed under their key: that settles the failure.
     pub(crate) fn kept_first<'a>(
         &self,
         arrivals: &[&'a Arrival],
         entries: &[Entry],
-        verdicts: &[Verdict],
+        verdicts: &[UnitVerdict],
     ) -> Vec<&'a Arrival> {
         let has_failed = |arrival: &Arrival| {
             let mut entries = entries.iter().filter(|entry| entry.key == arrival.key.as_str());
             entries.any(|entry| self.adds && entry.written && entry.status != APPLIED)
         };
         let first = arrivals.iter().zip(verdicts);
-        let first = first.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::FirstWins));
+        let first = first.filter(|(_, verdict)| **verdict == UnitVerdict::Deduplicated(Reason::FirstWins));
         first.map(|(arrival, _)| *arrival).filter(|arrival| has_failed(arrival)).collect()
     }
 
@@ -301,9 +303,9 @@ impl Judge {
             && entry.version == i64::from(self.version)
     }
 
-    /// Whether a unit was being applied by this run, alone, when a worker died. What it was parked with in advance says how
-    /// many had died with the run in hand until then; it is to blame only if every attempt since has ended so, for one that
-    /// was merely stopped leaves the same traces.
+    /// Whether a unit was being applied by this run, alone, when a worker died. Its mark says how many workers had died with the
+    /// run until then; it is to blame only if every attempt since has ended in a death, because one that was merely stopped
+    /// leaves the same traces.
     pub(crate) fn is_guilty(&self, entry: &Entry) -> bool {
         self.died_with(entry).is_some_and(|mark| mark.is_alone)
     }
@@ -314,26 +316,26 @@ impl Judge {
         is_latest && self.died_with(entry).is_some()
     }
 
-    /// What a unit of this run was parked with in advance, if every attempt since has ended in a death.
-    fn died_with(&self, entry: &Entry) -> Option<Mark> {
-        let mark = Mark::of(entry.failures)
+    /// The mark of a unit of this run, if every attempt since has ended in a death.
+    fn died_with(&self, entry: &Entry) -> Option<TrialMark> {
+        let mark = TrialMark::of(entry.failures)
             .filter(|_| entry.status == "parked" && entry.fence == Some(self.fence))?;
         let since = i64::from(self.attempt) - i64::from(entry.attempt?);
         let deaths = i64::from(self.suspicion) - i64::from(mark.suspicion);
         (deaths > 0 && since == deaths).then_some(mark)
     }
 
-    /// What units are parked with before this attempt tries them.
-    pub(super) fn mark(&self, units: usize) -> Mark {
-        Mark { suspicion: self.suspicion, is_alone: units == 1 }
+    /// The mark with which this attempt parks units before it tries them.
+    pub(super) fn mark(&self, units: usize) -> TrialMark {
+        TrialMark { suspicion: self.suspicion, is_alone: units == 1 }
     }
 
-    /// Whether this very attempt has parked a unit in advance, and nothing has become of it since.
+    /// Whether this very attempt has parked a unit in advance, with no outcome since.
     pub(crate) fn is_on_trial(&self, entry: &Entry) -> bool {
         entry.status == "parked" && entry.failures < 0 && entry.is_by(self)
     }
 
-    /// Whether this very attempt has reserved this content of a unit, and what became of it is not recorded.
+    /// Whether this very attempt has reserved this content of a unit, with no outcome recorded.
     pub(crate) fn has_reserved(&self, entry: &Entry, arrival: &Arrival) -> bool {
         let is_same = entry.fingerprint == arrival.fingerprint && entry.version == i64::from(self.version);
         entry.sent && entry.is_by(self) && is_same
@@ -352,7 +354,7 @@ impl Judge {
                 entry.fingerprint == arrival.fingerprint && entry.kept
             }
             UnitDecision::Changed => {
-                // A try over applied content failed, and is kept.
+                // A try over applied content failed, and its input is kept.
                 entry.status != APPLIED && entry.fingerprint == arrival.fingerprint && entry.kept
             }
             UnitDecision::Refused(_) => false,
@@ -360,24 +362,24 @@ impl Judge {
     }
 }
 
-/// Units that are done, but whose rows tell of a later try of other content that failed.
+/// Units that are done, but whose entries contain a later failed try of other content.
 pub(super) fn covered<'a, 'e>(
     arrivals: &[&'a Arrival],
     entries: &'e [Entry],
-    verdicts: &[Verdict],
+    verdicts: &[UnitVerdict],
 ) -> Vec<(&'a Arrival, &'e Entry)> {
     let failed = entries.iter().filter(|entry| entry.status != APPLIED);
     let failed: HashMap<&str, &Entry> = failed.map(|entry| (entry.key.as_str(), entry)).collect();
     let done = arrivals.iter().zip(verdicts);
-    let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
+    let done = done.filter(|(_, verdict)| **verdict == UnitVerdict::Deduplicated(Reason::AlreadyApplied));
     done.filter_map(|(arrival, _)| Some((*arrival, *failed.get(arrival.key.as_str())?))).collect()
 }
 
-/// Units that are done, but were seen again with a higher order than is recorded.
+/// Units that are done, but arrived again with a higher order than the recorded one.
 pub(super) fn later<'a>(
     arrivals: &[&'a Arrival],
     entries: &[Entry],
-    verdicts: &[Verdict],
+    verdicts: &[UnitVerdict],
 ) -> Vec<&'a Arrival> {
     let applied = entries.iter().filter(|entry| entry.status == APPLIED);
     let orders: HashMap<&str, Option<i64>> =
@@ -386,6 +388,6 @@ pub(super) fn later<'a>(
         orders.get(arrival.key.as_str()).is_some_and(|known| known.is_some() && *known < arrival.ordinal)
     };
     let done = arrivals.iter().zip(verdicts);
-    let done = done.filter(|(_, verdict)| **verdict == Verdict::Deduplicated(Reason::AlreadyApplied));
+    let done = done.filter(|(_, verdict)| **verdict == UnitVerdict::Deduplicated(Reason::AlreadyApplied));
     done.map(|(arrival, _)| *arrival).filter(|arrival| is_later(arrival)).collect()
 }

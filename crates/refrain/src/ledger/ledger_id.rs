@@ -1,5 +1,5 @@
-//! Where ledgers are in a database: found or made once, and remembered, so that a thousand runs that begin together do not
-//! all make the same one.
+//! The numbers of ledgers in a database: found or created once, and cached, so that a thousand runs that begin together do
+//! not all create the same one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,25 +11,25 @@ use super::{LedgerError, Result, catalog};
 use crate::database::statement::{Bound, Statement};
 use crate::database::{Database, DatabaseError, place, retried};
 
-/// How many are remembered.
+/// How many are cached.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// What tells ledgers apart.
+/// What identifies a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct LedgerName {
     pub(crate) project: ProjectName,
     pub(crate) job: JobName,
     pub(crate) scope: Scope,
-    /// The start of the window it is for; empty if it is for ever.
+    /// The start of its window; empty for a permanent ledger.
     pub(crate) window: String,
 }
 
-/// The ledgers of one database that this process knows.
+/// The ledgers of one database that this process has met.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledgers(Arc<Mutex<HashMap<LedgerName, Arc<OnceCell<i64>>>>>);
 
 impl Ledgers {
-    /// Where a ledger is; made, if it is new.
+    /// The number of a ledger; creates the ledger if it is new.
     pub(crate) async fn find(&self, database: &Database, book: LedgerName) -> Result<i64> {
         let cell = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,32 +1,32 @@
-//! Records of a source that are no units: they have no key of their own, and nothing can be done with them.
+//! Records of a source that are not valid units: they have no key, so nothing can be done with them.
 //!
-//! Each is kept as a parked unit under a key that says where it stood, with its text, so that it is seen and a checkpoint may
-//! pass it. It is never tried again. When the same place of the source has been read again, and a record was not met there
-//! any more, its entry is cleared.
+//! Each is kept as a parked unit under a key made of its position, with its text, so that it is visible and a checkpoint may
+//! pass it. It is never tried again. Once the same position of the source has been read again without meeting the record,
+//! its entry is deleted.
 
 use refrain_core::Key;
 
-use super::backend::Backend;
 use super::entry::{failed, fenced, kept, shortened};
 use super::judge::Arrival;
 use super::units::Units;
 use super::{Result, catalog};
 use crate::database::{place, retried};
+use crate::user_database::Backend;
 
-/// A record that is no unit.
+/// A record that is not a valid unit.
 #[derive(Debug, Clone)]
 pub(crate) struct MalformedRecord {
-    /// Where it stood.
+    /// Its position in the source.
     pub(crate) key: Key,
-    /// What it said.
+    /// Its text.
     pub(crate) input: String,
-    /// Why it is no unit.
+    /// Why it is not a valid unit.
     pub(crate) message: String,
 }
 
 impl<DB: Backend, T> Units<DB, T> {
-    /// Keeps records that are no units, in one transaction, and counts them as failed. `place` is where the source was read from,
-    /// if a checkpoint says so.
+    /// Keeps malformed records in one transaction, and counts them as failed. `place` is the position that the source was read
+    /// from, if a checkpoint has one.
     pub(crate) async fn park(&self, records: &[MalformedRecord], place: Option<&str>) -> Result<()> {
         if records.is_empty() {
             return Ok(());
@@ -52,13 +52,13 @@ impl<DB: Backend, T> Units<DB, T> {
         parked.await??;
         raised.tally.discovered(records.len());
         for MalformedRecord { key, message, .. } in records {
-            tracing::warn!(job = %raised.facts.job, key = key.as_str(), message, "this is no unit");
+            tracing::warn!(job = %raised.facts.job, key = key.as_str(), message, "this is not a valid unit");
             raised.tally.failed(key.as_str(), message);
         }
         Ok(())
     }
 
-    /// Whether something is kept from places that begin like this.
+    /// Whether records are kept from positions with this prefix.
     pub(crate) async fn has_unreadable(&self, beginning: &str) -> Result<bool> {
         let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
         let (first, after) = (format!("{beginning}:"), format!("{beginning};"));
@@ -71,8 +71,8 @@ impl<DB: Backend, T> Units<DB, T> {
         Ok(!found.is_empty())
     }
 
-    /// Clears what earlier readings have kept from a place of the source that this attempt has read to its end: every key
-    /// that begins so, if it was read from the same position. One that was read from an earlier position was not shown now.
+    /// Deletes the records kept by earlier readings of a position that this attempt has read to its end: every key with the
+    /// prefix that was read from the same position. Records read from an earlier position were not shown now.
     pub(crate) async fn clear(&self, beginning: &str, place: Option<&str>) -> Result<()> {
         let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
         let (first, after) = (format!("{beginning}:"), format!("{beginning};"));

@@ -1,7 +1,6 @@
-//! A page of units that stands between two positions of a checkpoint. Applied, it is done; dropped, it never was.
+//! A page of units between two positions of a checkpoint. If it is dropped, the checkpoint does not move.
 
-use super::apply::Applying;
-use super::backend::Backend;
+use super::apply::Batches;
 use super::checkpoint::Proof;
 use super::cursor::Cursor;
 use super::external_work::{Circumstances, ExternalWork};
@@ -10,25 +9,26 @@ use super::unit_list::List;
 use super::units::Units;
 use super::watermark::Watermark;
 use super::{LedgerError, Result};
+use crate::user_database::Backend;
 
 /// Units that were read together. It comes from [`Cursor::next`] or [`Watermark::page`].
 ///
-/// [`done`](Self::done) is the only way to advance, and it is refused while a unit of the page is unsettled.
-#[must_use = "apply its units, then say `done`: a page that is dropped does not advance"]
+/// [`done`](Self::done) is the only way to advance, and it fails while a unit of the page is unsettled.
+#[must_use = "apply its units, then call `done`: a page that is dropped does not advance"]
 pub struct Page<'p, 'u, DB: Backend, T> {
     units: &'u Units<DB, T>,
     ledger: i64,
     items: Vec<T>,
     list: List,
-    /// Where the source was read from.
+    /// The position that the source was read from.
     place: String,
     of: Of<'p, 'u, DB, T>,
 }
 
-/// What a page moves on.
+/// The checkpoint that a page belongs to.
 pub(super) enum Of<'p, 'u, DB: Backend, T> {
     Cursor(&'p mut Cursor<'u, DB, T>, Option<String>),
-    /// More of it follows before there is a token.
+    /// A part of a page: more follows before the next token.
     Part(&'p mut Cursor<'u, DB, T>),
     Watermark(&'p mut Watermark<'u, DB, T>),
 }
@@ -53,18 +53,18 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
         Ok(Page { units, ledger, list: units.list(&items)?, items, place: place.unwrap_or_default(), of })
     }
 
-    /// What was read.
+    /// The units that were read.
     pub fn units(&self) -> &[T] {
         &self.items
     }
 
     /// Applies the units of the page, in batches.
-    pub fn apply(&self) -> Applying<'_, DB, T> {
+    pub fn apply(&self) -> Batches<'_, DB, T> {
         let place = Some(self.place.clone());
-        Applying::new(self.units, self.ledger, &self.items, self.list.clone(), place)
+        Batches::new(self.units, self.ledger, &self.items, self.list.clone(), place)
     }
 
-    /// Its units, for work that is done outside of any transaction.
+    /// The units, for work outside of any transaction.
     pub(crate) async fn outside(&self) -> Result<ExternalWork<'_, DB, T>> {
         let place = Some(self.place.clone());
         ExternalWork::of(
@@ -77,13 +77,13 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
         .await
     }
 
-    /// All of it is settled: the checkpoint may move on.
+    /// Advances the checkpoint; all units must be settled.
     pub async fn done(self) -> Result<()> {
         let list = self.list.clone();
         self.proven(list.distinct()).await
     }
 
-    /// The same where these stand for its units.
+    /// Advances the checkpoint if these entries, which stand for the units, are settled.
     pub(crate) async fn done_by(self, arrivals: &[Arrival]) -> Result<()> {
         self.proven(arrivals.iter().collect()).await
     }
@@ -115,7 +115,7 @@ impl<'p, 'u, DB: Backend, T: serde::Serialize> Page<'p, 'u, DB, T> {
     }
 }
 
-/// A page was dropped, and whoever goes on without it would leave it out.
+/// The error after a page was dropped: reading on would skip its units.
 pub(super) fn not_done(name: &str) -> LedgerError {
     LedgerError::NotDone { name: name.to_owned() }
 }

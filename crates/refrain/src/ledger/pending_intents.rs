@@ -1,20 +1,20 @@
-//! Intents that wait beside the rows: read by a relay, and forgotten when they have arrived.
+//! Intents that wait next to the rows: a relay reads them, and deletes them once they have arrived.
 //!
-//! There is no position up to which they have been read. On PostgreSQL a lower number may be committed after a higher one
-//! was read; that a row is there is the only truth.
+//! There is no position up to which they have been read. On PostgreSQL a lower number may be committed after a higher one was
+//! read; only the presence of the row counts.
 //!
-//! Any program may write a row, so a row may hold what no text can: SQLite takes bytes that are not UTF-8. A page that
-//! cannot be decoded is halved until the bad row stands alone; the rows beside it are relayed.
+//! Any program may write a row, so a row may contain invalid text: SQLite accepts bytes that are not UTF-8. A page that cannot
+//! be decoded is bisected until the bad row is alone; the other rows are relayed.
 
 use super::destination::Destination;
 use super::{Result, catalog};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
-use crate::payload::PAYLOAD_BYTES_MAX;
+use crate::store::payload::PAYLOAD_BYTES_MAX;
 
 /// The most intents that are read at once.
 pub(crate) const PAGE: usize = 1_000;
-/// The most projects that are looked at in one database.
+/// The most projects that are searched in one database.
 const PROJECTS_MAX: usize = 100;
 
 /// An intent as it is stored.
@@ -25,9 +25,9 @@ pub(crate) struct PendingIntent {
     pub(crate) name: String,
     pub(crate) key: String,
     pub(crate) version: i64,
-    /// The store that it is for; whoever wrote a plain row need not know.
+    /// The store that it is for; a plain insert may leave it out.
     pub(crate) store: Option<String>,
-    /// How long the payload is. One that is too long is not read.
+    /// The length of the payload. A payload that is too long is not read.
     pub(crate) bytes: Option<i64>,
     pub(crate) payload: Option<String>,
     /// The run that wrote it.
@@ -35,9 +35,9 @@ pub(crate) struct PendingIntent {
     pub(crate) run: Option<String>,
 }
 
-/// A page of what waits.
+/// A page of pending intents.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct IntentPage {
     pub(crate) intents: Vec<PendingIntent>,
     /// The numbers of intents that cannot be decoded.
     pub(crate) undecodable: Vec<i64>,
@@ -45,19 +45,19 @@ pub(crate) struct Page {
     pub(crate) length: usize,
     /// The highest number on the page; 0 if it is empty.
     pub(crate) last: i64,
-    /// Projects that have intents here and that nobody has ever opened a ledger for.
+    /// Projects that have intents here and whose ledger was never opened.
     pub(crate) strangers: Vec<String>,
 }
 
-/// Intents of a project after `after`, and the names of strangers.
-pub(crate) async fn look(destination: &Destination, project: &str, after: i64) -> Result<Page> {
-    let mut page = Page::default();
+/// Intents of a project after `after`, and the names of projects without a ledger.
+pub(crate) async fn look(destination: &Destination, project: &str, after: i64) -> Result<IntentPage> {
+    let mut page = IntentPage::default();
     let mut transaction = destination.database.read().await?;
     let mut before = String::new();
     for _ in 0..PROJECTS_MAX {
         let next = transaction.fetch_optional(catalog::INTENT_PROJECT.bind(before)).await;
         let next: Option<(String,)> = match next {
-            // Names that cannot be decoded belong to no project; which names come after them cannot be asked.
+            // Names that cannot be decoded belong to no project; the names after them cannot be read.
             Err(error) if error.is_undecodable() => {
                 page.strangers.push("(a name that is not UTF-8)".to_owned());
                 break;
@@ -76,8 +76,8 @@ pub(crate) async fn look(destination: &Destination, project: &str, after: i64) -
     Ok(page)
 }
 
-/// Reads the intents of a page. A part that cannot be decoded is halved.
-async fn read(transaction: &mut Transaction, project: &str, after: i64, page: &mut Page) -> Result<()> {
+/// Reads the intents of a page. A part that cannot be decoded is bisected.
+async fn read(transaction: &mut Transaction, project: &str, after: i64, page: &mut IntentPage) -> Result<()> {
     let ids: Vec<(i64,)> =
         transaction.fetch_all(catalog::INTENT_NUMBERS.bind(project).bind(after).bind(count(PAGE))).await?;
     page.length = ids.len();
@@ -104,7 +104,7 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Takes away intents that have arrived.
+/// Deletes intents that have arrived.
 pub(crate) async fn forget(destination: &Destination, intents: &[i64]) -> Result<()> {
     if intents.is_empty() {
         return Ok(());

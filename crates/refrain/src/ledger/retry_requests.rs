@@ -1,24 +1,24 @@
-//! Units that a person wants tried again, and that may have been mended at their source.
+//! Units that an operator wants retried, and that may have been corrected at their source.
 //!
-//! The source may say something else of such a unit by now, but behind the checkpoint nobody reads it any more. So it is kept
-//! with the unit where the source was read from when the unit was met. The wish is told by the failures of the unit, which are
-//! none; it lasts until the unit is tried.
+//! The source may have other content of such a unit by now, but it is not read again behind the checkpoint. So the position
+//! that the source was read from is kept with the unit. A requested retry is a failed unit with zero failures; it lasts until
+//! the unit is tried.
 
-use super::backend::Backend;
 use super::units::{FAILED_MAX, Units};
 use super::{Result, catalog};
 use crate::database::retried;
+use crate::user_database::Backend;
 
-/// A unit, or a record that was none, that a person wants tried again.
+/// A unit, or a malformed record, that an operator wants retried.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct RetryRequest {
     pub(crate) key: String,
-    /// Where the source was read from when it was met.
+    /// The position that the source was read from when it was met.
     pub(crate) place: String,
 }
 
 impl<DB: Backend, T> Units<DB, T> {
-    /// Those that a person wants tried again, a thousand at most.
+    /// The requested retries, at most a thousand.
     pub(crate) async fn asked(&self) -> Result<Vec<RetryRequest>> {
         let ledger = self.ledger().await?;
         let asked = retried(|| async {

@@ -1,97 +1,30 @@
-//! What an attempt has seen of its units: four counts that add up to what was discovered, and the dedupes by reason.
+//! Counts the units of an attempt: four counts that add up to the units discovered, and the dedupes by reason.
 //!
-//! A unit that is not applied may be shown again in the same attempt: first from what was kept of it, then by its source.
-//! It is one unit, and its last verdict counts. So keys of units that failed or were skipped are remembered while the
-//! attempt lasts, and those of kept ones, up to a limit each.
+//! A unit that is not applied may be shown twice in one attempt: first from its kept input, then by its source. It is one
+//! unit, and its last verdict counts. So keys of units that failed or were skipped are remembered during the attempt, and
+//! those of kept ones, up to a limit each.
 //!
-//! A dedupe is neither success nor failure. Most are expected (a page is read again); those that swallow *other* content
-//! are suspects, for a key that is too wide looks just like that.
+//! A dedupe is neither success nor failure. Most are expected (a page is read again); those that discard *other* content are
+//! suspect, because a key that is too wide looks the same.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use refrain_core::state::DedupeReason;
+use crate::store::counts::{Reason, UnitSummary};
 
 /// How many keys are kept for each reason.
 const KEYS_MAX: usize = 100;
 
-/// How many keys of units that are not applied are remembered within an attempt, and how many of kept ones.
+/// How many keys of units that are not applied are remembered during an attempt, and how many of kept ones.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// What became of the units of an attempt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UnitCounts {
-    /// Applied, in this attempt.
-    pub processed: u64,
-    /// Left alone, for a reason that somebody has to look at: parked.
-    pub skipped: u64,
-    /// Done already.
-    pub deduplicated: u64,
-    /// Failed; what they were given is kept.
-    pub failed: u64,
-}
-
-impl UnitCounts {
-    /// All of them together.
-    pub fn discovered(&self) -> u64 {
-        self.processed + self.skipped + self.deduplicated + self.failed
-    }
-}
-
-/// Dedupes of one reason.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Dedupes {
-    pub(crate) count: u64,
-    /// The first of their keys.
-    pub(crate) keys: Vec<String>,
-}
-
-/// Why a unit was not applied, as it is written down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reason {
-    AlreadyApplied,
-    Stale,
-    FirstWins,
-    /// Not a dedupe itself: one key stood for several contents within one attempt, with no order among them.
-    ManyContents,
-}
-
-impl Reason {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Reason::AlreadyApplied => "already-applied",
-            Reason::Stale => "stale",
-            Reason::FirstWins => "first-wins",
-            Reason::ManyContents => "many-contents",
-        }
-    }
-}
-
-impl From<DedupeReason> for Reason {
-    fn from(reason: DedupeReason) -> Reason {
-        match reason {
-            DedupeReason::AlreadyApplied => Reason::AlreadyApplied,
-            DedupeReason::Stale => Reason::Stale,
-            DedupeReason::FirstWins => Reason::FirstWins,
-        }
-    }
-}
-
-/// A snapshot of a tally.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    pub(crate) discovered: u64,
-    pub(crate) counts: UnitCounts,
-    pub(crate) dedupes: BTreeMap<Reason, Dedupes>,
-    /// What the first failed unit said.
-    pub(crate) failure: Option<String>,
-    /// How many of those that failed are in doubt, and not sent again by themselves.
-    pub(crate) held_in_doubt: u64,
-    /// Whether it is told even if there were none.
-    pub(crate) is_about_units: bool,
+/// The counts, and the keys that are remembered to count each unit once.
+#[derive(Debug, Default)]
+struct State {
+    summary: UnitSummary,
     /// Units that are not applied, and how each is counted.
     unapplied: HashMap<String, Unapplied>,
-    /// Units that were shown from what was kept of them, and not by the source since.
+    /// Units that were shown from their kept input, and not by the source since.
     kept: HashSet<String>,
 }
 
@@ -99,48 +32,31 @@ pub(crate) struct Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unapplied {
     Failed,
-    /// It failed, and is held in doubt.
+    /// It failed and stays in doubt.
     Doubted,
     Skipped,
 }
 
-impl Told {
-    /// What is wrong if one key stood for several contents, with the first such key.
-    pub(crate) fn too_wide(&self) -> Option<String> {
-        let Dedupes { count, keys } = self.dedupes.get(&Reason::ManyContents)?;
-        let first = keys.first().map(String::as_str).unwrap_or_default();
-        Some(format!(
-            "one key stood for several contents in this attempt: `{first}` first, {count} units in all\n  \
-             name in `key` what tells these units apart; or, if they are one unit that changed, name in `order` what tells its newer content"
-        ))
-    }
-
-    /// How many units nobody has spoken of since they were discovered.
-    pub(crate) fn unsettled(&self) -> u64 {
-        self.discovered.saturating_sub(self.counts.discovered())
-    }
-}
-
 /// Counts as units are settled; shared by everything that an attempt does.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally(Arc<Mutex<Told>>);
+pub(crate) struct Tally(Arc<Mutex<State>>);
 
 impl Tally {
-    pub(crate) fn told(&self) -> Told {
-        self.state().clone()
+    pub(crate) fn summary(&self) -> UnitSummary {
+        self.state().summary.clone()
     }
 
-    /// This attempt is about units, and to meet none of them is news as well.
+    /// Marks the attempt as one about units, so that a count of zero is reported too.
     pub(crate) fn about_units(&self) {
-        self.state().is_about_units = true;
+        self.state().summary.is_about_units = true;
     }
 
     pub(crate) fn discovered(&self, units: usize) {
-        self.state().discovered += units as u64;
+        self.state().summary.discovered += units as u64;
     }
 
-    /// These are shown from what was kept of them. That the source shows them too makes them no more units, and that it brings
-    /// other content is no sign of a key that is too wide: what was kept is older.
+    /// Counts units that are shown from their kept input. If the source shows them too, they are still one unit each; and if it has
+    /// other content, that is not a sign of a key that is too wide: the kept input is older.
     pub(crate) fn kept<'k>(&self, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
         for key in keys {
@@ -151,15 +67,15 @@ impl Tally {
     }
 
     pub(crate) fn processed(&self, units: usize) {
-        self.state().counts.processed += units as u64;
+        self.state().summary.counts.processed += units as u64;
     }
 
-    /// The same for units that have keys.
+    /// Counts applied units by key.
     pub(crate) fn applied<'k>(&self, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
         for key in keys {
             state.take_back(key);
-            state.counts.processed += 1;
+            state.summary.counts.processed += 1;
         }
     }
 
@@ -170,58 +86,58 @@ impl Tally {
     pub(crate) fn failed(&self, key: &str, message: &str) {
         let mut state = self.state();
         state.unapplied(key, Unapplied::Failed);
-        state.failure.get_or_insert_with(|| format!("{key}: {message}"));
+        state.summary.failure.get_or_insert_with(|| format!("{key}: {message}"));
     }
 
-    /// The same of one that is in doubt, and that no later attempt sends again by itself.
+    /// Counts a unit that is in doubt and that no later attempt sends again by itself.
     pub(crate) fn doubted(&self, key: &str, message: &str) {
         let mut state = self.state();
         state.unapplied(key, Unapplied::Doubted);
-        state.failure.get_or_insert_with(|| format!("{key}: {message}"));
+        state.summary.failure.get_or_insert_with(|| format!("{key}: {message}"));
     }
 
     pub(crate) fn deduplicated<'k>(&self, reason: Reason, keys: impl IntoIterator<Item = &'k str>) {
         let mut state = self.state();
         for key in keys {
-            // It was applied from what was kept of it. If that failed, and the source has gone back to what is applied, the
+            // It was applied from its kept input. If it failed after that, and the source has gone back to the applied content, the
             // dedupe is its last verdict.
             let was_kept = state.kept.remove(key) && !state.unapplied.contains_key(key);
             if was_kept && reason == Reason::AlreadyApplied {
-                state.discovered = state.discovered.saturating_sub(1);
+                state.summary.discovered = state.summary.discovered.saturating_sub(1);
                 continue;
             }
             state.take_back(key);
-            state.counts.deduplicated += 1;
+            state.summary.counts.deduplicated += 1;
             state.note(reason, key);
         }
     }
 
-    /// A unit that its source tells twice, which says nothing of what was kept of it.
-    pub(crate) fn told_twice(&self, reason: Reason, key: &str) {
+    /// Counts a unit that its source shows twice, which is unrelated to its kept input.
+    pub(crate) fn repeated_by_source(&self, reason: Reason, key: &str) {
         let mut state = self.state();
-        state.counts.deduplicated += 1;
+        state.summary.counts.deduplicated += 1;
         state.note(reason, key);
     }
 
-    /// So many that were done already, with the first of their keys.
+    /// Counts units that were done already, with the first of their keys.
     pub(crate) fn known(&self, reason: Reason, count: u64, keys: &[String]) {
         if count == 0 {
             return;
         }
         let mut state = self.state();
-        state.counts.deduplicated += count;
-        let dedupes = state.dedupes.entry(reason).or_default();
+        state.summary.counts.deduplicated += count;
+        let dedupes = state.summary.dedupes.entry(reason).or_default();
         dedupes.count += count;
         let room = KEYS_MAX.saturating_sub(dedupes.keys.len());
         dedupes.keys.extend(keys.iter().take(room).cloned());
     }
 
-    /// One key, several contents.
+    /// Counts a key with several contents.
     pub(crate) fn suspected(&self, key: &str) {
         self.state().note(Reason::ManyContents, key);
     }
 
-    /// The same of a key that is recorded by this attempt: unless what is recorded was kept from an earlier one.
+    /// Counts a key whose other content is recorded by this attempt, unless that came from kept input.
     pub(crate) fn suspected_by_record(&self, key: &str) {
         let mut state = self.state();
         if !state.kept.remove(key) {
@@ -229,50 +145,44 @@ impl Tally {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, Told> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
-    /// What an attempt that failed says of itself: at least one thing failed, if not a unit then what lists them.
-    pub(crate) fn of_failed_attempt(mut self) -> Told {
-        self.counts.failed = self.counts.failed.max(1);
-        self
-    }
-
+impl State {
     fn unapplied(&mut self, key: &str, how: Unapplied) {
         self.take_back(key);
         match how {
-            Unapplied::Failed => self.counts.failed += 1,
+            Unapplied::Failed => self.summary.counts.failed += 1,
             Unapplied::Doubted => {
-                self.counts.failed += 1;
-                self.held_in_doubt += 1;
+                self.summary.counts.failed += 1;
+                self.summary.held_in_doubt += 1;
             }
-            Unapplied::Skipped => self.counts.skipped += 1,
+            Unapplied::Skipped => self.summary.counts.skipped += 1,
         }
         if self.unapplied.len() < REMEMBERED_MAX {
             self.unapplied.insert(key.to_owned(), how);
         }
     }
 
-    /// Uncounts a unit that was not applied and has another verdict now.
+    /// Takes back the count of a unit that was not applied and has another verdict now.
     fn take_back(&mut self, key: &str) {
         let count = match self.unapplied.remove(key) {
-            Some(Unapplied::Failed) => &mut self.counts.failed,
+            Some(Unapplied::Failed) => &mut self.summary.counts.failed,
             Some(Unapplied::Doubted) => {
-                self.held_in_doubt = self.held_in_doubt.saturating_sub(1);
-                &mut self.counts.failed
+                self.summary.held_in_doubt = self.summary.held_in_doubt.saturating_sub(1);
+                &mut self.summary.counts.failed
             }
-            Some(Unapplied::Skipped) => &mut self.counts.skipped,
+            Some(Unapplied::Skipped) => &mut self.summary.counts.skipped,
             None => return,
         };
         *count = count.saturating_sub(1);
-        self.discovered = self.discovered.saturating_sub(1);
+        self.summary.discovered = self.summary.discovered.saturating_sub(1);
     }
 
     fn note(&mut self, reason: Reason, key: &str) {
-        let dedupes = self.dedupes.entry(reason).or_default();
+        let dedupes = self.summary.dedupes.entry(reason).or_default();
         dedupes.count += 1;
         if dedupes.keys.len() < KEYS_MAX {
             dedupes.keys.push(key.to_owned());
@@ -285,10 +195,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::store::counts::UnitCounts;
 
     /// The four counts and what was discovered.
     fn counted(tally: &Tally) -> ([u64; 4], u64) {
-        let Told { counts, discovered, .. } = tally.told();
+        let UnitSummary { counts, discovered, .. } = tally.summary();
         let UnitCounts { processed, skipped, deduplicated, failed } = counts;
         ([processed, skipped, deduplicated, failed], discovered)
     }
@@ -322,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_add_up_whatever_is_shown_how_often(
+        fn counts_add_up_in_any_order_and_number_of_repetitions(
             shown in prop::collection::vec(("[a-e]", 0..4u8), 0..60),
             kept in prop::collection::hash_set("[a-e]", 0..5),
         ) {

@@ -1,43 +1,68 @@
-//! The life of one unit, for whoever asks; and another chance for one that is parked.
+//! The record of one unit, and the retry of one that is parked.
 
 use jiff::Timestamp;
 use refrain_core::state::UnitStatus;
 use refrain_core::{Key, ProjectName};
+use serde::Serializer;
 
-use super::backend::Backend;
 use super::judge::status_of;
 use super::{Ledger, Result, catalog};
 use crate::database::{Database, DatabaseError, place, retried};
 use crate::store::instant;
+use crate::user_database::Backend;
 
 /// The most ledgers in which one key is looked up.
 const LEDGERS_MAX: i64 = 1_000;
 
-/// What is recorded of a unit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The record of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct UnitRecord {
-    /// Of which job.
+    /// The job.
     pub job: String,
-    /// In which scope.
+    /// The scope.
     pub scope: String,
-    /// For which window; empty if for ever.
+    /// The start of its window; empty for a permanent unit.
     pub window_start: String,
-    /// What became of it.
+    /// The status.
+    #[serde(serialize_with = "status_in_words")]
     pub status: UnitStatus,
     /// The version of the job that last tried it.
     pub version: u32,
-    /// When, by the clock of its database.
+    /// The time of that try, by the clock of its database.
     pub at: Timestamp,
     /// The key of the run that last tried it.
     pub run: Option<String>,
     /// The attempt of that run.
     pub attempt: Option<u64>,
-    /// What it was given, kept if it failed.
+    /// Its input, which is kept if it failed.
     pub input: Option<String>,
-    /// What its failure said.
+    /// The message of its failure.
     pub message: Option<String>,
-    /// Since when it is in doubt: something was begun with it outside, and nobody knows whether it was done.
+    /// Since when it is in doubt: external work was begun for it, and its outcome is unknown.
     pub in_doubt_since: Option<Timestamp>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn status_in_words<S: Serializer>(
+    status: &UnitStatus,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(&in_words(*status))
+}
+
+fn in_words(status: UnitStatus) -> String {
+    match status {
+        UnitStatus::Failed(times) => format!("failed {times} times"),
+        status => status.state().to_string(),
+    }
+}
+
+impl UnitRecord {
+    /// What became of it, and how often it failed.
+    pub fn status_in_words(&self) -> String {
+        in_words(self.status)
+    }
 }
 
 #[derive(sqlx_macros::FromRow)]
@@ -62,7 +87,7 @@ pub(crate) async fn jobs(database: &Database, project: &ProjectName) -> Result<V
     Ok(jobs.into_iter().map(|(job,)| job).collect())
 }
 
-/// What is recorded under a key of a job, in every scope and window.
+/// The records under a key of a job, in every scope and window.
 pub(crate) async fn trace(
     database: &Database,
     project: &ProjectName,
@@ -90,7 +115,7 @@ pub(crate) async fn trace(
     records.collect()
 }
 
-/// The first units that a run of a job has left unapplied, with their status and whether they are in doubt: `(run, scope, start of its window)`.
+/// The first units that a run left unapplied, with their status and whether they are in doubt: `(run, scope, start of its window)`.
 pub(crate) async fn left(
     database: &Database,
     project: &ProjectName,
@@ -103,8 +128,8 @@ pub(crate) async fn left(
     Ok(transaction.fetch_all(left.bind(scope).bind(start).bind(limit)).await?)
 }
 
-/// Units of a run of a job that are in doubt, in the order of keys, after a key: `(run, scope, start of its window)`. Gives each
-/// with when it was first sent and what is said of it.
+/// Units of a run that are in doubt, in the order of keys, after a key: `(run, scope, start of its window)`. Each with the time it
+/// was first sent and its message.
 pub(crate) async fn in_doubt(
     database: &Database,
     project: &ProjectName,
@@ -118,30 +143,30 @@ pub(crate) async fn in_doubt(
     Ok(transaction.fetch_all(doubts.bind(scope).bind(start).bind(after).bind(limit)).await?)
 }
 
-/// What a person says of a unit that is parked.
+/// What an operator decides about a unit that is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum UnitSettlement {
     /// It gets all its tries again.
-    Again,
-    /// It is in doubt, and it was done.
+    Retry,
+    /// It was in doubt, and the work was done.
     Done,
 }
 
-/// Does what a person says of units, in all of a job's ledgers, or in those of one run: `(scope, start of its window)`, all of
-/// them in one transaction. Gives how many there were under these keys.
+/// Carries out the decision of an operator about units, in all ledgers of a job, or in those of one run: `(scope, start of its
+/// window)`, in one transaction. Returns how many entries had these keys.
 pub(crate) async fn settle(
     database: &Database,
     project: &ProjectName,
     job: &str,
     keys: &[Key],
     run: Option<(&str, &str)>,
-    word: Word,
+    settlement: UnitSettlement,
 ) -> Result<u64> {
     let settled = retried(|| async {
         let mut transaction = database.write().await?;
-        let (statement, place) = match word {
-            Word::Again => (&catalog::UNIT_UNPARK, place!("unpark")),
-            Word::Done => (&catalog::UNIT_CONFIRM, place!("confirm")),
+        let (statement, place) = match settlement {
+            UnitSettlement::Retry => (&catalog::UNIT_UNPARK, place!("unpark")),
+            UnitSettlement::Done => (&catalog::UNIT_CONFIRM, place!("confirm")),
         };
         let mut settled = 0;
         for key in keys {
@@ -157,15 +182,15 @@ pub(crate) async fn settle(
 }
 
 impl<DB: Backend> Ledger<DB> {
-    /// What is recorded under a key, in every scope and window.
+    /// The records under a key, in every scope and window.
     pub async fn trace(&self, key: &Key) -> Result<Vec<UnitRecord>> {
         trace(&self.destination.database, &self.project, self.name.as_str(), key).await
     }
 
-    /// Gives a unit that failed or is parked all its tries again; the next attempt finds it among those that failed. Gives how many there
-    /// were under this key.
+    /// Gives a unit that failed or is parked all its tries again; the next attempt retries it with the failed ones. Returns how many
+    /// entries had this key.
     pub async fn unpark(&self, key: &Key) -> Result<u64> {
         let (database, keys) = (&self.destination.database, std::slice::from_ref(key));
-        settle(database, &self.project, self.name.as_str(), keys, None, Word::Again).await
+        settle(database, &self.project, self.name.as_str(), keys, None, UnitSettlement::Retry).await
     }
 }

@@ -1,31 +1,32 @@
-//! A list of units as a source shows it, with each key once.
+//! A list of units from a source, with each key once.
 //!
-//! Several units with one key are one unit that was told several times; the newest counts, or the last, or the first, as
-//! the job says. That is settled before anything is read or written: were it left to the batches, a list that comes again
-//! would be applied again, for each telling is a change to the one before.
+//! Several units with one key are one unit that was sent several times; the newest counts, or the last, or the first, as the
+//! job says. That is decided before anything is read or written: if batches decided it, a list that comes again would be
+//! applied again, because each version is a change to the one before.
 
 use refrain_core::state::{DedupeReason, Recorded, UnitDecision, UnitStatus};
 
 use super::Result;
 use super::judge::{Arrival, Judge};
-use super::tally::{Reason, Tally};
+use super::tally::Tally;
+use crate::store::counts::Reason;
 
-/// Units by their places in a list.
+/// Units by their indices in a list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct List {
     pub(super) arrivals: Vec<Arrival>,
-    /// Those that count, in the order of their keys.
+    /// The units that count, in the order of their keys.
     pub(super) counting: Vec<usize>,
-    /// Those that stand behind another one with the same key, and why.
+    /// The units that another one with the same key replaces, and why.
     twins: Vec<(usize, Reason)>,
-    /// Those whose key stood for other content, with no order between the two.
+    /// The units whose key had other content, without an order between the two.
     suspects: Vec<usize>,
 }
 
 impl List {
     pub(super) fn of(judge: &Judge, arrivals: Vec<Arrival>) -> Result<List> {
         let mut sorted: Vec<usize> = (0..arrivals.len()).collect();
-        // Stable: of two units with one key, the later stays the later.
+        // A stable sort: of two units with one key, the later one stays later.
         sorted.sort_by(|one, other| key_of(&arrivals, *one).cmp(key_of(&arrivals, *other)));
         let mut list = List { counting: Vec::with_capacity(arrivals.len()), ..List::default() };
         for member in sorted {
@@ -40,7 +41,7 @@ impl List {
         Ok(list)
     }
 
-    /// Decides between the last one that counts and another one with its key.
+    /// Decides between the last unit that counts and another one with its key.
     fn compare(&mut self, judge: &Judge, arrivals: &[Arrival], known: usize, member: usize) -> Result<()> {
         let (Some(before), Some(arrival)) = (arrivals.get(known), arrivals.get(member)) else {
             return Ok(());
@@ -72,22 +73,22 @@ impl List {
         Ok(())
     }
 
-    /// Those that count.
+    /// The units that count.
     pub(super) fn distinct(&self) -> Vec<&Arrival> {
         self.counting.iter().filter_map(|member| self.arrivals.get(*member)).collect()
     }
 
-    /// Counts all of it as discovered, and at once what is known of it.
+    /// Counts all of the list as discovered, and tallies the replaced units.
     pub(super) fn tally(&self, tally: &Tally) {
         tally.discovered(self.counting.len());
         self.tally_twins(tally);
     }
 
-    /// The same for those alone that do not count.
+    /// Tallies only the replaced units.
     pub(super) fn tally_twins(&self, tally: &Tally) {
         tally.discovered(self.twins.len());
         for (member, reason) in &self.twins {
-            tally.told_twice(*reason, key_of(&self.arrivals, *member));
+            tally.repeated_by_source(*reason, key_of(&self.arrivals, *member));
         }
         for member in &self.suspects {
             tally.suspected(key_of(&self.arrivals, *member));

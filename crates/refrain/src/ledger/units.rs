@@ -1,4 +1,4 @@
-//! Units of one kind in one run: how each gets its key, what counts as a change, and for how long it is remembered.
+//! Units of one kind in one run: how each gets its key, what counts as a change, and how long the key is remembered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,16 +9,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 
-use super::apply::Applying;
-use super::backend::Backend;
+use super::apply::Batches;
 use super::fence::Fence;
 use super::judge::{Arrival, Judge, Trial};
 use super::unit_list::List;
 use super::{Result, catalog};
 use crate::database::retried;
 use crate::failpoint;
+use crate::user_database::Backend;
 
-/// How many failed units are read at once. Those that fail again are parked in the end, and make way for the rest.
+/// How many failed units are read at once. Units that fail again are parked in the end, and make room for the rest.
 pub(crate) const FAILED_MAX: i64 = 1_000;
 
 pub use refrain_core::Per;
@@ -29,8 +29,8 @@ type ContentOf<T> = Box<dyn Fn(&T) -> Option<Fingerprint> + Send + Sync>;
 
 /// Units of one kind in one run. It comes from [`Fence::units`].
 ///
-/// What a unit says is what it serializes to; the same content under the same key is a dedupe, other content is what
-/// [`on_change`](Self::on_change) says.
+/// The content of a unit is its serialization; equal content under the same key is a dedupe, and
+/// [`on_change`](Self::on_change) decides about different content.
 pub struct Units<DB: Backend, T> {
     pub(crate) fence: Fence<DB>,
     per: Per,
@@ -43,9 +43,9 @@ pub struct Units<DB: Backend, T> {
     adds: bool,
     is_of_the_run: bool,
     ledger: OnceCell<i64>,
-    /// What an earlier attempt was trying when its worker died.
+    /// The units that an earlier attempt was trying when its worker died.
     trial: OnceCell<Option<Trial>>,
-    /// Whether the last batch was new from end to end, so that the next one is expected to be.
+    /// Whether the whole last batch was new, so that the next one is expected to be.
     pub(crate) is_all_new: AtomicBool,
 }
 
@@ -77,42 +77,42 @@ impl<DB: Backend, T> Units<DB, T> {
         }
     }
 
-    /// What other content under a known key means: applied again, unless said otherwise.
+    /// What to do with different content under a known key; by default it is applied again.
     #[must_use]
     pub fn on_change(self, on_change: OnChange) -> Self {
         Units { on_change, ..self }
     }
 
-    /// What tells newer content from older, as a number that grows: content with a lower one than is recorded is
-    /// stale, and never overwrites.
+    /// A number that grows from older to newer content: content with a lower one than the recorded is stale, and never
+    /// overwrites.
     #[must_use]
     pub fn order(self, order: impl Fn(&T) -> i64 + Send + Sync + 'static) -> Self {
         Units { order: Some(Box::new(order)), ..self }
     }
 
-    /// Only these fields count as content: what else differs is no change.
+    /// Limits the content to these fields: a difference in other fields is not a change.
     #[must_use]
     pub fn fields<F: Into<String>>(self, fields: impl IntoIterator<Item = F>) -> Self {
         Units { fields: Some(fields.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// How a unit that was fingerprinted when it was read says so: it is not done again.
+    /// Supplies the fingerprint of units that were fingerprinted when they were read.
     pub(crate) fn content(self, content: impl Fn(&T) -> Option<Fingerprint> + Send + Sync + 'static) -> Self {
         Units { content: Some(Box::new(content)), ..self }
     }
 
-    /// Rows of units are only ever added: under a key that has one, nothing is written.
+    /// Rows of units are only ever added: a key with a row gets no other one.
     pub(crate) fn only_added(self, adds: bool) -> Self {
         Units { adds, ..self }
     }
 
-    /// The key is made of the run alone: several units under it are a mistake, whatever their order.
+    /// Keys belong to the run alone: several units under one key are a mistake, whatever their order.
     pub(crate) fn keyed_by_the_run(self, is_of_the_run: bool) -> Self {
         Units { is_of_the_run, ..self }
     }
 
-    /// No checkpoint passes a unit that failed, although what it was given is kept: for work in which one that is missing
-    /// is worse than all of them late.
+    /// A checkpoint does not pass a unit that failed, although its input is kept: for work in which a missing unit is worse than
+    /// a late batch.
     #[must_use]
     pub fn waits_for_failed(self) -> Self {
         Units { waits_for_failed: true, ..self }
@@ -136,11 +136,11 @@ impl<DB: Backend, T> Units<DB, T> {
         Ok(trial.await?)
     }
 
-    /// How units are tried after a worker died with this run in hand.
+    /// How units are tried after a worker died while it held this run.
     pub(crate) fn search(&self) -> Search {
         let facts = &self.fence.raised.facts;
         let suspects = self.trial.get().copied().flatten().map_or(0, |trial| trial.units);
-        Search::new(facts.tries, facts.spent, usize::try_from(suspects).unwrap_or_default())
+        Search::new(facts.failures_max(), facts.spent, usize::try_from(suspects).unwrap_or_default())
     }
 
     /// Whether an earlier attempt left units that were being tried when its worker died.
@@ -178,20 +178,19 @@ impl<DB: Backend, T> Units<DB, T> {
 }
 
 impl<DB: Backend, T: Serialize> Units<DB, T> {
-    /// Applies units, in batches: a work list that gives one transaction at a time, with the units in it that are to be
-    /// applied.
-    pub async fn apply<'u>(&'u self, units: &'u [T]) -> Result<Applying<'u, DB, T>> {
+    /// Applies units in batches: each is one transaction with the units in it that are to be applied.
+    pub async fn apply<'u>(&'u self, units: &'u [T]) -> Result<Batches<'u, DB, T>> {
         self.apply_from(None, units).await
     }
 
-    /// The same for units that were read from a position of a checkpoint.
+    /// Applies units that were read from a position of a checkpoint.
     pub(crate) async fn apply_from<'u>(
         &'u self,
         place: Option<String>,
         units: &'u [T],
-    ) -> Result<Applying<'u, DB, T>> {
+    ) -> Result<Batches<'u, DB, T>> {
         let ledger = self.ledger().await?;
-        Ok(Applying::new(self, ledger, units, self.list(units)?, place))
+        Ok(Batches::new(self, ledger, units, self.list(units)?, place))
     }
 
     pub(super) fn list(&self, units: &[T]) -> Result<List> {
@@ -226,13 +225,13 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
 }
 
 impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
-    /// Units that failed before, from what was kept of them, a thousand at most: to be applied first, for a checkpoint may
-    /// have passed them and the source need not show them again. Parked ones are not among them.
+    /// Units that failed before, from their kept input, at most a thousand: they are applied first, because a checkpoint may have
+    /// passed them and the source need not show them again. Parked ones are not among them.
     pub async fn failed(&self) -> Result<Vec<T>> {
         Ok(self.failed_after("", FAILED_MAX).await?.0)
     }
 
-    /// Some of them, by their keys from after this one on, and the key of the last; none if there are no more.
+    /// Some of those units, by key, after this one, and the key of the last; `None` if there are no more.
     pub(crate) async fn failed_after(&self, key: &str, most: i64) -> Result<(Vec<T>, Option<String>)> {
         let ledger = self.ledger().await?;
         let rows: Vec<(String, String)> = retried(|| async {
@@ -249,7 +248,7 @@ impl<DB: Backend, T: DeserializeOwned> Units<DB, T> {
                     return None;
                 }
             };
-            // A job may have units of several kinds; those of another one have another key.
+            // A job may have units of several kinds; those of another kind have other keys.
             let is_own = (self.key)(&unit).is_ok_and(|own| own.as_str() == key);
             if is_own {
                 self.fence.raised.tally.kept([key.as_str()]);

@@ -1,25 +1,25 @@
-//! A watermark: the time up to which a source was read, read back with some overlap.
+//! A watermark: the time up to which a source was read; reading begins some overlap before it.
 //!
-//! It moves to the latest time that was seen, and never past the moment at which this attempt began to read, by the store's
-//! clock: a unit dated 2099 would blind it for everything before. A run of a window that lies behind it reads that window
-//! again and leaves it where it is.
+//! It moves to the latest time that was seen, and never past the time at which this attempt began to read, by the store's
+//! clock: a unit dated 2099 would hide everything before it. A run of a window that lies behind it reads that window again
+//! and leaves the watermark where it is.
 //!
-//! Each page proves its units when it is done; the move proves in its own transaction that none of them has come undone since. What
-//! undoes a settled unit is another run whose try of it failed and whose input could not be kept, and such rows are few: they are
-//! noted when the reading begins, and no new one may be there when it ends. To keep every key that was read instead would take
-//! memory for all of the source.
+//! Each page proves its units when it is done; the move proves in its own transaction that none of them has become unsettled
+//! since. A settled unit becomes unsettled when another run fails it and cannot keep its input; such entries are few: they are
+//! read when the reading begins, and no new one may exist when it ends. Keeping every key that was read would take memory for
+//! the whole source.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::backend::Backend;
 use super::checkpoint::{Checkpoint, Proof, Unsettled};
 use super::judge::Arrival;
 use super::page::{Of, Page, not_done};
 use super::units::{Per, Units};
 use super::{LedgerError, Result};
+use crate::user_database::Backend;
 
 type TimeOf<T> = Box<dyn Fn(&T) -> Timestamp + Send + Sync>;
 
@@ -48,7 +48,7 @@ impl<DB: Backend, T> std::fmt::Debug for Watermark<'_, DB, T> {
 struct Plan {
     mark: Option<Timestamp>,
     from: Option<Timestamp>,
-    /// None: it stays.
+    /// `None`: it stays.
     cap: Option<Timestamp>,
 }
 
@@ -68,7 +68,7 @@ impl Plan {
                 Plan { mark: Some(mark), from: Some(back(start)), cap: None }
             }
             (mark, window) => {
-                // All of its window, too: an attempt that does it again must see it whole.
+                // All of its window, too: a redo of the window must see it whole.
                 let start = window.map(|(start, _)| start);
                 let from = mark.map(|mark| start.map_or(mark, |start| start.min(mark)));
                 Plan { mark, from: from.map(back), cap: Some(now) }
@@ -76,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// Where the watermark goes after the latest time that was seen; none if it stays.
+    /// The position of the watermark after the latest time that was seen; `None` if it stays.
     fn target(&self, highest: Option<Timestamp>) -> Option<Timestamp> {
         let target = highest?.min(self.cap?);
         (self.mark.is_none_or(|mark| mark < target)).then_some(target)
@@ -84,9 +84,9 @@ impl Plan {
 }
 
 impl<DB: Backend, T: Serialize> Units<DB, T> {
-    /// Up to which time the last attempt of any run of this job and scope has read a source.
+    /// Continues a source from the time up to which the last attempt of any run of this job and scope has read it.
     ///
-    /// `overlap` is how far before that to read again, for what was written late; `time` is what the source orders by.
+    /// `overlap` is how far before that to read again, for rows that were written late; `time` is what the source orders by.
     pub async fn watermark<'u>(
         &'u self,
         name: &str,
@@ -119,18 +119,18 @@ impl<DB: Backend, T: Serialize> Units<DB, T> {
 }
 
 impl<'u, DB: Backend, T: Serialize> Watermark<'u, DB, T> {
-    /// Read everything from here on; none: from the beginning.
+    /// The time from which to read; `None` for the beginning.
     pub fn from(&self) -> Option<Timestamp> {
         self.plan.from
     }
 
-    /// What was read, or a part of it, in any order.
+    /// The units that were read, or some of them, in any order.
     pub fn page(&mut self, units: Vec<T>) -> Result<Page<'_, 'u, DB, T>> {
         self.pages += 1;
         Page::new(self.units, self.ledger, units, Of::Watermark(self))
     }
 
-    /// Everything was read, and every page is done: the watermark may move on. Gives where it stands.
+    /// Moves the watermark after everything was read and every page is done. Returns its position.
     pub async fn advance(mut self) -> Result<Option<Timestamp>> {
         if self.done < self.pages {
             return Err(not_done(&self.checkpoint.name));
@@ -139,7 +139,7 @@ impl<'u, DB: Backend, T: Serialize> Watermark<'u, DB, T> {
         if self.highest.is_some_and(|highest| highest > target) {
             tracing::warn!(
                 checkpoint = self.checkpoint.name,
-                "a unit is dated after the moment it was read; the watermark stays before that"
+                "a unit has a timestamp after the time it was read; the watermark stays before that"
             );
         }
         let raised = &self.units.fence.raised;
@@ -150,7 +150,7 @@ impl<'u, DB: Backend, T: Serialize> Watermark<'u, DB, T> {
 }
 
 impl<DB: Backend, T> Watermark<'_, DB, T> {
-    /// A page is done: these are settled.
+    /// Records that a page is done and its units are settled.
     pub(super) fn passed(&mut self, items: &[T], settled: &[&Arrival]) {
         self.done += 1;
         self.unsettled.settle(settled);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn m6_it_reads_back_and_moves_to_what_was_seen_but_never_past_the_moment_of_reading() {
+    fn m6_it_reads_back_and_moves_to_the_latest_time_seen_but_never_past_the_time_of_reading() {
         let overlap = Duration::from_mins(10);
         let first = Plan::of(None, None, overlap, at("14:05"));
         assert_eq!((first.from, first.target(Some(at("13:58")))), (None, Some(at("13:58"))));

@@ -1,4 +1,4 @@
-//! Systems on which a process cannot be told from its successor: nothing is known, nobody is ended.
+//! Systems on which a process cannot be distinguished from its successor: every process is `Elsewhere`, and none is ended.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,7 +28,7 @@ pub(super) fn children() -> Vec<Pid> {
     Vec::new()
 }
 
-/// A thread waits for it, and lets go of the other end of a pipe.
+/// A thread waits for the child, and then closes the other end of a pipe.
 pub(super) fn ending(child: Pid) -> io::Result<OwnedFd> {
     let (reader, writer) = io::pipe()?;
     let waiting = move || {

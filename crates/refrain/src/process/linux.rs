@@ -1,7 +1,7 @@
-//! Linux: `/proc` tells who has a number, a pidfd holds on to that process and no other.
+//! Linux: `/proc` identifies the process that has an id, and a pidfd refers to that process and no other.
 //!
-//! A process that may not look into another's `/proc` must not think it absent, so an absence is asked of
-//! `kill` too. A leader can be a zombie while its threads still write: it is gone only when it is the last.
+//! A process that may not read another's `/proc` must not take it for absent, so `kill` is asked too. A thread group leader can
+//! be a zombie while its threads still write: the process is gone only when the leader is the last thread.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -18,11 +18,11 @@ use rustix::process::{
 
 use super::{Ended, Process, Standing};
 
-/// How long to wait for a killed process to be gone. One that is stuck in the kernel, as on a dead disk, can
-/// take for ever.
+/// How long to wait for a killed process to be gone. One that is stuck in the kernel, for example on a dead disk, can take for
+/// ever.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What `/proc` shows under a number.
+/// What `/proc` shows for an id.
 #[derive(Debug, PartialEq, Eq)]
 enum Look {
     Absent,
@@ -30,7 +30,7 @@ enum Look {
     There(Stat),
 }
 
-/// The part of `/proc/PID/stat` that tells who it is and whether it lives.
+/// The fields of `/proc/PID/stat` that identify a process and its state.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: char,
@@ -42,8 +42,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// The name in parentheses is the program's choice and may hold anything, parentheses too: fields are
-    /// counted from the last one.
+    /// The program chooses the name in parentheses, which may contain parentheses: fields are counted from the last one.
     fn parse(text: &str) -> Option<Stat> {
         let (_, fields) = text.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -103,8 +102,8 @@ fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// The pidfd is opened first and the start time read afterwards: if it is the right one then, the pidfd is
-/// the right one too, however often the number is given away later.
+/// Opens the pidfd first and reads the start time afterwards: if the start time is right, so is the pidfd, even if the id is
+/// reused later.
 pub(super) fn end(process: &Process) -> io::Result<Ended> {
     let Some(pid) = number(process.pid) else { return Ok(Ended::Gone) };
     let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -116,7 +115,8 @@ pub(super) fn end(process: &Process) -> io::Result<Ended> {
         Look::There(stat) if stat.started == process.started && !stat.is_dead() => {}
         Look::There(_) | Look::Absent => return Ok(Ended::Gone),
         Look::Hidden => {
-            let what = format!("process {pid} hides who it is: end it as its own user, or wait for its end");
+            let what =
+                format!("process {pid} hides its identity: end it as its own user, or wait for its end");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
     }
@@ -129,8 +129,9 @@ pub(super) fn end(process: &Process) -> io::Result<Ended> {
     let mut ends = [PollFd::new(&pidfd, PollFlags::IN)];
     match retry_on_intr(|| poll(&mut ends, Some(&patience)))? {
         0 => {
-            let what =
-                format!("process {pid} was killed but is stuck in the kernel, as on a dead disk: try again");
+            let what = format!(
+                "process {pid} was killed but is stuck in the kernel, for example on a dead disk: try again"
+            );
             Err(io::Error::new(io::ErrorKind::TimedOut, what))
         }
         _ => Ok(Ended::Killed),
@@ -169,8 +170,8 @@ pub(super) fn descendants(sessions: &mut HashSet<u32>, mark: &str) -> io::Result
     Ok(alive.map(|(pid, stat)| Process { pid, started: stat.started, ..this.clone() }).collect())
 }
 
-/// One that has ended and is not reaped has neither arguments nor variables any more. Where processes of other users are
-/// hidden, so is the first of all.
+/// A process that has ended and is not reaped has neither arguments nor variables. Where processes of other users are hidden,
+/// process 1 is hidden too.
 pub(super) fn is_running(arguments: impl Fn(&[&[u8]]) -> bool, variable: &[u8]) -> bool {
     let is_hidden = !Path::new("/proc/1").exists();
     is_hidden
@@ -214,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// A child that answers every line with itself, until it is ended.
+    /// A child that answers every line with the same line.
     fn echo() -> Child {
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     }
@@ -227,7 +228,7 @@ mod tests {
     }
 
     fn identity(child: &Child) -> Process {
-        let Look::There(stat) = look(child.id()) else { panic!("the child is not to be seen") };
+        let Look::There(stat) = look(child.id()) else { panic!("the child cannot be seen") };
         Process { pid: child.id(), started: stat.started, ..this().unwrap() }
     }
 
@@ -236,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn f43_a_stranger_who_got_the_number_of_a_dead_process_is_not_ended() {
+    fn f43_another_process_that_got_the_id_of_a_dead_one_is_not_ended() {
         let mut stranger = echo();
         let dead = Process { started: identity(&stranger).started - 1, ..identity(&stranger) };
 
         assert_eq!(dead.standing(), Standing::Gone);
         assert_eq!(dead.end().unwrap(), Ended::Gone);
-        assert_eq!(end(&dead).unwrap(), Ended::Gone, "even when the number was given away a moment ago");
+        assert_eq!(end(&dead).unwrap(), Ended::Gone, "even if the id was reused a moment ago");
 
         assert!(answers(&mut stranger));
         stranger.kill().unwrap();

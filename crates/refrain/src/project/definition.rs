@@ -1,28 +1,28 @@
-//! What a file says becomes a job that can be executed.
+//! Makes the definition of a job from its file.
 
 use std::sync::Arc;
 
 use refrain_core::feed::{Feed, FeedSource};
 use refrain_core::project::{Action, JobFile, Sql};
-use refrain_core::{JobName, Scope, Timetable, Values, Window, Zone};
+use refrain_core::{JobName, Scope, Timetable, Window, Zone};
 
 use super::Project;
-use super::databases::{Connected, Database, Speaks};
-use crate::action::about::About;
-use crate::action::binds;
-use crate::action::command::{Command, CommandJob};
-use crate::action::command_files::WritingCommand;
-use crate::action::environment::environment_of;
-use crate::action::feed::Feeding;
-use crate::action::publish::Publishing;
-use crate::action::sql::{Statements, said};
-use crate::action::values::of_window;
+use crate::action::command::CommandJob;
+use crate::action::command_files::FilesCommandJob;
+use crate::action::command_template::CommandTemplate;
+use crate::action::feed::UnitsJob;
+use crate::action::publish::PublishJob;
+use crate::action::sql::SqlJob;
+use crate::bind::arguments;
+use crate::bind::context::About;
+use crate::bind::values::of_window;
 use crate::error::Error;
-use crate::job::{Definition, JobError};
-use crate::run::Run;
+use crate::job::Definition;
+use crate::run::JobError;
+use crate::user_database::{Backend, UserDatabase, on_pool, said};
 
 impl Project {
-    /// Its jobs.
+    /// The definitions of its jobs.
     pub fn definitions(&self) -> Result<Vec<Definition>, Error> {
         self.files.jobs.iter().map(|job| self.definition(job)).collect()
     }
@@ -31,27 +31,28 @@ impl Project {
         let database = job.database.as_ref().and_then(|name| self.databases.get(name));
         let mut definition = match (&job.action, database) {
             (Action::Command(_), _) => {
-                let (make, about) = (self.command_of(job), self.about(job));
-                let make = move |run: &Run| make(run, &about.values(run));
+                let (template, about) = (self.command_template(job), self.about(job));
                 match &job.files {
-                    None => Definition::of(CommandJob::new(make))?,
+                    None => {
+                        Definition::of(CommandJob::new(move |run| template.command(run, &about.values(run))))?
+                    }
                     Some(files) => {
-                        let (files, about) = (files.clone(), self.about(job));
-                        Definition::of(WritingCommand { make: Arc::new(make), files, about })?
+                        let files = files.clone();
+                        Definition::of(FilesCommandJob { command: template, files, about })?
                     }
                 }
             }
-            (Action::Sql(statements), Some(database)) => Definition::of(Statements {
+            (Action::Sql(statements), Some(database)) => Definition::of(SqlJob {
                 database: Arc::clone(database),
                 texts: statements.clone(),
                 about: self.about(job),
             })?,
-            (Action::Publish(steps), source) => Definition::of(Publishing {
+            (Action::Publish(steps), source) => Definition::of(PublishJob {
                 steps: steps.clone(),
                 source: source.cloned(),
                 about: self.about(job),
             })?,
-            (Action::Units(feed), _) => Definition::of(self.feeding_of(job, feed))?,
+            (Action::Units(feed), _) => Definition::of(self.units_job(job, feed))?,
             (Action::Sql(_), None) => return Err(Error::NoDatabase(job.name.clone())),
         };
         definition = definition
@@ -65,6 +66,9 @@ impl Project {
         if let Some(timetable) = &job.timetable {
             definition = definition.timetable(timetable.clone());
         }
+        if job.needs_payload() {
+            definition = definition.needs_payload();
+        }
         if let Some(grace) = job.grace {
             definition = definition.grace(grace);
         }
@@ -77,23 +81,23 @@ impl Project {
         Ok(definition)
     }
 
-    /// What a job does with units, if it is about units.
-    pub(crate) fn feeding(&self, name: &JobName) -> Result<Option<Feeding>, Error> {
+    /// The units job of this name; none if the job processes no units.
+    pub(crate) fn units_job_of(&self, name: &JobName) -> Result<Option<UnitsJob>, Error> {
         let job = self.files.jobs.iter().find(|job| job.name == *name);
         let known = || self.files.jobs.iter().map(|job| job.name.clone()).collect();
         let job = job.ok_or_else(|| Error::UnknownJob { name: name.clone(), known: known() })?;
         Ok(match &job.action {
-            Action::Units(feed) => Some(self.feeding_of(job, feed)),
+            Action::Units(feed) => Some(self.units_job(job, feed)),
             Action::Command(_) | Action::Sql(_) | Action::Publish(_) => None,
         })
     }
 
-    fn feeding_of(&self, job: &JobFile, feed: &Feed) -> Feeding {
+    fn units_job(&self, job: &JobFile, feed: &Feed) -> UnitsJob {
         let source = job.database.as_ref().and_then(|name| self.databases.get(name));
-        Feeding {
+        UnitsJob {
             feed: Arc::new(feed.clone()),
             source: source.cloned(),
-            command: Arc::new(self.command_of(job)),
+            command: self.command_template(job),
             about: self.about(job),
         }
     }
@@ -109,12 +113,8 @@ impl Project {
         }
     }
 
-    fn command_of(
-        &self,
-        job: &JobFile,
-    ) -> impl Fn(&Run, &Values) -> Result<Command, JobError> + Send + Sync + 'static {
-        let (root, timetable, inherit) = (self.root.clone(), job.timetable.clone(), job.environment.clone());
-        let templates = match &job.action {
+    fn command_template(&self, job: &JobFile) -> CommandTemplate {
+        let argv = match &job.action {
             Action::Command(templates) => templates.clone(),
             Action::Units(feed) => match &feed.source {
                 FeedSource::Command(templates) => templates.clone(),
@@ -122,62 +122,58 @@ impl Project {
             },
             Action::Sql(_) | Action::Publish(_) => Vec::new(),
         };
-        let interrupted = job.interrupted;
-        let redactor = self.redactor();
-        let zone = timetable.as_ref().map_or_else(Zone::utc, |timetable| timetable.zone.clone());
-        move |run, values| {
-            let argv = refrain_core::template::arguments(&templates, values)
-                .map_err(|error| JobError::for_good(error.to_string()))?;
-            Ok(Command {
-                argv,
-                environment: environment_of(run, &zone),
-                inherit: inherit.clone(),
-                directory: root.clone(),
-                interrupted,
-                redactor: redactor.clone(),
-            })
+        CommandTemplate {
+            argv,
+            inherit: job.environment.clone(),
+            directory: self.root.clone(),
+            interrupted: job.interrupted,
+            zone: job.timetable.as_ref().map_or_else(Zone::utc, |timetable| timetable.zone.clone()),
+            redactor: self.redactor(),
         }
     }
 }
 
 /// A job with one run per window and scope.
-fn scoped(definition: Definition, query: Sql, database: Arc<Database>, timetable: Timetable) -> Definition {
+fn scoped(
+    definition: Definition,
+    query: Sql,
+    database: Arc<UserDatabase>,
+    timetable: Timetable,
+) -> Definition {
     let query = Arc::new(query);
     let timetable = Arc::new(timetable);
     definition.scopes(move |window| {
         let (query, database, timetable) =
             (Arc::clone(&query), Arc::clone(&database), Arc::clone(&timetable));
         async move {
-            match database.connect().await? {
-                Connected::Sqlite(pool) => scopes(&query, pool, &database, window, &timetable).await,
-                Connected::Postgres(pool) => scopes(&query, pool, &database, window, &timetable).await,
-            }
+            on_pool!(database.connect().await?, |pool| scopes(&query, pool, &database, window, &timetable)
+                .await)
         }
     })
 }
 
-async fn scopes<DB: Speaks>(
+async fn scopes<DB: Backend>(
     query: &Sql,
     pool: &sqlx::Pool<DB>,
-    database: &Database,
+    database: &UserDatabase,
     window: Window,
     timetable: &Timetable,
 ) -> Result<Vec<Scope>, JobError> {
     let values = of_window(window, &timetable.zone);
     let bound =
-        binds::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
-    let told = |error: sqlx::Error| JobError::new(format!("the scopes cannot be found: {}", said(&error)));
-    let kinds = DB::kinds(pool, &bound).await.map_err(told)?;
-    if kinds.len() != 1 {
-        let columns = kinds.len();
+        arguments::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
+    let told = |error: sqlx::Error| JobError::new(format!("the query `scopes` failed: {}", said(&error)));
+    let (columns, _) = DB::columns(&mut *pool.acquire().await.map_err(told)?, &bound).await.map_err(told)?;
+    if columns.len() != 1 {
+        let columns = columns.len();
         return Err(JobError::for_good(format!(
-            "`scopes` gives {columns} columns\n  a scope is one value: write a query of one column"
+            "the query `scopes` returns {columns} columns\n  a scope is one value: select one column"
         )));
     }
     let texts = DB::texts(pool, &bound).await.map_err(told)?;
     let named = texts.into_iter().map(|text| match text.as_deref() {
-        None => Err(JobError::for_good("a scope is null\n  leave such rows out of the query `scopes`")),
-        Some("") => Err(JobError::for_good("a scope is empty\n  leave such rows out of the query `scopes`")),
+        None => Err(JobError::for_good("a scope is null\n  exclude such rows in the query `scopes`")),
+        Some("") => Err(JobError::for_good("a scope is empty\n  exclude such rows in the query `scopes`")),
         Some(text) => Scope::parse(text).map_err(|error| JobError::for_good(error.to_string())),
     });
     named.collect()

@@ -5,38 +5,38 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use refrain_core::project::{Files, Problem, Reading, Source, read_sound, secrets};
+use refrain_core::project::{Files, PartialProject, Problem, SourceFile, read_sound, secrets};
 use refrain_core::redact::Redactor;
 use rustix::fs::OFlags;
 
 use super::{Problems, ProjectError};
 
-/// What the file of a project is called.
-pub const FILE: &str = "refrain.toml";
-/// The folder of its jobs.
-pub const JOBS: &str = "jobs";
+/// The name of the project file.
+pub const PROJECT_FILE: &str = "refrain.toml";
+/// The folder of the job files.
+pub const JOBS_FOLDER: &str = "jobs";
 
-/// The longest file that is read.
+/// The most bytes of a file.
 const BYTES_MAX: u64 = 1024 * 1024;
 /// The most jobs of a project.
 const JOBS_MAX: usize = 10_000;
 
-/// Reads what is sound of them, and says what is wrong with the rest. `on_unreadable` decides about a job file that the
-/// system does not give us: an error ends the reading, else its job is left out.
+/// Reads the valid files, and gives the problems of the others. `on_unreadable` decides about a job file that cannot be read:
+/// an error ends the reading, else the job is left out.
 pub(super) fn read(
     root: &Path,
     on_unreadable: impl Fn(ProjectError) -> Result<(), ProjectError>,
-) -> Result<(Reading, Option<Problems>), ProjectError> {
-    let folder = root.join(JOBS);
+) -> Result<(PartialProject, Option<Problems>), ProjectError> {
+    let folder = root.join(JOBS_FOLDER);
     let bounds = Bounds::of(root);
     bounds.holds_folder(&folder)?;
-    let project = Source::new(FILE, bounds.text(&root.join(FILE))?);
+    let project = SourceFile::new(PROJECT_FILE, bounds.text(&root.join(PROJECT_FILE))?);
     let (mut jobs, mut unreadable) = (Vec::new(), Vec::new());
     for path in listed(&folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let shown = format!("{JOBS}/{name}");
+        let shown = format!("{JOBS_FOLDER}/{name}");
         match bounds.text(&path) {
-            Ok(text) => jobs.push(Source::new(shown, text)),
+            Ok(text) => jobs.push(SourceFile::new(shown, text)),
             Err(error) => {
                 let message = error.to_string();
                 on_unreadable(error)?;
@@ -50,7 +50,8 @@ pub(super) fn read(
     let files = Files { project: &project, jobs: &jobs, environment: &environment, sibling: &sibling };
     let in_files = |problems: Vec<Problem>| {
         let redactor = Redactor::new(&secrets(&files));
-        let mut sources: Vec<Source> = std::iter::once(project.clone()).chain(jobs.iter().cloned()).collect();
+        let mut sources: Vec<SourceFile> =
+            std::iter::once(project.clone()).chain(jobs.iter().cloned()).collect();
         for problem in &problems {
             if !sources.iter().any(|source| source.path == problem.path) {
                 sources.extend(beside(&problem.path, &sibling));
@@ -60,7 +61,7 @@ pub(super) fn read(
     };
     let mut reading = read_sound(&files).map_err(|problems| ProjectError::Problems(in_files(problems)))?;
     let name_of = |problem: &Problem| {
-        let name = problem.path.strip_prefix(JOBS)?.strip_prefix('/')?.strip_suffix(".toml")?;
+        let name = problem.path.strip_prefix(JOBS_FOLDER)?.strip_prefix('/')?.strip_suffix(".toml")?;
         Some(name.to_owned())
     };
     reading.left_out.extend(unreadable.iter().filter_map(name_of));
@@ -70,13 +71,13 @@ pub(super) fn read(
     Ok((reading, problems))
 }
 
-/// A file that a job names, by the path that people call it by.
-fn beside(path: &str, sibling: &dyn Fn(&str) -> Option<Result<String, String>>) -> Option<Source> {
-    let name = path.strip_prefix(JOBS)?.strip_prefix('/')?;
-    Some(Source::new(path, sibling(name)?.ok()?))
+/// A file that a job names, by its path in the project.
+fn beside(path: &str, sibling: &dyn Fn(&str) -> Option<Result<String, String>>) -> Option<SourceFile> {
+    let name = path.strip_prefix(JOBS_FOLDER)?.strip_prefix('/')?;
+    Some(SourceFile::new(path, sibling(name)?.ok()?))
 }
 
-/// The job files, in the order of their names; a project need not have any.
+/// The job files, in the order of their names. A project may have none.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
     let unreadable = |source| ProjectError::Unreadable { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
@@ -93,14 +94,14 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
         }
     }
     if paths.len() > JOBS_MAX {
-        return Err(unreadable(io::Error::other(format!("{} jobs; {JOBS_MAX} is the most", paths.len()))));
+        return Err(unreadable(io::Error::other(format!("{} jobs; the maximum is {JOBS_MAX}", paths.len()))));
     }
     paths.sort();
     Ok(paths)
 }
 
-/// The folder that a link may lead to: what is wrong with a file is shown with its lines, and a person who may put a link into
-/// a project must not read other files with the rights of the one who checks it.
+/// The folder that links must not leave: problems are shown with the lines of the file, and a user who may create a link in a
+/// project must not read other files with the permissions of the user who checks it.
 struct Bounds(Option<PathBuf>);
 
 impl Bounds {
@@ -112,16 +113,16 @@ impl Bounds {
         self.0.as_ref().is_some_and(|root| target.starts_with(root))
     }
 
-    /// A folder that is a link would lead out with all its files, of which none is a link.
+    /// Checks the folder itself: if it is a link, none of its files is one.
     fn holds_folder(&self, folder: &Path) -> Result<(), ProjectError> {
         match folder.canonicalize() {
             Ok(target) if !self.hold(&target) => {
                 let source = io::Error::other(
-                    "it is a link that leads out of the project; put the folder itself here",
+                    "it is a link to a folder outside the project; put the folder itself here",
                 );
                 Err(ProjectError::Unreadable { path: folder.to_owned(), source })
             }
-            // What is wrong with it otherwise is said when it is listed.
+            // Any other error is reported when the folder is listed.
             _ => Ok(()),
         }
     }
@@ -130,7 +131,7 @@ impl Bounds {
         self.limited(path).map_err(|source| ProjectError::Unreadable { path: path.to_owned(), source })
     }
 
-    /// A file beside the job files, or why it cannot be read. Its name is a name and not a path.
+    /// A file beside the job files, or why it cannot be read; none if the name is a path.
     fn sibling(&self, folder: &Path, name: &str) -> Option<Result<String, String>> {
         let is_name = Path::new(name).file_name().is_some_and(|only| only == name);
         if !is_name {
@@ -142,14 +143,14 @@ impl Bounds {
         }
     }
 
-    /// The text of a file that is one: it is looked at before it is opened, and again after, for opening a pipe waits and
-    /// opening a device may do something.
+    /// The text of a regular file. The type is checked before it is opened, because opening a pipe blocks and opening a device
+    /// may have effects; and again afterwards.
     fn limited(&self, path: &Path) -> io::Result<String> {
         if fs::symlink_metadata(path)?.is_symlink() {
             let target = path.canonicalize()?;
             if !self.hold(&target) {
                 return Err(io::Error::other(
-                    "it is a link that leads out of the project; put the file itself here",
+                    "it is a link to a file outside the project; put the file itself here",
                 ));
             }
         }
@@ -163,7 +164,7 @@ impl Bounds {
         let mut bytes = Vec::new();
         file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > BYTES_MAX {
-            return Err(io::Error::other(format!("it is longer than {BYTES_MAX} bytes")));
+            return Err(io::Error::other(format!("it has more than {BYTES_MAX} bytes")));
         }
         String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
     }

@@ -1,31 +1,30 @@
-//! A source beside the table that its rows went to. The source is staged in a temporary table, page by page, so that memory
-//! does not depend on how much there is; the table is only read.
+//! Compares a source with the table that its rows were written to. The source is staged in a temporary table, page by page, so
+//! that memory does not depend on its size; the table is only read.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
 
-use refrain_core::publish::target::Fitting;
+use refrain_core::project::Dialect;
+use refrain_core::publish::target::ColumnMapping;
 use refrain_core::publish::text::reconcile::{OF_A_UNIT, spoken};
 use refrain_core::publish::{Mode, TablePublish};
 
 use super::error::{WriteError, of};
-use super::rows::{Cell, Row};
-use super::table::Publishes;
 use super::writer::Writer;
-use crate::action::binds::{Argument, Bound};
 use crate::ledger::BatchError;
+use crate::user_database::{Argument, Backend, Bound, Cell, Row};
 
 const STAGE: &str = "refrain:compared";
 const STAGING: &str = "the source cannot be staged";
 /// How many keys are listed.
 const LISTED: usize = 20;
 
-/// Units or rows of which something is not as it should be.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Units or rows that differ in one respect.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     /// How many there are.
     pub count: u64,
-    /// The first of them, twenty at most.
+    /// The keys of the first twenty.
     pub first: Vec<String>,
 }
 
@@ -38,43 +37,44 @@ impl Difference {
     }
 }
 
-/// Where a source and a table differ.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// How a source and a table differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Differences {
-    /// Units of the source that the table has not.
+    /// Units of the source that are missing in the table.
     pub lost: Difference,
     /// Units of the source that the table has more than once.
     pub duplicated: Difference,
-    /// Units of which the table says something else.
+    /// Units that have other content in the table.
     pub changed: Difference,
-    /// Rows that the job owns, and that the source has not; none is known if it does not say what it owns.
+    /// Rows that the job owns and the source does not have. Empty if the job has no `owns`.
     pub extra: Difference,
-    /// Units that no row of the table can be.
+    /// Units that cannot be written to the table.
     pub unfit: Difference,
 }
 
 impl Differences {
-    /// Whether there are none.
+    /// Whether source and table are equal.
     pub fn is_empty(&self) -> bool {
         let Differences { lost, duplicated, changed, extra, unfit } = self;
         [lost, duplicated, changed, extra, unfit].iter().all(|difference| difference.count == 0)
     }
 }
 
-/// A source that is being compared.
+/// A comparison in progress.
 pub(crate) struct Comparison<DB> {
-    fitting: Fitting,
+    fitting: ColumnMapping,
     owns: Option<Bound>,
     lands: bool,
-    /// The columns that the source has shown.
+    /// The columns that occurred in the source.
     shown: BTreeSet<String>,
     unfit: Difference,
     database: PhantomData<fn() -> DB>,
 }
 
-/// Rows of a page, with the keys of their units.
-pub(crate) struct Staged {
+/// Units of a page with the same columns, as rows.
+pub(crate) struct StagedUnits {
     pub(crate) columns: Vec<String>,
+    /// Each row with the key of its unit.
     pub(crate) rows: Vec<(String, Row)>,
 }
 
@@ -82,8 +82,8 @@ fn plain(text: String) -> Bound {
     Bound { text, arguments: Vec::new() }
 }
 
-impl<DB: Publishes> Comparison<DB> {
-    /// Makes a place for the source, in a transaction that is never committed.
+impl<DB: Backend> Comparison<DB> {
+    /// Creates the stage for the source, in a transaction that is never committed.
     pub(crate) async fn begin(
         connection: &mut DB::Connection,
         publish: &TablePublish,
@@ -92,31 +92,35 @@ impl<DB: Publishes> Comparison<DB> {
         let (target, owns) = writer.compared();
         let fitting = target?.compared(publish, DB::DIALECT, STAGE).map_err(WriteError::Refused)?;
         let texts = &fitting.texts;
+        if DB::DIALECT == Dialect::Sqlite {
+            // A connection that refuses to write refuses temporary tables as well; this one has only our own statements.
+            of(STAGING, DB::execute_bound(connection, &plain("pragma query_only = 0".to_owned())).await)?;
+        }
         for text in texts.clear().into_iter().chain([texts.make_compared()]) {
-            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+            of(STAGING, DB::execute_bound(connection, &plain(text)).await)?;
         }
         let lands = publish.mode == Mode::Land;
         let (shown, unfit) = (BTreeSet::new(), Difference::default());
         Ok(Comparison { fitting, owns, lands, shown, unfit, database: PhantomData })
     }
 
-    /// Whether only what a row says is compared.
+    /// Whether rows are compared by content hash alone.
     pub(crate) fn lands(&self) -> bool {
         self.lands
     }
 
-    /// Adds a page. What no row of the table can be is found by halves.
+    /// Adds a page. Units that cannot be written to the table are found by bisection.
     pub(crate) async fn add(
         &mut self,
         connection: &mut DB::Connection,
-        staged: Staged,
+        staged: StagedUnits,
     ) -> Result<(), WriteError> {
-        let Staged { columns, mut rows } = staged;
+        let StagedUnits { columns, mut rows } = staged;
         let places: Option<Vec<usize>> = columns
             .iter()
             .map(|name| self.fitting.texts.columns.iter().position(|one| one == name))
             .collect();
-        // What has a field that the table has not is refused there.
+        // A unit with a field that the table does not have cannot be written.
         let Some(places) = places else {
             for (unit, _) in rows {
                 self.unfit.add(unit);
@@ -152,25 +156,30 @@ impl<DB: Publishes> Comparison<DB> {
         Ok(())
     }
 
-    /// All of it is there. `source` is what `land` calls it.
+    /// Compares after the whole source was added. `source` is the name that `land` records with each row.
     pub(crate) async fn conclude(
         self,
         connection: &mut DB::Connection,
         source: &str,
     ) -> Result<(u64, Differences), WriteError> {
-        let Fitting { texts, incomparable, filled } = &self.fitting;
+        let ColumnMapping { texts, incomparable, filled } = &self.fitting;
         for (column, parts) in filled {
             of("ids cannot be derived", DB::identify(connection, texts, column, parts).await)?;
         }
-        let by_key = (!self.lands).then(|| texts.replaced());
+        let by_key = (!self.lands).then(|| texts.delete_replaced());
         let prepared = texts.derive().into_iter().chain(texts.index_compared());
-        let prepared = prepared.chain(texts.count_rows()).chain([texts.told_again()]);
+        let prepared = prepared.chain(texts.count_rows()).chain([texts.delete_repeated()]);
         for text in prepared {
-            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+            of(STAGING, DB::execute_bound(connection, &plain(text)).await)?;
+        }
+        if DB::DIALECT == Dialect::Postgres {
+            // The stage has its index. From here on only its rows are written, which the server allows in a temporary table.
+            let read_only = plain("set local transaction_read_only = on".to_owned());
+            of("the table cannot be compared", DB::execute_bound(connection, &read_only).await)?;
         }
         let (units, _) = of(STAGING, DB::finding(connection, &plain(texts.staged())).await)?;
         if let Some(text) = by_key {
-            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+            of(STAGING, DB::execute_bound(connection, &plain(text)).await)?;
         }
         let mut differences = Differences { unfit: self.unfit.clone(), ..Differences::default() };
         if self.lands {
@@ -195,12 +204,12 @@ impl<DB: Publishes> Comparison<DB> {
     }
 }
 
-async fn savepoint<DB: Publishes>(connection: &mut DB::Connection, verb: &str) -> Result<(), WriteError> {
-    of(STAGING, DB::execute(connection, &plain(format!("{verb} refrain_page"))).await).map(drop)
+async fn savepoint<DB: Backend>(connection: &mut DB::Connection, verb: &str) -> Result<(), WriteError> {
+    of(STAGING, DB::execute_bound(connection, &plain(format!("{verb} refrain_page"))).await).map(drop)
 }
 
-/// What a statement finds: how many there are, and the first of them.
-pub(super) async fn found<DB: Publishes>(
+/// The number of keys that a statement finds, and the first of them.
+pub(super) async fn found<DB: Backend>(
     connection: &mut DB::Connection,
     bound: &Bound,
 ) -> Result<Difference, WriteError> {

@@ -1,49 +1,49 @@
-//! Why rows could not be published, and whether another attempt may help.
+//! Why rows could not be published, and whether a retry may help.
 
 use std::io;
 use std::path::PathBuf;
 
 use refrain_core::redact::Redactor;
 
-use crate::action::sql::said;
 use crate::database::DatabaseError;
-use crate::job::JobError;
 use crate::ledger::LedgerError;
+use crate::run::JobError;
+use crate::user_database::said;
 
-/// Why rows could not be published. Nothing of them was.
+/// Why rows could not be published. None of them was.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// What is asked for cannot be done at all.
+    /// The job cannot be done as it is written.
     #[error("{0}")]
     Refused(String),
-    /// The rows are not as they should be, this time.
+    /// The rows failed a check.
     #[error("{0}\n  nothing was published")]
     Unfit(String),
     /// A statement failed.
     #[error("{what}: {}", said(.source))]
     Statement {
-        /// What it was for.
+        /// What the statement was for.
         what: String,
-        /// What the database says.
+        /// The database's error.
         source: sqlx::Error,
     },
-    /// Something about a file or a directory.
+    /// A file or a directory cannot be read or written.
     #[error("`{}` {what}: {source}\n  nothing was published", .path.display())]
     File {
         /// What cannot be done.
         what: &'static str,
-        /// Where.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The database, whatever the rows are.
+    /// The database failed, independently of the rows.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// The ledger beside the rows.
+    /// The ledger in the same database failed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Something around it.
+    /// Another error of the attempt.
     #[error("{0}")]
     Job(JobError),
 }
@@ -55,7 +55,7 @@ impl From<JobError> for WriteError {
 }
 
 impl WriteError {
-    /// The fault of the database, if the same may succeed a moment later.
+    /// The error of the database, if the same may succeed a moment later.
     pub(crate) fn transient(&self) -> Option<DatabaseError> {
         match self {
             WriteError::Statement { source, .. } => {
@@ -69,8 +69,8 @@ impl WriteError {
         }
     }
 
-    /// As the failure of a run.
-    pub(crate) fn told(self, redactor: &Redactor) -> JobError {
+    /// The error as the failure of a run, without secrets.
+    pub(crate) fn into_job_error(self, redactor: &Redactor) -> JobError {
         match self {
             WriteError::Refused(text) => JobError::for_good(redactor.redact(&text)),
             WriteError::Job(error) => error,
@@ -79,7 +79,7 @@ impl WriteError {
     }
 }
 
-/// Names what a statement is for, in what is said of its failure.
+/// Adds to an error what the statement was for.
 pub(crate) fn of<T>(what: &str, result: Result<T, sqlx::Error>) -> Result<T, WriteError> {
     result.map_err(|source| WriteError::Statement { what: what.to_owned(), source })
 }

@@ -1,16 +1,16 @@
-//! Files in a directory that changes as a whole.
+//! Publishes files in a directory that changes as a whole.
 //!
-//! What people read, `out/dt=2026-06-09`, is a symbolic link. An attempt writes into a directory of its own beside it,
-//! brings that to the disk, and moves the link in one step. A directory itself cannot be replaced by one that has other
-//! files in it, and files that are replaced one by one are a mixture for a while: hence the link.
+//! The visible name, for example `out/dt=2026-06-09`, is a symbolic link. An attempt writes to a directory of its own beside
+//! it, syncs it, and moves the link in one step. A file system cannot replace a directory that is not empty, and files that are
+//! replaced one by one are a mixture for a while: hence the link.
 //!
-//! The fence of the run is in the store. It is looked at once more before the link is moved, under a lock on the directory
-//! around it, because the store cannot hold a fence while a file system does something. An attempt that looked and was then
-//! stopped still has the lock; whoever raised the fence meanwhile waits for it, and moves the link after it.
+//! The fence of the run is in the store. It is checked once more before the link is moved, under a lock on the parent
+//! directory, because the store cannot hold a fence during a file operation. An attempt that was suspended after its check
+//! still has the lock; the attempt that has raised the fence meanwhile waits for the lock, and moves the link afterwards.
 
+pub(crate) mod directory;
 pub(crate) mod format;
 pub(crate) mod lock;
-pub(crate) mod place;
 pub(crate) mod tree;
 
 use std::fs::OpenOptions;
@@ -22,50 +22,50 @@ use refrain_core::project::Sql;
 use refrain_core::publish::{FileFormat, FilesPublish};
 use refrain_core::{Per, Values};
 
-use self::format::Lines;
-use self::lock::Lock;
-use self::place::Place;
+use self::directory::VisibleDirectory;
+use self::format::RowFormat;
+use self::lock::DirectoryLock;
 use super::error::WriteError;
-use super::record::Published;
-use super::source::Source;
-use crate::action::about::About;
+use super::query_rows::QueryRows;
+use super::record::PublishRecord;
+use crate::bind::context::About;
 use crate::database::{place, retried};
 use crate::failpoint;
 use crate::ledger::LedgerError;
 use crate::ledger::fence::{self, Footing, raise};
-use crate::project::databases::Database;
 use crate::run::Run;
+use crate::user_database::UserDatabase;
 
-/// The first part of the only file that rows go into.
-const PART: &str = "part-0";
+/// The name of the only file that rows are written to, without its extension.
+const FILE_STEM: &str = "part-0";
 
-/// An attempt's own directory, on its way to be the one that people read.
+/// A directory of an attempt that is about to be published.
 #[derive(Debug)]
 pub(crate) struct Publication {
-    place: Arc<Place>,
-    /// The name of the attempt's directory.
+    place: Arc<VisibleDirectory>,
+    /// The name of the directory of this attempt.
     hidden: String,
     /// The directory as the job file names it.
     target: String,
-    /// The fence of the run, at the store.
+    /// The fence of the run in the store.
     footing: Footing,
     run: Run,
 }
 
 impl Publication {
-    /// Raises the fence, clears away what earlier attempts have left, and makes an empty directory.
+    /// Raises the fence, removes what earlier attempts left, and creates an empty directory.
     pub(crate) async fn begin(
         run: &Run,
         about: &About,
         files: &FilesPublish,
         values: &Values,
     ) -> Result<Publication, WriteError> {
-        let target = files.place(values).map_err(|error| WriteError::Refused(error.to_string()))?;
-        let place = Arc::new(Place::of(&about.root.join(&target), run)?);
+        let target = files.directory(values).map_err(|error| WriteError::Refused(error.to_string()))?;
+        let place = Arc::new(VisibleDirectory::of(&about.root.join(&target), run)?);
         let footing = raise(&run.surroundings.store.database, &run.facts).await?;
         let around = Arc::clone(&place);
-        blocking(move || around.surround()).await?;
-        let lock = Lock::take(&place.parent).await?;
+        blocking(move || around.create_parent()).await?;
+        let lock = DirectoryLock::take(&place.parent).await?;
         let made = Arc::clone(&place);
         let hidden = blocking(move || {
             let _lock = lock;
@@ -77,12 +77,12 @@ impl Publication {
         Ok(Publication { place, hidden, target, footing, run: run.clone() })
     }
 
-    /// The attempt's own directory.
+    /// The directory of this attempt.
     pub(crate) fn directory(&self) -> PathBuf {
         self.place.parent.join(&self.hidden)
     }
 
-    /// Brings what is in the directory to the disk. Gives how many files there are.
+    /// Syncs the directory and its files to disk. Gives the number of files.
     pub(crate) async fn seal(&self) -> Result<u64, WriteError> {
         let (directory, parent) = (self.directory(), self.place.parent.clone());
         let files = blocking(move || {
@@ -95,12 +95,12 @@ impl Publication {
         Ok(files)
     }
 
-    /// Makes it the directory that people read, unless a newer attempt has begun.
-    pub(crate) async fn show(&self, rows: u64) -> Result<(), WriteError> {
+    /// Points the visible name to this directory, unless a newer attempt has begun.
+    pub(crate) async fn publish(&self, rows: u64) -> Result<(), WriteError> {
         let lock = if failpoint::is_weakened("files.unlocked") {
             None
         } else {
-            Some(Lock::take(&self.place.parent).await?)
+            Some(DirectoryLock::take(&self.place.parent).await?)
         };
         let database = &self.run.surroundings.store.database;
         if !failpoint::is_weakened("files.unfenced") {
@@ -112,7 +112,7 @@ impl Publication {
         }
         failpoint::reach("files.checked");
         let (place, hidden) = (Arc::clone(&self.place), self.hidden.clone());
-        // The lock goes with it: dropped in the middle, this still ends before anybody else begins.
+        // The lock moves into the thread: if this future is dropped, the link is still moved before another publish begins.
         let before = blocking(move || {
             let _lock = lock;
             place.point(&hidden)
@@ -122,7 +122,7 @@ impl Publication {
         let (place, hidden) = (Arc::clone(&self.place), self.hidden.clone());
         blocking(move || {
             place.sweep(Some(&hidden));
-            // Of a store that is no more it may have a higher number, and nobody else would take it away.
+            // If it was made with a store that is lost, its attempt number may be higher, and `sweep` would keep it.
             if let Some(before) = before {
                 place.remove(&before);
             }
@@ -137,7 +137,7 @@ impl Publication {
         Ok(())
     }
 
-    /// Takes the directory away again, unless people read it already.
+    /// Removes the directory, unless it is visible already.
     pub(crate) async fn abandon(self) {
         let (place, hidden) = (self.place, self.hidden);
         let abandoned = blocking(move || {
@@ -146,17 +146,17 @@ impl Publication {
             }
             Ok(())
         });
-        // It is the failure before that is told.
+        // The error that came before is the one that is reported.
         let _ = abandoned.await;
     }
 
-    /// After the fact: a record that comes first could be of files that never came.
+    /// Records the publish. This comes after it: a record that came before could be about files that never became visible.
     async fn record(&self, rows: u64) -> Result<(), LedgerError> {
         let (surroundings, facts) = (&self.run.surroundings, &self.run.facts);
         let database = &surroundings.store.database;
         let per = if self.run.window().is_some() { Per::Window } else { Per::Ever };
         let ledger = surroundings.ledgers.find(database, facts.book(per)?).await?;
-        let published = Published { target: &self.target, mode: "files", rows };
+        let published = PublishRecord { target: &self.target, mode: "files", rows };
         retried(|| async {
             let mut transaction = database.write().await?;
             if fence::is_held(&mut transaction, self.footing, facts).await? {
@@ -169,7 +169,7 @@ impl Publication {
     }
 }
 
-/// Whether it is known that people do not read a directory.
+/// Whether a directory is certainly not visible.
 fn is_unread(shown: &Result<Option<String>, WriteError>, hidden: &str) -> bool {
     match shown {
         Ok(shown) => shown.as_deref() != Some(hidden),
@@ -179,21 +179,21 @@ fn is_unread(shown: &Result<Option<String>, WriteError>, hidden: &str) -> bool {
     }
 }
 
-/// Writes the rows of a query into files, and makes them what people read.
-pub(crate) async fn rows(
+/// Writes the rows of a query to a file, and publishes it.
+pub(crate) async fn publish_rows(
     run: &Run,
     about: &About,
-    source: &Database,
+    source: &UserDatabase,
     query: &Sql,
     files: &FilesPublish,
 ) -> Result<(), WriteError> {
     let values = about.values(run);
     let publication = Publication::begin(run, about, files, &values).await?;
     let published = async {
-        let source = Source::sorted(source, about, query, &values).await?;
+        let source = QueryRows::sorted(source, about, query, &values).await?;
         let rows = write(&publication.directory(), source, files.format).await?;
         publication.seal().await?;
-        publication.show(rows).await
+        publication.publish(rows).await
     };
     let published = published.await;
     if published.is_err() {
@@ -202,9 +202,9 @@ pub(crate) async fn rows(
     published
 }
 
-async fn write(directory: &Path, mut source: Source, format: FileFormat) -> Result<u64, WriteError> {
-    let path = directory.join(format!("{PART}.{format}"));
-    let lines = Lines::new(format, &source.columns)?;
+async fn write(directory: &Path, mut source: QueryRows, format: FileFormat) -> Result<u64, WriteError> {
+    let path = directory.join(format!("{FILE_STEM}.{format}"));
+    let lines = RowFormat::new(format, &source.columns)?;
     let mut text = lines.head();
     let (made, told) = (path.clone(), path.clone());
     let mut file = blocking(move || {
@@ -235,7 +235,7 @@ fn unwritten(path: &Path, source: io::Error) -> WriteError {
     WriteError::File { what: "cannot be written", path: path.to_owned(), source }
 }
 
-/// Does something that waits for a disk where nobody else waits for it.
+/// Runs file operations on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WriteError> + Send + 'static,
 ) -> Result<T, WriteError> {
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_goes_only_when_it_is_known_that_nobody_reads_it() {
+    fn a_directory_is_removed_only_when_it_is_certainly_not_visible() {
         let unreadable = WriteError::File {
             what: "cannot be read",
             path: PathBuf::from("out"),
@@ -260,7 +260,7 @@ mod tests {
             (Ok(Some(".a.1".to_owned())), false),
             (Ok(Some(".a.2".to_owned())), true),
             (Ok(None), true),
-            (Err(WriteError::Refused("it is somebody else's".to_owned())), true),
+            (Err(WriteError::Refused("it belongs to another run".to_owned())), true),
             (Err(unreadable), false),
         ] {
             assert_eq!(is_unread(&shown, ".a.1"), is_gone, "{shown:?}");

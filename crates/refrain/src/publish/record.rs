@@ -1,25 +1,25 @@
-//! What the ledger keeps of a publish: where to, how, how much, by which attempt.
+//! The ledger's record of a publish: target, mode, number of rows, attempt.
 
 use crate::database::{DatabaseError, Transaction};
 use crate::ledger::catalog;
-use crate::ledger::fence::Facts;
+use crate::ledger::fence::AttemptFacts;
 
-/// What was published.
-pub(crate) struct Published<'p> {
-    /// The table, or the directory.
+/// A publish to record.
+pub(crate) struct PublishRecord<'p> {
+    /// The table or the directory.
     pub(crate) target: &'p str,
     pub(crate) mode: &'p str,
     pub(crate) rows: u64,
 }
 
-impl Published<'_> {
-    /// Records it, in a transaction that holds the fence.
+impl PublishRecord<'_> {
+    /// Records the publish in a transaction that holds the fence.
     pub(crate) async fn record(
         &self,
         transaction: &mut Transaction,
         ledger: i64,
         fence: i64,
-        facts: &Facts,
+        facts: &AttemptFacts,
     ) -> Result<(), DatabaseError> {
         let record = catalog::PUBLISH_RECORD.bind(ledger).bind(self.target).bind(self.mode);
         let record = record.bind(i64::try_from(self.rows).unwrap_or(i64::MAX)).bind(fence);

@@ -1,37 +1,34 @@
-//! Brings rows into a table: staged, checked, then in the place of what is there. The caller has the transaction, and the
-//! fence in it.
+//! Writes rows to a table: stages them, checks them, then replaces or adds rows. The caller has the transaction, which holds
+//! the fence.
 
-mod adding;
+mod append;
 mod view;
 
 use std::marker::PhantomData;
 
 use refrain_core::Values;
 use refrain_core::project::Sql;
-use refrain_core::publish::target::{Fitting, LANDED, Target};
+use refrain_core::publish::target::{ColumnMapping, LANDED, Target};
 use refrain_core::publish::text::names::OWN;
 use refrain_core::publish::{Mode, TablePublish};
 use sqlx::Pool;
 
 use super::comparison::Difference;
 use super::error::{WriteError, of};
-use super::rows::Row;
-use super::table::Publishes;
-use crate::action::about::About;
-use crate::action::binds::Bound;
+use crate::bind::context::About;
 use crate::database::begun_in;
 use crate::failpoint;
-use crate::project::databases::Database;
+use crate::user_database::{Backend, Bound, Row, UserDatabase};
 
-/// How many columns of a result are named in the advice for a table that is not there.
+/// How many columns of a result are named in the advice for a missing table.
 const ADVISED_MAX: usize = 20;
 
-/// How much of a row is shown that is not as it should be.
+/// How much of a wrong row is shown as an example.
 const EXAMPLE_BYTES_MAX: usize = 300;
 
 const STAGING: &str = "the rows cannot be staged";
 
-/// Brings rows into one table, for one run.
+/// Writes rows to one table, for one run.
 pub(crate) struct Writer<DB> {
     publish: TablePublish,
     target: Target,
@@ -41,31 +38,31 @@ pub(crate) struct Writer<DB> {
     database: PhantomData<fn() -> DB>,
 }
 
-/// Where the ledger writes down what is appended or added.
+/// Where the ledger records rows that are appended, and amounts that are added.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'e> {
+pub(crate) struct LedgerEntry<'e> {
     pub(crate) ledger: i64,
     pub(crate) fence: i64,
     pub(crate) attempt: i32,
     pub(crate) nonce: i64,
-    /// The key of a run that has no window: its amounts are its own, and not those of its neighbours.
+    /// The key of a run without a window: its amounts are recorded under its own name.
     pub(crate) run: Option<&'e str>,
 }
 
-/// What became of staged rows.
+/// How many staged rows were written.
 #[derive(Debug, Default)]
-pub(crate) struct Swapped {
+pub(crate) struct SwapCounts {
     /// How many rows of the table were written.
     pub(crate) written: u64,
-    /// Rows that were appended before, and said the same.
+    /// Rows that were appended before with the same content.
     pub(crate) known: Difference,
-    /// Rows whose keys were appended before with other content, which stays.
+    /// Rows whose keys were appended before with other content, which is kept.
     pub(crate) kept_out: Difference,
 }
 
-/// Rows that are staged, and may take their place.
-pub(crate) struct Staged {
-    fitting: Fitting,
+/// Rows that are staged and checked.
+pub(crate) struct StagedRows {
+    fitting: ColumnMapping,
     pub(crate) rows: u64,
 }
 
@@ -73,26 +70,40 @@ fn plain(text: String) -> Bound {
     Bound { text, arguments: Vec::new() }
 }
 
-impl<DB: Publishes> Writer<DB> {
-    /// Looks at the table.
-    pub(crate) async fn look(
+impl<DB: Backend> Writer<DB> {
+    /// Reads the definition of the table, and creates the view beside it that the job may name.
+    pub(crate) async fn open(
         pool: &Pool<DB>,
         publish: &TablePublish,
         about: &About,
         values: &Values,
-        database: &Database,
+        database: &UserDatabase,
+    ) -> Result<Writer<DB>, WriteError> {
+        let writer = Writer::read_table(pool, publish, about, values, database).await?;
+        writer.create_view(pool).await?;
+        Ok(writer)
+    }
+
+    /// Reads the definition of the table.
+    pub(crate) async fn read_table(
+        pool: &Pool<DB>,
+        publish: &TablePublish,
+        about: &About,
+        values: &Values,
+        database: &UserDatabase,
     ) -> Result<Writer<DB>, WriteError> {
         let texts: Vec<&Sql> = publish.owns.iter().chain(&publish.checks).collect();
         let mut bound = about.bound::<DB>(texts, values, database.time()).await?;
         let checks = bound.split_off(usize::from(publish.owns.is_some()));
-        let mut transaction = of("the table cannot be looked at", begun_in(pool).await)?;
-        let target = of("the table cannot be looked at", DB::target(&mut transaction, &publish.table).await)?;
-        of("the table cannot be looked at", transaction.rollback().await)?;
+        let what = "the definition of the table cannot be read";
+        let mut transaction = of(what, begun_in(pool).await)?;
+        let target = of(what, DB::target(&mut transaction, &publish.table).await)?;
+        of(what, transaction.rollback().await)?;
         let (publish, version) = (publish.clone(), values.version.unwrap_or(1));
         Ok(Writer { publish, target, owns: bound.pop(), checks, version, database: PhantomData })
     }
 
-    /// Whether the table is there, and what the mode relies on; whatever the rows are.
+    /// Whether the table exists and has what the mode needs, such as a unique key.
     pub(crate) fn is_ready(&self) -> Result<(), WriteError> {
         if self.target.columns.is_empty() {
             return Err(WriteError::Refused(self.missing(&[])));
@@ -100,15 +111,15 @@ impl<DB: Publishes> Writer<DB> {
         self.target.is_ready(&self.publish).map_err(WriteError::Refused)
     }
 
-    /// The table, if it is there, and the rows that are owned: for whoever compares.
+    /// The table, if it exists, and the condition for owned rows, to compare them with a source.
     pub(crate) fn compared(self) -> (Result<Target, WriteError>, Option<Bound>) {
         let is_there = !self.target.columns.is_empty();
         let missing = WriteError::Refused(self.missing(&[]));
         (is_there.then_some(self.target).ok_or(missing), self.owns)
     }
 
-    /// Fits rows with these columns into the table. `number` tells the stages of one transaction apart.
-    fn fit(&self, columns: &[String], number: usize) -> Result<Fitting, WriteError> {
+    /// Maps rows with these columns to the table. `number` distinguishes the stages of one transaction.
+    fn fit(&self, columns: &[String], number: usize) -> Result<ColumnMapping, WriteError> {
         if self.target.columns.is_empty() {
             return Err(WriteError::Refused(self.missing(columns)));
         }
@@ -117,49 +128,49 @@ impl<DB: Publishes> Writer<DB> {
         fitting.map_err(WriteError::Refused)
     }
 
-    /// Makes a stage for rows with these columns.
+    /// Creates a stage for rows with these columns.
     pub(crate) async fn make(
         &self,
         connection: &mut DB::Connection,
         columns: &[String],
         number: usize,
-    ) -> Result<Staged, WriteError> {
+    ) -> Result<StagedRows, WriteError> {
         let fitting = self.fit(columns, number)?;
         for text in fitting.texts.clear().into_iter().chain([fitting.texts.make()]) {
-            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+            of(STAGING, DB::execute_bound(connection, &plain(text)).await)?;
         }
-        Ok(Staged { fitting, rows: 0 })
+        Ok(StagedRows { fitting, rows: 0 })
     }
 
-    /// Stages what a query of the same database gives, and checks it.
+    /// Stages the rows of a query of the same database, and checks them.
     pub(crate) async fn query(
         &self,
         connection: &mut DB::Connection,
         query: &Bound,
         number: usize,
-    ) -> Result<Staged, WriteError> {
+    ) -> Result<StagedRows, WriteError> {
         let (columns, kinds) = of("the query", DB::columns(connection, query).await)?;
         let filled = |text: String| Bound { text, arguments: query.arguments.clone() };
         let fitting = self.fit(&columns, number)?;
         let at_once = fitting.texts.make_filled(&query.text);
         let staged = if let Some(text) = at_once.filter(|_| self.target.has_types(&columns, &kinds)) {
-            let rows = of("the query", DB::execute(connection, &filled(text)).await)?;
-            Staged { fitting, rows }
+            let rows = of("the query", DB::execute_bound(connection, &filled(text)).await)?;
+            StagedRows { fitting, rows }
         } else {
             let mut staged = self.make(connection, &columns, number).await?;
             let text = staged.fitting.texts.fill(&query.text);
-            staged.rows = of("the query", DB::execute(connection, &filled(text)).await)?;
+            staged.rows = of("the query", DB::execute_bound(connection, &filled(text)).await)?;
             staged
         };
         self.conclude(connection, &staged).await?;
         Ok(staged)
     }
 
-    /// Adds rows to a stage; what `land` writes beside them comes last in each.
+    /// Adds rows to a stage. For `land`, each row ends with its source and content hash.
     pub(crate) async fn load(
         &self,
         connection: &mut DB::Connection,
-        staged: &mut Staged,
+        staged: &mut StagedRows,
         rows: &[Row],
     ) -> Result<(), WriteError> {
         let texts = &staged.fitting.texts;
@@ -167,41 +178,41 @@ impl<DB: Publishes> Writer<DB> {
         Ok(())
     }
 
-    /// All rows are staged: fills in what is derived from them, and checks them.
+    /// Fills in derived columns after all rows are staged, and checks the rows.
     pub(crate) async fn conclude(
         &self,
         connection: &mut DB::Connection,
-        staged: &Staged,
+        staged: &StagedRows,
     ) -> Result<(), WriteError> {
-        let Staged { fitting, rows } = staged;
+        let StagedRows { fitting, rows } = staged;
         let texts = &fitting.texts;
         for (column, parts) in &fitting.filled {
             of("ids cannot be derived", DB::identify(connection, texts, column, parts).await)?;
         }
-        // Only these are joined; to count the rows of a large stage takes as long as to fill half of it.
+        // Only these modes join the stage. Counting the rows of a large stage takes as long as filling half of it.
         let is_joined =
             self.publish.delete_missing || matches!(self.publish.mode, Mode::AppendOnce | Mode::ApplyDelta);
         if let Some(text) = texts.count_rows().filter(|_| is_joined) {
-            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+            of(STAGING, DB::execute_bound(connection, &plain(text)).await)?;
         }
         self.check(connection, fitting, *rows).await
     }
 
-    /// The type of a column, as the database writes it.
+    /// The type of a column, as the database names it.
     pub(crate) fn kind(&self, name: &str) -> Option<&str> {
         self.target.columns.iter().find(|column| column.name == name).map(|column| column.kind.as_str())
     }
 
-    /// Whether a row is written with where it comes from and what it says.
+    /// Whether each row is written with its source and content hash.
     pub(crate) fn lands(&self) -> bool {
         self.publish.mode == Mode::Land
     }
 
-    /// What can be wrong with staged rows.
+    /// Checks staged rows.
     async fn check(
         &self,
         connection: &mut DB::Connection,
-        fitting: &Fitting,
+        fitting: &ColumnMapping,
         rows: u64,
     ) -> Result<(), WriteError> {
         let (texts, publish) = (&fitting.texts, &self.publish);
@@ -231,12 +242,12 @@ impl<DB: Publishes> Writer<DB> {
         let names = publish.key.join(", ");
         let (count, example) = of("the keys", DB::finding(connection, &plain(texts.keyless())).await)?;
         if count > 0 {
-            return Err(unfit(format!("{count} of {rows} rows have no whole key ({names})"), example));
+            return Err(unfit(format!("{count} of {rows} rows have an incomplete key ({names})"), example));
         }
         let (count, example) = of("the keys", DB::finding(connection, &plain(texts.twins())).await)?;
         if count > 0 {
             return Err(unfit(
-                format!("{count} keys ({names}) stand for more than one of {rows} rows"),
+                format!("{count} keys ({names}) occur more than once in {rows} rows"),
                 example,
             ));
         }
@@ -245,39 +256,39 @@ impl<DB: Publishes> Writer<DB> {
             let (count, example) = of("the amounts", DB::finding(connection, &nothing).await)?;
             if count > 0 {
                 let columns = publish.columns.join(", ");
-                return Err(unfit(format!("{count} of {rows} rows hold no number ({columns})"), example));
+                return Err(unfit(format!("{count} of {rows} rows have no number ({columns})"), example));
             }
         }
         Ok(())
     }
 
-    /// Removes the stage: a file's connection would keep it until it is used again.
+    /// Drops the stage. A connection to SQLite would keep it until it is used again.
     pub(crate) async fn clear(
         &self,
         connection: &mut DB::Connection,
-        staged: &Staged,
+        staged: &StagedRows,
     ) -> Result<(), WriteError> {
         for text in staged.fitting.texts.clear() {
-            of(STAGING, DB::execute(connection, &plain(text)).await)?;
+            of(STAGING, DB::execute_bound(connection, &plain(text)).await)?;
         }
         Ok(())
     }
 
-    /// Lets the staged rows take their place. The transaction holds the fence, and the lock of the table.
+    /// Writes the staged rows to the table. The transaction holds the fence and the lock of the table.
     pub(crate) async fn swap(
         &self,
         connection: &mut DB::Connection,
-        staged: &Staged,
-        entry: Entry<'_>,
-    ) -> Result<Swapped, WriteError> {
-        let Staged { fitting, rows } = staged;
+        staged: &StagedRows,
+        entry: LedgerEntry<'_>,
+    ) -> Result<SwapCounts, WriteError> {
+        let StagedRows { fitting, rows } = staged;
         let texts = &fitting.texts;
         let what = format!("`{}`", self.publish.table);
         let mut written = 0;
         let statements = match self.publish.mode {
             Mode::Overwrite => {
                 if let Some(owned) = self.owning(|owns| texts.delete_owned(owns)) {
-                    of(&what, DB::execute(connection, &owned).await)?;
+                    of(&what, DB::execute_bound(connection, &owned).await)?;
                 }
                 failpoint::reach("publish.deleted");
                 vec![plain(texts.insert())]
@@ -287,43 +298,43 @@ impl<DB: Publishes> Writer<DB> {
                     && let Some(missing) = self.owning(|owns| texts.delete_missing(owns))
                 {
                     if let Some(index) = texts.index_missing() {
-                        of(STAGING, DB::execute(connection, &plain(index)).await)?;
+                        of(STAGING, DB::execute_bound(connection, &plain(index)).await)?;
                     }
-                    written += of(&what, DB::execute(connection, &missing).await)?;
+                    written += of(&what, DB::execute_bound(connection, &missing).await)?;
                 }
                 vec![plain(texts.upsert(&fitting.incomparable))]
             }
             Mode::AppendOnce => return self.append(connection, fitting, *rows, entry).await,
             Mode::ApplyDelta => {
                 let written = self.apply_delta(connection, fitting, entry).await?;
-                return Ok(Swapped { written, ..Swapped::default() });
+                return Ok(SwapCounts { written, ..SwapCounts::default() });
             }
             Mode::Land => vec![plain(texts.insert_absent())],
         };
         for statement in statements {
-            written += of(&what, DB::execute(connection, &statement).await)?;
+            written += of(&what, DB::execute_bound(connection, &statement).await)?;
         }
-        Ok(Swapped { written, ..Swapped::default() })
+        Ok(SwapCounts { written, ..SwapCounts::default() })
     }
 
-    /// The same for rows that are units: each has an entry of its own, so what is appended needs no other. Some units of a
-    /// window are no reason to lock others out, or to delete what is not among them.
+    /// Writes staged units to the table. Each unit has a ledger entry of its own, so appended rows need none. A batch is only a
+    /// part of a window, so nothing is locked, and rows that are not in the batch are not deleted.
     pub(crate) async fn swap_units(
         &self,
         connection: &mut DB::Connection,
-        staged: &Staged,
+        staged: &StagedRows,
     ) -> Result<u64, WriteError> {
         let texts = &staged.fitting.texts;
         let text = match self.publish.mode {
             Mode::Merge => texts.upsert(&staged.fitting.incomparable),
             Mode::Land => texts.insert_absent(),
             Mode::AppendOnce if !self.publish.has_ledger => {
-                self.is_not_there_otherwise(connection, &staged.fitting).await?;
+                self.check_existing(connection, &staged.fitting).await?;
                 texts.insert_absent()
             }
             Mode::AppendOnce | Mode::Overwrite | Mode::ApplyDelta => texts.insert(),
         };
-        of(&format!("`{}`", self.publish.table), DB::execute(connection, &plain(text)).await)
+        of(&format!("`{}`", self.publish.table), DB::execute_bound(connection, &plain(text)).await)
     }
 
     fn owning(&self, text: impl Fn(&str) -> String) -> Option<Bound> {
@@ -331,31 +342,31 @@ impl<DB: Publishes> Writer<DB> {
         Some(Bound { text: text(&owns.text), arguments: owns.arguments.clone() })
     }
 
-    /// There is no such table, and what it could look like.
+    /// The error for a missing table, with the columns it needs.
     fn missing(&self, columns: &[String]) -> String {
         let table = &self.publish.table;
         let mut names: Vec<&str> = columns.iter().map(String::as_str).take(ADVISED_MAX).collect();
         let landed = if self.publish.mode == Mode::Land { &LANDED[..] } else { &[] };
         names.extend(landed);
-        let told = format!("there is no table `{table}` in the database `{}`", self.publish.database);
+        let missing = format!("there is no table `{table}` in the database `{}`", self.publish.database);
         match names.as_slice() {
-            [] => format!("{told}\n  make it, with a column for each field of a unit"),
-            names => format!("{told}\n  make it, with the columns {}", names.join(", ")),
+            [] => format!("{missing}\n  create it with a column for each field of a unit"),
+            names => format!("{missing}\n  create it with the columns {}", names.join(", ")),
         }
     }
 }
 
-fn unfit(told: String, example: Option<String>) -> WriteError {
-    WriteError::Unfit(with_example(told, example))
+fn unfit(message: String, example: Option<String>) -> WriteError {
+    WriteError::Unfit(with_example(message, example))
 }
 
-fn with_example(told: String, example: Option<String>) -> String {
+fn with_example(message: String, example: Option<String>) -> String {
     match example {
         Some(example) => {
             let end = example.floor_char_boundary(EXAMPLE_BYTES_MAX);
             let dots = if end < example.len() { "…" } else { "" };
-            format!("{told}, for example {}{dots}", example.get(..end).unwrap_or_default())
+            format!("{message}, for example {}{dots}", example.get(..end).unwrap_or_default())
         }
-        None => told,
+        None => message,
     }
 }

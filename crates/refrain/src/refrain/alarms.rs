@@ -1,4 +1,4 @@
-//! What a person should hear of.
+//! Alarms, for readers.
 
 use jiff::Timestamp;
 use refrain_core::AlarmKind;
@@ -10,16 +10,17 @@ use crate::store::{StoreError, alarms, instant};
 /// The most alarms that are listed.
 const ALARMS_MAX: i64 = 1_000;
 
-/// Something that a person should hear of. It was raised once, however many engines have noticed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that an operator should know. It is raised once, however many engines notice it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct AlarmRecord {
-    /// What it is about.
+    /// The kind of alarm.
     pub kind: AlarmKind,
     /// When it happened: for a spike, the minute in which it began.
     pub at: Timestamp,
     /// The job, if it concerns one.
     pub job: Option<String>,
-    /// What it concerns, by its name.
+    /// What it concerns, by name: a run, a job.
     pub subject: String,
     /// What happened, in a sentence.
     pub message: String,
@@ -28,9 +29,8 @@ pub struct AlarmRecord {
 impl Refrain {
     /// The last thousand alarms, the newest first.
     ///
-    /// An engine that serves looks at every minute that is over, and [`tick`](Self::tick) at those since the day before. A
-    /// job whose dedupes become far more than they were raises a `dedupe-spike`:
-    /// [`core::spike`](crate::core::spike) has the rule.
+    /// A serving engine checks every minute that is over, and [`tick`](Self::tick) those since the day before. A job with
+    /// far more dedupes than usual raises a `dedupe-spike`: [`core::spike`](crate::core::spike) has the rule.
     ///
     /// ```
     /// use refrain::{Definition, Job, JobError, Refrain, Run};

@@ -1,10 +1,10 @@
-//! Backup: a copy of the store as it is at one instant, while others go on writing.
+//! Backup: a copy of the store as it is at one instant, while other processes write.
 //!
-//! A file that is copied by hand may lack its log, or half of a page. This one is whole, on the disk, and readable by its
-//! owner alone before it gets its name; whoever restores it says so with `recover`.
+//! A file copied by hand may lack its write-ahead log, or half of a page. This copy is complete, on disk, and readable by
+//! its owner alone before it gets its name; after a restore the operator states that with `recover`.
 //!
-//! It is written in a directory of its own that only its owner may enter. A file made beside the target, in a directory
-//! that others may write to, could be prepared or replaced by them before SQLite opens it by its name.
+//! It is written in a directory of its own that only its owner may enter. In a directory that other users may write to,
+//! they could create or replace the file before SQLite opens it by name.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -20,16 +20,16 @@ use crate::store::identity::IdentityDoubt;
 use crate::store::{catalog, new_id};
 
 impl Refrain {
-    /// Copies a SQLite store into a new file, and gives its size in bytes. A server has tools of its own for that.
+    /// Copies a SQLite store into a new file, and returns its size in bytes. A server has its own tools for that.
     pub async fn backup(&self, path: &Path) -> Result<u64, Error> {
         let failed = |source| Error::Backup { path: path.to_owned(), source };
         if path.exists() {
-            return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already")));
+            return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists already")));
         }
         let room = Room::beside(path).map_err(failed)?;
         let copied = self.copied(&room.file()).await;
         match copied {
-            Ok(true) => settle(&room.file(), path).map_err(failed),
+            Ok(true) => publish(&room.file(), path).map_err(failed),
             Ok(false) => Err(Error::NoBackup),
             Err(error) => Err(error.into()),
         }
@@ -37,7 +37,8 @@ impl Refrain {
 }
 
 impl Refrain {
-    /// A copy is another store. Restored, it is older than what it has written elsewhere, and must be let in by a person.
+    /// A copy is another store. After a restore it is older than what it has written elsewhere, and an operator must
+    /// decide whether it may continue.
     async fn copied(&self, partial: &Path) -> Result<bool, DatabaseError> {
         let is_file = self.store().database.copy_into(partial).await?;
         if is_file {
@@ -48,7 +49,7 @@ impl Refrain {
     }
 }
 
-/// A new directory that only its owner may enter; dropped, it is removed with what is in it.
+/// A new directory that only its owner may enter; dropping it removes it with its contents.
 struct Room(PathBuf);
 
 impl Room {
@@ -73,10 +74,10 @@ impl Drop for Room {
     }
 }
 
-fn settle(partial: &Path, path: &Path) -> io::Result<u64> {
+fn publish(partial: &Path, path: &Path) -> io::Result<u64> {
     let file = File::open(partial)?;
     file.sync_all()?;
-    // A link, not a rename: it refuses to put itself in place of a file that came meanwhile.
+    // A link, not a rename: it fails if the file was created meanwhile.
     fs::hard_link(partial, path)?;
     fs::remove_file(partial)?;
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());

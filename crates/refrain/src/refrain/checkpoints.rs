@@ -1,8 +1,8 @@
-//! Checkpoints: how far sources were read, and a person's word on it.
+//! Checkpoints: how far sources were read, and how an operator moves that.
 //!
-//! A checkpoint is moved by hand only while nothing of its job and scope is under way, and only from where it was seen. The
-//! first is looked up in the store and may be outdated a moment later; the second is compared where the checkpoint
-//! is, so an attempt that begins in between has read the new position, or finds that the old one is gone.
+//! An operator may move a checkpoint only while no run of its job and scope is running, and only from the position that
+//! was read before. The first is looked up in the store and may be outdated a moment later; the second is compared in the
+//! database of the checkpoint, so an attempt that begins in between reads the new position, or finds the old one gone.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -13,155 +13,66 @@ use refrain_core::terminal::typed;
 use refrain_core::{JobName, Scope};
 
 use super::Refrain;
-use crate::error::Error;
+use crate::error::{CheckpointError, Error, POSITION_BYTES_MAX};
 use crate::ledger::checkpoint_admin::{self, CheckpointRow};
 use crate::ledger::destination::Destination;
 use crate::ledger::ledger_id::LedgerName;
 use crate::ledger::trace;
 use crate::store::{audit, instant, show};
 
-/// The longest position that a person may set, in bytes.
-pub const POSITION_BYTES_MAX: usize = 65_536;
-
-/// So many characters of a position are written down with a decision.
+/// How many characters of a position are recorded with a decision.
 const POSITION_SHOWN: usize = 200;
 
 /// How far a source was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct CheckpointRecord {
-    /// By which job.
+    /// The job.
     pub job: String,
-    /// In which scope.
+    /// The scope; empty when there is only one.
     pub scope: String,
-    /// The start of the window to which it belongs; none if it is for ever.
+    /// The start of its window; none if there is one checkpoint for all windows.
     pub window: Option<Timestamp>,
-    /// Which source it is about.
+    /// Its name: the source that it is about.
     pub name: String,
-    /// Where it stands: the token of a cursor, or the time of a watermark.
+    /// The token of a cursor, or the timestamp of a watermark.
     pub position: String,
-    /// When it was moved there, by the clock of its database.
+    /// When it was last moved, by the clock of its database.
     pub at: Timestamp,
-    /// The key of the run that moved it; none if a person did.
+    /// The key of the run that moved it; none if an operator did.
     pub run: Option<String>,
     /// The attempt of that run.
     pub attempt: Option<u64>,
 }
 
-/// Which checkpoint is meant.
+/// A checkpoint by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointOf<'a> {
     /// The job.
     pub job: &'a str,
     /// The scope; empty when there is only one.
     pub scope: &'a str,
-    /// The start of its window; none if it is for ever.
+    /// The start of its window; none if there is one checkpoint for all windows.
     pub window: Option<Timestamp>,
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
 }
 
 impl CheckpointOf<'_> {
-    /// The job with the window and the scope, as runs are written.
+    /// The job with the window and the scope, written like a run.
     fn whose(&self) -> String {
         let window = self.window.map(|window| format!("@{window}")).unwrap_or_default();
         let scope = if self.scope.is_empty() { String::new() } else { format!("/{}", self.scope) };
         format!("{}{window}{scope}", self.job)
     }
 
-    /// The start of its window as ledgers have it.
+    /// The start of its window as ledgers store it.
     fn window_start(&self) -> String {
         self.window.map(|window| window.to_string()).unwrap_or_default()
     }
 }
 
-/// Why a checkpoint was not moved.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckpointError {
-    /// An attempt of the job is running, or may begin at any moment.
-    #[error("{run} is {standing}, and goes on from where the checkpoint stands\n  {advice}")]
-    UnderWay {
-        /// The run.
-        run: String,
-        /// Running or queued.
-        standing: &'static str,
-        /// What to do first.
-        advice: String,
-    },
-    /// There is none of this name.
-    #[error("there is no checkpoint `{name}` of {job}{}", listed(.known))]
-    Unknown {
-        /// The job, with its scope.
-        job: String,
-        /// What was asked for.
-        name: String,
-        /// Those that there are.
-        known: Vec<String>,
-    },
-    /// Each window has its own.
-    #[error(
-        "each window of {job} has a checkpoint `{name}` of its own\n  say which is meant: --window {latest} is the latest that has one"
-    )]
-    OfWindows {
-        /// The job.
-        job: String,
-        /// What was asked for.
-        name: String,
-        /// The latest window that has one.
-        latest: Timestamp,
-    },
-    /// There is one for all windows.
-    #[error("the checkpoint `{name}` of {job} is one for all windows\n  leave --window out")]
-    ForEver {
-        /// The job.
-        job: String,
-        /// What was asked for.
-        name: String,
-    },
-    /// It was begun or moved since it was seen.
-    #[error(
-        "the checkpoint `{name}` is not where it was seen: it is at {found}\n  look again, then say it again: refrain checkpoint show {job}"
-    )]
-    Moved {
-        /// The job.
-        job: String,
-        /// Which checkpoint.
-        name: String,
-        /// Where it is now.
-        found: String,
-    },
-    /// There are several of this name, in several databases, or several databases for a new one.
-    #[error(
-        "several databases may have the checkpoint `{name}` of {job}, and nobody knows which is meant\n  run the job once, or leave out all databases but one"
-    )]
-    Ambiguous {
-        /// The job.
-        job: String,
-        /// Which checkpoint.
-        name: String,
-    },
-    /// Only a time can be put back by a length of time.
-    #[error(
-        "the checkpoint `{name}` is at {position}, which is no time, so it cannot be put back by one\n  set it to a position that its source understands: refrain checkpoint set"
-    )]
-    NoTime {
-        /// Which checkpoint.
-        name: String,
-        /// Where it is.
-        position: String,
-    },
-    /// The position cannot be stored.
-    #[error("a position has 1 to {POSITION_BYTES_MAX} bytes, and no NUL among them")]
-    Unfit,
-}
-
-fn listed(names: &[String]) -> String {
-    match names {
-        [] => "\n  a job makes its checkpoints when it reads its sources for the first time".to_owned(),
-        names => format!("\n  there are: {}", names.join(", ")),
-    }
-}
-
-/// So much of a position as tells it from another.
+/// The beginning of a position.
 fn shown(position: &str) -> String {
     let mut shown: String = position.chars().take(POSITION_SHOWN).collect();
     if position.chars().nth(POSITION_SHOWN).is_some() {
@@ -170,7 +81,7 @@ fn shown(position: &str) -> String {
     shown
 }
 
-/// A checkpoint, and where it is.
+/// A checkpoint and its database.
 struct Found {
     destination: Destination,
     ledger: i64,
@@ -200,8 +111,8 @@ impl Refrain {
         Ok(records)
     }
 
-    /// Puts a checkpoint somewhere else. `seen` is where it was seen to stand; none if there was none. Refused while a run
-    /// of the job and scope is running, or queued and not held back by a pause.
+    /// Moves a checkpoint. `seen` is the position that the caller has read; none if there was none. Refused while a run of
+    /// the job and scope is running, or queued and not held back by a pause.
     pub async fn set_checkpoint(
         &self,
         of: CheckpointOf<'_>,
@@ -237,7 +148,7 @@ impl Refrain {
             _ => return Err(ambiguous().into()),
         };
         let decision = self.decision(Verb::SetCheckpoint, format!("{} {name}", of.whose()));
-        let detail = format!("from {} to {}", shown(seen.unwrap_or("nowhere")), shown(position));
+        let detail = format!("from {} to {}", shown(seen.unwrap_or("the beginning")), shown(position));
         audit::record_alone(&self.store().database, &[decision.detailed(detail)]).await?;
         if checkpoint_admin::set(&destination.database, ledger, name, position, seen).await? {
             return Ok(());
@@ -249,7 +160,7 @@ impl Refrain {
         Err(CheckpointError::Moved { job: job.to_owned(), name: name.to_owned(), found }.into())
     }
 
-    /// Puts a watermark back by a length of time, from where it was seen to stand. Gives where it is then.
+    /// Moves a watermark back by a duration, from the position that the caller has read. Returns its new time.
     pub async fn rewind_checkpoint(
         &self,
         of: CheckpointOf<'_>,
@@ -264,13 +175,12 @@ impl Refrain {
         Ok(position)
     }
 
-    /// The start of the window of a run, by the name of the run; none if it has no window.
+    /// The start of the window of a run by its name; none if it has no window.
     pub async fn window_start(&self, run: &str) -> Result<Option<Timestamp>, Error> {
-        let (_, window, _) = self.named(run).await?;
-        Ok(window.map(|window| window.start().timestamp()))
+        Ok(self.target(run).await?.window.map(|window| window.start().timestamp()))
     }
 
-    /// That a checkpoint which is to be begun is kept for ever, or by windows, as those of its name are.
+    /// Refuses a new checkpoint that is kept per window while others of its name are not, or the reverse.
     async fn is_kept_so(&self, of: CheckpointOf<'_>, first: &str) -> Result<(), Error> {
         let (job, name) = (of.job.to_owned(), of.name.to_owned());
         for destination in self.engine.destinations.relayed().iter() {
@@ -286,7 +196,7 @@ impl Refrain {
         Ok(())
     }
 
-    /// That nothing of a job and scope is running, or may begin at any moment.
+    /// Refuses while a run of a job and scope is running, or may begin at any moment.
     async fn is_quiet(&self, job: &str, scope: &str) -> Result<(), Error> {
         let (number, _) = self.recorded_job(job).await?;
         let is_paused = crate::store::jobs::paused_at(self.store(), number).await?.is_some();
@@ -297,14 +207,14 @@ impl Refrain {
         let Some(record) = self.record(run).await? else { return Ok(()) };
         let run = self.name_of(&record).await?;
         let (standing, advice) = if has_begun {
-            ("running", format!("wait for it, or call it off: refrain cancel {}", typed(&run)))
+            ("running", format!("wait for it, or cancel it: refrain cancel {}", typed(&run)))
         } else {
-            ("queued", format!("wait for it, or let nothing begin: refrain pause {job}"))
+            ("queued", format!("wait for it, or pause the job: refrain pause {job}"))
         };
         Err(CheckpointError::UnderWay { run, standing, advice }.into())
     }
 
-    /// Where a checkpoint belongs that nobody has begun: beside the units of its job. None if that is not known.
+    /// The database of a new checkpoint: that of the units of its job. None if that is unknown.
     async fn place_for_new(
         &self,
         job: &str,

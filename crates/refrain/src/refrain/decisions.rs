@@ -1,4 +1,4 @@
-//! What people have decided: who, when, and why.
+//! The decisions of operators: who, when, and why.
 
 use jiff::Timestamp;
 use refrain_core::Person;
@@ -9,27 +9,29 @@ use crate::error::Error;
 use crate::store::audit::{self, AuditRow, Decision};
 use crate::store::instant;
 
-/// A decision, as it is written down.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A decision of an operator.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct DecisionRecord {
-    /// When.
+    /// When it was made, by the clock of the store.
     pub at: Timestamp,
-    /// Who; none if a program decided and named no person.
+    /// The operator; none if a program decided and named nobody.
     pub who: Option<String>,
     /// What was decided: the name of a [`Verb`].
+    #[serde(rename = "decided")]
     pub verb: String,
     /// What it is about: a run, a job, a store.
     pub subject: String,
     /// The key of the unit that it is about, if it is about one.
     pub unit: Option<String>,
-    /// What else is known of it: how far a checkpoint was moved, for example.
+    /// More about it: how far a checkpoint was moved, for example.
     pub detail: Option<String>,
-    /// Why, in the words of the person.
+    /// The reason that the operator gave.
     pub why: Option<String>,
 }
 
 impl Refrain {
-    /// The same store, for a person: what is decided through this one is written down under that name.
+    /// The same store on behalf of an operator: decisions made through it are recorded under that name.
     ///
     /// ```
     /// use refrain::core::Person;
@@ -60,22 +62,22 @@ impl Refrain {
         Refrain { person: Some(person), ..self.clone() }
     }
 
-    /// What people have decided last, the newest first.
+    /// The last decisions, newest first.
     pub async fn decisions(&self, limit: u32) -> Result<Vec<DecisionRecord>, Error> {
         records(audit::list(self.store(), limit.into()).await?)
     }
 
-    /// What people have decided about a run and its units, oldest first.
+    /// The decisions about a run and its units, oldest first.
     pub async fn decisions_about(&self, run: &RunRecord) -> Result<Vec<DecisionRecord>, Error> {
         records(audit::of_run(self.store(), run.id).await?)
     }
 
-    /// What people have decided about units of this key, oldest first.
+    /// The decisions about units of this key, oldest first.
     pub(super) async fn decisions_about_unit(&self, key: &str) -> Result<Vec<DecisionRecord>, Error> {
         records(audit::of_unit(self.store(), key).await?)
     }
 
-    /// A decision of the person for whom this store was opened.
+    /// A decision of the operator for whom this store was opened.
     pub(super) fn decision(&self, verb: Verb, subject: impl Into<String>) -> Decision {
         Decision::new(self.person.as_ref(), verb, subject)
     }

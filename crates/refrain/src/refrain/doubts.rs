@@ -1,47 +1,49 @@
-//! What of a run waits for a person, and the person's word on it.
+//! What an operator must decide about a run, and how the decision is recorded.
 //!
-//! Units in doubt, and a command that was cut off. Neither is done again by itself. A word on units is said in the ledgers where
-//! they are remembered, for all of them at once; one attempt of their run follows it, however many they were. The run is looked
-//! at first: a run that is done is not tried again, so a word on its units would change them and come to nothing.
+//! Units in doubt, and a command that was cut off: neither is done again by itself. A decision about units is written to
+//! the ledgers that hold them, for all of them at once; one attempt of their run follows, however many there are. The run
+//! is read first: a run that is done is not tried again, so a decision about its units would have no effect.
 
 use jiff::Timestamp;
 use refrain_core::Key;
 use refrain_core::person::Verb;
 use refrain_core::state::{FailureReason, UnitStatus};
+use serde::Serialize;
 
 use super::run::counts_as_there;
 use super::{Did, Refrain, RunRecord, RunReport};
 use crate::error::Error;
 use crate::ledger::destination::Destination;
-use crate::ledger::trace::{self, Word};
+use crate::ledger::trace::{self, UnitSettlement};
 use crate::store::vouch::{Vouching, vouch};
 use crate::store::{audit, begun_commands, instant, show};
 
 /// How many units in doubt are read at once.
 const PAGE: i64 = 500;
 
-/// What a person says of a unit that failed, is parked, or is in doubt.
+/// A decision about a unit that failed, is parked, or is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settlement {
-    /// It gets all its tries again; one that is in doubt is sent again.
+    /// The unit gets all its tries again; one that is in doubt is sent again.
     Again,
-    /// It is in doubt, and it was done.
+    /// The unit is in doubt, and was done.
     Done,
 }
 
-/// Something of a run that waits for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that an operator must decide about a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DoubtRecord {
     /// The key of the unit that is in doubt; none if it is the command of the run, which was cut off.
     pub unit: Option<String>,
-    /// Since when, if it is known.
+    /// Since when it waits, if that is known.
     pub since: Option<Timestamp>,
-    /// What is said of it.
+    /// The message of the attempt.
     pub message: Option<String>,
 }
 
 impl Refrain {
-    /// Everything of a run that waits for a person: its command, if that was cut off, and its units in doubt, in the order of
+    /// What an operator must decide about a run: its command, if that was cut off, and its units in doubt, in the order of
     /// their keys, in every database that was named when the store was opened.
     pub async fn doubts(&self, run: &RunRecord) -> Result<Vec<DoubtRecord>, Error> {
         let mut doubts = Vec::new();
@@ -65,15 +67,15 @@ impl Refrain {
         Ok(doubts)
     }
 
-    /// The runs of a job of which something waits for a person, a page after `after`, in the order of their keys; and with each what
-    /// that is. None: there are no more.
+    /// The runs of a job that wait for a decision of an operator, with the doubts of each: the page after the key `after`, in
+    /// the order of keys. None if there are no more.
     pub async fn waiting_runs(
         &self,
         job: &str,
         after: &str,
     ) -> Result<Option<(String, Vec<(RunRecord, Vec<DoubtRecord>)>)>, Error> {
         let (number, _) = self.recorded_job(job).await?;
-        let page = self.records(show::waiting(self.store(), number, after, PAGE).await?).await?;
+        let page = Self::records(show::waiting(self.store(), number, after, PAGE).await?);
         let Some(last) = page.last().map(|run| run.key.clone()) else { return Ok(None) };
         let mut waiting = Vec::new();
         for run in page {
@@ -85,27 +87,27 @@ impl Refrain {
         Ok(Some((last, waiting)))
     }
 
-    /// Whether it is not known how a command of it ended that must not be executed twice.
+    /// Whether a command of the run must not be executed twice, and its end is unknown.
     pub(super) async fn is_held(&self, run: &RunRecord) -> Result<bool, Error> {
         let is_marked = begun_commands::find(self.store(), run.id, i32::MAX).await?.is_some();
-        // A mark is forgotten with the bodies of old runs; why it failed is not.
+        // The mark is pruned with old runs; the reason of the failure is not.
         Ok(is_marked || run.reason == Some(FailureReason::Held))
     }
 
-    /// Gives a unit of a run that failed or is parked all its tries again, in every database that was named when the store was
-    /// opened; the next attempt finds it among those that failed, and a job from a file asks its source for it. One that is in
-    /// doubt is sent again. Gives how many there were under this key.
+    /// Gives a failed or parked unit of a run all its tries again, in every database that was named when the store was opened;
+    /// the next attempt tries it with the failed units, and a job from a file asks its source for it. One that is in doubt
+    /// is sent again. Returns how many units had this key.
     pub async fn unpark(&self, run: &str, key: &str) -> Result<u64, Error> {
         Ok(self.settled(run, &[key], Settlement::Again).await?.unwrap_or(0))
     }
 
-    /// Records that what was done with a unit of a run that is in doubt has happened. Gives how many there were under this key.
+    /// Records that a unit in doubt was done. Returns how many units had this key.
     pub async fn confirm_unit(&self, run: &str, key: &str) -> Result<u64, Error> {
         Ok(self.settled(run, &[key], Settlement::Done).await?.unwrap_or(0))
     }
 
-    /// The same for several units, all of them or none: refused if one of them is applied, or not in doubt, and if the run is
-    /// done. Gives how many there were under these keys.
+    /// Records a decision about several units, all of them or none: refused if one of them is applied or not in doubt, and if
+    /// the run is done. Returns how many units had these keys.
     pub async fn settle_units(&self, run: &str, keys: &[&str], settlement: Settlement) -> Result<u64, Error> {
         self.settled(run, keys, settlement).await?.map_err(|unit| Error::NotParked {
             run: run.to_owned(),
@@ -114,7 +116,7 @@ impl Refrain {
         })
     }
 
-    /// The same, or a key of which such a word cannot be said.
+    /// The number of units, or a key about which nothing can be decided.
     async fn settled(
         &self,
         run: &str,
@@ -127,8 +129,8 @@ impl Refrain {
             return Err(Error::Done { run: run.to_owned(), attempt: record.attempt });
         }
         let (verb, word) = match settlement {
-            Settlement::Again => (Verb::Unpark, Word::Again),
-            Settlement::Done => (Verb::Done, Word::Done),
+            Settlement::Again => (Verb::Unpark, UnitSettlement::Retry),
+            Settlement::Done => (Verb::Done, UnitSettlement::Done),
         };
         let (relayed, mut parked) = (self.engine.destinations.relayed(), Vec::new());
         for destination in relayed.iter() {
@@ -152,13 +154,13 @@ impl Refrain {
         Ok(Ok(count))
     }
 
-    /// Those of these units in a database of which such a word can be said: nothing is decided about any other.
+    /// The units of a database about which this can be decided.
     async fn left_at(
         &self,
         destination: &Destination,
         run: &RunRecord,
         keys: &[Key],
-        word: Word,
+        word: UnitSettlement,
     ) -> Result<Vec<Key>, Error> {
         let names = self.first_names().await?;
         let (job, start) = (names.first(&run.job), run.window_start());
@@ -169,7 +171,10 @@ impl Refrain {
                 let is_here = unit.window_start.is_empty() || unit.window_start == start;
                 let is_left = unit.status != UnitStatus::Applied;
                 let is_in_doubt = unit.in_doubt_since.is_some();
-                unit.scope == run.scope() && is_here && is_left && (word == Word::Again || is_in_doubt)
+                unit.scope == run.scope()
+                    && is_here
+                    && is_left
+                    && (word == UnitSettlement::Retry || is_in_doubt)
             });
             if is_meant {
                 parked.push(key.clone());
@@ -178,8 +183,8 @@ impl Refrain {
         Ok(parked)
     }
 
-    /// A person says of a run whose command was cut off, and is held, that it has done its work: the run is done, and nothing is
-    /// executed. Refused if no command of it is held; of two people who say so at once, one is refused.
+    /// Records that the command of a run, which was cut off and is held, has done its work: the run is done, and nothing is
+    /// executed. Refused if no command of it is held; of two operators at the same time, one is refused.
     pub async fn settle_held(&self, run: &str) -> Result<RunReport, Error> {
         let missing = || Error::NoRun(run.to_owned());
         let record = self.show(run).await?.ok_or_else(missing)?;
@@ -192,7 +197,8 @@ impl Refrain {
             let state = record.standing.node().to_string();
             return Err(Error::NotHeld { run: run.to_owned(), state });
         }
-        self.bell.ring();
-        Ok(RunReport::of(Did::Settled, record))
+        self.notifier.notify();
+        let attempt = record.attempt;
+        self.reported(run, (Did::Settled, attempt), record, None).await
     }
 }

@@ -1,4 +1,4 @@
-//! What is recorded of effects, for readers.
+//! Effects, for readers.
 
 use jiff::Timestamp;
 use refrain_core::state::EffectState;
@@ -11,26 +11,28 @@ use crate::store::{StoreError, instant};
 /// The most effects that are listed.
 const LISTED: i64 = 1_000;
 
-/// An effect: something outside the database, by the fact that it is about and the version of its rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An effect: something outside the database, identified by a key, a version and a name.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct EffectRecord {
-    /// The fact.
+    /// The key of the fact that it is about.
     pub key: String,
     /// The version of the rule that says what is sent.
     pub version: u32,
-    /// Which effect it is.
+    /// Its name, such as `mail`.
     pub name: String,
-    /// Where it stands.
+    /// Its state.
     pub state: EffectState,
-    /// The job that wished for it, if one did.
+    /// The job that intended it, if one did.
     pub job: Option<String>,
-    /// The key of the run that wished for it.
+    /// The key of the run that intended it.
     pub run: Option<String>,
-    /// What goes with it, as JSON.
+    /// Its payload, as JSON.
     pub payload: Option<String>,
     /// When it arrived in the store.
     pub arrived_at: Timestamp,
-    /// How often somebody else wished for it, or for the same fact under a lower version.
+    /// How often it was intended again, or under a lower version.
+    #[serde(rename = "deduplicated")]
     pub dedupes: u64,
 }
 

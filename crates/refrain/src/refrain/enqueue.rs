@@ -1,24 +1,24 @@
-//! Enqueue: a key is done once, however often it is offered.
+//! Enqueue: a key is done once, however often it is enqueued.
 
 use refrain_core::{Key, RunKey};
 
 use super::Refrain;
 use crate::error::Error;
-use crate::payload::fault;
 use crate::store::enqueue::{Offer, enqueue};
+use crate::store::payload::fault;
 use crate::store::queue_line::{Line, Priority};
 
-/// What became of an offer.
+/// Whether a key was new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It is queued, and will be done.
+    /// The run is queued.
     New,
-    /// It was offered before: it is queued, under way or done already.
+    /// The key was enqueued before: its run is queued, running or done.
     Deduplicated,
 }
 
 impl Enqueued {
-    /// Whether it was the first offer.
+    /// Whether the key was new.
     pub fn is_new(self) -> bool {
         self == Enqueued::New
     }
@@ -47,7 +47,7 @@ impl Refrain {
             .collect();
         let line = Line::of(Priority::Live, number);
         let news = enqueue(self.store(), number, line, &offers?, "enqueue").await?;
-        self.bell.ring_for(line);
+        self.notifier.notify_line(line);
         Ok(news.into_iter().map(|new| if new { Enqueued::New } else { Enqueued::Deduplicated }).collect())
     }
 }

@@ -1,7 +1,7 @@
-//! What a job's timetables and policies say about its runs: what a run is called, when it opens, whether it is late or
+//! What the timetables and policies of a job say about its runs: their names, when they open, whether they are late or
 //! outdated.
 //!
-//! None of it is stored with the run. A view of the job is read once and asked for each run of a page, so that a list of
+//! None of it is stored with the run. A view of the job is read once and applied to each run of a page, so that a list of
 //! a hundred thousand windows costs no more reads than its pages.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::job::Definition;
 use crate::store::schedules;
 
-/// A job as it is known here, and all of its timetables.
+/// A job as this process knows it, with all its timetables.
 #[derive(Debug, Clone)]
 pub struct JobView {
     pub(super) definition: Option<Arc<Definition>>,
@@ -23,7 +23,7 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// The run as people write it: `revenue-daily@2026-06-09`, `audit-digest@2026-06-09T14:00/acme`, `welcome-email#42`.
+    /// The name of a run: `revenue-daily@2026-06-09`, `audit-digest@2026-06-09T14:00/acme`, `welcome-email#42`.
     /// A window has the name that it had under the timetable in force for it; every command reads it back.
     pub fn name_of(&self, run: &RunRecord) -> String {
         let Some(window) = run.window else { return format!("{}#{}", run.job, run.key) };
@@ -40,31 +40,31 @@ impl JobView {
         self.revisions.as_ref()?.expectation(run.window?).tick()
     }
 
-    /// From when on it is late unless it is done: its tick, and the grace of its job. None if the job has none, or is not
-    /// known here.
+    /// When it becomes late unless it is done: its tick plus the grace of its job. None if the job has no grace, or this
+    /// process does not know it.
     pub fn late_at(&self, run: &RunRecord) -> Option<Timestamp> {
         let grace = SignedDuration::try_from(self.definition.as_ref()?.grace?).ok()?;
         self.opens_at(run)?.checked_add(grace).ok()
     }
 
-    /// Whether it should have been done by now, and is not. What was skipped or cancelled is not waited for.
+    /// Whether it should have been done by now, and is not. A skipped or cancelled run is not late.
     pub fn is_late(&self, run: &RunRecord, now: Timestamp) -> bool {
         run.is_awaited() && self.late_at(run).is_some_and(|late_at| late_at <= now)
     }
 
-    /// Whether it was done under a lower version than the one that is known here.
+    /// Whether it was done under a lower version than this process has.
     pub fn is_outdated(&self, run: &RunRecord) -> bool {
         self.definition.as_ref().is_some_and(|definition| run.is_outdated(definition.version))
     }
 }
 
 impl RunRecord {
-    /// Which part of the world it is about; empty when there is only one.
+    /// Its scope; empty when there is only one.
     pub fn scope(&self) -> &str {
         self.window.map_or("", |_| crate::store::claim::scope_of(&self.key))
     }
 
-    /// The start of its window as ledgers have it; empty if it has none.
+    /// The start of its window as ledgers store it; empty if it has none.
     pub(crate) fn window_start(&self) -> String {
         self.window.map_or_else(String::new, |window| window.start().timestamp().to_string())
     }
@@ -87,7 +87,7 @@ impl Refrain {
         Ok(JobView { definition, revisions: schedules::read(self.store(), number).await? })
     }
 
-    /// The run as people write it. For many runs of a job, ask a [`view`](Self::view) of it.
+    /// The name of a run. For many runs of a job, use a [`view`](Self::view) of it.
     ///
     /// ```
     /// use refrain::{Definition, Job, JobError, Refrain, Run};

@@ -1,9 +1,10 @@
-//! Registers jobs: gives each its number, and puts its timetable in force.
+//! Registers jobs: each gets its number, and its timetable comes into force.
 //!
 //! Everything stored is read in two statements and compared here, so that a process with ten thousand jobs starts
 //! without ten thousand transactions; only what has changed is written.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use refrain_core::{CatchUp, JobName, WhileRunning};
@@ -14,11 +15,12 @@ use crate::job::{Definition, Registry};
 use crate::project::{JobFiles, Project};
 use crate::store::Store;
 use crate::store::jobs::{self, Registered};
+use crate::store::queue_line::JobNumber;
 use crate::store::schedules;
 use crate::store::tick::Scheduled;
 
-/// Registers jobs. `files` says which of them a project's files describe: a job that a file described, and none does any
-/// more, has no timetable any more.
+/// Registers jobs. `files` names those that the files of a project describe: a job whose file was removed loses its
+/// timetable.
 pub(super) async fn register(
     store: &Store,
     definitions: Vec<Definition>,
@@ -74,13 +76,16 @@ pub(super) async fn register(
     Ok(registry)
 }
 
-/// Takes the timetables of jobs out of force whose files are gone.
+/// Retires the timetables of jobs whose files were removed.
 async fn retire_removed(store: &Store, files: &BTreeSet<JobName>, now: Timestamp) -> Result<(), Error> {
     let in_force = schedules::in_force(store).await?;
     for (name, row) in jobs::all(store).await? {
         let has_file = files.iter().any(|file| file.as_str() == name);
         if row.from_file && !has_file && in_force.contains_key(&row.id) {
-            tracing::warn!(job = name, "its file is gone: what is due is opened, and nothing after that");
+            tracing::warn!(
+                job = name,
+                "its file was removed: windows that are due are opened, later ones are not"
+            );
             store.believes(now)?;
             let scheduled = Scheduled {
                 job: row.id,
@@ -93,7 +98,7 @@ async fn retire_removed(store: &Store, files: &BTreeSet<JobName>, now: Timestamp
     Ok(())
 }
 
-/// The jobs that the store knows, and nothing is written: for whoever only looks.
+/// The jobs that the store knows, for readers: nothing is written.
 pub(super) async fn recognise(store: &Store, definitions: Vec<Definition>) -> Result<Registry, Error> {
     let known = jobs::all(store).await?;
     let mut registry = Registry::default();
@@ -107,23 +112,47 @@ pub(super) async fn recognise(store: &Store, definitions: Vec<Definition>) -> Re
 }
 
 impl Refrain {
-    /// Puts other jobs in place of those that this process knows, and their timetables in force, while it goes on serving.
-    /// An attempt that is under way ends as it began. If anything is refused, all stays as it was here.
+    pub(super) fn job(&self, name: &str) -> Result<(JobNumber, Arc<Definition>), Error> {
+        let name = JobName::parse(name)?;
+        self.engine.jobs.find(&name).ok_or_else(|| self.unknown(&name))
+    }
+
+    pub(super) fn unknown(&self, name: &JobName) -> Error {
+        Error::UnknownJob { name: name.clone(), known: self.jobs() }
+    }
+
+    /// A job of this process, or at least of the store.
+    pub(super) async fn recorded_job(
+        &self,
+        name: &str,
+    ) -> Result<(JobNumber, Option<Arc<Definition>>), Error> {
+        let unknown = match self.job(name) {
+            Ok((number, definition)) => return Ok((number, Some(definition))),
+            Err(error) => error,
+        };
+        let Error::UnknownJob { name, .. } = &unknown else { return Err(unknown) };
+        let recorded = jobs::find(&self.engine.store, name).await?;
+        recorded.map(|row| (row.id, None)).ok_or(unknown)
+    }
+
+    /// Replaces the jobs of this process and their timetables while it serves. A running attempt ends with the definition it
+    /// began with. If anything is refused, the jobs stay as they were.
     pub async fn replace_jobs(&self, definitions: Vec<Definition>) -> Result<(), Error> {
         self.replace(definitions, None).await
     }
 
-    /// The same with the jobs of a project. A job whose file is gone opens nothing any more; one whose file cannot be
-    /// read stays in the store as it is, and does nothing here. A database that is new is relayed from as soon as it answers.
+    /// Replaces the jobs of this process by those of a project. A job whose file was removed opens no more windows; one whose
+    /// file is invalid stays in the store as it is, and does not run here. Intents in a new database are relayed as soon as
+    /// it answers.
     pub async fn replace_project(&self, project: &Project) -> Result<(), Error> {
         self.replace(project.definitions()?, Some(&project.job_files())).await?;
         for database in project.written() {
-            self.engine.away.add(database);
+            self.engine.unattached.add(database);
             if !database.is_postgres() {
                 self.engine.destinations.are_beside_a_file();
             }
         }
-        self.bell.ring();
+        self.notifier.notify();
         Ok(())
     }
 
@@ -131,7 +160,7 @@ impl Refrain {
         let now = self.store().schedule_time().await?;
         let registry = Box::pin(register(self.store(), definitions, files, now)).await?;
         self.engine.jobs.replace(registry);
-        self.bell.ring();
+        self.notifier.notify();
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ impl OpenOptions {
         migrated(&self.address, self.person.as_ref()).await
     }
 
-    /// Records that tables of ledgers beside the store were brought up to date, as [`Project::migrate`](crate::Project::migrate)
+    /// Records that tables of ledgers beside the store were brought up to date, as [`Project::migrate`](crate::project::Project::migrate)
     /// gives it: by database, the steps that were taken.
     pub async fn record_migrations(&self, taken: &[(String, Vec<&'static str>)]) -> Result<(), Error> {
         let decisions = taken.iter().filter(|(_, steps)| !steps.is_empty()).map(|(database, steps)| {

@@ -1,9 +1,10 @@
-//! What the command of a run has printed.
+//! The output of commands, for readers.
 
 use jiff::Timestamp;
+use refrain_core::terminal::harmless;
+use serde::{Serialize, Serializer};
 
 use super::{Refrain, RunRecord};
-use crate::action::harmless;
 use crate::error::Error;
 use crate::store::instant;
 use crate::store::outputs::{OutputStream, list};
@@ -11,38 +12,53 @@ use crate::store::outputs::{OutputStream, list};
 /// The most pieces in one page; a piece has 64 KiB as a rule.
 const PAGE: i64 = 64;
 
-/// Where in the output of a run a piece stands. The default is before everything.
+/// The position of a piece in the output of a run. The default is before the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OutputPlace {
     /// The attempt that printed it.
     pub attempt: u64,
-    /// Its number in the attempt, from 1 on.
+    /// Its number in the attempt, from 1.
     pub number: u64,
 }
 
-/// A piece of what a command has printed.
+/// A piece of the output of a command. It serializes with the text [`shown`](Self::shown).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutputRecord {
-    /// Where it stands.
+    /// Its position.
     pub place: OutputPlace,
-    /// Where it came from.
+    /// Its stream.
     pub stream: OutputStream,
-    /// When its beginning was read.
+    /// When its first byte was read.
     pub at: Timestamp,
-    /// The text as it came: one or more lines, with whatever a program prints. A terminal gets [`shown`](Self::shown).
+    /// The text as the program printed it: one or more lines. For a terminal use [`shown`](Self::shown).
     pub text: String,
 }
 
 impl OutputRecord {
-    /// The text for people: nothing in it moves a cursor, rings or changes a colour.
+    /// The text for a terminal: nothing in it moves the cursor, rings or changes a colour.
     pub fn shown(&self) -> String {
         harmless(&self.text)
     }
 }
 
+impl Serialize for OutputRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Json<'o> {
+            attempt: u64,
+            stream: &'static str,
+            at: &'o Timestamp,
+            text: String,
+        }
+        let (attempt, stream) = (self.place.attempt, self.stream.name());
+        Json { attempt, stream, at: &self.at, text: self.shown() }.serialize(serializer)
+    }
+}
+
 impl Refrain {
-    /// What the commands of a run have printed, of all its attempts in their order: a page after a place. Ask again after
-    /// the last one until there is nothing more; while the run is open, there may be later.
+    /// The output of a run, of all its attempts in order: the page after a position. Ask again after the last piece until the
+    /// page is empty; while the run is open, more may follow.
     pub async fn output(&self, run: &RunRecord, after: OutputPlace) -> Result<Vec<OutputRecord>, Error> {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let rows = list(self.store(), run.id, (number(after.attempt), number(after.number)), PAGE).await?;

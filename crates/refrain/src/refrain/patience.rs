@@ -1,8 +1,8 @@
-//! How long a caller waits for a run that it cannot begin, and how it hears what it waits for.
+//! How long a caller waits for a run that it cannot begin, and how it learns what the run waits for.
 //!
-//! Only time counts in which this process does nothing for the run, at one look and at the next. While it does what is queued
-//! before the run, the wait stands still: giving up then would throw that work away. What is waited for is told when two looks have found the same,
-//! so a state that passes within one look is not talked about; and again when it changes.
+//! Only time counts in which this process does nothing for the run, at one look and at the next. While it does what is
+//! queued before the run, the wait is suspended: giving up then would waste that work. An obstacle is reported when two
+//! looks have found the same, so one that is gone at the next look is not reported; and again when it changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use refrain_core::why::Cause;
 
 use crate::store::show::QueuePosition;
 
-/// How long to wait, and whom to tell.
+/// How long to wait for a run that another process has, and a listener for what it waits for.
 #[derive(Clone, Default)]
 pub struct Patience {
     limit: Option<Duration>,
     listener: Option<Listener>,
 }
 
-/// Who hears what is waited for.
+/// It is called with what the run waits for.
 type Listener = Arc<dyn Fn(&Cause) + Send + Sync>;
 
 impl Patience {
@@ -32,7 +32,7 @@ impl Patience {
         Patience { limit: Some(limit), listener: None }
     }
 
-    /// Calls `listener` with what is waited for, and again when that changes.
+    /// Calls `listener` with what the run waits for, and again when that changes.
     #[must_use]
     pub fn telling(self, listener: impl Fn(&Cause) + Send + Sync + 'static) -> Patience {
         Patience { listener: Some(Arc::new(listener)), ..self }
@@ -49,31 +49,31 @@ impl Patience {
     }
 }
 
-/// What a run waits for, as far as a look tells two of them apart.
+/// What a run waits for, as far as two looks can tell it apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Obstacle {
-    /// Where the run stands, and the number of its attempt.
+    /// The position of the run, and the number of its attempt.
     pub(super) own: (QueuePosition, u64),
-    /// The run that holds its lane, and where that one stands.
+    /// The run that holds its lane, and the position of that run.
     pub(super) holder: Option<(i64, Option<QueuePosition>)>,
 }
 
-/// What a look at an obstacle comes to.
+/// What to do after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum WaitStep {
     /// Look again.
     LookAgain,
-    /// Tell what is waited for, and look again.
+    /// Report the obstacle, and look again.
     Tell,
     /// The time is up.
     GiveUp,
 }
 
-/// What is left of a patience.
+/// The rest of a patience.
 #[derive(Debug)]
 pub(super) struct Waited {
     left: Option<Duration>,
-    /// Whether this process did something for the run at the look before; the first look has none before it.
+    /// Whether this process did something for the run at the look before; true at first.
     was_working: bool,
     seen: Option<Obstacle>,
     told: Option<Obstacle>,
@@ -81,20 +81,20 @@ pub(super) struct Waited {
 
 impl Waited {
     /// Decides after a look that found this obstacle, `elapsed` after the look before.
-    pub(super) fn look(&mut self, obstacle: Obstacle, elapsed: Duration, is_working: bool) -> Step {
-        // What has just ended here may let the run begin, which only the next look sees.
+    pub(super) fn look(&mut self, obstacle: Obstacle, elapsed: Duration, is_working: bool) -> WaitStep {
+        // Work that has just ended here may let the run begin, which only the next look sees.
         if !std::mem::replace(&mut self.was_working, is_working) && !is_working {
             self.left = self.left.map(|left| left.saturating_sub(elapsed));
             if self.left == Some(Duration::ZERO) {
-                return Step::GiveUp;
+                return WaitStep::GiveUp;
             }
         }
         let stands = self.seen.replace(obstacle) == Some(obstacle);
         if stands && self.told != Some(obstacle) {
             self.told = Some(obstacle);
-            return Step::Tell;
+            return WaitStep::Tell;
         }
-        Step::LookAgain
+        WaitStep::LookAgain
     }
 }
 
@@ -111,14 +111,14 @@ mod tests {
         let mut waited = Patience::endless().waited();
         let (one, other) = (behind(1, QueuePosition::Running), behind(2, QueuePosition::Running));
         let table = [
-            (one, Step::LookAgain),
-            (one, Step::Tell),
-            (one, Step::LookAgain),
-            (other, Step::LookAgain),
-            (one, Step::LookAgain),
-            (one, Step::LookAgain),
-            (other, Step::LookAgain),
-            (other, Step::Tell),
+            (one, WaitStep::LookAgain),
+            (one, WaitStep::Tell),
+            (one, WaitStep::LookAgain),
+            (other, WaitStep::LookAgain),
+            (one, WaitStep::LookAgain),
+            (one, WaitStep::LookAgain),
+            (other, WaitStep::LookAgain),
+            (other, WaitStep::Tell),
         ];
         for (obstacle, expected) in table {
             assert_eq!(waited.look(obstacle, Duration::from_hours(1), false), expected, "{obstacle:?}");
@@ -131,14 +131,14 @@ mod tests {
         let obstacle = behind(1, QueuePosition::Running);
         let second = Duration::from_secs(1);
         for _ in 0..1_000 {
-            assert_ne!(waited.look(obstacle, second, true), Step::GiveUp, "this process works");
+            assert_ne!(waited.look(obstacle, second, true), WaitStep::GiveUp, "this process works");
         }
         for _ in 0..60 {
-            assert_ne!(waited.look(obstacle, second, false), Step::GiveUp);
+            assert_ne!(waited.look(obstacle, second, false), WaitStep::GiveUp);
         }
-        assert_eq!(waited.look(obstacle, second, false), Step::GiveUp);
+        assert_eq!(waited.look(obstacle, second, false), WaitStep::GiveUp);
         let mut none = Patience::of(Duration::ZERO).waited();
         let looks = [(); 2].map(|()| none.look(obstacle, Duration::ZERO, false));
-        assert_eq!(looks, [Step::LookAgain, Step::GiveUp]);
+        assert_eq!(looks, [WaitStep::LookAgain, WaitStep::GiveUp]);
     }
 }

@@ -18,7 +18,7 @@ impl Refrain {
     pub async fn resume(&self, job: &str) -> Result<bool, Error> {
         let (number, _) = self.job(job)?;
         let changed = jobs::set_paused(self.store(), number, &self.decision(Verb::Resume, job)).await?;
-        self.bell.ring();
+        self.notifier.notify();
         Ok(changed)
     }
 }

@@ -1,4 +1,4 @@
-//! Prune: forgets bodies whose time has come, all at once, for those who do not serve.
+//! Prune: deletes old payloads, messages and output at once, for stores that no process serves.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::store::prune::prune;
 
 impl Refrain {
-    /// Forgets what runs were given and said, old attempts, output, dedupes and alarms that are older than `keep`; that a run
-    /// was, and how it ended, is never forgotten. Calls `progress` after each stretch with the rows so far.
+    /// Deletes payloads, messages, old attempts, output, dedupes and alarms that are older than `keep`; that a run exists, and
+    /// how it ended, is never deleted. Calls `progress` with the rows so far. Returns the number of rows.
     pub async fn prune(&self, keep: Duration, mut progress: impl FnMut(u64)) -> Result<u64, Error> {
         let (mut after, mut rows) = (0, 0);
         let decision = self.decision(Verb::Prune, self.address());
@@ -27,7 +27,7 @@ impl Refrain {
         }
     }
 
-    /// For how long bodies are kept unless said otherwise.
+    /// How long payloads, messages and output are kept by default.
     pub fn keep(&self) -> Duration {
         self.engine.settings.keep
     }

@@ -1,7 +1,7 @@
-//! Recover: a store that is new or restored meets databases that another one has written to.
+//! Recover: a new or restored store finds databases that another store has written to.
 //!
-//! It would take their work for undone. So it does nothing there until a person has seen both and says that this one goes
-//! on. The units in those databases stay as they are: what was applied is a dedupe for the new store as it was for the old.
+//! It would treat their work as undone. So it does nothing there until an operator has seen both and adopts the database.
+//! The units in those databases stay as they are: what was applied is a dedupe for the new store as it was for the old.
 
 use refrain_core::person::Verb;
 
@@ -14,45 +14,46 @@ use crate::store::identity::IdentityDoubt;
 use crate::store::{Reality, Store, catalog, new_id};
 
 /// A database whose ledger belongs to another store, or did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adopted {
-    /// What the project calls it, if it does.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct ForeignLedger {
+    /// Its name in the project; none if it is the database of the store.
     pub database: Option<String>,
     /// The store that the ledger belongs to.
     pub was: String,
-    /// The store that asks.
+    /// The store that is open.
     pub now: String,
-    /// Wishes that the other store has not taken, and nobody will: effects and runs to look at.
+    /// Intents that the other store has not taken and that will not be relayed: effects and runs to check.
     pub stranded: u64,
 }
 
-/// What a person says that a store is.
+/// What an operator states a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statement {
-    /// The same store, in another place or on another server; nothing that it has done is missing.
+pub enum StoreOrigin {
+    /// The same store in another place or on another server; it has recorded everything that it has done.
     Moved,
     /// The same store, older than what it has done.
     Restored,
-    /// A copy; another store goes on where it was.
+    /// A copy; the original continues.
     Copied,
-    /// One that was restored or copied, and a person has seen to all that it may have forgotten.
+    /// A restored or copied store, after an operator has checked everything that it may not know.
     Settled,
 }
 
-impl Statement {
+impl StoreOrigin {
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
-            Statement::Moved => "moved",
-            Statement::Restored => "restored",
-            Statement::Copied => "copied",
-            Statement::Settled => "settled",
+            StoreOrigin::Moved => "moved",
+            StoreOrigin::Restored => "restored",
+            StoreOrigin::Copied => "copied",
+            StoreOrigin::Settled => "settled",
         }
     }
 }
 
 impl OpenOptions {
-    /// Why a person must look at the store before anything runs; none if it is sure of itself.
+    /// Why an operator must state what the store is before anything runs; none if that is certain.
     pub async fn doubt(&self) -> Result<Option<IdentityDoubt>, Error> {
         let store = self.store().await?;
         let doubt = store.doubt();
@@ -60,16 +61,16 @@ impl OpenOptions {
         Ok(doubt)
     }
 
-    /// A person says what the store is, and it goes on as that. No process may serve it meanwhile.
-    pub async fn state(&self, statement: Statement) -> Result<(), Error> {
+    /// Records what the store is, as an operator states. No process may serve it meanwhile.
+    pub async fn state(&self, statement: StoreOrigin) -> Result<(), Error> {
         let store = self.store().await?;
-        let id = if statement == Statement::Copied { new_id() } else { store.id.to_string() };
+        let id = if statement == StoreOrigin::Copied { new_id() } else { store.id.to_string() };
         let decision = Decision::new(self.person.as_ref(), Verb::Recover, "the store");
         let decision = decision.detailed(statement.name());
-        if statement == Statement::Settled {
+        if statement == StoreOrigin::Settled {
             remembered(&store, &decision).await?;
         } else {
-            let forgets = matches!(statement, Statement::Restored | Statement::Copied);
+            let forgets = matches!(statement, StoreOrigin::Restored | StoreOrigin::Copied);
             stated(&store, &id, forgets, Some(&decision)).await?;
         }
         store.database.close().await;
@@ -81,9 +82,8 @@ impl OpenOptions {
         Ok(Box::pin(Store::open(&self.address, &self.project, self.connections, idle, reality)).await?)
     }
 
-    /// Which of the named databases belong to another store. Those among them that a person was shown are this store's from
-    /// then on.
-    pub async fn recover(&self, shown: Option<&[Adopted]>) -> Result<Vec<Adopted>, Error> {
+    /// The named databases that belong to another store. Those among them that an operator was `shown` are adopted.
+    pub async fn recover(&self, shown: Option<&[ForeignLedger]>) -> Result<Vec<ForeignLedger>, Error> {
         let store = self.store().await?;
         let (mut found, mut is_adopting) = (Vec::new(), false);
         let named = self
@@ -98,8 +98,8 @@ impl OpenOptions {
                     let detail = format!("it belonged to the store {}", adopted.was);
                     audit::record_alone(&store.database, &[decision.detailed(detail)]).await?;
                     if !is_adopting {
-                        // It does not know what the other one has done. Recorded first: a database that is this store's
-                        // already is not found again, and a store killed in between would never learn that.
+                        // It does not know what the other store has done. Recorded first: an adopted database is not found
+                        // again, so a store killed in between would never learn that.
                         stated(&store, &store.id, true, None).await?;
                         is_adopting = true;
                     }
@@ -117,7 +117,7 @@ impl OpenOptions {
         store: &Store,
         database: &Database,
         name: Option<&str>,
-    ) -> Result<Option<Adopted>, LedgerError> {
+    ) -> Result<Option<ForeignLedger>, LedgerError> {
         migrate::check(database).await?;
         let mut transaction = database.read().await?;
         let find = ledger::PROJECT_FIND.bind(self.project.as_str());
@@ -129,10 +129,15 @@ impl OpenOptions {
         let stranded = ledger::INTENT_STRANDED.bind(self.project.as_str()).bind(&*store.id);
         let stranded: Option<(i64,)> = transaction.fetch_optional(stranded).await?;
         let stranded = stranded.map_or(0, |(count,)| u64::try_from(count).unwrap_or_default());
-        Ok(Some(Adopted { database: name.map(str::to_owned), was, now: store.id.to_string(), stranded }))
+        Ok(Some(ForeignLedger {
+            database: name.map(str::to_owned),
+            was,
+            now: store.id.to_string(),
+            stranded,
+        }))
     }
 
-    async fn adopt(&self, database: &Database, adopted: &Adopted) -> Result<(), LedgerError> {
+    async fn adopt(&self, database: &Database, adopted: &ForeignLedger) -> Result<(), LedgerError> {
         let given = retried(|| async {
             let mut transaction = database.write().await?;
             let adopt = ledger::PROJECT_ADOPT.bind(self.project.as_str());
@@ -143,7 +148,7 @@ impl OpenOptions {
     }
 }
 
-/// Writes down what a person has said: the store's name, its place, and whether it may have forgotten what was done.
+/// Records the id and the place of the store, and whether it may have forgotten what was done.
 async fn stated(store: &Store, id: &str, forgets: bool, decision: Option<&Decision>) -> Result<(), Error> {
     let place = store.identity.to_string();
     let stated = retried(|| async {
@@ -158,7 +163,7 @@ async fn stated(store: &Store, id: &str, forgets: bool, decision: Option<&Decisi
     Ok(stated.await?)
 }
 
-/// Calls for units that the store does not know are made again.
+/// Lets calls for units that the store does not know be made again.
 async fn remembered(store: &Store, decision: &Decision) -> Result<(), Error> {
     let remembered = retried(|| async {
         let mut transaction = store.database.write().await?;

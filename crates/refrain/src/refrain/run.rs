@@ -1,41 +1,46 @@
-//! Run: do it now, here. Done already means: say by whom, and do nothing.
+//! Run: do it now, in this process. A run that is done already is reported, and nothing happens.
 //!
-//! Whoever comes second follows the attempt that is there, in whatever process it runs. Who waits says what for, does
-//! itself what is queued before the run, and gives up when its patience ends: the run stays queued.
+//! The second caller follows the attempt that is open, in whatever process it runs. A caller that waits reports what
+//! it waits for, does the run that holds its lane if that is queued, and gives up when its patience ends: the run
+//! stays queued.
 
 use std::time::{Duration, Instant};
 
 use refrain_core::person::Verb;
 use refrain_core::state::RunOutcome;
 use refrain_core::why::Cause;
+use refrain_core::{Key, RunKey};
 
 use super::Refrain;
-use super::patience::{Obstacle, Patience, Step};
+use super::patience::{Obstacle, Patience, WaitStep};
+use super::run_report::{Did, RunReport};
+use super::run_target::{BY_RUN, RunTarget};
 use super::show::RunRecord;
-use super::wanted::Wanted;
 use crate::engine::service::{Phase, Service as _};
 use crate::engine::worker::Worker;
 use crate::error::Error;
 use crate::failpoint;
+use crate::job::Definition;
 use crate::store::delayed::pull;
+use crate::store::enqueue::record_dedupe;
 use crate::store::queue_line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
 use crate::store::show::{self, QueuePosition};
 
-/// How often to look at a run that somebody else has.
+/// How often to look at a run that another process has.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How much is asked for.
+/// How much the caller of [`Refrain::run`] asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// That it was done: if it was, nothing happens.
+    /// That the run is done: if it is, nothing happens.
     Once,
-    /// Another attempt of one that is there and not done: it failed, is partial, or was skipped or cancelled.
+    /// Another attempt of a run that exists and is not done: it failed, is partial, or was skipped or cancelled.
     Retry,
-    /// Another attempt, even if it is done.
+    /// Another attempt, even if the run is done.
     Again,
-    /// Another attempt that also does again what is recorded as done: units and statements, each once. An attempt that follows
-    /// from this one, because it failed or its worker died, goes on where it was.
+    /// Another attempt that also repeats what is recorded as done: units and statements, each once. If it fails or its
+    /// worker dies, the next attempt goes on where it stopped.
     Redo,
 }
 
@@ -50,56 +55,15 @@ impl Ask {
     }
 }
 
-/// What a wish to run came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Did {
-    /// An attempt was made here.
-    Ran,
-    /// An attempt was under way elsewhere, and this is how it ended.
-    Followed,
-    /// It was done before; nothing was done now.
-    Deduplicated,
-    /// A command was cut off before, and must not be executed again before a person has looked; nothing was done now.
-    Held,
-    /// A person said that it was done, and nothing was executed.
-    Settled,
-    /// It was waited for as long as the caller wanted, in vain. It stays open, and is done by the next process that can.
-    GaveUp,
-}
-
-/// What became of a run that was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunReport {
-    /// What was done.
-    pub did: Did,
-    /// The attempt that was seen through.
-    pub attempt: u64,
-    /// The run as it is now; somebody may have asked for another attempt meanwhile.
-    pub run: RunRecord,
-    /// What it waited for, if the caller gave up.
-    pub waits_for: Option<Cause>,
-}
-
-impl RunReport {
-    /// A run of which no attempt was seen through.
-    pub(super) fn of(did: Did, run: RunRecord) -> RunReport {
-        RunReport { did, attempt: run.attempt, run, waits_for: None }
-    }
-
-    /// Whether the attempt, or a later one, left the run done.
-    pub fn is_done(&self) -> bool {
-        self.run.standing.is_done() && self.run.ended_attempt >= self.attempt
-    }
-}
-
 impl Refrain {
-    /// Does a run now, here, and waits for it: `job@window`, `job@window/scope` or `job#key`. Told to stop, it returns
-    /// with the run as it is then.
+    /// Does a run now, in this process, and waits for it: `job@window`, `job@window/scope` or `job#key`; a job alone
+    /// means its latest window that is over. The run of a window is followed by those of its scopes. After
+    /// [`StopHandle::stop_now`](crate::StopHandle::stop_now) it returns with the run as it is then.
     pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
         self.run_within(run, ask, &Patience::endless()).await
     }
 
-    /// The same for a caller who does not wait for ever while another process has the run, or holds its lane.
+    /// Does a run, but waits only as long as `patience` allows while another process has the run or holds its lane.
     ///
     /// ```
     /// # use refrain::{Ask, Definition, Job, JobError, Patience, Refrain, Run};
@@ -123,65 +87,126 @@ impl Refrain {
     /// # }
     /// ```
     pub async fn run_within(&self, run: &str, ask: Ask, patience: &Patience) -> Result<RunReport, Error> {
-        let wanted = self.wanted(run).await?;
+        let name = self.full_name(run).await?;
+        let target = self.target(&name).await?;
+        let mut report = Box::pin(self.run_one(&name, &target, ask, patience)).await?;
+        let is_whole = report.run.window.is_some() && report.run.scope().is_empty();
+        // A retry is of one run: scopes that are done would refuse it, and cancelled ones would come back.
+        if is_whole && ask != Ask::Retry && report.is_done_alone() {
+            report.scopes = self.run_scopes(&report.run, &target, ask, patience).await?;
+        }
+        Ok(report)
+    }
+
+    /// Does the runs of the scopes of a window: until they are done, the window is not.
+    async fn run_scopes(
+        &self,
+        of: &RunRecord,
+        target: &RunTarget,
+        ask: Ask,
+        patience: &Patience,
+    ) -> Result<Vec<RunReport>, Error> {
+        let (mut reports, mut after) = (Vec::new(), of.key.clone());
+        loop {
+            // The keys of a window's scopes begin with its own key, so they follow it.
+            let mut page = self.runs(&of.job, &after).await?;
+            page.retain(|run| run.window == of.window);
+            let Some(last) = page.last() else { return Ok(reports) };
+            after.clone_from(&last.key);
+            let view = self.view(&of.job).await?;
+            for run in page {
+                let (name, key) = (view.name_of(&run), RunKey::queued(Key::parse(&run.key)?));
+                let (job, definition) = (target.job.clone(), target.definition.clone());
+                let scope = RunTarget { job, definition, window: run.window, key, ..*target };
+                let report = Box::pin(self.run_one(&name, &scope, ask, patience)).await?;
+                let is_left_open = report.is_left_open();
+                reports.push(report);
+                if is_left_open {
+                    return Ok(reports);
+                }
+            }
+        }
+    }
+
+    /// Does one run: inserts it if it does not exist, queues another attempt if one is needed, and sees that through.
+    async fn run_one(
+        &self,
+        name: &str,
+        target: &RunTarget,
+        ask: Ask,
+        patience: &Patience,
+    ) -> Result<RunReport, Error> {
+        let definition = target.definition.as_deref().ok_or_else(|| self.unknown(&target.job))?;
+        let missing = || Error::NoRun(name.to_owned());
         let mut relay = self.engine.relay();
         relay.all_or_later().await;
-        let missing = || Error::NoRun(run.to_owned());
-        let known = if failpoint::is_weakened("run.no-look-up") {
-            None
+        let found =
+            if failpoint::is_weakened("run.no-look-up") { None } else { self.recorded(target).await? };
+        let (mut run, is_new) = if let Some(run) = found {
+            if ask == Ask::Once && (run.standing.is_open() || counts_as_there(&run)) {
+                record_dedupe(self.store(), target.number, &target.key, BY_RUN).await?;
+            }
+            (run, false)
         } else {
-            show::find(self.store(), wanted.number, &wanted.key.to_string()).await?
+            self.may_open(name, target).await?;
+            if matches!(ask, Ask::Retry | Ask::Redo) {
+                return Err(missing());
+            }
+            let is_new = self.insert(target, definition).await?;
+            (self.recorded(target).await?.ok_or_else(missing)?, is_new)
         };
-        let is_new = match known {
-            Some(_) => false,
-            None if matches!(ask, Ask::Retry | Ask::Redo) => return Err(missing()),
-            None => self.open_wanted(&wanted).await?,
-        };
-        let found = show::find(self.store(), wanted.number, &wanted.key.to_string()).await?;
-        let id = found.ok_or_else(missing)?;
-        let mut record = self.record(id).await?.ok_or_else(missing)?;
-        let is_there = record.standing.is_open() || counts_as_there(&record);
-        if ask == Ask::Once && known.is_some() && is_there {
-            self.open_wanted(&wanted).await?;
+        if run.standing.is_open() {
+            may_follow(name, ask, &run)?;
+        } else if !is_new {
+            if let Some(did) = self.answered(name, ask, &run).await? {
+                let attempt = run.attempt;
+                return self.reported(name, (did, attempt), run, None).await;
+            }
+            run = self.reopened(name, ask, run, definition).await?;
         }
-        if ask == Ask::Redo && record.standing.is_open() {
-            may_follow(run, &record)?;
-        }
-        if !is_new && !record.standing.is_open() {
-            if ask == Ask::Once && is_there {
-                return Ok(RunReport::of(Did::Deduplicated, record));
-            }
-            if ask == Ask::Once && self.is_held(&record).await? {
-                return Ok(RunReport::of(Did::Held, record));
-            }
-            if ask == Ask::Retry && is_there {
-                return Err(Error::Done { run: run.to_owned(), attempt: record.attempt });
-            }
-            if record.is_forgotten {
-                return Err(Error::Forgotten(run.to_owned()));
-            }
-            let in_lane = wanted.definition.has_lanes();
-            let decision = self.decision(ask.verb(), run).of_run(id);
-            let (after, decision) = (record.attempt, &decision);
-            let wish = Reopening { run: id, after, priority: Priority::Live, in_lane, decision };
-            let reopened = reopen(self.store(), &wish).await?;
-            record = self.record(id).await?.ok_or_else(missing)?;
-            match reopened {
-                Reopened::Queued(_) => self.bell.ring(),
-                Reopened::AlreadyOpen if ask == Ask::Redo => may_follow(run, &record)?,
-                Reopened::AlreadyOpen => {}
-            }
-        }
-        let (did, attempt) = self.see_through(run, id, record.attempt, &wanted, patience).await?;
+        let seen = self.see_through((name, run.id), run.attempt, target, definition, patience).await?;
         relay.all_or_later().await;
         // An attempt may have found that the store is older than what it has done.
         self.store().is_sure()?;
-        let waits_for = match did {
-            Did::GaveUp => self.waits_for(run).await,
+        let waits_for = match seen {
+            (Did::GaveUp, _) => self.waits_for(name).await,
             _ => None,
         };
-        let run = self.record(id).await?.ok_or_else(missing)?;
-        Ok(RunReport { did, attempt, run, waits_for })
+        let run = self.record(run.id).await?.ok_or_else(missing)?;
+        self.reported(name, seen, run, waits_for).await
+    }
+
+    /// How a request for a run that has ended is answered without another attempt; none if there must be one.
+    async fn answered(&self, name: &str, ask: Ask, run: &RunRecord) -> Result<Option<Did>, Error> {
+        match ask {
+            Ask::Once if counts_as_there(run) => Ok(Some(Did::Deduplicated)),
+            Ask::Once if self.is_held(run).await? => Ok(Some(Did::Held)),
+            Ask::Retry if counts_as_there(run) => {
+                Err(Error::Done { run: name.to_owned(), attempt: run.attempt })
+            }
+            _ if run.is_forgotten => Err(Error::Forgotten(name.to_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    /// Queues another attempt of a run that has ended.
+    async fn reopened(
+        &self,
+        name: &str,
+        ask: Ask,
+        run: RunRecord,
+        definition: &Definition,
+    ) -> Result<RunRecord, Error> {
+        let decision = &self.decision(ask.verb(), name).of_run(run.id);
+        let (priority, in_lane) = (Priority::Live, definition.has_lanes());
+        let wish = Reopening { run: run.id, after: run.attempt, priority, in_lane, decision };
+        let reopened = reopen(self.store(), &wish).await?;
+        let run = self.record(run.id).await?.ok_or_else(|| Error::NoRun(name.to_owned()))?;
+        match reopened {
+            Reopened::Queued => self.notifier.notify(),
+            Reopened::AlreadyOpen => may_follow(name, ask, &run)?,
+        }
+        Ok(run)
     }
 
     /// Tries a run again that failed, is partial, or was skipped or cancelled, and waits for it; an attempt that is open is
@@ -194,10 +219,10 @@ impl Refrain {
     /// by another at once, and that is the one that was asked for; one that failed has had its say.
     async fn see_through(
         &self,
-        run: &str,
-        id: i64,
+        (run, id): (&str, i64),
         mut attempt: u64,
-        wanted: &Wanted,
+        target: &RunTarget,
+        definition: &Definition,
         patience: &Patience,
     ) -> Result<(Did, u64), Error> {
         let mut worker: Option<Worker> = None;
@@ -223,7 +248,7 @@ impl Refrain {
                     continue;
                 }
                 // The one before it may be waiting for somebody to do it.
-                QueuePosition::BehindItsLane => holder = self.help_holder(id, wanted, &mut worker).await?,
+                QueuePosition::BehindItsLane => holder = self.help_holder(id, target, &mut worker).await?,
                 QueuePosition::Queued | QueuePosition::Running => {}
             }
             // Whoever has it, its lane or its slot may be dead, and nobody else may be there to notice.
@@ -231,9 +256,9 @@ impl Refrain {
             let obstacle = Obstacle { own: (open.place, attempt), holder };
             let elapsed = std::mem::replace(&mut last, Instant::now()).elapsed();
             match left.look(obstacle, elapsed, worker.as_ref().is_some_and(Worker::is_busy)) {
-                Step::LookAgain => {}
-                Step::Tell => self.waits_for(run).await.iter().for_each(|cause| patience.tell(cause)),
-                Step::GiveUp => did = Did::GaveUp,
+                WaitStep::LookAgain => {}
+                WaitStep::Tell => self.waits_for(run).await.iter().for_each(|cause| patience.tell(cause)),
+                WaitStep::GiveUp => did = Did::GaveUp,
             }
             tokio::select! {
                 () = woken => {}
@@ -243,7 +268,7 @@ impl Refrain {
             }
         }
         if let Some(worker) = worker {
-            worker.finish_all(&self.stop, wanted.definition.timeout).await?;
+            worker.finish_all(&self.stop, definition.timeout).await?;
         }
         Ok((did, attempt))
     }
@@ -265,10 +290,10 @@ impl Refrain {
     async fn help_holder(
         &self,
         id: i64,
-        wanted: &Wanted,
+        target: &RunTarget,
         worker: &mut Option<Worker>,
     ) -> Result<Option<(i64, Option<QueuePosition>)>, Error> {
-        let holder = show::lane_holder(self.store(), wanted.number, &wanted.key.to_string()).await?;
+        let holder = show::lane_holder(self.store(), target.number, &target.key.to_string()).await?;
         // The lane may have come to the run itself since it was looked at: then the next look begins it.
         let Some(holder) = holder.filter(|holder| *holder != id) else { return Ok(None) };
         let shown = show::show(self.store(), holder).await?;
@@ -287,9 +312,11 @@ pub(super) fn counts_as_there(record: &RunRecord) -> bool {
 }
 
 /// A caller who wants work done again follows an attempt that does so, and is not served by one that leaves it alone.
-fn may_follow(run: &str, record: &RunRecord) -> Result<(), Error> {
+fn may_follow(run: &str, ask: Ask, record: &RunRecord) -> Result<(), Error> {
     match record.redo {
-        Some(_) => Ok(()),
-        None => Err(Error::StillOpen { run: run.to_owned(), state: record.standing.node().to_string() }),
+        None if ask == Ask::Redo => {
+            Err(Error::StillOpen { run: run.to_owned(), state: record.standing.node().to_string() })
+        }
+        _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Serve: schedules, workers and rescuers, until told to stop.
+//! Serve: schedulers, workers and rescuers, until stopped.
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -11,18 +11,18 @@ use crate::engine::vitals::Unwell;
 use crate::error::Error;
 use crate::store::{Reality, StoreError};
 
-/// An engine that is about to serve; awaited, it serves until it is told to stop.
+/// An engine that serves while it is awaited, until it is stopped.
 pub struct Serving {
     engine: Engine,
     stop: Stop,
 }
 
-/// Tells what is going on to stop.
+/// Stops what is going on.
 #[derive(Debug, Clone)]
 pub struct StopHandle(Stop);
 
 impl Serving {
-    /// Where to say that it is enough.
+    /// A handle that stops it.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle::of(&self.stop)
     }
@@ -33,12 +33,12 @@ impl StopHandle {
         StopHandle(stop.clone())
     }
 
-    /// Begin nothing new; let what is under way end, for as long as the grace allows.
+    /// Begins nothing new, and lets running attempts end for as long as the grace allows.
     pub fn drain(&self) {
         self.0.drain();
     }
 
-    /// Give back what is under way, and end.
+    /// Returns running attempts to the queue, and ends.
     pub fn stop_now(&self) {
         self.0.now();
     }
@@ -62,8 +62,8 @@ impl IntoFuture for Serving {
 }
 
 impl Refrain {
-    /// Opens windows when they are due and runs what may begin, until told to stop. Any number of processes may do this on
-    /// one store, unless it is simulated.
+    /// Opens windows when they are due and does the runs that may begin, until it is stopped. Any number of processes may do
+    /// this on one store, unless it is simulated.
     ///
     /// ```no_run
     /// # async fn serve(refrain: refrain::Refrain) -> Result<(), refrain::Error> {
@@ -92,7 +92,7 @@ impl Refrain {
     /// The databases that jobs write to and from which nothing is relayed at present, by their names in the project: they did not
     /// answer when the files were read, and have not since.
     pub fn databases_away(&self) -> Vec<String> {
-        self.engine.away.names()
+        self.engine.unattached.names()
     }
 
     /// Whether the loops of this process go on: none has ended by itself, and each has come round, give or take ten leases. A

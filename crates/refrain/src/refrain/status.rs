@@ -1,41 +1,50 @@
-//! How jobs and their runs stand, for readers: all jobs, and pages of runs with the newest first.
+//! Jobs and their runs, for readers: all jobs, and pages of runs with the newest first.
 //!
-//! How many runs of a job stand where is counted over a page and not over all of them, for nothing indexes the state
-//! of a run: an index would be paid for with every run that ends.
+//! Runs are counted by state over a page and not over all of them, because nothing indexes the state of a run: an index
+//! would cost a write for every run that ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use refrain_core::Timetable;
 use refrain_core::state::RunNode;
+use serde::{Serialize as _, Serializer};
 
 use super::{Refrain, RunRecord};
 use crate::error::Error;
-use crate::store::run_row::RunRow;
-use crate::store::{instant, jobs, schedules, show};
+use crate::store::show::{self, Shown};
+use crate::store::{instant, jobs, schedules};
 
 /// The most runs in one page.
 pub(super) const PAGE: i64 = 500;
 
 /// A job that was ever registered in this store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct JobRecord {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Whether it is among the jobs of this process.
+    /// Whether this process knows it.
     pub is_known: bool,
     /// Since when it is paused, if it is.
     pub paused_at: Option<Timestamp>,
     /// The timetable in force, if it has one: `0 2 * * *, Europe/Berlin, window = "day"`.
-    pub timetable: Option<String>,
-    /// When a scheduler next opens something for it.
+    #[serde(serialize_with = "in_words")]
+    pub timetable: Option<Timetable>,
+    /// When a scheduler next opens a window of it.
     pub next_at: Option<Timestamp>,
     /// How many timetables it has had.
     pub revisions: u64,
-    /// The version of its logic, if it is known here.
+    /// The version of its logic, if this process knows it.
     pub version: Option<u32>,
-    /// How long after its tick a window is late, if that is said.
+    /// How long after its tick a window is late, if it has a grace.
     pub grace: Option<Duration>,
+}
+
+#[expect(clippy::ref_option, reason = "serde hands a reference")]
+fn in_words<S: Serializer>(timetable: &Option<Timetable>, serializer: S) -> Result<S::Ok, S::Error> {
+    timetable.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
 impl Refrain {
@@ -43,12 +52,12 @@ impl Refrain {
     pub async fn job_records(&self) -> Result<Vec<JobRecord>, Error> {
         let timetables = schedules::in_force(self.store()).await?;
         let known = self.engine.jobs.now();
-        let records = jobs::standing(self.store()).await?.into_iter().map(|row| {
+        let records = jobs::schedules(self.store()).await?.into_iter().map(|row| {
             let definition = known.get(row.id);
             Ok(JobRecord {
                 is_known: definition.is_some(),
                 paused_at: row.paused_at.map(instant).transpose()?,
-                timetable: timetables.get(&row.id).map(ToString::to_string),
+                timetable: timetables.get(&row.id).cloned(),
                 next_at: row.next_at.map(instant).transpose()?,
                 revisions: u64::try_from(row.revisions).unwrap_or_default(),
                 version: definition.map(|definition| definition.version),
@@ -67,34 +76,32 @@ impl Refrain {
         limit: usize,
     ) -> Result<Vec<RunRecord>, Error> {
         let (number, _) = self.recorded_job(job).await?;
-        self.records(show::latest(self.store(), number, before, page(limit)).await?).await
+        Ok(Self::records(show::latest(self.store(), number, before, page(limit)).await?))
     }
 
     /// Runs of all jobs, those that were opened last first, before the one with this
     /// [`number`](RunRecord::number); no more than a page of 500.
     pub async fn recent(&self, before: Option<i64>, limit: usize) -> Result<Vec<RunRecord>, Error> {
-        self.records(show::recent(self.store(), before, page(limit)).await?).await
+        Ok(Self::records(show::recent(self.store(), before, page(limit)).await?))
     }
 
-    /// Rows as records: where the open ones stand is looked up. A row that cannot be read is said and left out: it must not
-    /// hide the others.
-    pub(super) async fn records(&self, rows: Vec<RunRow>) -> Result<Vec<RunRecord>, Error> {
+    /// Rows as records. A row that cannot be read is logged and left out: it must not hide the others.
+    pub(super) fn records(rows: Vec<Shown>) -> Vec<RunRecord> {
         let mut records = Vec::with_capacity(rows.len());
-        for row in rows {
-            if let Some(fault) = row.fault() {
-                tracing::error!("a run is not listed: {fault}; `refrain fsck` lists what is wrong");
-                continue;
-            }
-            let id = row.id;
-            let record = if row.open { self.record(id).await } else { RunRecord::of(row, None).map(Some) };
+        for (row, open) in rows {
+            let (id, fault) = (row.id, row.fault());
+            let record = match fault {
+                Some(fault) => Err(fault),
+                None => RunRecord::of(row, open).map_err(|error| error.to_string()),
+            };
             match record {
-                Err(error) if error.is_unreadable() => {
-                    tracing::error!("run {id} is not listed: {error}; `refrain fsck` lists what is wrong");
+                Ok(record) => records.push(record),
+                Err(fault) => {
+                    tracing::error!("run {id} is not listed: {fault}; `refrain fsck` lists what is wrong");
                 }
-                record => records.extend(record?),
             }
         }
-        Ok(records)
+        records
     }
 }
 
@@ -104,7 +111,7 @@ impl RunRecord {
         self.id
     }
 
-    /// How many of these runs stand where.
+    /// How many of these runs are in each state.
     pub fn counted(runs: &[RunRecord]) -> BTreeMap<RunNode, usize> {
         let mut counts = BTreeMap::new();
         for run in runs {

@@ -1,10 +1,11 @@
-//! Everything that is known of one key, wherever it stands.
+//! Everything that is recorded about one key, in the store and in the ledgers.
 
 use std::collections::HashMap;
 
+use refrain_core::state::UnitStatus;
 use refrain_core::{JobName, Key};
 
-use super::{DecisionRecord, EffectRecord, Refrain, RunRecord};
+use super::{DecisionRecord, EffectRecord, Refrain, RunRecord, RunSummary};
 use crate::error::Error;
 use crate::ledger::{UnitRecord, trace};
 use crate::store::jobs::{self, JobRow};
@@ -13,7 +14,7 @@ use crate::store::{effects, show};
 /// The most runs and effects of one key that are listed.
 const LISTED: i64 = 100;
 
-/// The jobs of a store: what each is called, and the first name that it had, under which its ledgers are kept.
+/// The jobs of a store: the name of each, and its first name, under which its ledgers are kept.
 pub(super) struct FirstNames(HashMap<String, JobRow>);
 
 impl FirstNames {
@@ -22,38 +23,48 @@ impl FirstNames {
         self.0.get(name).map_or(name, |row| &row.identity)
     }
 
-    /// What the job with this first name is called.
+    /// The present name of the job with this first name.
     pub(super) fn present<'n>(&'n self, first: &'n str) -> &'n str {
         self.0.values().find(|row| row.identity == first).map_or(first, |row| &row.name)
     }
 }
 
-/// The whole life of a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Everything that is recorded about a key.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Trace {
     /// The key.
     pub key: String,
     /// Units with this key, of every job and in every database that was named when the store was opened.
     pub units: Vec<UnitRecord>,
-    /// The runs that tried those units last.
-    pub tried_by: Vec<RunRecord>,
     /// Effects that are about it, the newest version first.
     pub effects: Vec<EffectRecord>,
+    /// The runs that tried those units last.
+    pub tried_by: Vec<RunSummary>,
     /// Runs that were enqueued under it.
-    pub enqueued: Vec<RunRecord>,
-    /// What people have decided about such units, oldest first.
+    pub enqueued: Vec<RunSummary>,
+    /// The decisions about such units, oldest first.
     pub decisions: Vec<DecisionRecord>,
 }
 
 impl Trace {
-    /// Whether nothing is known of it.
+    /// Whether nothing is recorded about it.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty() && self.effects.is_empty() && self.enqueued.is_empty()
+    }
+
+    /// A parked unit that an operator must decide about, and the run that tried it last. One that is in doubt comes
+    /// first.
+    pub fn parked(&self) -> Option<(&UnitRecord, &RunSummary)> {
+        let parked = self.units.iter().filter(|unit| unit.status == UnitStatus::Parked);
+        let unit = parked.max_by_key(|unit| unit.in_doubt_since.is_some())?;
+        let run = self.tried_by.iter().find(|run| unit.run.as_ref() == Some(&run.record.key))?;
+        Some((unit, run))
     }
 }
 
 impl Refrain {
-    /// Everything that is known of a key: of a unit, an effect, or a run that was enqueued.
+    /// Everything that is recorded about a key of a unit, an effect, or an enqueued run.
     ///
     /// ```
     /// use refrain::{Definition, Job, JobError, Refrain, Run};
@@ -72,7 +83,7 @@ impl Refrain {
     /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
     /// refrain.enqueue("welcome", "42", None).await?;
     /// let trace = refrain.trace("42").await?;
-    /// assert_eq!(trace.enqueued[0].job, "welcome");
+    /// assert_eq!(trace.enqueued[0].name, "welcome#42");
     /// assert!(refrain.trace("43").await?.is_empty());
     /// # Ok(())
     /// # }
@@ -91,10 +102,11 @@ impl Refrain {
         }
         let rows = effects::of_key(self.store(), key.as_str(), LISTED).await?;
         let effects = rows.into_iter().map(EffectRecord::of).collect::<Result<_, _>>()?;
-        let mut enqueued = self.records(show::of_key(self.store(), key.as_str(), LISTED).await?).await?;
+        let mut enqueued = Self::records(show::of_key(self.store(), key.as_str(), LISTED).await?);
         enqueued.retain(|run| run.window.is_none());
         let decisions = self.decisions_about_unit(key.as_str()).await?;
-        let tried_by = self.tried(&units).await?;
+        let enqueued = self.summaries(enqueued).await?;
+        let tried_by = self.summaries(self.tried(&units).await?).await?;
         Ok(Trace { key: key.to_string(), tried_by, units, effects, enqueued, decisions })
     }
 

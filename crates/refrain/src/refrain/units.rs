@@ -1,12 +1,13 @@
-//! What became of the units of a run.
+//! Counts of the units of a run, for readers.
 
 use super::{Refrain, RunRecord};
 use crate::error::Error;
-use crate::ledger::UnitCounts;
 use crate::store::counts;
+use crate::store::counts::UnitCounts;
 
 /// What one attempt saw of its units.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct AttemptUnits {
     /// The number of the attempt.
     pub attempt: u64,
@@ -17,22 +18,18 @@ pub struct AttemptUnits {
 }
 
 /// Units that were done already, for one reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct UnitDedupes {
     /// `already-applied`, `stale`, `first-wins`; or `many-contents`, which is a suspicion and counts no unit: one key stood
     /// for several contents in one attempt, so it may be too wide.
     pub reason: String,
-    /// How many.
+    /// How many units.
     pub count: u64,
+    /// Whether other content was swallowed, so that the key may be too wide.
+    pub is_suspect: bool,
     /// The first of their keys.
     pub keys: Vec<String>,
-}
-
-impl UnitDedupes {
-    /// Whether other content was swallowed, so that somebody should look at the key.
-    pub fn is_suspect(&self) -> bool {
-        matches!(self.reason.as_str(), "first-wins" | "many-contents")
-    }
 }
 
 impl Refrain {
@@ -55,6 +52,7 @@ impl Refrain {
                 .map(|dedupe| UnitDedupes {
                     reason: dedupe.reason.clone(),
                     count: number(dedupe.count),
+                    is_suspect: matches!(dedupe.reason.as_str(), "first-wins" | "many-contents"),
                     keys: serde_json::from_str(&dedupe.keys).unwrap_or_default(),
                 })
                 .collect(),

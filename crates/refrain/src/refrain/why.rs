@@ -1,29 +1,34 @@
-//! Why did it run, or why not? Reads all that may explain it; [`core::why`](crate::core::why) decides what does.
+//! Why did a run happen, or why not? Reads what may explain it; [`core::why`](crate::core::why) decides what does.
 
 mod keyed;
 mod recorded;
 
 use jiff::Timestamp;
-use refrain_core::why::{AbsentFacts, Cause, Facts, Frozen, Lack, Setting, near, why};
+use refrain_core::why::{
+    AbsentFacts, Cause, Explanation, FrozenScopes, JobContext, Missing, WhyFacts, near, why,
+};
 use refrain_core::{JobName, Key, Revisions, RunKey, RunName, Scope};
+use serde::{Serialize, Serializer};
 
 use super::job_view::JobView;
+use super::run_target::RunTarget;
 use super::{Refrain, RunRecord};
 use crate::error::Error;
 use crate::store::queue_line::JobNumber;
 use crate::store::{Reality, instant, jobs, show};
 
-/// The most scopes of a window among which one is looked for that is like another.
+/// The most scopes of a window among which a similar name is searched.
 const SCOPES_LOOKED_AT: i64 = 1_000;
-/// How many runs are looked at to see when somebody was last at work.
+/// How many runs are read to see when a worker was last active.
 const RECENT: usize = 20;
 
-/// The answer to somebody who asks why.
+/// The explanation of a run or a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Why {
-    /// What it is about, as people write it.
+    /// The run or key that it is about.
     pub subject: String,
-    /// The causes: the first is the answer, the others are what else there is to know.
+    /// The causes: the first is the answer, the others are further facts.
     pub causes: Vec<Cause>,
 }
 
@@ -34,15 +39,35 @@ impl Why {
     }
 }
 
-/// A job as it was asked for, with what is around it.
+impl Serialize for Why {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Json<'w> {
+            subject: &'w str,
+            causes: Vec<CauseJson>,
+        }
+        #[derive(Serialize)]
+        struct CauseJson {
+            rule: &'static str,
+            said: String,
+            next: Option<String>,
+        }
+        let causes = self.causes.iter().map(Cause::explain);
+        let causes =
+            causes.map(|Explanation { rule, text, advice }| CauseJson { rule, said: text, next: advice });
+        Json { subject: &self.subject, causes: causes.collect() }.serialize(serializer)
+    }
+}
+
+/// A job with its setting.
 struct Asked {
     number: JobNumber,
     view: JobView,
-    setting: Setting,
+    context: JobContext,
 }
 
 impl Refrain {
-    /// Why a run did or did not run, or what became of a key: `job@window`, `job@window/scope`, `job#key`, or a key of a
+    /// Why a run did or did not happen, or the state of a key: `job@window`, `job@window/scope`, `job#key`, or a key of a
     /// unit, an effect or an enqueued run.
     ///
     /// ```
@@ -83,7 +108,7 @@ impl Refrain {
         }
     }
 
-    /// A name whose job nobody knows may be a key that has such a form.
+    /// A name of an unknown job may be a key of this form.
     async fn why_no_job(&self, text: &str, name: &RunName, unknown: Error) -> Result<Why, Error> {
         if let Ok(key) = Key::parse(text) {
             let of_key = self.why_key(&key).await?;
@@ -94,18 +119,18 @@ impl Refrain {
         let Error::UnknownJob { name: job, .. } = &unknown else { return Err(unknown) };
         let known = jobs::all(self.store()).await?;
         let names = known.keys().map(String::as_str);
-        let lack = Lack::Job { near: near(job.as_str(), names) };
-        let mut setting =
-            self.setting(name.job(), None, &JobView { definition: None, revisions: None }).await?;
+        let missing = Missing::Job { near: near(job.as_str(), names) };
+        let mut context =
+            self.context(name.job(), None, &JobView { definition: None, revisions: None }).await?;
         // That it is not here says no more than that it is nowhere.
-        setting.version = Some(0);
-        Ok(answered(text, &Facts::Absent(AbsentFacts { run: text.to_owned(), setting, lack })))
+        context.version = Some(0);
+        Ok(answered(text, &WhyFacts::Absent(AbsentFacts { run: text.to_owned(), context, missing })))
     }
 
     async fn why_run(&self, text: &str, number: JobNumber, name: &RunName) -> Result<Why, Error> {
         let view = self.view(name.job().as_str()).await?;
-        let setting = self.setting(name.job(), Some(number), &view).await?;
-        let asked = Asked { number, view, setting };
+        let context = self.context(name.job(), Some(number), &view).await?;
+        let asked = Asked { number, view, context };
         if let RunName::Windowed { job, window, scope } = name {
             let Some(revisions) = &asked.view.revisions else { return Err(Error::NoWindows(job.clone())) };
             if let (Err(error), None) =
@@ -113,17 +138,17 @@ impl Refrain {
             {
                 let beside = revisions.beside(window).into_iter().map(|window| run_name(job, &window, scope));
                 let (reason, beside) = (error.reason().to_owned(), beside.collect());
-                let lack = Lack::NoWindow { window: window.clone(), reason, beside };
-                return Ok(absent(text, asked, lack));
+                let missing = Missing::NoWindow { window: window.clone(), reason, beside };
+                return Ok(absent(text, asked, missing));
             }
         }
-        let (_, window, key) = self.named(text).await?;
+        let RunTarget { window, key, .. } = self.target(text).await?;
         if let Some(id) = show::find(self.store(), number, &key.to_string()).await?
             && let Some(facts) = self.recorded_facts(&asked, id).await?
         {
-            return Ok(answered(&facts.run.clone(), &Facts::Recorded(facts.into())));
+            return Ok(answered(&facts.run.clone(), &WhyFacts::Recorded(facts.into())));
         }
-        let lack = match (window, name) {
+        let missing = match (window, name) {
             (Some(window), RunName::Windowed { scope, .. }) => {
                 let own = RunKey::windowed(window.start(), &Scope::default()).to_string();
                 let of_scope = match show::find(self.store(), number, &own).await? {
@@ -133,40 +158,40 @@ impl Refrain {
                 let revisions = asked.view.revisions.as_ref();
                 let expectation = revisions.map(|revisions: &Revisions| revisions.expectation(window));
                 let end = window.end().timestamp();
-                let of_window = expectation.map(|expectation| Lack::Window { end, expectation });
-                of_scope.or(of_window).unwrap_or(Lack::Job { near: Vec::new() })
+                let of_window = expectation.map(|expectation| Missing::Window { end, expectation });
+                of_scope.or(of_window).unwrap_or(Missing::Job { near: Vec::new() })
             }
-            _ => Lack::Key { key: key.to_string() },
+            _ => Missing::Key { key: key.to_string() },
         };
-        Ok(absent(text, asked, lack))
+        Ok(absent(text, asked, missing))
     }
 
     /// What a scope lacks whose window is there.
-    async fn lacks_scope(&self, asked: &Asked, own: i64, scope: &Scope) -> Result<Option<Lack>, Error> {
+    async fn lacks_scope(&self, asked: &Asked, own: i64, scope: &Scope) -> Result<Option<Missing>, Error> {
         let Some(record) = self.record(own).await? else { return Ok(None) };
         let has_scopes = asked.view.definition.as_ref().is_none_or(|definition| definition.has_scopes());
         let scopes = crate::store::why::frozen_scopes(self.store(), own).await?;
         let frozen = match scopes {
-            Some(scopes) => Some(Frozen { scopes, at: record.ended_at }),
+            Some(scopes) => Some(FrozenScopes { scopes, at: record.ended_at }),
             None if has_scopes => None,
-            None => Some(Frozen { scopes: 0, at: None }),
+            None => Some(FrozenScopes { scopes: 0, at: None }),
         };
         let rows = show::list(self.store(), asked.number, &record.key, SCOPES_LOOKED_AT).await?;
         let prefix = format!("{}/", record.key);
-        let scopes: Vec<&str> = rows.iter().filter_map(|row| row.key.strip_prefix(&prefix)).collect();
+        let scopes: Vec<&str> = rows.iter().filter_map(|(row, _)| row.key.strip_prefix(&prefix)).collect();
         let window = asked.view.name_of(&record);
         let near = near(scope.as_str(), scopes).into_iter().map(|scope| format!("{window}/{scope}"));
         let (near, standing) = (near.collect(), record.standing.node());
-        Ok(Some(Lack::Scope { window, standing, frozen, near }))
+        Ok(Some(Missing::Scope { window, standing, frozen, near }))
     }
 
     /// What is known around a run of a job.
-    async fn setting(
+    async fn context(
         &self,
         job: &JobName,
         number: Option<JobNumber>,
         view: &JobView,
-    ) -> Result<Setting, Error> {
+    ) -> Result<JobContext, Error> {
         let present = self.store().now().await?;
         let workers = self.workers().await?;
         let alive = workers.iter().filter(|worker| worker.is_alive(present));
@@ -175,13 +200,13 @@ impl Refrain {
             Some(number) => jobs::paused_at(self.store(), number).await?.map(instant).transpose()?,
             None => None,
         };
-        Ok(Setting {
+        Ok(JobContext {
             now: self.simulated.unwrap_or(present),
             job: job.to_string(),
             version: view.definition.as_ref().map(|definition| definition.version),
             paused_at,
             workers: alive.clone().count() as u64,
-            under_way: alive.map(|worker| worker.runs).sum(),
+            running: alive.map(|worker| worker.runs).sum(),
             last_seen: recent.iter().filter_map(|run: &RunRecord| run.ended_at).max(),
             is_simulated: self.store().reality == Reality::Simulated,
         })
@@ -200,10 +225,10 @@ fn run_name(job: &JobName, window: &str, scope: &Scope) -> String {
     RunName::Windowed { job: job.clone(), window: window.to_owned(), scope: scope.clone() }.to_string()
 }
 
-fn absent(run: &str, asked: Asked, lack: Lack) -> Why {
-    answered(run, &Facts::Absent(AbsentFacts { run: run.to_owned(), setting: asked.setting, lack }))
+fn absent(run: &str, asked: Asked, missing: Missing) -> Why {
+    answered(run, &WhyFacts::Absent(AbsentFacts { run: run.to_owned(), context: asked.context, missing }))
 }
 
-fn answered(subject: &str, facts: &Facts) -> Why {
+fn answered(subject: &str, facts: &WhyFacts) -> Why {
     Why { subject: subject.to_owned(), causes: why(facts) }
 }

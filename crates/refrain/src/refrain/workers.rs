@@ -1,4 +1,4 @@
-//! Who is at work, for readers.
+//! Workers, for readers.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,8 @@ use crate::store::{instant, workers};
 const WORKERS_MAX: i64 = 1_000;
 
 /// A worker: a process that claims runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct WorkerRecord {
     /// Its number in the store.
     pub id: i64,
@@ -18,14 +19,14 @@ pub struct WorkerRecord {
     pub process: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// When it counts as dead unless it is heard of before; it says so three times as often.
+    /// When it counts as dead unless its heartbeat comes before; that comes three times as often.
     pub expires_at: Timestamp,
     /// How many runs it holds.
     pub runs: u64,
 }
 
 impl WorkerRecord {
-    /// Whether it is heard of at this time, by the clock of the store.
+    /// Whether its heartbeat is in time, by the clock of the store.
     pub fn is_alive(&self, now: Timestamp) -> bool {
         self.expires_at > now
     }
@@ -37,8 +38,8 @@ impl WorkerRecord {
 }
 
 impl Refrain {
-    /// The workers that are heard of, and those that are not and whose runs nobody has taken over yet. One that has left
-    /// is not among them.
+    /// The workers that are alive, and the dead ones whose runs were not taken over yet. A worker that has left is not among
+    /// them.
     pub async fn workers(&self) -> Result<Vec<WorkerRecord>, Error> {
         let rows = workers::list(self.store(), WORKERS_MAX).await?;
         let records = rows.into_iter().map(|row| {

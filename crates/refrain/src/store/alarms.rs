@@ -1,6 +1,6 @@
-//! Alarms: facts for a person, each written down once.
+//! Alarms: facts for the operator, each recorded once.
 //!
-//! Every engine watches by itself, and all of them come to the same; the first to write it down has raised it.
+//! Every engine watches by itself, and all come to the same result; the first to record an alarm has raised it.
 
 use refrain_core::{AlarmKind, Word};
 
@@ -8,13 +8,13 @@ use super::queue_line::JobNumber;
 use super::{Result, Store, catalog};
 use crate::database::{place, retried};
 
-/// An alarm that somebody has come to.
+/// An alarm to raise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Alarm {
     pub(crate) kind: AlarmKind,
     pub(crate) job: Option<JobNumber>,
-    /// In microseconds since 1970. With kind and subject it tells alarms apart, so it follows from what is told and
-    /// not from when it was noticed.
+    /// In microseconds since 1970. Kind, subject and this time identify an alarm, so the time follows from the fact and not from when
+    /// it was noticed.
     pub(crate) at: i64,
     pub(crate) subject: String,
     pub(crate) message: String,
@@ -30,8 +30,8 @@ pub(crate) struct AlarmRow {
     pub(crate) message: String,
 }
 
-/// Raises an alarm; gives whether it is new. After a lost answer one that is there may be our own, and counts as new: it
-/// is better heard of twice than never.
+/// Raises an alarm; returns whether it is new. After a lost answer an existing alarm may be our own, and counts as new: reporting it
+/// twice is better than never.
 pub(crate) async fn raise(store: &Store, alarm: &Alarm) -> Result<bool> {
     let mut is_first = true;
     let raised = retried(|| {

@@ -1,11 +1,10 @@
-//! Decisions of people, written down.
+//! Decisions of the operator, recorded.
 //!
-//! A decision about a run or a job is recorded inside the transaction that carries it out, by a call to [`record`] there:
-//! either both are there or neither. A decision whose subject lies in another database (a unit, a checkpoint, whose ledger
-//! it is) is recorded *before* it is carried out, by [`record_alone`]: no transaction spans two databases, and of the two
-//! ways to be wrong after a crash, a decision that was taken and not carried out is the harmless one. It is said again by the
-//! same command; a deed without a decision could not be explained. Only the making of tables is recorded after
-//! the fact, for before it there is nothing to write to.
+//! A decision about a run or a job is recorded in the transaction that carries it out, by [`record`]: both are committed or neither.
+//! A decision about something in another database (a unit, a checkpoint, the owner of a ledger) is recorded *before* it is carried
+//! out, by [`record_alone`]: no transaction spans two databases, and after a crash a recorded decision that was not carried out is
+//! harmless. The operator repeats the command; a change without a decision could not be explained. Only a migration is recorded
+//! afterwards, because before the first one there is no table.
 
 use refrain_core::person::Verb;
 use refrain_core::{Person, Word as _};
@@ -19,16 +18,16 @@ pub(crate) const LISTED: i64 = 1_000;
 /// What was decided, and by whom.
 #[derive(Debug, Clone)]
 pub(crate) struct Decision {
-    /// None: a program decided, and named no person.
+    /// None if a program decided and named no person.
     pub(crate) person: Option<Person>,
     pub(crate) verb: Verb,
-    /// What it is about, as people write it: a run, a job, a store.
+    /// What it is about, as written on the command line: a run, a job, a store.
     pub(crate) subject: String,
-    /// The run that it is about, if it is about one.
+    /// The run, if it is about one.
     pub(crate) run: Option<i64>,
-    /// The key of the unit that it is about, if it is about one.
+    /// The key of the unit, if it is about one.
     pub(crate) unit: Option<String>,
-    /// What else there is to say of it.
+    /// Details of the decision.
     pub(crate) detail: Option<String>,
 }
 
@@ -81,7 +80,7 @@ pub(crate) async fn record(
     Ok(())
 }
 
-/// Records decisions by themselves. After a lost answer one may be there twice: it was decided once, and is shown twice.
+/// Records decisions in a transaction of their own. After a lost answer one may be recorded, and shown, twice.
 pub(crate) async fn record_alone(database: &Database, decisions: &[Decision]) -> Result<()> {
     if decisions.is_empty() {
         return Ok(());
@@ -96,19 +95,19 @@ pub(crate) async fn record_alone(database: &Database, decisions: &[Decision]) ->
     .await?)
 }
 
-/// What people have decided about a run, oldest first.
+/// The decisions about a run, oldest first.
 pub(crate) async fn of_run(store: &Store, run: i64) -> Result<Vec<AuditRow>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::AUDIT_OF_RUN.bind(run).bind(LISTED)).await?)
 }
 
-/// What people have decided about units of this key, oldest first.
+/// The decisions about units of this key, oldest first.
 pub(crate) async fn of_unit(store: &Store, key: &str) -> Result<Vec<AuditRow>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::AUDIT_OF_UNIT.bind(key).bind(LISTED)).await?)
 }
 
-/// What people have decided, newest first.
+/// All decisions, newest first.
 pub(crate) async fn list(store: &Store, limit: i64) -> Result<Vec<AuditRow>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::AUDIT_LIST.bind(limit)).await?)

@@ -1,8 +1,8 @@
-//! Commands that must not be executed twice: a mark is there before one begins, and goes in the transaction that records
-//! how it ended.
+//! Commands that must not be executed twice: a mark is written before one begins, and removed in the transaction that records how it
+//! ended.
 //!
-//! Removed before that, a crash between the two would let the next attempt do it again; removed after it, a crash would
-//! hold back a run of which everything is known.
+//! If it were removed before, a crash between the two would let the next attempt execute the command again; if it were removed
+//! later, a crash would hold a run whose end is known.
 
 use super::finish::{Ending, Held};
 use super::{Result, Store, catalog};
@@ -10,8 +10,8 @@ use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::failpoint;
 
-/// Writes down that the command of an attempt is about to begin. False if the attempt was taken over: then it must not, and a
-/// mark of it would hold the run back for nothing.
+/// Marks the command of an attempt that is about to begin. False if the attempt was taken over: then it must not begin, and a mark
+/// would hold the run for nothing.
 pub(crate) async fn mark(store: &Store, held: &Held) -> Result<bool> {
     Ok(retried(|| async {
         let mut transaction = store.database.write().await?;
@@ -27,7 +27,7 @@ pub(crate) async fn mark(store: &Store, held: &Held) -> Result<bool> {
     .await?)
 }
 
-/// The last attempt before this one whose command began and of which it is not known how it ended.
+/// The last attempt before this one whose command began, if its end is not known.
 pub(crate) async fn find(store: &Store, run: i64, attempt: i32) -> Result<Option<i32>> {
     let mut transaction = store.database.read().await?;
     let find = catalog::BEGUN_FIND.bind(run).bind(attempt);
@@ -35,12 +35,12 @@ pub(crate) async fn find(store: &Store, run: i64, attempt: i32) -> Result<Option
     Ok(row.map(|(attempt,)| attempt))
 }
 
-/// Removes the marks of attempts whose end is known, with the record of it.
+/// Removes the marks of attempts whose end is known, in the transaction that records it.
 pub(crate) async fn remove(
     transaction: &mut Transaction,
     endings: &[&Ending],
 ) -> std::result::Result<(), DatabaseError> {
-    let ended = || endings.iter().filter(|ending| ending.settles).map(|ending| &ending.held);
+    let ended = || endings.iter().filter(|ending| ending.clears_mark).map(|ending| &ending.held);
     if ended().next().is_none() {
         return Ok(());
     }

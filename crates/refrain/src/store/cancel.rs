@@ -1,28 +1,27 @@
-//! Calls a run off. One that has not begun ends here; one that has is asked to, and its worker hears of it with its
-//! next heartbeat.
+//! Cancels a run. A run that has not begun ends here; the worker of one that has begun is asked to end it, and reads the request
+//! with its next heartbeat.
 
-use refrain_core::state::Refusal;
-use refrain_core::state::{RunEvent, RunStanding};
+use refrain_core::state::{Attempts, Refusal, RunEvent};
 
 use super::audit::{self, Decision};
 use super::claim::scope_of;
 use super::lanes::{self, Waiting};
 use super::queue_line::Line;
 use super::run_row::RunLook;
-use super::{Result, Store, catalog, with_retries};
+use super::{Result, Store, catalog, queue, run_state, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 
 const CANCELLED: &str = "cancelled before it began";
 
-/// What became of the wish.
+/// What became of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cancelled {
     /// It had not begun, and will not.
     Now,
-    /// It is under way, and its worker has been asked.
+    /// It is running, and its worker has been asked to end it.
     Asked,
-    /// It has ended, so there is nothing to cancel.
+    /// It has already ended.
     Ended(Refusal),
 }
 
@@ -39,30 +38,21 @@ async fn cancelled(store: &Store, run: i64, decision: &Decision) -> Result<Optio
     let row: Option<RunLook> = transaction.fetch_optional(catalog::RUN_LOCK.bind(run)).await?;
     let Some(row) = row else { return Ok(None) };
     if !row.open {
-        let outcome = row.outcome()?;
-        let ended = RunStanding { outcome, open: None }.apply(RunEvent::Cancelled).err();
-        return Ok(ended.map(Cancelled::Ended));
+        return Ok(row.standing()?.apply(RunEvent::Cancelled).err().map(Cancelled::Ended));
     }
     let Some((attempt, holds_lane)) = withdraw(&mut transaction, &row, &scope).await? else {
-        if !is_under_way(&mut transaction, &row).await? {
-            // It was moved from one place to another between two looks.
+        if !is_running(&mut transaction, &row).await? {
+            // It was moved from one queue to another between two looks.
             return Err(DatabaseError::Busy(format!("the run {run} is being moved")).into());
         }
-        // Asking twice is asking once, and is decided once.
+        // A second request changes nothing and is not a second decision.
         if transaction.execute(catalog::CANCELLATION_ASK.bind(run)).await? > 0 {
             audit::record(&mut transaction, decision).await?;
         }
         transaction.commit(place!("cancel")).await?;
         return Ok(Some(Cancelled::Asked));
     };
-    if row.outcome.is_some() {
-        let rows = Rows::default().integers([run]).integers([i64::from(attempt)]);
-        let rows = rows.texts(["cancelled".to_owned()]).integers([None]).texts([CANCELLED.to_owned()]);
-        let rows = rows.texts([None::<String>]);
-        transaction.execute(catalog::ATTEMPT_INSERT.bind(None::<i64>).bind(rows)).await?;
-    }
-    let close = catalog::RUN_CANCEL.bind(run).bind(attempt).bind(CANCELLED);
-    transaction.execute(close).await?;
+    run_state::cancel(&mut transaction, &row, attempt, CANCELLED).await?;
     audit::record(&mut transaction, decision).await?;
     if holds_lane {
         lanes::leave(&mut transaction, &[(row.job, scope, run)]).await?;
@@ -72,16 +62,15 @@ async fn cancelled(store: &Store, run: i64, decision: &Decision) -> Result<Optio
 }
 
 /// Whether a worker holds it.
-async fn is_under_way(transaction: &mut Transaction, row: &RunLook) -> Result<bool> {
+async fn is_running(transaction: &mut Transaction, row: &RunLook) -> Result<bool> {
     let lines = Line::all(row.job);
     let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
-    let queued: Option<(i64, Option<i64>, i32)> =
+    let queued: Option<(i64, i64, Option<i64>, i64)> =
         transaction.fetch_optional(catalog::QUEUE_FIND.bind(places)).await?;
-    Ok(queued.is_some_and(|(_, lease, _)| lease.is_some()))
+    Ok(queued.is_some_and(|(_, _, lease, _)| lease.is_some()))
 }
 
-/// Takes the open attempt out of wherever it stands, if it has not begun. Gives its number, and whether it held its
-/// lane.
+/// Takes the open attempt out of its queue, if it has not begun. Returns its number, and whether it held its lane.
 async fn withdraw(transaction: &mut Transaction, row: &RunLook, scope: &str) -> Result<Option<(i32, bool)>> {
     let lines = Line::all(row.job);
     let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| row.id));
@@ -101,7 +90,8 @@ async fn withdraw(transaction: &mut Transaction, row: &RunLook, scope: &str) -> 
     if let Some(waiting) = waiting {
         let stop = catalog::LANE_STOP_WAITING.bind(row.job).bind(scope).bind(row.key.as_str());
         transaction.execute(stop).await?;
-        return Ok(Some((waiting.attempt, false)));
+        let number = queue::number(Attempts::from(waiting.attempts));
+        return Ok(Some((i32::try_from(number).unwrap_or(i32::MAX), false)));
     }
     Ok(None)
 }

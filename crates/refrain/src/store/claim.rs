@@ -4,20 +4,20 @@
 //! find as many as were locked. One statement that does both (`update … where run in (select … limit n for update skip
 //! locked)`) is a trap: the planner may run the inner select again for each row, and lease far more than `n`.
 //!
-//! The number of a lease is made by the worker, so that after a lost answer it can be looked up whether the
-//! claim was made. A run whose lease nobody remembers would be kept alive by its worker's heartbeat and never run.
+//! The worker chooses the number of a lease, so that after a lost answer it can look up whether the claim was made. Otherwise the
+//! heartbeat would keep a run alive whose lease the worker does not know, and the run would never begin.
 //!
-//! The look decides only after it has waited for the claim. A COMMIT whose connection broke may still be under way on the
-//! server: its lease cannot be seen, and its runs are locked, so that a look without a lock finds nothing and the
-//! front of the line passes them over; a moment later they belong to a worker that does not know of them. So a claim
-//! holds its worker's row first of all (`for key share`, which lets heartbeats and other claims pass), and the look, like
-//! a worker that leaves and a rescuer, takes that row `for update`.
+//! That look-up decides only after it has waited for the claim. A COMMIT whose connection broke may still be in flight on the server:
+//! its lease is not visible yet, and its runs are locked, so that a look-up without a lock finds nothing and other claims skip the
+//! runs; a moment later they belong to a worker that does not know them. So a claim first locks its worker's row (`for key share`,
+//! which lets heartbeats and other claims pass), and the look-up, like the end of a registration and a rescuer, locks that row `for
+//! update`.
 //!
-//! Each claim has a nonce. The number of an attempt is the store's word, and a store that has lost its last commits, or was
-//! restored, gives the same number out again; databases that both attempts write to must tell them apart. So the nonce does not
-//! rest on what the store remembers: it is the time in microseconds, with chance below it. And it does not rest on the clock
-//! alone: it is higher than that of the claim before, and than that of every earlier holder of the lane, which the store
-//! remembers while it is whole. Of two claims with one number the later one is the higher, so it raises the fence over the other.
+//! Each claim has a nonce. The store gives out the numbers of attempts, and a store that has lost its last commits, or was restored,
+//! gives the same number out again; databases that both attempts write to must tell them apart. So the nonce does not depend on what
+//! the store remembers: it is the time in microseconds, with random bits below. And it does not depend on the clock alone: it is
+//! higher than that of the claim before, and than that of every earlier holder of the lane, as far as the store remembers them. Of
+//! two claims with one number the later one has the higher nonce, so it raises the fence over the other.
 
 #[cfg(test)]
 mod tests;
@@ -28,33 +28,33 @@ use refrain_core::state::Attempts;
 
 use super::finish::Held;
 use super::identity::IdentityDoubt;
-use super::queue_line::{JobNumber, Line};
-use super::{Result, Store, catalog, with_retries};
+use super::queue_line::{JOBS_PER_PRIORITY, JobNumber, Line};
+use super::{Result, Store, catalog, queue, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 use crate::failpoint;
 
-/// A wish for runs.
+/// A request for runs of one line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct QueueClaim {
     pub(crate) worker: i64,
     pub(crate) lease: i64,
     pub(crate) line: Line,
     pub(crate) limit: usize,
     /// Only runs after this one.
     pub(crate) after: i64,
-    /// How many runs of the job may be under way at once, if that is limited.
+    /// How many runs of the job may run at once, if that is limited.
     pub(crate) concurrency: Option<u32>,
     /// Only this run.
     pub(crate) run: Option<i64>,
-    /// By chance, below [`CHANCES`]: part of the nonce of each claim.
+    /// A random number below [`CHANCES`]: part of the nonce of each claim.
     pub(crate) chance: i64,
 }
 
 /// How many nonces there are for one microsecond.
 pub(crate) const CHANCES: i64 = 2_048;
 
-/// A run in the hands of a worker.
+/// A claimed run.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Claimed {
     pub(crate) run: i64,
@@ -69,59 +69,60 @@ pub(crate) struct Claimed {
     pub(crate) window_end: Option<i64>,
     pub(crate) payload: Option<String>,
     pub(crate) version: Option<i32>,
-    /// The attempt with which a person had its work done again, if that is not done.
+    /// The attempt with which the operator had its work redone, if that is not finished.
     pub(crate) redo: Option<i32>,
 }
 
-/// Lines in which somebody waits, the most urgent first.
+/// Lines with queued runs, the most urgent first.
 pub(crate) async fn due(store: &Store, limit: usize) -> Result<Vec<Line>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let lines: Vec<(i64,)> = store.database.look(catalog::QUEUE_DUE.bind(limit)).await?;
+    let lines: Vec<(i64,)> =
+        store.database.look(catalog::QUEUE_DUE.bind(limit).bind(JOBS_PER_PRIORITY)).await?;
     Ok(lines.into_iter().map(|(line,)| Line(line)).collect())
 }
 
-/// Claims what the wish asks for, or less, or nothing.
-pub(crate) async fn claim(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
+/// Claims what the request asks for, or less, or nothing.
+pub(crate) async fn claim(store: &Store, request: QueueClaim) -> Result<Vec<Claimed>> {
     if failpoint::is_weakened("claim.once") {
-        return claimed(store, wish).await;
+        return claimed(store, request).await;
     }
     let mut is_first = true;
     with_retries(|| {
         let again = !std::mem::replace(&mut is_first, false);
         async move {
-            match again.then_some(resolved(store, wish)) {
+            match again.then_some(resolved(store, request)) {
                 Some(look) => match look.await? {
                     Some(members) => Ok(members),
-                    None => claimed(store, wish).await,
+                    None => claimed(store, request).await,
                 },
-                None => claimed(store, wish).await,
+                None => claimed(store, request).await,
             }
         }
     })
     .await
 }
 
-/// What a claim got whose answer was lost for good.
-pub(crate) async fn recover(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
-    Ok(with_retries(|| resolved(store, wish)).await?.unwrap_or_default())
+/// The runs of a claim whose answer was lost for good.
+pub(crate) async fn recover(store: &Store, request: QueueClaim) -> Result<Vec<Claimed>> {
+    Ok(with_retries(|| resolved(store, request)).await?.unwrap_or_default())
 }
 
-/// What became of a claim whose answer was lost: none if it was not made, and will not be.
-async fn resolved(store: &Store, wish: Wish) -> Result<Option<Vec<Claimed>>> {
+/// The runs of a claim whose answer was lost; none if the claim was not made, and will not be.
+async fn resolved(store: &Store, request: QueueClaim) -> Result<Option<Vec<Claimed>>> {
     let mut transaction = store.database.write().await?;
-    let _: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_WAIT.bind(wish.worker)).await?;
-    let members = members(&mut transaction, wish.lease).await?;
+    let _: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_WAIT.bind(request.worker)).await?;
+    let members = members(&mut transaction, request.lease).await?;
     // The heartbeat waits for this row.
     transaction.rollback().await?;
     Ok(members)
 }
 
-async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
+async fn claimed(store: &Store, request: QueueClaim) -> Result<Vec<Claimed>> {
     let mut transaction = store.database.write().await?;
     let alive: Option<(i64, i64, Option<String>)> =
-        transaction.fetch_optional(catalog::WORKER_CLAIMS.bind(wish.worker)).await?;
+        transaction.fetch_optional(catalog::WORKER_CLAIMS.bind(request.worker)).await?;
     let Some((_, now, doubt)) = alive else {
-        return Err(DatabaseError::Busy(format!("the worker {} has expired", wish.worker)).into());
+        return Err(DatabaseError::Busy(format!("the worker {} has expired", request.worker)).into());
     };
     if let Some(doubt) = doubt {
         return Err(store.doubted(IdentityDoubt::named(&doubt)));
@@ -130,13 +131,13 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
         transaction.rollback().await?;
         return Err(store.is_doubted(IdentityDoubt::Timeline).await?);
     }
-    let slots = free_slots(&mut transaction, wish).await?;
-    let limit = slots.as_ref().map_or(wish.limit, |slots| wish.limit.min(slots.len()));
-    let front = if let Some(run) = wish.run {
-        catalog::QUEUE_ONE.bind(wish.line.0).bind(run)
+    let slots = free_slots(&mut transaction, request).await?;
+    let limit = slots.as_ref().map_or(request.limit, |slots| request.limit.min(slots.len()));
+    let front = if let Some(run) = request.run {
+        catalog::QUEUE_ONE.bind(request.line.0).bind(run)
     } else {
-        let front = catalog::QUEUE_FRONT.bind(wish.line.0);
-        front.bind(i64::try_from(limit).unwrap_or(i64::MAX)).bind(wish.after)
+        let front = catalog::QUEUE_FRONT.bind(request.line.0);
+        front.bind(i64::try_from(limit).unwrap_or(i64::MAX)).bind(request.after).bind(request.line.job()?)
     };
     let mut runs: Vec<Claimed> = if limit == 0 { Vec::new() } else { transaction.fetch_all(front).await? };
     let (Some(first), Some(last)) =
@@ -144,22 +145,22 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
     else {
         return Ok(Vec::new());
     };
-    number(&mut transaction, wish, now, &mut runs).await?;
+    number(&mut transaction, request, now, &mut runs).await?;
     let rows = Rows::default()
-        .integers(runs.iter().map(|_| wish.line.0))
+        .integers(runs.iter().map(|_| request.line.0))
         .integers(runs.iter().map(|one| one.run))
         .integers(runs.iter().map(|one| one.nonce));
-    let leased = transaction.execute(catalog::QUEUE_LEASE.bind(wish.lease).bind(rows)).await?;
+    let leased = transaction.execute(catalog::QUEUE_LEASE.bind(request.lease).bind(rows)).await?;
     if leased != runs.len() as u64 {
         return Err(DatabaseError::Busy(format!("{} were locked and {leased} leased", runs.len())).into());
     }
-    let lease = catalog::LEASE_INSERT.bind(wish.lease).bind(wish.worker).bind(wish.line.0);
+    let lease = catalog::LEASE_INSERT.bind(request.lease).bind(request.worker).bind(request.line.0);
     transaction.execute(lease.bind(first).bind(last)).await?;
     if let Some(slots) = slots {
         let rows = Rows::default()
             .integers(slots.into_iter().take(runs.len()).map(i64::from))
             .integers(runs.iter().map(|one| one.run));
-        transaction.execute(catalog::SLOT_TAKE.bind(wish.line.job()?).bind(rows)).await?;
+        transaction.execute(catalog::SLOT_TAKE.bind(request.line.job()?).bind(rows)).await?;
     }
     transaction.commit(place!("claim")).await?;
     runs.sort_by_key(|one| one.run);
@@ -167,8 +168,13 @@ async fn claimed(store: &Store, wish: Wish) -> Result<Vec<Claimed>> {
 }
 
 /// Gives each claim its nonce, and each lane the nonce of its holder.
-async fn number(transaction: &mut Transaction, wish: Wish, now: i64, runs: &mut [Claimed]) -> Result<()> {
-    let step = wish.chance + 1;
+async fn number(
+    transaction: &mut Transaction,
+    request: QueueClaim,
+    now: i64,
+    runs: &mut [Claimed],
+) -> Result<()> {
+    let step = request.chance + 1;
     for one in runs.iter_mut() {
         one.nonce = one.nonce.max(now.saturating_mul(CHANCES)).saturating_add(step);
     }
@@ -178,7 +184,7 @@ async fn number(transaction: &mut Transaction, wish: Wish, now: i64, runs: &mut 
         return Ok(());
     }
     let rows = Rows::default().texts(lanes.keys().cloned()).integers(lanes.values().copied());
-    let numbers = catalog::LANE_NUMBER.bind(wish.line.job()?).bind(step).bind(rows);
+    let numbers = catalog::LANE_NUMBER.bind(request.line.job()?).bind(step).bind(rows);
     let numbers: Vec<(String, i64)> = transaction.fetch_all(numbers).await?;
     let numbers: BTreeMap<String, i64> = numbers.into_iter().collect();
     for one in runs.iter_mut().filter(|one| one.lane) {
@@ -187,7 +193,7 @@ async fn number(transaction: &mut Transaction, wish: Wish, now: i64, runs: &mut 
     Ok(())
 }
 
-/// A run that the store says a worker holds.
+/// A run that a worker holds in the store.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct HeldRun {
     pub(crate) lease: i64,
@@ -196,13 +202,13 @@ pub(crate) struct HeldRun {
     pub(crate) claimed: Claimed,
 }
 
-/// All that a worker holds by the word of the store.
+/// All runs that a worker holds in the store.
 pub(crate) async fn held(store: &Store, worker: i64) -> Result<Vec<HeldRun>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::QUEUE_HELD.bind(worker)).await?)
 }
 
-/// Whether the store says that an attempt has its place.
+/// Whether an attempt still has its row in the queue.
 pub(crate) async fn is_held(store: &Store, held: &Held) -> Result<bool> {
     let holds = catalog::QUEUE_HOLDS.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
     let held: Vec<(i32,)> = store.database.look(holds).await?;
@@ -224,7 +230,7 @@ impl Lease {
     }
 }
 
-/// What a lease holds; none if there is no such lease.
+/// The runs of a lease; none if there is no such lease.
 async fn members(transaction: &mut Transaction, lease: i64) -> Result<Option<Vec<Claimed>>> {
     let lease: Option<Lease> = transaction.fetch_optional(catalog::LEASE_FIND.bind(lease)).await?;
     match lease {
@@ -233,28 +239,24 @@ async fn members(transaction: &mut Transaction, lease: i64) -> Result<Option<Vec
     }
 }
 
-/// The free slots of a job whose concurrency is limited; the job is held until the claim is made.
-async fn free_slots(transaction: &mut Transaction, wish: Wish) -> Result<Option<Vec<i32>>> {
-    let Some(concurrency) = wish.concurrency else { return Ok(None) };
-    let job: JobNumber = wish.line.job()?;
+/// The free slots of a job whose concurrency is limited; the job is locked until the claim is made.
+async fn free_slots(transaction: &mut Transaction, request: QueueClaim) -> Result<Option<Vec<i32>>> {
+    let Some(concurrency) = request.concurrency else { return Ok(None) };
+    let job: JobNumber = request.line.job()?;
     let _: Vec<(i32,)> = transaction.fetch_all(catalog::JOB_LOCK.bind(job)).await?;
     let taken: Vec<(i32,)> = transaction.fetch_all(catalog::SLOT_TAKEN.bind(job)).await?;
     let last = i32::try_from(concurrency).unwrap_or(i32::MAX);
     let free = (1..=last).filter(|slot| !taken.contains(&(*slot,)));
-    Ok(Some(free.take(wish.limit).collect()))
+    Ok(Some(free.take(request.limit).collect()))
 }
 
 impl Claimed {
     /// The attempts of the run so far.
     pub(crate) fn attempts(&self) -> Attempts {
-        Attempts {
-            number: u64::try_from(self.attempt).unwrap_or(0),
-            spent: u32::try_from(self.spent).unwrap_or(0),
-            suspicion: u32::try_from(self.suspicion).unwrap_or(0),
-        }
+        queue::attempts(self.attempt, self.spent, self.suspicion)
     }
 
-    /// Which part of the world it is about.
+    /// Its scope; empty for the window's own run.
     pub(crate) fn scope(&self) -> &str {
         if self.window_start.is_some() { scope_of(&self.key) } else { "" }
     }

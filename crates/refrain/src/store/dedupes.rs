@@ -1,15 +1,15 @@
-//! Counts dedupes by job and minute, for whoever watches them.
+//! Counts dedupes by job and minute, for the watcher.
 //!
-//! They are found by their numbers, a stretch at a time. Numbers follow the time well enough, and an index by time would
-//! be paid for with every dedupe.
+//! They are read by their numbers, a page at a time. Numbers follow the time closely enough, and every dedupe would pay for an index
+//! by time.
 
 use super::queue_line::JobNumber;
 use super::{Result, Store, catalog};
 
-/// The most dedupes that are counted in one go.
-pub(crate) const STRETCH: i64 = 10_000;
+/// The most dedupes that are counted together.
+pub(crate) const PAGE: i64 = 10_000;
 
-/// The dedupes of one job in one minute, as far as they are in a stretch.
+/// The dedupes of one job in one minute, as far as they are on a page.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub(crate) struct Counted {
     pub(crate) job: JobNumber,

@@ -1,16 +1,18 @@
-//! Attempts that wait for their time: they are kept out of the queue, so that a thousand of them do not stand before
-//! the one that may begin.
+//! Attempts that are delayed until some time. They are kept out of the queue, so that a thousand of them do not stand before one
+//! that may begin.
 //!
-//! An attempt of a lane holds nothing while it waits. When its time comes it enters the lane anew, or lines up behind
-//! the run that holds it. The lane is locked before the attempt, as everywhere; so the attempt is read without a lock,
-//! and if it is gone once the lane is held, the transaction is undone: the lane was entered for a run that does not
-//! need it. A row that still holds its lane, written by an older release, finds that lane its own.
+//! A delayed attempt holds no lane. When its time comes it enters its lane again, or waits behind the run that holds it. The lane
+//! is locked before the attempt, as everywhere. So the attempt is read without a lock, and if it is gone once the lane is locked,
+//! the transaction is rolled back: the lane was entered for a run that does not need it. A row of an older release may still hold
+//! its lane, and finds it its own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::claim::scope_of;
+use refrain_core::state::Attempts;
+
 use super::lanes::{self, Entrant};
+use super::queue::{self, AttemptColumns, QueueRow};
 use super::queue_line::{JobNumber, Line};
 use super::{Result, Store, catalog, with_retries};
 use crate::database::statement::Rows;
@@ -20,13 +22,12 @@ use crate::database::{DatabaseError, Transaction, place};
 struct Delayed {
     run: i64,
     line: i64,
-    attempt: i32,
-    spent: i32,
-    suspicion: i32,
+    #[sqlx(flatten)]
+    attempts: AttemptColumns,
 }
 
 #[derive(sqlx_macros::FromRow)]
-struct Laned {
+struct DelayedInLane {
     #[sqlx(flatten)]
     delayed: Delayed,
     key: String,
@@ -34,15 +35,14 @@ struct Laned {
 
 impl Delayed {
     fn entrant(&self, key: String) -> Entrant {
-        let Delayed { run, attempt, spent, suspicion, .. } = *self;
-        Entrant { scope: scope_of(&key).to_owned(), key, run, attempt, spent, suspicion }
+        Entrant::new(key, self.run, self.attempts.into())
     }
 }
 
-/// Moves attempts whose time has come: into the queue, or behind the run that holds their lane; at most `limit` of
-/// those with a lane, and as many without. Gives how many.
+/// Moves attempts whose time has come into the queue, or behind the run that holds their lane; at most `limit` of those with a
+/// lane, and as many without. Returns how many.
 pub(crate) async fn wake(store: &Store, limit: usize) -> Result<usize> {
-    // Mostly there is nothing to move, and looking is cheaper than a transaction that writes.
+    // Usually there is nothing to move, and a look is cheaper than a transaction that writes.
     if next(store).await? != Some(Duration::ZERO) {
         return Ok(0);
     }
@@ -58,7 +58,7 @@ async fn woken(store: &Store, limit: usize) -> Result<usize> {
         return Ok(0);
     }
     leave(&mut transaction, &due).await?;
-    let free = due.iter().map(|one| (one.line, one.entrant(String::new()))).collect();
+    let free = due.iter().map(|one| (Line(one.line), one.entrant(String::new()))).collect();
     queue(&mut transaction, free, false).await?;
     transaction.commit(place!("wake")).await?;
     Ok(due.len())
@@ -67,16 +67,16 @@ async fn woken(store: &Store, limit: usize) -> Result<usize> {
 async fn lined_up(store: &Store, limit: usize) -> Result<usize> {
     let mut transaction = store.database.write().await?;
     let due = catalog::DELAYED_LANED.bind(i64::try_from(limit).unwrap_or(i64::MAX));
-    let due: Vec<Laned> = transaction.fetch_all(due).await?;
+    let due: Vec<DelayedInLane> = transaction.fetch_all(due).await?;
     if due.is_empty() {
         return Ok(0);
     }
-    let mut jobs: BTreeMap<JobNumber, Vec<&Laned>> = BTreeMap::new();
+    let mut jobs: BTreeMap<JobNumber, Vec<&DelayedInLane>> = BTreeMap::new();
     for one in &due {
         jobs.entry(Line(one.delayed.line).job()?).or_default().push(one);
     }
-    let lines: HashMap<i64, i64> = due.iter().map(|one| (one.delayed.run, one.delayed.line)).collect();
-    let line = |one: &Entrant| lines.get(&one.run).copied().unwrap_or_default();
+    let lines: HashMap<i64, Line> = due.iter().map(|one| (one.delayed.run, Line(one.delayed.line))).collect();
+    let line = |one: &Entrant| lines.get(&one.run).copied().unwrap_or(Line(0));
     let (mut queued, mut waiting) = (Vec::new(), Vec::new());
     for (job, due) in jobs {
         let entrants = due.iter().map(|one| one.delayed.entrant(one.key.clone())).collect();
@@ -104,20 +104,19 @@ async fn leave(transaction: &mut Transaction, due: &[Delayed]) -> Result<u64> {
 /// Puts attempts into their lines of the queue.
 async fn queue(
     transaction: &mut Transaction,
-    mut entrants: Vec<(i64, Entrant)>,
+    mut entrants: Vec<(Line, Entrant)>,
     has_lane: bool,
 ) -> Result<()> {
     entrants.sort_by_key(|(line, one)| (*line, one.run));
     for of_line in entrants.chunk_by(|(one, _), (next, _)| one == next) {
         let Some((line, _)) = of_line.first() else { continue };
-        let attempts: Vec<&Entrant> = of_line.iter().map(|(_, one)| one).collect();
-        let rows = lanes::queued(&attempts, has_lane);
-        transaction.execute(catalog::QUEUE_INSERT.bind(*line).bind(rows)).await?;
+        let rows: Vec<QueueRow> = of_line.iter().map(|(_, one)| one.queued(has_lane)).collect();
+        queue::insert(transaction, *line, &rows).await?;
     }
     Ok(())
 }
 
-/// How long until the first of them may begin; none if none waits.
+/// How long until the first of them may begin; none if no attempt is delayed.
 pub(crate) async fn next(store: &Store) -> Result<Option<Duration>> {
     let mut transaction = store.database.read().await?;
     let row: Option<(Option<i64>,)> = transaction.fetch_optional(catalog::DELAYED_NEXT.bound()).await?;
@@ -125,7 +124,7 @@ pub(crate) async fn next(store: &Store) -> Result<Option<Duration>> {
     Ok(left.map(|left| Duration::from_micros(u64::try_from(left).unwrap_or(0))))
 }
 
-/// Lets an attempt begin before its time, because a person waits for it; its lane it must enter as any other.
+/// Lets an attempt begin before its time, because a caller waits for it. It must enter its lane as any other.
 pub(crate) async fn pull(store: &Store, run: i64) -> Result<bool> {
     with_retries(|| pulled(store, run)).await
 }
@@ -136,18 +135,19 @@ async fn pulled(store: &Store, run: i64) -> Result<bool> {
     let mut may_begin = true;
     if let Some((line, key)) = &lane {
         let job = Line(*line).job()?;
-        let (free, _) = lanes::take(&mut transaction, job, vec![Entrant::fresh(key.clone(), run, 0)]).await?;
+        let entrant = Entrant::new(key.clone(), run, Attempts::default());
+        let (free, _) = lanes::take(&mut transaction, job, vec![entrant]).await?;
         may_begin = !free.is_empty();
     }
     let found: Option<Delayed> = transaction.fetch_optional(catalog::DELAYED_PULL.bind(run)).await?;
-    // Another process has moved it: nothing is committed, so a lane that was entered for it is left again.
+    // Another process has moved it. Nothing is committed, so a lane that was entered for it is free again.
     let Some(delayed) = found else { return Ok(false) };
     let key = lane.as_ref().map(|(_, key)| key.clone()).unwrap_or_default();
     let entrant = delayed.entrant(key);
     if may_begin {
-        queue(&mut transaction, vec![(delayed.line, entrant)], lane.is_some()).await?;
+        queue(&mut transaction, vec![(Line(delayed.line), entrant)], lane.is_some()).await?;
     } else {
-        lanes::wait(&mut transaction, Line(delayed.line).job()?, delayed.line, &[entrant]).await?;
+        lanes::wait(&mut transaction, Line(delayed.line).job()?, Line(delayed.line), &[entrant]).await?;
     }
     transaction.commit(place!("pull")).await?;
     Ok(true)

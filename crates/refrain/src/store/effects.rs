@@ -1,30 +1,33 @@
-//! Effects: one for each fact and version, however often it is wished for.
+//! Effects: one for each fact and version, however often it is requested.
 
 use std::collections::{HashMap, HashSet};
+
+use refrain_core::Word as _;
+use refrain_core::state::{EffectEvent, EffectState, Machine as _};
 
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction};
 
-/// An effect that somebody wishes for.
+/// An effect that an intent requests.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct NewEffect {
     pub(crate) key: String,
     pub(crate) version: i32,
     pub(crate) name: String,
-    /// The run that wishes for it.
+    /// The run that requests it.
     pub(crate) job: Option<String>,
     pub(crate) run: Option<String>,
     pub(crate) payload: Option<String>,
 }
 
-/// Records effects to be sent. Gives for each whether it was new: it is not if its fact has one of the same version or of
+/// Records effects to be sent. Returns for each whether it was new: it is not if its fact has an effect of the same version or of
 /// a higher one.
 pub(crate) async fn arrive(
     transaction: &mut Transaction,
-    wanted: &[&Wanted],
+    requested: &[&NewEffect],
 ) -> std::result::Result<Vec<bool>, DatabaseError> {
-    let risen = risen(wanted);
+    let risen = rising(requested);
     let rows = Rows::default()
         .texts(risen.iter().map(|one| one.key.clone()))
         .integers(risen.iter().map(|one| i64::from(one.version)))
@@ -32,16 +35,18 @@ pub(crate) async fn arrive(
         .texts(risen.iter().map(|one| one.job.clone()))
         .texts(risen.iter().map(|one| one.run.clone()))
         .texts(risen.iter().map(|one| one.payload.clone()));
-    let arrived: Vec<(String, i32)> = transaction.fetch_all(catalog::EFFECT_ARRIVE.bind(rows)).await?;
-    let mut news: HashSet<(String, i32)> = arrived.into_iter().collect();
-    Ok(wanted.iter().map(|one| news.remove(&(one.key.clone(), one.version))).collect())
+    let state = EffectState::START.apply(EffectEvent::Relayed).unwrap_or(EffectState::START);
+    let arrive = catalog::EFFECT_ARRIVE.bind(state.name()).bind(rows);
+    let arrived: Vec<(String, i32)> = transaction.fetch_all(arrive).await?;
+    let mut new_keys: HashSet<(String, i32)> = arrived.into_iter().collect();
+    Ok(requested.iter().map(|one| new_keys.remove(&(one.key.clone(), one.version))).collect())
 }
 
-/// Those that are not below one of the same fact that comes before them, and not the same again.
-fn risen<'w>(wanted: &[&'w Wanted]) -> Vec<&'w Wanted> {
+/// Those with a higher version than every one of the same fact before them.
+fn rising<'e>(requested: &[&'e NewEffect]) -> Vec<&'e NewEffect> {
     let mut highest: HashMap<&str, i32> = HashMap::new();
-    let mut risen = Vec::with_capacity(wanted.len());
-    for one in wanted {
+    let mut risen = Vec::with_capacity(requested.len());
+    for one in requested {
         if highest.get(one.key.as_str()).is_none_or(|before| *before < one.version) {
             highest.insert(&one.key, one.version);
             risen.push(*one);
@@ -50,11 +55,11 @@ fn risen<'w>(wanted: &[&'w Wanted]) -> Vec<&'w Wanted> {
     risen
 }
 
-/// Records that somebody wished for effects that were there.
+/// Records that effects which existed already were requested again.
 pub(crate) async fn record_dedupes(
     transaction: &mut Transaction,
     asked: &str,
-    duplicates: &[&Wanted],
+    duplicates: &[&NewEffect],
 ) -> std::result::Result<(), DatabaseError> {
     if duplicates.is_empty() {
         return Ok(());

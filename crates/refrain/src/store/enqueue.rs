@@ -1,34 +1,29 @@
 //! Opens runs of callers' keys: each key once, for ever.
 //!
-//! The insert is the question and the answer: what it gives back is new, and what it does not was there already,
-//! which is recorded as a dedupe with the one who was first. There is no look-up before it that could be out of date.
+//! The insert decides: the rows that it returns are new, and a key that it does not return existed already, which is recorded as a
+//! dedupe of that run. There is no look-up before it that could be out of date.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_core::RunKey;
 
 use super::queue_line::{JobNumber, Line};
-use super::{Result, Store, catalog};
-use crate::database::statement::{Rows, Statement};
+use super::{Result, Store, catalog, run_state};
+use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 
 /// The most offers that go into one transaction.
 pub(crate) const OFFERS_MAX: usize = 5_000;
 
-/// A server alone can do this, so it is in no catalogue.
-static ENQUEUE_ALONE: Statement = Statement::new(
-    "sql/run/enqueue_alone.postgres.sql",
-    include_str!("../../sql/run/enqueue_alone.postgres.sql"),
-);
-
-/// A key that somebody wants done, with what the job is given.
+/// A key to open a run for, with its payload.
 #[derive(Debug, Clone)]
 pub(crate) struct Offer {
     pub(crate) key: RunKey,
     pub(crate) payload: Option<String>,
 }
 
-/// Opens a run for each key that has none. Gives for each offer whether it was new.
+/// Opens a run for each key that has none. Returns for each offer whether it was new.
 pub(crate) async fn enqueue(
     store: &Store,
     job: JobNumber,
@@ -48,12 +43,6 @@ pub(crate) async fn enqueue(
     Ok(news)
 }
 
-#[derive(sqlx_macros::FromRow)]
-struct New {
-    id: i64,
-    key: String,
-}
-
 async fn offered(
     store: &Store,
     job: JobNumber,
@@ -69,7 +58,7 @@ async fn offered(
     }
     let mut transaction = store.database.write().await?;
     let is_new = open(&mut transaction, job, line, offers).await?;
-    // After a lost answer these may be our own, and nobody else asked.
+    // After a lost answer the runs may be our own, and must not count as asked for again.
     if !again {
         let duplicates = offers.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
         let duplicates: Vec<&Offer> = duplicates.map(|(offer, _)| offer).collect();
@@ -79,16 +68,16 @@ async fn offered(
     Ok(is_new)
 }
 
-/// Opens and queues the run of one key in one message, where the database can do that. False if it is not known to be new: a
-/// server that is not `read committed` by default refuses the key of another transaction that has just ended, and one on which
-/// the tables are locked gives up; neither writes anything.
+/// Opens and queues the run of one key in one message, where the database can do that. False if it may not be new: a server that
+/// is not `read committed` by default refuses the key of another transaction that has just ended, and one whose tables are locked
+/// gives up; neither writes anything.
 async fn opened_alone(
     store: &Store,
     job: JobNumber,
     line: Line,
     offer: &Offer,
 ) -> std::result::Result<bool, DatabaseError> {
-    let bound = ENQUEUE_ALONE.bind(job).bind(line.0).bind(offer.key.to_string()).bind(offer.payload.clone());
+    let bound = run_state::enqueue_alone(job, line, offer.key.to_string(), offer.payload.clone());
     match store.database.alone::<(i64,)>(bound, place!("enqueue-alone")).await {
         Ok(opened) => Ok(opened.is_some_and(|opened| !opened.is_empty())),
         Err(DatabaseError::Busy(_)) => Ok(false),
@@ -96,7 +85,7 @@ async fn opened_alone(
     }
 }
 
-/// Opens and queues a run for each key that has none. Gives for each offer whether it was new.
+/// Opens and queues a run for each key that has none. Returns for each offer whether it was new.
 pub(crate) async fn open(
     transaction: &mut Transaction,
     job: JobNumber,
@@ -106,16 +95,16 @@ pub(crate) async fn open(
     let rows = Rows::default()
         .texts(offers.iter().map(|offer| offer.key.to_string()))
         .texts(offers.iter().map(|offer| offer.payload.clone()));
-    let opened: Vec<New> = transaction.fetch_all(catalog::RUN_ENQUEUE.bind(job).bind(rows)).await?;
+    let opened = run_state::enqueue(transaction, job, rows).await?;
     if !opened.is_empty() {
-        let rows = Rows::default().integers(opened.iter().map(|new| new.id));
+        let rows = Rows::default().integers(opened.iter().map(|(id, _)| *id));
         transaction.execute(catalog::QUEUE_ENQUEUE.bind(line.0).bind(rows)).await?;
     }
-    let mut news: HashSet<String> = opened.into_iter().map(|new| new.key).collect();
-    Ok(offers.iter().map(|offer| news.remove(offer.key.as_key().as_str())).collect())
+    let mut new_keys: HashSet<String> = opened.into_iter().map(|(_, key)| key).collect();
+    Ok(offers.iter().map(|offer| new_keys.remove(offer.key.as_key().as_str())).collect())
 }
 
-/// Records that somebody asked for runs that were there.
+/// Records that runs which existed already were asked for again.
 pub(crate) async fn record_dedupes(
     transaction: &mut Transaction,
     job: JobNumber,
@@ -133,7 +122,19 @@ pub(crate) async fn record_dedupes(
     Ok(())
 }
 
-/// Where each of these keys is stored.
-pub(crate) fn by_key(opened: Vec<(i64, String)>) -> HashMap<String, i64> {
-    opened.into_iter().map(|(id, key)| (key, id)).collect()
+/// Records one more request for a run that exists. After a lost answer it may be recorded already, and is not counted twice.
+pub(crate) async fn record_dedupe(store: &Store, job: JobNumber, key: &RunKey, asked: &str) -> Result<()> {
+    let is_unknown = AtomicBool::new(false);
+    let recorded = retried(|| async {
+        if is_unknown.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut transaction = store.database.write().await?;
+        let offer = Offer { key: key.clone(), payload: None };
+        record_dedupes(&mut transaction, job, asked, &[&offer]).await?;
+        let committed = transaction.commit(place!("dedupe")).await;
+        is_unknown.store(matches!(committed, Err(DatabaseError::Unknown(_))), Ordering::Relaxed);
+        committed
+    });
+    Ok(recorded.await?)
 }

@@ -1,4 +1,4 @@
-//! Why the store did not do what it was asked, each with what to do about it.
+//! Errors of the store, each with what to do about it.
 
 use std::path::PathBuf;
 
@@ -8,57 +8,76 @@ use refrain_core::ProjectName;
 use super::identity::IdentityDoubt;
 use crate::database::DatabaseError;
 
-/// Why the store did not do what it was asked.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
-    /// The database said no.
+    /// An error of the database.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// There are no tables yet.
+    /// The tables do not exist.
     #[error("there is no store in this database yet\n  make it: refrain migrate")]
     Missing,
     /// The tables are of an older release.
-    #[error(
-        "the store has schema {found}, and this release needs {needed}\n  bring it up to date: refrain migrate"
-    )]
+    #[error("the store has schema {found}, and this release needs {needed}\n  upgrade it: refrain migrate")]
     TooOld {
-        /// What is there.
+        /// The schema of the store.
         found: i32,
-        /// What is needed.
+        /// The schema that this release needs.
         needed: i32,
     },
-    /// The tables are of a newer release.
+    /// The tables are so old that not even a look understands them.
     #[error(
-        "the store has schema {found}, and this release knows only up to {known}\n  a newer refrain has used it; use that one here too"
+        "the store has schema {found}, and this release reads schema {oldest} and later\n  upgrade it: refrain migrate; or look at it with the release that made it"
     )]
-    FromTheFuture {
+    Unreadable {
         /// What is there.
         found: i32,
-        /// What is known.
+        /// The oldest that can be read.
+        oldest: i32,
+    },
+    /// The tables are of a newer release, which changed more than this one can follow.
+    #[error(
+        "the store has schema {found}, and this release supports only up to {known}\n  a newer refrain has upgraded it; use that one here too"
+    )]
+    TooNew {
+        /// The schema of the store.
+        found: i32,
+        /// The newest schema that this release knows.
         known: i32,
+    },
+    /// A worker of an older release would break on the tables that this one needs.
+    #[error(
+        "worker {worker} ({process}) is of an older release and still uses this store, so it is not upgraded\n  stop that process; then the same command upgrades the store"
+    )]
+    OlderWorker {
+        /// Its number.
+        worker: i64,
+        /// The process: boot, namespace, number, start.
+        process: String,
     },
     /// The store belongs to another project.
     #[error(
         "this store belongs to the project `{found}`, not to `{asked}`\n  give each project a store of its own"
     )]
     OtherProject {
-        /// Whose it is.
+        /// The project that the store belongs to.
         found: String,
-        /// Who came.
+        /// The project that opened it.
         asked: ProjectName,
     },
-    /// Schedules have read the real clock here, and are not to read another one.
+    /// Schedules have read the real clock here, and must not read another one.
     #[error(
         "this store has real runs or workers, so its clock cannot be set\n  set it in a new store, which is simulated from then on"
     )]
     Real,
-    /// Schedules read a clock that was set, and serving would mix it with the real one.
+    /// Schedules read a clock that was set here, and serving would mix it with the real one.
     #[error("this store is simulated: its clock was set once, and it stays so\n  serve a store of its own")]
     Simulated,
-    /// A row is not what was written; something else writes here.
+    /// A row has a value that Refrain does not write.
     #[error("{0}\n  `refrain fsck` lists what is wrong")]
     Broken(String),
-    /// The clock of the database and that of this machine do not agree, and schedules can believe neither.
+    /// The clocks of the database and of this machine disagree, and schedules can trust neither.
     #[error(
         "the clock of the store says {store:.0} and that of this machine {machine:.0}, more than an hour apart: no window is opened\n  set the one that is wrong; what is due then is caught up"
     )]
@@ -70,20 +89,23 @@ pub enum StoreError {
     },
     /// The file of the store is not where it was.
     #[error(
-        "the file of the store, {}, was moved, removed or replaced while it was in use: this process ends, for what it wrote would be lost\n  put the file back, and start again", .0.display()
+        "the file of the store, {}, was moved, removed or replaced while it was in use: this process stops, because what it writes would be lost\n  put the file back, and start again", .0.display()
     )]
     Moved(PathBuf),
-    /// The store may be older than what it has done, or not the only one of its kind.
+    /// The store may be older than what it has done, or a copy of another one.
     #[error(
-        "{0}\n  it may not know what was done since, so nothing runs before a person has said what it is: `refrain recover --moved` (the same store, and nothing is lost), `--restored` (older than what it has done) or `--copied` (another one goes on where it was)"
+        "{0}\n  it may not know what was done since, so nothing runs before you declare what it is: `refrain recover --moved` (the same store, and nothing is lost), `--restored` (older than what it has done) or `--copied` (another one goes on where it was)"
     )]
     Unsure(IdentityDoubt),
-    /// The timetable cannot be taken.
+    /// A run may not make this transition.
+    #[error(transparent)]
+    Transition(#[from] refrain_core::state::Refusal),
+    /// The timetable is refused.
     #[error(transparent)]
     Edit(#[from] refrain_core::EditError),
-    /// A loop of a process that serves has ended, which none does before it is told to.
+    /// A loop of a process that serves has ended before it was told to.
     #[error(
-        "the {0} of this process has ended by a fault of refrain's own: this process ends, for it would go on without it\n  start it again; what was begun goes on there. The log has the fault: please report it"
+        "the {0} of this process has ended because of a bug in refrain, so the process stops\n  start it again: it continues the work. Please report the error in the log"
     )]
     LoopEnded(&'static str),
 }

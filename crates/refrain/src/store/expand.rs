@@ -1,8 +1,8 @@
-//! Freezes the scopes of a window: one row for each, and the count and hash of all, in the transaction of the attempt
-//! that evaluated them.
+//! Freezes the scopes of a window: a run for each, and the count and hash of all, in a transaction of the attempt that evaluated the
+//! query.
 //!
-//! The set is what it was when the window's own run evaluated it. Running that again finds it frozen: a scope that
-//! appears later gets this window only by a backfill.
+//! The set is fixed when the window's own run evaluates it. Later attempts find it frozen: a scope that appears later gets this
+//! window only by a backfill.
 
 use jiff::Timestamp;
 use refrain_core::{Fingerprint, RunKey, Scope, WhileRunning, Zone, window_name};
@@ -16,12 +16,12 @@ use crate::database::place;
 /// The most scopes of one window.
 pub(crate) const SCOPES_MAX: usize = 50_000;
 
-/// What the expansion of a window found.
+/// The result of an expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Expanded {
-    /// The scopes are frozen now.
+    /// The scopes were frozen now.
     Frozen(OpenCounts),
-    /// They were before.
+    /// The scopes had been frozen before.
     Already { scopes: i64 },
     /// The attempt had been taken over; nothing was written.
     Lost,

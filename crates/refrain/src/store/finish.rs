@@ -1,28 +1,29 @@
 //! Ends attempts, many in one transaction.
 //!
-//! A run's row is written first and its place in the queue removed after, under the lease and number that the attempt
-//! had; as many must go as were written, or the transaction is undone. So the word of an attempt that was taken
-//! over counts for nothing, however late it comes, and its neighbours in the batch are ended without it. The same
-//! word said twice, because the first answer was lost, finds that it was heard.
+//! A run's row is written first and its row in the queue removed after, under the lease and number that the attempt had. As many
+//! rows must go as were written, or the transaction is rolled back. So the result of an attempt that was taken over is never
+//! recorded, however late it comes, and its neighbours in the batch are ended without it. A result that is recorded twice, because
+//! the first answer was lost, finds that it was recorded.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use refrain_core::Word;
-use refrain_core::state::{Attempts, FailureReason, RunEvent, RunOutcome};
+use refrain_core::state::{Attempts, FailureReason, RunEvent, RunOutcome, RunStanding};
 
+use super::counts::UnitSummary;
+use super::queue::{self, QueueRow};
 use super::queue_line::{JobNumber, Line, Priority};
 use super::run_row::RunLook;
-use super::{Result, Store, begun_commands, catalog, counts, lanes, microseconds, with_retries};
+use super::run_state::{self, EndedAttempt};
+use super::{Result, Store, begun_commands, catalog, counts, lanes, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 use crate::failpoint;
-use crate::ledger::tally::Told;
 
-/// No wait is longer, whatever the other side asks for.
+/// The longest delay, even if a called service asks for more.
 const LONGEST_WAIT: Duration = Duration::from_hours(366 * 24);
 
-/// What an attempt holds, and by what right.
+/// What an attempt holds in the store: a row of the queue under a lease, and perhaps a lane and a slot.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     pub(crate) run: i64,
@@ -39,16 +40,24 @@ pub(crate) struct Held {
 /// How an attempt ends.
 #[derive(Debug, Clone)]
 pub(crate) enum End {
-    /// The run is over.
-    Closed { outcome: RunOutcome, version: Option<i32>, message: Option<String> },
-    /// Another attempt follows, perhaps not before some time.
+    /// The run is over. The table of states says with which outcome.
+    Closed { event: RunEvent, version: Option<i32>, message: Option<String> },
+    /// Another attempt follows, perhaps after a delay.
     Again { event: RunEvent, attempts: Attempts, wait: Option<Duration>, message: Option<String> },
-    /// It goes back whole.
+    /// It had not begun, and goes back to the queue under the same number.
     GivenBack,
 }
 
 impl End {
-    /// Whether the run gives its lane up: one that goes straight back to the queue keeps it.
+    /// The outcome of the run, if this ends it.
+    pub(crate) fn outcome(&self) -> Option<RunOutcome> {
+        match self {
+            End::Closed { event, .. } => RunStanding::RUNNING.apply(*event).ok()?.standing().outcome,
+            End::Again { .. } | End::GivenBack => None,
+        }
+    }
+
+    /// Whether the run gives up its lane. One that goes back to the queue at once keeps it.
     fn leaves_lane(&self) -> bool {
         match self {
             End::Closed { .. } => true,
@@ -65,19 +74,20 @@ pub(crate) struct Ending {
     pub(crate) started_at: Option<i64>,
     pub(crate) end: End,
     /// What became of its units, if it met any.
-    pub(crate) units: Option<Box<Told>>,
-    /// Whether the end of what it began is known, so that a later attempt need not be afraid of doing it twice.
-    pub(crate) settles: bool,
-    /// Why it did not do its work, where that decides what comes next.
+    pub(crate) units: Option<Box<UnitSummary>>,
+    /// Whether the end of its command is known. Then the mark that the command began is removed, and a later attempt may execute
+    /// it.
+    pub(crate) clears_mark: bool,
+    /// Why it did not do its work, if it did not.
     pub(crate) reason: Option<FailureReason>,
 }
 
-/// Whose word an ending is.
+/// Who ends an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
     /// The worker that held the attempt.
     Worker(i64),
-    /// Somebody who takes over from this worker.
+    /// A rescuer that takes over from this worker.
     Rescuer(i64),
 }
 
@@ -88,7 +98,7 @@ impl Author {
         }
     }
 
-    /// Who is written down as having ended the run: a worker that comes back must not take that word for its own.
+    /// The worker that is recorded as having ended the run. A worker that comes back must not take a takeover for its own record.
     fn closer(self) -> Option<i64> {
         match self {
             Author::Worker(worker) => Some(worker),
@@ -97,7 +107,7 @@ impl Author {
     }
 }
 
-/// Whether an attempt's word counted.
+/// Whether the result of an attempt was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Landed {
     Yes,
@@ -105,7 +115,7 @@ pub(crate) enum Landed {
     Lost,
 }
 
-/// Ends attempts of one worker, and removes leases that have no member left. Gives what became of each.
+/// Ends attempts of one worker, and removes leases that have no member left. Returns for each whether it was recorded.
 pub(crate) async fn finish(
     store: &Store,
     worker: i64,
@@ -145,8 +155,8 @@ async fn alone(store: &Store, worker: i64, ending: &Ending) -> Result<Landed> {
     }
     drop(transaction);
     let mut transaction = store.database.read().await?;
-    let heard = was_heard(&mut transaction, worker, &ending.held).await?;
-    Ok(if heard { Landed::Yes } else { Landed::Lost })
+    let was_recorded = was_recorded(&mut transaction, worker, &ending.held).await?;
+    Ok(if was_recorded { Landed::Yes } else { Landed::Lost })
 }
 
 async fn remove_leases(
@@ -161,7 +171,7 @@ async fn remove_leases(
 }
 
 /// Whether this very attempt was ended by this worker before.
-async fn was_heard(transaction: &mut Transaction, worker: i64, held: &Held) -> Result<bool> {
+async fn was_recorded(transaction: &mut Transaction, worker: i64, held: &Held) -> Result<bool> {
     let run: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(held.run)).await?;
     if run.is_some_and(|run| !run.open && run.attempt == held.attempt && run.worker == Some(worker)) {
         return Ok(true);
@@ -171,9 +181,9 @@ async fn was_heard(transaction: &mut Transaction, worker: i64, held: &Held) -> R
     Ok(history.is_some())
 }
 
-/// Writes all endings inside a transaction. False if one of them has no right to: then nothing may be committed.
+/// Writes all endings inside a transaction. False if one of the attempts is not held any more: then nothing may be committed.
 pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: &[Ending]) -> Result<bool> {
-    let endings = called_off(transaction, endings).await?;
+    let endings = with_cancellations(transaction, endings).await?;
     let mut endings: Vec<&Ending> = endings.iter().map(AsRef::as_ref).collect();
     endings.sort_by_key(|ending| ending.held.run);
     let leavers: Vec<(JobNumber, String, i64)> = endings
@@ -187,7 +197,7 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
     let (back, leaving): (Vec<&Ending>, Vec<&Ending>) =
         endings.iter().partition(|ending| matches!(ending.end, End::GivenBack));
     if !leaving.is_empty() {
-        let left = transaction.execute(catalog::QUEUE_LEAVE.bind(rights(&leaving))).await?;
+        let left = transaction.execute(catalog::QUEUE_LEAVE.bind(keys(&leaving))).await?;
         let is_fenced = !failpoint::is_weakened("finish.no-fence");
         if is_fenced && (left != leaving.len() as u64 || closed + follow.len() as u64 != left) {
             return Ok(false);
@@ -207,7 +217,7 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
     if !slots.is_empty() {
         transaction.execute(catalog::SLOT_FREE.bind(Rows::default().integers(slots))).await?;
     }
-    let is_cancelled = |end: &End| matches!(end, End::Closed { outcome: RunOutcome::Cancelled, .. });
+    let is_cancelled = |end: &End| matches!(end, End::Closed { event: RunEvent::Cancelled, .. });
     let cancelled = endings.iter().filter(|ending| is_cancelled(&ending.end)).map(|ending| ending.held.run);
     let cancelled: Vec<i64> = cancelled.collect();
     if !cancelled.is_empty() {
@@ -216,9 +226,9 @@ pub(crate) async fn end(transaction: &mut Transaction, author: Author, endings: 
     Ok(true)
 }
 
-/// An attempt that would be followed by another one, and that an operator has cancelled, is the last one. The lanes and the runs
-/// of all endings are held, each by one statement in their order, and lanes before runs, as everywhere.
-async fn called_off<'e>(
+/// Makes an attempt the last one that another would follow, if the operator has cancelled its run. The lanes and the runs of all
+/// endings are locked, each by one statement in their order, and lanes before runs, as everywhere.
+async fn with_cancellations<'e>(
     transaction: &mut Transaction,
     endings: &'e [Ending],
 ) -> Result<Vec<Cow<'e, Ending>>> {
@@ -232,31 +242,31 @@ async fn called_off<'e>(
     let all = Rows::default().integers(endings.iter().map(|ending| ending.held.run));
     let _: Vec<(i64,)> = transaction.fetch_all(catalog::RUN_LOCK_MANY.bind(all)).await?;
     let follow = Rows::default().integers(follow.iter().map(|ending| ending.held.run));
-    let wishes: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_FIND.bind(follow)).await?;
-    let is_wished =
-        |ending: &Ending| matches!(ending.end, End::Again { .. }) && wishes.contains(&(ending.held.run,));
+    let cancelled: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_FIND.bind(follow)).await?;
+    let is_cancelled =
+        |ending: &Ending| matches!(ending.end, End::Again { .. }) && cancelled.contains(&(ending.held.run,));
     let closed = |ending: &Ending| {
-        let message = Some("cancelled while it was under way".to_owned());
-        let end = End::Closed { outcome: RunOutcome::Cancelled, version: None, message };
+        let message = Some("cancelled while it was running".to_owned());
+        let end = End::Closed { event: RunEvent::Cancelled, version: None, message };
         Ending { end, reason: None, ..ending.clone() }
     };
     let ended = endings
         .iter()
-        .map(|ending| if is_wished(ending) { Cow::Owned(closed(ending)) } else { Cow::Borrowed(ending) });
+        .map(|ending| if is_cancelled(ending) { Cow::Owned(closed(ending)) } else { Cow::Borrowed(ending) });
     Ok(ended.collect())
 }
 
-/// Gives attempts back that had not begun. Gives those that were still held.
+/// Gives back attempts that had not begun. Returns the runs of those that were still held.
 async fn give_back(transaction: &mut Transaction, back: &[&Ending]) -> Result<Vec<i64>> {
     if back.is_empty() {
         return Ok(Vec::new());
     }
-    let runs: Vec<(i64,)> = transaction.fetch_all(catalog::QUEUE_GIVE_BACK.bind(rights(back))).await?;
+    let runs: Vec<(i64,)> = transaction.fetch_all(catalog::QUEUE_GIVE_BACK.bind(keys(back))).await?;
     Ok(runs.into_iter().map(|(run,)| run).collect())
 }
 
-/// By what right each of them ends: its place, lease and number.
-fn rights(endings: &[&Ending]) -> Rows<'static> {
+/// What identifies each of them in the queue: its line, run, lease and number.
+fn keys(endings: &[&Ending]) -> Rows<'static> {
     Rows::default()
         .integers(endings.iter().map(|ending| ending.held.line.0))
         .integers(endings.iter().map(|ending| ending.held.run))
@@ -265,54 +275,42 @@ fn rights(endings: &[&Ending]) -> Rows<'static> {
 }
 
 async fn close(transaction: &mut Transaction, worker: Option<i64>, endings: &[&Ending]) -> Result<u64> {
-    let closed: Vec<_> = endings
-        .iter()
-        .filter_map(|ending| match &ending.end {
-            End::Closed { outcome, version, message } => Some((ending, outcome, version, message)),
-            _ => None,
-        })
-        .collect();
-    if closed.is_empty() {
-        return Ok(0);
-    }
-    let rows = Rows::default()
-        .integers(closed.iter().map(|(ending, ..)| ending.held.run))
-        .integers(closed.iter().map(|(ending, ..)| i64::from(ending.held.attempt)))
-        .integers(closed.iter().map(|(_, _, version, _)| version.map(i64::from)))
-        .texts(closed.iter().map(|(_, outcome, ..)| outcome.name().to_owned()))
-        .integers(closed.iter().map(|(ending, ..)| ending.started_at))
-        .texts(closed.iter().map(|(.., message)| (*message).clone()))
-        .texts(closed.iter().map(|(ending, ..)| ending.reason.map(|reason| reason.name().to_owned())));
-    Ok(transaction.execute(catalog::RUN_CLOSE.bind(worker).bind(rows)).await?)
+    let ends = endings.iter().filter_map(|ending| match &ending.end {
+        End::Closed { event, version, message } => {
+            Some(recorded(ending, *event, *version, message.as_deref()))
+        }
+        End::Again { .. } | End::GivenBack => None,
+    });
+    run_state::close(transaction, worker, &ends.collect::<Vec<_>>()).await
 }
 
-/// Attempts that are followed by another go to the history of their run.
+/// Attempts that are followed by another one go to the history of their run. Returns them, or none if one was there already.
 async fn keep_history<'e>(
     transaction: &mut Transaction,
     worker: i64,
     endings: &[&'e Ending],
 ) -> Result<Vec<&'e Ending>> {
-    let follow: Vec<(&'e Ending, RunEvent, &Option<String>)> = endings
-        .iter()
-        .filter_map(|ending| match &ending.end {
-            End::Again { event, message, .. } => Some((*ending, *event, message)),
-            _ => None,
-        })
-        .collect();
-    if follow.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows = Rows::default()
-        .integers(follow.iter().map(|(ending, ..)| ending.held.run))
-        .integers(follow.iter().map(|(ending, ..)| i64::from(ending.held.attempt)))
-        .texts(follow.iter().map(|(_, event, _)| event.name().to_owned()))
-        .integers(follow.iter().map(|(ending, ..)| ending.started_at))
-        .texts(follow.iter().map(|(.., message)| (*message).clone()))
-        .texts(follow.iter().map(|(ending, ..)| ending.reason.map(|reason| reason.name().to_owned())));
-    let kept = transaction.execute(catalog::ATTEMPT_INSERT.bind(worker).bind(rows)).await?;
-    let follow: Vec<&Ending> = follow.into_iter().map(|(ending, ..)| ending).collect();
-    // One that is history already was ended before: it is left out of the count, and the caller finds that out.
-    Ok(if kept == follow.len() as u64 { follow } else { Vec::new() })
+    let follow = endings.iter().filter_map(|ending| match &ending.end {
+        End::Again { event, message, .. } => {
+            Some((*ending, recorded(ending, *event, None, message.as_deref())))
+        }
+        End::Closed { .. } | End::GivenBack => None,
+    });
+    let (follow, ends): (Vec<&Ending>, Vec<EndedAttempt<'_>>) = follow.unzip();
+    let kept = run_state::keep_history(transaction, Some(worker), &ends).await?;
+    // An attempt that is history already was ended before. It is missing in the count, and the caller notices.
+    Ok(if kept == ends.len() as u64 { follow } else { Vec::new() })
+}
+
+fn recorded<'e>(
+    ending: &Ending,
+    event: RunEvent,
+    version: Option<i32>,
+    message: Option<&'e str>,
+) -> EndedAttempt<'e> {
+    let Ending { held, started_at, reason, .. } = ending;
+    let (run, attempt) = (held.run, held.attempt);
+    EndedAttempt { run, attempt, event, started_at: *started_at, version, message, reason: *reason }
 }
 
 async fn queue_again(transaction: &mut Transaction, ending: &Ending) -> Result<()> {
@@ -323,20 +321,9 @@ async fn queue_again(transaction: &mut Transaction, ending: &Ending) -> Result<(
         (0, _) => held.line,
         (_, _) => Line::of(Priority::Suspect, held.job),
     };
-    let attempt = i64::try_from(attempts.number).unwrap_or(i64::MAX);
-    let (spent, suspicion) = (i64::from(attempts.spent), i64::from(attempts.suspicion));
-    if let Some(wait) = wait.map(|wait| wait.min(LONGEST_WAIT)) {
-        let delayed = catalog::DELAYED_INSERT.bind(microseconds(wait)).bind(held.run).bind(line.0);
-        let delayed = delayed.bind(attempt).bind(spent).bind(suspicion).bind(held.lane.is_some());
-        transaction.execute(delayed).await?;
-    } else {
-        let rows = Rows::default()
-            .integers([held.run])
-            .integers([attempt])
-            .integers([spent])
-            .integers([suspicion])
-            .booleans([held.lane.is_some()]);
-        transaction.execute(catalog::QUEUE_INSERT.bind(line.0).bind(rows)).await?;
+    let row = QueueRow { run: held.run, attempts: *attempts, lane: held.lane.is_some() };
+    match wait.map(|wait| wait.min(LONGEST_WAIT)) {
+        Some(wait) => queue::delay(transaction, line, row, wait).await,
+        None => queue::insert(transaction, line, &[row]).await,
     }
-    Ok(())
 }

@@ -1,62 +1,64 @@
-//! Looks for what must not be: each check is one of the store's rules, asked of all rows.
+//! Checks the store for inconsistencies: each check is one of the store's rules, applied to all rows.
 //!
-//! The rules are kept by constraints and transactions, so a finding means that something else has written here, that
-//! a disk lied, or that we are wrong. Nothing is repaired by itself: a person decides.
+//! Constraints and transactions keep the rules, so a finding means that another program wrote to the store, that a disk failed, or
+//! that Refrain has a bug. Nothing is repaired automatically: the operator decides.
 //!
-//! Jobs, runs and timetables are also read by the code that all other commands read them with: what that code cannot read is a
-//! finding too. A list of forbidden values in SQL would forget some.
+//! Jobs, runs and timetables are also read with the code of all other commands: a row that this code cannot read is a finding, too.
+//! A list of forbidden values in SQL would forget some.
 
 use std::collections::BTreeMap;
 
 use refrain_core::Word;
 use refrain_core::state::EffectState;
 
-use super::jobs::{JobRow, JobStanding};
+use super::jobs::{JobRow, JobSchedule};
+use super::queue_line::JOBS_PER_PRIORITY;
 use super::run_row::RunRow;
 use super::{Result, Store, StoreError, catalog, jobs, schedules};
 use crate::database::Transaction;
 use crate::database::connection::Numbered;
 use crate::database::statement::{Rows, Statement};
 
-/// The most rows that one check names.
+/// The most findings of one check.
 pub(crate) const FINDINGS_MAX: i64 = 100;
 
 /// How many runs are read at once.
 const PAGE: i64 = 500;
 
 /// A rule that does not hold for a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Finding {
-    /// What is wrong, in a sentence.
+    /// What is wrong, as a sentence.
     pub what: &'static str,
     /// The number of the row: a run's, a job's, or a lease's; 0 if it is the file itself.
     pub row: i64,
-    /// More about it, if there is more to say.
+    /// Details, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-static CHECKS: [(&Statement, &str); 13] = [
+static CHECKS: [(&Statement, &str); 12] = [
     (&catalog::FSCK_TWINS, "a run exists twice"),
-    (&catalog::FSCK_LOST, "a run is open and stands nowhere: it would never run"),
-    (&catalog::FSCK_PLACES, "a run stands in two places, or in one although it is not open"),
+    (&catalog::FSCK_LOST, "an open run is in no queue (queue, delayed, lane_waits); it would never run"),
+    (&catalog::FSCK_PLACES, "a run is in two queues, or in one although it is not open"),
     (&catalog::FSCK_LEASES, "a run is under a lease that does not exist"),
     (&catalog::FSCK_OWNERS, "a lease belongs to a worker that does not exist"),
     (&catalog::FSCK_LANES, "a lane is held by a run that is not open, or not queued"),
     (&catalog::FSCK_BESIDE, "a run is queued in a lane that another run holds"),
     (&catalog::FSCK_WAITS, "a run waits for a lane that is free"),
-    (&catalog::FSCK_SLOTS, "a slot is taken by a run that is not under way"),
+    (&catalog::FSCK_SLOTS, "a slot is taken by a run that is not running"),
     (&catalog::FSCK_JOBS, "a run belongs to a job that does not exist"),
     (&catalog::FSCK_AUDIT, "a decision is about a run that does not exist"),
     (&catalog::FSCK_ATTEMPTS, "the attempt of a run has a number that cannot be read"),
-    (&catalog::FSCK_LINES, "a run stands in the line of another job: it would never run"),
 ];
 
-/// What SQLite itself thinks of its file, in a hundred lines at most; a server looks after its own.
+/// SQLite's own check of its file, in a hundred lines at most. A server checks its own files.
 static INTEGRITY_SQLITE: Statement =
     Statement::new("fsck/integrity", "select integrity_check from pragma_integrity_check");
 
-/// All findings, at most a hundred a check. All checks see the same instant. A file that is damaged is looked at no
-/// further: what its rows say cannot be trusted.
+/// All findings, at most a hundred per check. All checks read one snapshot. A damaged file is not checked further: its rows cannot be
+/// trusted.
 pub(crate) async fn fsck(store: &Store) -> Result<Vec<Finding>> {
     let mut transaction = store.database.snapshot().await?;
     let mut findings = Vec::new();
@@ -73,6 +75,10 @@ pub(crate) async fn fsck(store: &Store) -> Result<Vec<Finding>> {
         let rows: Vec<(i64,)> = transaction.fetch_all(statement.bind(FINDINGS_MAX)).await?;
         findings.extend(rows.into_iter().map(|(row,)| Finding { what, row, detail: None }));
     }
+    let lines = catalog::FSCK_LINES.bind(FINDINGS_MAX).bind(JOBS_PER_PRIORITY);
+    let lines: Vec<(i64,)> = transaction.fetch_all(lines).await?;
+    let what = "an open run is in the queue line of another job; it would never run";
+    findings.extend(lines.into_iter().map(|(row,)| Finding { what, row, detail: None }));
     let states = Rows::default().texts(EffectState::ALL.iter().map(|state| state.name()));
     let effects: Vec<(i64,)> =
         transaction.fetch_all(catalog::FSCK_EFFECTS.bind(FINDINGS_MAX).bind(states)).await?;
@@ -107,7 +113,7 @@ async fn unreadable_runs(transaction: &mut Transaction, findings: &mut Vec<Findi
     }
 }
 
-/// Reads every job as other commands do: what is registered of it, and how it stands.
+/// Reads every job as other commands do: its registration and its schedule.
 async fn unreadable_jobs(transaction: &mut Transaction, findings: &mut Vec<Finding>) -> Result<()> {
     let mut faults = BTreeMap::new();
     let rows: Vec<Numbered<JobRow>> = transaction.fetch_all(catalog::JOB_LIST.bound()).await?;
@@ -116,7 +122,7 @@ async fn unreadable_jobs(transaction: &mut Transaction, findings: &mut Vec<Findi
             read.map_or_else(|error| Some(error.to_string()), |row| row.fault()).map(|fault| (id, fault)),
         );
     }
-    let rows: Vec<Numbered<JobStanding>> = transaction.fetch_all(catalog::JOB_STANDING.bound()).await?;
+    let rows: Vec<Numbered<JobSchedule>> = transaction.fetch_all(catalog::JOB_SCHEDULES.bound()).await?;
     for Numbered { id, read } in rows {
         let fault = read.map_or_else(|error| Some(error.to_string()), |row| row.fault());
         if let Some(fault) = fault {

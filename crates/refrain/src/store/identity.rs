@@ -1,12 +1,11 @@
-//! Where a store is, and whether it is what it takes itself for.
+//! Where a store is, and whether it may be a copy or an older version of itself.
 //!
-//! A store that was copied, or put back from an older copy, does not know what was done since: it would run what has run, and
-//! send what was sent. It cannot tell that from its own rows, so it writes down where it is. A file is known by its number in
-//! the file system and by when it was made; a database on a server by the server, its own number there, and the timeline of the
-//! server, which changes when another machine takes over or a backup is put back. A store that is somewhere else runs nothing
-//! until a person has said what it is.
+//! A store that was copied, or restored from an older copy, does not know what was done since: it would run and send again. It cannot
+//! tell that from its rows, so it records where it is. A file is identified by its inode and its creation time; a database on a
+//! server by the server, its oid, and the timeline of the server, which changes after a failover or a restore. A store that is
+//! elsewhere runs nothing until the operator declares what it is.
 //!
-//! A device is not part of it: its number may be another one after each start of the machine. What cannot be read is not compared.
+//! The device is not compared: its number may change with each boot. What cannot be read is not compared, either.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,11 +18,11 @@ use super::{Result, Store};
 use crate::database::statement::Statement;
 use crate::database::{Address, Database, DatabaseError, Transaction};
 
-/// Where a store is: each thing that is known of its place, by name.
+/// Where a store is: each known property of its place, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StoreIdentity(BTreeMap<String, String>);
 
-/// A server alone is asked these, so they are in no catalogue.
+/// SQLite has no such statements, so they are in no catalogue.
 static DATABASE: Statement =
     Statement::new("sql/store/database.postgres.sql", include_str!("../../sql/store/database.postgres.sql"));
 static SERVER: Statement =
@@ -32,17 +31,18 @@ static SERVER: Statement =
 static SERVER_TIMELINE: Statement =
     Statement::new("sql/store/timeline.postgres.sql", include_str!("../../sql/store/timeline.postgres.sql"));
 
-/// The one that may change although nothing was copied.
+/// The property that may change although nothing was copied.
 const TIMELINE: &str = "timeline";
 
 /// Why a store may be older than what it has done, or not the only one of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IdentityDoubt {
-    /// It is somewhere else than it was.
+    /// It is elsewhere than before.
     Elsewhere,
     /// Its server has another timeline.
     Timeline,
-    /// It was made by a backup.
+    /// It was created by a backup.
     Backup,
     /// A database remembers a newer attempt than the store does.
     Behind,
@@ -52,7 +52,7 @@ impl IdentityDoubt {
     const ALL: [IdentityDoubt; 4] =
         [IdentityDoubt::Elsewhere, IdentityDoubt::Timeline, IdentityDoubt::Backup, IdentityDoubt::Behind];
 
-    /// How it is stored, and called in JSON.
+    /// Its name in the store and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             IdentityDoubt::Elsewhere => "elsewhere",
@@ -62,7 +62,7 @@ impl IdentityDoubt {
         }
     }
 
-    /// The doubt of this name; one that is not known is still a doubt.
+    /// The doubt with this name; an unknown name is a doubt, too.
     pub fn named(name: &str) -> IdentityDoubt {
         let found = IdentityDoubt::ALL.into_iter().find(|doubt| doubt.name() == name);
         found.unwrap_or(IdentityDoubt::Elsewhere)
@@ -72,9 +72,9 @@ impl IdentityDoubt {
 impl fmt::Display for IdentityDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            IdentityDoubt::Elsewhere => "this store is not where it was: it was moved, copied, or put back from a copy",
+            IdentityDoubt::Elsewhere => "this store is not where it was: it was moved, copied, or restored from a copy",
             IdentityDoubt::Timeline => {
-                "the server of this store has another timeline: another machine took over, or a backup was put back"
+                "the server of this store has another timeline: it failed over, or was restored from a backup"
             }
             IdentityDoubt::Backup => "this store was made by `refrain backup`",
             IdentityDoubt::Behind => "a database remembers a newer attempt than this store: the store is older than what it has done",
@@ -90,7 +90,7 @@ impl fmt::Display for StoreIdentity {
 }
 
 impl StoreIdentity {
-    /// As it was written down.
+    /// Reads it as it is stored.
     pub(crate) fn stored(text: &str) -> StoreIdentity {
         let words = text.split(' ').filter_map(|word| word.split_once('='));
         StoreIdentity(words.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
@@ -120,7 +120,7 @@ impl StoreIdentity {
         let number: Option<(String,)> = reading.fetch_optional(DATABASE.bound()).await?;
         reading.rollback().await?;
         known.extend(number.map(|(number,)| ("database".to_owned(), number)));
-        // Not every server tells these to everyone; a transaction of its own, for one that refuses ends it.
+        // Some servers do not allow this query. It has a transaction of its own, because a refusal ends the transaction.
         let mut reading = database.read().await?;
         let server: std::result::Result<Option<(String, String)>, DatabaseError> =
             reading.fetch_optional(SERVER.bound()).await;
@@ -132,12 +132,12 @@ impl StoreIdentity {
                 known.insert(TIMELINE.to_owned(), timeline);
             }
             Err(error) if error.is_transient() => return Err(error),
-            Err(error) => tracing::debug!(%error, "the server does not say which one it is"),
+            Err(error) => tracing::debug!(%error, "the server does not tell its identity"),
         }
         Ok(StoreIdentity(known))
     }
 
-    /// Why a store that was at one place and is at another may not be the same.
+    /// Why the store may not be the same, compared with where it is now.
     pub(crate) fn doubt(&self, now: &StoreIdentity) -> Option<IdentityDoubt> {
         let both = self.0.iter().filter_map(|(name, was)| Some((name.as_str(), was, now.0.get(name)?)));
         let moved: Vec<&str> = both.filter(|(_, was, is)| was != is).map(|(name, ..)| name).collect();
@@ -151,8 +151,8 @@ impl StoreIdentity {
 }
 
 impl Store {
-    /// Whether it is what and where it was when it was opened; an error says only that it could not be asked. That a server took
-    /// over under the same address is written down for all who use the store.
+    /// An error if the store is not what and where it was when it was opened, or if that could not be checked. A failover behind the
+    /// same URL is recorded in the store, for all processes.
     pub(crate) async fn stays_in_place(&self) -> Result<()> {
         self.is_in_place()?;
         self.is_sure()?;
@@ -166,8 +166,8 @@ impl Store {
         }
     }
 
-    /// Whether the server of a transaction that is open goes on with the timeline that it had when the store was opened: the look
-    /// once a second may come after a claim. A server that does not say it is not asked.
+    /// Whether the server of an open transaction has the timeline that it had when the store was opened: the check once a second may
+    /// come after a claim. A server that does not tell its timeline is not asked.
     pub(crate) async fn goes_on_in(&self, transaction: &mut Transaction) -> Result<bool> {
         let Some(was) = self.identity.0.get(TIMELINE) else { return Ok(true) };
         let now: Option<(String,)> = transaction.fetch_optional(SERVER_TIMELINE.bound()).await?;
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_elsewhere_when_anything_known_of_its_place_has_changed() {
+    fn a_store_is_elsewhere_when_a_known_property_of_its_place_has_changed() {
         let was = StoreIdentity::stored("database=5 system=9 timeline=1");
         for (now, doubt) in [
             ("database=5 system=9 timeline=1", None),
@@ -192,12 +192,12 @@ mod tests {
         ] {
             assert_eq!(was.doubt(&StoreIdentity::stored(now)), doubt, "{now}");
         }
-        assert_eq!(StoreIdentity::stored("").doubt(&was), None, "nothing was written down");
+        assert_eq!(StoreIdentity::stored("").doubt(&was), None, "no place was recorded");
         assert_eq!(StoreIdentity::stored(&was.to_string()), was);
     }
 
     #[test]
-    fn a_doubt_is_read_as_it_is_written_and_one_that_is_not_known_is_still_one() {
+    fn a_doubt_is_read_as_it_is_stored_and_an_unknown_one_is_still_a_doubt() {
         for doubt in IdentityDoubt::ALL {
             assert_eq!(IdentityDoubt::named(doubt.name()), doubt);
         }

@@ -1,25 +1,25 @@
-//! Intents arrive: what they wish for is opened or recorded, all of a page in one transaction.
+//! Copies intents into the store: the runs and effects that they request, all of a page in one transaction.
 //!
-//! An intent may come any number of times: its relay died before it could forget it, its answer was lost, two relays read
-//! it at once. What it wishes for is there once all the same, by the keys of runs and effects. That it has come before is
-//! written down apart, and only tells a copy from somebody who asks again.
+//! An intent may arrive any number of times: its relay died before it could delete it, an answer was lost, two relays read it at
+//! once. Its run or effect exists once all the same, by its key. Arrivals are recorded separately; they only tell a repeated copy
+//! from a second request.
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::effects::{self, Wanted};
+use super::effects::{self, NewEffect};
 use super::enqueue::{Offer, open, record_dedupes};
 use super::queue_line::{JobNumber, Line, Priority};
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
 
-/// By what way they come.
+/// How dedupes name the way in which they were requested.
 const ASKED: &str = "intent";
 
-/// What an intent wishes for.
+/// What an intent requests.
 #[derive(Debug, Clone)]
-pub(crate) enum Wish {
-    Effect(Wanted),
+pub(crate) enum IntentRequest {
+    Effect(NewEffect),
     Run(JobNumber, Offer),
 }
 
@@ -27,19 +27,19 @@ pub(crate) enum Wish {
 #[derive(Debug, Clone)]
 pub(crate) struct Arriving {
     pub(crate) intent: i64,
-    pub(crate) wish: Wish,
+    pub(crate) request: IntentRequest,
 }
 
-/// What came of a page of intents.
+/// The result of copying a page of intents.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
-    /// How many had not come before.
+    /// How many arrived for the first time.
     pub(crate) fresh: usize,
     /// How many effects are new.
     pub(crate) effects: usize,
     /// How many runs were opened.
     pub(crate) runs: usize,
-    /// Where the new runs stand.
+    /// The lines of the queue in which the new runs are.
     pub(crate) lines: Vec<Line>,
 }
 
@@ -58,12 +58,12 @@ async fn arrived(store: &Store, destination: &str, arriving: &[Arriving]) -> Ans
     let fresh = first_time(&mut transaction, destination, arriving).await?;
     let mut arrived = Arrived { fresh: fresh.len(), ..Arrived::default() };
 
-    let mut wanted: Vec<(i64, &Wanted)> = Vec::new();
+    let mut requested: Vec<(i64, &NewEffect)> = Vec::new();
     let mut offers: BTreeMap<JobNumber, (Vec<i64>, Vec<Offer>)> = BTreeMap::new();
-    for Arriving { intent, wish } in arriving {
-        match wish {
-            Wish::Effect(effect) => wanted.push((*intent, effect)),
-            Wish::Run(job, offer) => {
+    for Arriving { intent, request } in arriving {
+        match request {
+            IntentRequest::Effect(effect) => requested.push((*intent, effect)),
+            IntentRequest::Run(job, offer) => {
                 let (intents, offers) = offers.entry(*job).or_default();
                 intents.push(*intent);
                 offers.push(offer.clone());
@@ -79,30 +79,30 @@ async fn arrived(store: &Store, destination: &str, arriving: &[Arriving]) -> Ans
         let asked_again: Vec<&Offer> = again(&fresh, intents, offers, &news).collect();
         record_dedupes(&mut transaction, *job, ASKED, &asked_again).await?;
     }
-    if !wanted.is_empty() {
-        let (intents, effects): (Vec<i64>, Vec<&Wanted>) = wanted.into_iter().unzip();
+    if !requested.is_empty() {
+        let (intents, effects): (Vec<i64>, Vec<&NewEffect>) = requested.into_iter().unzip();
         let news = effects::arrive(&mut transaction, &effects).await?;
         arrived.effects = news.iter().filter(|is_new| **is_new).count();
-        let asked_again: Vec<&Wanted> = again(&fresh, &intents, &effects, &news).copied().collect();
+        let asked_again: Vec<&NewEffect> = again(&fresh, &intents, &effects, &news).copied().collect();
         effects::record_dedupes(&mut transaction, ASKED, &asked_again).await?;
     }
     transaction.commit(place!("relay-copy")).await?;
     Ok(arrived)
 }
 
-/// Those that came for the first time, and found what they wished for.
-fn again<'w, W>(
+/// Those that arrived for the first time and whose run or effect existed already.
+fn again<'r, R>(
     fresh: &HashSet<i64>,
     intents: &[i64],
-    wishes: &'w [W],
+    requests: &'r [R],
     news: &[bool],
-) -> impl Iterator<Item = &'w W> {
-    let told = intents.iter().zip(news).map(|(intent, is_new)| !is_new && fresh.contains(intent));
-    let told: Vec<bool> = told.collect();
-    wishes.iter().zip(told).filter(|(_, told)| *told).map(|(wish, _)| wish)
+) -> impl Iterator<Item = &'r R> {
+    let is_dedupe = intents.iter().zip(news).map(|(intent, is_new)| !is_new && fresh.contains(intent));
+    let is_dedupe: Vec<bool> = is_dedupe.collect();
+    requests.iter().zip(is_dedupe).filter(|(_, is_dedupe)| *is_dedupe).map(|(request, _)| request)
 }
 
-/// Which of them have never come before.
+/// Which of them arrive for the first time.
 async fn first_time(
     transaction: &mut Transaction,
     destination: &str,

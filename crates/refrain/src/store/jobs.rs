@@ -1,4 +1,4 @@
-//! Jobs by number: a store knows a job by a small one, which keeps its tables narrow.
+//! Jobs by number: the store refers to a job by a small number, which keeps its tables narrow.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct JobRow {
 }
 
 impl JobRow {
-    /// Why a reader could make nothing of it, if so.
+    /// Why the row cannot be read, if it cannot.
     pub(crate) fn fault(&self) -> Option<String> {
         let of = |what: &str, name: &str| {
             JobName::parse(name).err().map(|error| format!("its {what}: {}", error.reason()))
@@ -32,30 +32,31 @@ impl JobRow {
     }
 }
 
-/// What became of the wish to register a job.
+/// The result of registering a job.
 pub(crate) enum Registered {
-    /// It is this one.
+    /// The job has this row.
     As(JobRow),
-    /// The name was another job's, or still is one of two that both have runs.
-    Refused(NameTaken),
+    /// The name belongs to another job, or two jobs that should become one both have runs.
+    Refused(JobNameTaken),
 }
 
 /// Why a job cannot have a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NameTaken {
-    /// The job that had it is called otherwise now.
+#[non_exhaustive]
+pub enum JobNameTaken {
+    /// The job that had the name has another one now.
     #[error(
-        "`{name}` is what the job `{now}` was called before, and its runs and units are kept under that name\n  these files are older than the store, or choose another name for a new job"
+        "`{name}` is a former name of the job `{now}`, whose runs and units are stored under that name\n  these files are older than the store, or choose another name for a new job"
     )]
     Former {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// What the job is called.
+        /// The present name of the job.
         now: String,
     },
     /// Both names have runs of their own.
     #[error(
-        "`{name}` says that it was called `{former}`, and both have runs of their own, which cannot become one history\n  leave out `formerly`"
+        "`{name}` names `{former}` as its former name, but both have runs of their own, which cannot become one history\n  remove `formerly`"
     )]
     Both {
         /// The new name.
@@ -65,8 +66,8 @@ pub enum NameTaken {
     },
 }
 
-/// Gives a job that is new its number. One that was called otherwise keeps the number, the runs and the first name of the
-/// newest of its former names that is known.
+/// Gives a new job its number. A renamed job keeps the number, the runs and the first name of its newest former name that is
+/// registered.
 pub(crate) async fn register(
     store: &Store,
     name: &JobName,
@@ -86,7 +87,7 @@ async fn registered(
     let mut own = named(&mut transaction, name).await?;
     if let Some(row) = own.as_ref().filter(|row| row.name != name.as_str()) {
         let (name, now) = (name.to_string(), row.name.clone());
-        return Ok(Registered::Refused(NameTaken::Former { name, now }));
+        return Ok(Registered::Refused(JobNameTaken::Former { name, now }));
     }
     for former in formerly {
         let Some(row) = named(&mut transaction, former).await? else { continue };
@@ -97,7 +98,7 @@ async fn registered(
             let used: Option<(i32,)> = transaction.fetch_optional(catalog::JOB_USED.bind(new.id)).await?;
             if used.is_some() {
                 let (name, former) = (name.to_string(), former.to_string());
-                return Ok(Registered::Refused(NameTaken::Both { name, former }));
+                return Ok(Registered::Refused(JobNameTaken::Both { name, former }));
             }
             super::schedules::remove(&mut transaction, new.id).await?;
             transaction.execute(catalog::JOB_UNNAME.bind(new.id)).await?;
@@ -116,7 +117,7 @@ async fn registered(
         }
         own = row;
     }
-    let own = own.ok_or_else(|| StoreError::Broken(format!("the job {name} was not kept")))?;
+    let own = own.ok_or_else(|| StoreError::Broken(format!("the job {name} was not stored")))?;
     transaction.commit(place!("register")).await?;
     Ok(Registered::As(own))
 }
@@ -125,7 +126,7 @@ async fn named(transaction: &mut Transaction, name: &JobName) -> Result<Option<J
     Ok(transaction.fetch_optional(catalog::JOB_NAMED.bind(name.as_str())).await?)
 }
 
-/// Notes that files of the project describe these jobs.
+/// Records that files of the project define these jobs.
 pub(crate) async fn are_from_files(store: &Store, jobs: &[JobNumber]) -> Result<()> {
     if jobs.is_empty() {
         return Ok(());
@@ -139,7 +140,7 @@ pub(crate) async fn are_from_files(store: &Store, jobs: &[JobNumber]) -> Result<
     .await?)
 }
 
-/// The jobs that can be read. One that cannot is said and left out: it must not hide the others.
+/// The jobs that can be read. One that cannot is logged and left out: it must not hide the others.
 async fn readable<T: Record>(
     transaction: &mut Transaction,
     bound: Bound<'_>,
@@ -171,9 +172,9 @@ pub(crate) async fn find(store: &Store, name: &JobName) -> Result<Option<JobRow>
     Ok(transaction.fetch_optional(catalog::JOB_FIND.bind(name.as_str())).await?)
 }
 
-/// A job, when it has something to open, and how many timetables it has had.
+/// A job, when its next window is due, and how many timetables it has had.
 #[derive(Debug, Clone, sqlx_macros::FromRow)]
-pub(crate) struct JobStanding {
+pub(crate) struct JobSchedule {
     pub(crate) id: JobNumber,
     pub(crate) name: String,
     pub(crate) paused_at: Option<i64>,
@@ -181,8 +182,8 @@ pub(crate) struct JobStanding {
     pub(crate) revisions: i64,
 }
 
-impl JobStanding {
-    /// Why a reader could make nothing of it, if so.
+impl JobSchedule {
+    /// Why the row cannot be read, if it cannot.
     pub(crate) fn fault(&self) -> Option<String> {
         let instants = [self.paused_at, self.next_at].into_iter().flatten();
         let instant =
@@ -192,10 +193,10 @@ impl JobStanding {
     }
 }
 
-/// All jobs by name, and when each has something to open.
-pub(crate) async fn standing(store: &Store) -> Result<Vec<JobStanding>> {
+/// All jobs by name, and when the next window of each is due.
+pub(crate) async fn schedules(store: &Store) -> Result<Vec<JobSchedule>> {
     let mut transaction = store.database.read().await?;
-    readable(&mut transaction, catalog::JOB_STANDING.bound(), JobStanding::fault).await
+    readable(&mut transaction, catalog::JOB_SCHEDULES.bound(), JobSchedule::fault).await
 }
 
 /// Since when a job is paused, if it is.
@@ -205,7 +206,7 @@ pub(crate) async fn paused_at(store: &Store, job: JobNumber) -> Result<Option<i6
     Ok(row.and_then(|(paused_at,)| paused_at))
 }
 
-/// Stops claims of a job, or allows them again. Gives whether that changed anything.
+/// Pauses or resumes a job. Returns whether that changed anything.
 pub(crate) async fn set_paused(store: &Store, job: JobNumber, decision: &Decision) -> Result<bool> {
     let statement = if decision.verb == Verb::Pause { &catalog::JOB_PAUSE } else { &catalog::JOB_RESUME };
     let changed = retried(|| async {

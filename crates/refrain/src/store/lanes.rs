@@ -1,38 +1,44 @@
-//! Lanes: `while-running` as a constraint. The one run of (job, scope) that is queued or running holds the
-//! lane's primary key; others wait, the oldest window first.
+//! Lanes: `while-running` as a constraint. The one run of (job, scope) that is queued or running holds the lane's primary key;
+//! others wait, the oldest window first.
 //!
-//! A run that is tried again later gives its lane up and enters it anew when its time comes: a window that backs off
-//! for an hour must not hold up every window after it. It brings along what it has spent, so waiting costs it no try
-//! and gives it none.
+//! A run that is retried after a delay gives up its lane and enters it again when its time comes: a window that backs off for an
+//! hour must not hold up every later window. It keeps its counts of tries, so waiting costs no try and adds none.
 //!
-//! Entering locks the lane even when somebody holds it, so whoever leaves it meanwhile waits, and then sees who
-//! came. Without that lock, a run could begin to wait just after the last look at the waiters, and wait for ever.
+//! Entering locks the lane even when another run holds it. A transaction that leaves the lane at the same time waits, and then
+//! sees the new entrant. Without that lock, a run could begin to wait just after the last look at the waiting runs, and wait for
+//! ever.
+
+use refrain_core::state::Attempts;
 
 use super::claim::scope_of;
-use super::queue_line::JobNumber;
+use super::queue::{self, AttemptColumns, QueueRow};
+use super::queue_line::{JobNumber, Line};
 use super::{Result, catalog};
 use crate::database::Transaction;
 use crate::database::statement::Rows;
 
-/// A run that wants a lane, and the attempt that it wants it for.
+/// A run that needs a lane, and the attempt that it needs it for.
 #[derive(Debug, Clone)]
 pub(crate) struct Entrant {
     pub(crate) scope: String,
     pub(crate) key: String,
     pub(crate) run: i64,
-    pub(crate) attempt: i32,
-    pub(crate) spent: i32,
-    pub(crate) suspicion: i32,
+    pub(crate) attempts: Attempts,
 }
 
 impl Entrant {
-    /// The run of a window with this key, for an attempt that follows no failure.
-    pub(crate) fn fresh(key: String, run: i64, attempt: i32) -> Entrant {
-        Entrant { scope: scope_of(&key).to_owned(), key, run, attempt, spent: 0, suspicion: 0 }
+    /// The run of a window with this key.
+    pub(crate) fn new(key: String, run: i64, attempts: Attempts) -> Entrant {
+        Entrant { scope: scope_of(&key).to_owned(), key, run, attempts }
+    }
+
+    /// Its row in the queue.
+    pub(crate) fn queued(&self, lane: bool) -> QueueRow {
+        QueueRow { run: self.run, attempts: self.attempts, lane }
     }
 }
 
-/// Takes the lanes that are free. Gives the entrants that hold theirs now, and those that do not.
+/// Takes the lanes that are free. Returns the entrants that hold theirs now, and those that do not.
 pub(crate) async fn take(
     transaction: &mut Transaction,
     job: JobNumber,
@@ -48,11 +54,11 @@ pub(crate) async fn take(
     Ok(entrants.into_iter().partition(|entrant| lanes.iter().any(|(_, run)| *run == entrant.run)))
 }
 
-/// Runs that wait for their lane.
+/// Records runs that wait for their lane.
 pub(crate) async fn wait(
     transaction: &mut Transaction,
     job: JobNumber,
-    line: i64,
+    line: Line,
     waiting: &[Entrant],
 ) -> Result<()> {
     if waiting.is_empty() {
@@ -62,10 +68,10 @@ pub(crate) async fn wait(
         .texts(waiting.iter().map(|entrant| entrant.scope.clone()))
         .texts(waiting.iter().map(|entrant| entrant.key.clone()))
         .integers(waiting.iter().map(|entrant| entrant.run))
-        .integers(waiting.iter().map(|entrant| i64::from(entrant.attempt)))
-        .integers(waiting.iter().map(|entrant| i64::from(entrant.spent)))
-        .integers(waiting.iter().map(|entrant| i64::from(entrant.suspicion)));
-    transaction.execute(catalog::LANE_WAIT.bind(job).bind(line).bind(rows)).await?;
+        .integers(waiting.iter().map(|entrant| queue::number(entrant.attempts)))
+        .integers(waiting.iter().map(|entrant| i64::from(entrant.attempts.spent)))
+        .integers(waiting.iter().map(|entrant| i64::from(entrant.attempts.suspicion)));
+    transaction.execute(catalog::LANE_WAIT.bind(job).bind(line.0).bind(rows)).await?;
     Ok(())
 }
 
@@ -74,9 +80,8 @@ pub(crate) struct Waiting {
     pub(crate) run: i64,
     pub(crate) key: String,
     pub(crate) line: i64,
-    pub(crate) attempt: i32,
-    pub(crate) spent: i32,
-    pub(crate) suspicion: i32,
+    #[sqlx(flatten)]
+    pub(crate) attempts: AttemptColumns,
 }
 
 #[derive(sqlx_macros::FromRow)]
@@ -86,7 +91,7 @@ pub(crate) struct Lane {
     run: i64,
 }
 
-/// Holds lanes until the transaction ends. A transaction that also holds runs takes them after their lanes.
+/// Locks lanes until the transaction ends. A transaction that also locks runs locks them after their lanes.
 pub(crate) async fn hold(transaction: &mut Transaction, lanes: &[(JobNumber, &str)]) -> Result<Vec<Lane>> {
     if lanes.is_empty() {
         return Ok(Vec::new());
@@ -97,7 +102,7 @@ pub(crate) async fn hold(transaction: &mut Transaction, lanes: &[(JobNumber, &st
     Ok(transaction.fetch_all(catalog::LANE_HOLD.bind(rows)).await?)
 }
 
-/// Leaves lanes: each goes to the one who waits first, who may begin now.
+/// Leaves lanes: each goes to the first run that waits for it, which is queued.
 pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, String, i64)]) -> Result<()> {
     let lanes: Vec<(JobNumber, &str)> =
         leavers.iter().map(|(job, scope, _)| (*job, scope.as_str())).collect();
@@ -115,19 +120,8 @@ pub(crate) async fn leave(transaction: &mut Transaction, leavers: &[(JobNumber, 
         transaction
             .execute(catalog::LANE_STOP_WAITING.bind(job).bind(scope.as_str()).bind(next.key.as_str()))
             .await?;
-        let Waiting { run, key, line, attempt, spent, suspicion } = next;
-        let next = Entrant { scope, key, run, attempt, spent, suspicion };
-        transaction.execute(catalog::QUEUE_INSERT.bind(line).bind(queued(&[&next], true))).await?;
+        let row = QueueRow { run: next.run, attempts: next.attempts.into(), lane: true };
+        queue::insert(transaction, Line(next.line), &[row]).await?;
     }
     Ok(())
-}
-
-/// Attempts for the queue, that hold their lanes or have none.
-pub(crate) fn queued(entrants: &[&Entrant], lane: bool) -> Rows<'static> {
-    Rows::default()
-        .integers(entrants.iter().map(|one| one.run))
-        .integers(entrants.iter().map(|one| i64::from(one.attempt)))
-        .integers(entrants.iter().map(|one| i64::from(one.spent)))
-        .integers(entrants.iter().map(|one| i64::from(one.suspicion)))
-        .booleans(entrants.iter().map(|_| lane))
 }

@@ -1,19 +1,24 @@
 //! The insert of every run that belongs to a window: of a tick, of an expansion into scopes, of an operator's request.
 //!
-//! One statement inserts the rows and returns those that are new; a row that exists is a dedupe. New runs go into the queue, or
-//! behind the run that holds their lane. Runs of callers' keys have no window and no lane, and are inserted by `enqueue.rs`.
+//! One statement (`run_state.rs`) inserts the rows and returns those that are new; a row that exists is a dedupe. New runs go into
+//! the queue, or behind the run that holds their lane. Runs of callers' keys have no window and no lane, and are inserted by
+//! `enqueue.rs`.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use refrain_core::state::{AttemptChange, Attempts};
 use refrain_core::{RunKey, WhileRunning};
 
-use super::enqueue::by_key;
 use super::lanes::{self, Entrant};
+use super::queue::{self, QueueRow};
 use super::queue_line::{JobNumber, Line, Priority};
-use super::{Result, Store, catalog, with_retries};
+use super::{Result, Store, catalog, run_state, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{Transaction, place};
+
+/// Why `while-running = "skip"` skips a run.
+const ANOTHER_RUN: &str = "another run of this job was running; while-running = \"skip\"";
 
 /// How many runs were opened, skipped or found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,12 +45,12 @@ pub(crate) struct NewRun {
     pub(crate) start: Timestamp,
     pub(crate) end: Timestamp,
     pub(crate) priority: Priority,
-    /// Why it is passed over, if it is.
+    /// Why it is skipped, if it is.
     pub(crate) skipped: Option<String>,
 }
 
-/// Inserts the runs of windows, puts those that may begin into the queue and the others behind them, and records
-/// dedupes if it is known who asked.
+/// Inserts the runs of windows, puts those that may begin into the queue and the others behind them, and records dedupes for
+/// the asker, if there is one.
 pub(crate) async fn insert(
     transaction: &mut Transaction,
     job: JobNumber,
@@ -56,23 +61,18 @@ pub(crate) async fn insert(
     if new_runs.is_empty() {
         return Ok(OpenCounts::default());
     }
-    let rows = Rows::default()
-        .texts(new_runs.iter().map(|opening| opening.key.to_string()))
-        .integers(new_runs.iter().map(|opening| opening.start.as_microsecond()))
-        .integers(new_runs.iter().map(|opening| opening.end.as_microsecond()))
-        .texts(new_runs.iter().map(|opening| opening.skipped.as_ref().map(|_| "skipped".to_owned())))
-        .texts(new_runs.iter().map(|opening| opening.skipped.clone()));
-    let news = by_key(transaction.fetch_all(catalog::RUN_OPEN.bind(job).bind(rows)).await?);
-    let mut ticked = OpenCounts::default();
+    let ids = run_state::open(transaction, job, new_runs).await?;
+    let first = Attempts::default().then(AttemptChange::Fresh);
+    let mut counts = OpenCounts::default();
     let (mut runs, mut duplicates) = (Vec::new(), Vec::new());
-    for opening in new_runs {
-        match news.get(opening.key.as_key().as_str()) {
-            None => duplicates.push(opening.key.to_string()),
-            Some(_) if opening.skipped.is_some() => ticked.skipped += 1,
-            Some(run) => runs.push((opening.priority, entrant(opening, *run))),
+    for new_run in new_runs {
+        match ids.get(new_run.key.as_key().as_str()) {
+            None => duplicates.push(new_run.key.to_string()),
+            Some(_) if new_run.skipped.is_some() => counts.skipped += 1,
+            Some(run) => runs.push((new_run.priority, Entrant::new(new_run.key.to_string(), *run, first))),
         }
     }
-    ticked.deduplicated = duplicates.len();
+    counts.deduplicated = duplicates.len();
     if let Some(asked) = asked.filter(|_| !duplicates.is_empty()) {
         let rows = Rows::default()
             .integers(duplicates.iter().map(|_| i64::from(job)))
@@ -81,19 +81,15 @@ pub(crate) async fn insert(
         transaction.execute(catalog::DEDUPE_RECORD.bind(asked).bind(rows)).await?;
     }
     let opened = runs.len();
-    let skipped = line_up(transaction, job, while_running, runs).await?;
-    ticked.skipped += skipped;
-    ticked.opened = opened - skipped;
-    Ok(ticked)
+    let skipped = queue_up(transaction, job, while_running, runs).await?;
+    counts.skipped += skipped;
+    counts.opened = opened - skipped;
+    Ok(counts)
 }
 
-fn entrant(opening: &NewRun, run: i64) -> Entrant {
-    Entrant::fresh(opening.key.to_string(), run, 1)
-}
-
-/// Puts new runs into the queue, or behind the run that holds their lane. Gives how many were skipped for it. The
-/// oldest window enters a lane first, whatever its priority.
-async fn line_up(
+/// Puts new runs into the queue, or behind the run that holds their lane. Returns how many were skipped because of it. The oldest
+/// window enters a lane first, whatever its priority.
+async fn queue_up(
     transaction: &mut Transaction,
     job: JobNumber,
     while_running: WhileRunning,
@@ -109,13 +105,11 @@ async fn line_up(
     let (free, held) =
         if has_lane { lanes::take(transaction, job, entrants).await? } else { (entrants, Vec::new()) };
     for priority in Priority::ALL {
-        let line = Line::of(priority, job).0;
+        let line = Line::of(priority, job);
         let of_priority = |one: &&Entrant| priorities.get(&one.run) == Some(&priority);
-        let free: Vec<&Entrant> = free.iter().filter(of_priority).collect();
-        if !free.is_empty() {
-            let rows = lanes::queued(&free, has_lane);
-            transaction.execute(catalog::QUEUE_INSERT.bind(line).bind(rows)).await?;
-        }
+        let free: Vec<QueueRow> =
+            free.iter().filter(of_priority).map(|entrant| entrant.queued(has_lane)).collect();
+        queue::insert(transaction, line, &free).await?;
         if while_running == WhileRunning::Queue {
             let held: Vec<Entrant> = held.iter().filter(of_priority).cloned().collect();
             lanes::wait(transaction, job, line, &held).await?;
@@ -124,31 +118,30 @@ async fn line_up(
     if while_running != WhileRunning::Skip || held.is_empty() {
         return Ok(0);
     }
-    let rows = Rows::default().integers(held.iter().map(|entrant| entrant.run));
-    let message = "another run of this job was under way; while-running = \"skip\"";
-    transaction.execute(catalog::RUN_SKIP.bind(message).bind(rows)).await?;
+    let held_runs: Vec<i64> = held.iter().map(|entrant| entrant.run).collect();
+    run_state::skip(transaction, &held_runs, ANOTHER_RUN).await?;
     Ok(held.len())
 }
 
-/// Opens the run of one window that a person asked for. Gives whether it was new.
+/// Opens the run of one window on request. Returns whether it was new.
 pub(crate) async fn open_one(
     store: &Store,
     job: JobNumber,
     while_running: WhileRunning,
-    opening: &NewRun,
+    new_run: &NewRun,
     asked: &str,
 ) -> Result<bool> {
-    // A person who asks waits for the lane; skipping is for windows that nobody waits for.
+    // A caller who asks for a run waits for the lane. Skipping is for windows that no caller waits for.
     let lane = if while_running == WhileRunning::Skip { WhileRunning::Queue } else { while_running };
     let mut is_first = true;
     with_retries(|| {
-        // After a lost answer it may be our own, and it would look as if somebody had asked again.
+        // After a lost answer the run may be our own, and must not count as asked for again.
         let asked = std::mem::replace(&mut is_first, false).then_some(asked);
         async move {
             let mut transaction = store.database.write().await?;
-            let ticked = insert(&mut transaction, job, lane, std::slice::from_ref(opening), asked).await?;
+            let counts = insert(&mut transaction, job, lane, std::slice::from_ref(new_run), asked).await?;
             transaction.commit(place!("open")).await?;
-            Ok(ticked.opened > 0)
+            Ok(counts.opened > 0)
         }
     })
     .await

@@ -1,20 +1,20 @@
-//! What commands have printed, where every machine can read it.
+//! The output of commands, where every machine can read it.
 //!
-//! It is kept in pieces, numbered within their attempt by the one who captures them: keeping a piece again after a lost
-//! answer finds it there. No fence guards it: what an attempt has printed is a fact, even if it was taken over meanwhile.
+//! It is stored in pieces that the capturing process numbers within their attempt: storing a piece again after a lost answer finds
+//! it. No fence guards it: the output of an attempt is a fact, even if the attempt was taken over meanwhile.
 
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 use crate::database::{place, retried};
 
-/// Where a piece of output comes from.
+/// The stream that a piece of output comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutputStream {
     /// The command's standard output.
     Stdout,
     /// The command's standard error.
     Stderr,
-    /// What Refrain has to say about the two, such as how much of them was left out.
+    /// Remarks of Refrain about the two, such as how much was left out.
     Remark,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct OutputRow {
     pub(crate) text: String,
 }
 
-/// Keeps pieces of an attempt, the first of which has this number.
+/// Stores pieces of an attempt, the first of which has this number.
 pub(crate) async fn append(
     store: &Store,
     run: i64,
@@ -77,7 +77,7 @@ pub(crate) async fn append(
     .await?)
 }
 
-/// Pieces of a run after a place, in their order.
+/// Pieces of a run after a position, in their order.
 pub(crate) async fn list(
     store: &Store,
     run: i64,

@@ -1,13 +1,13 @@
-//! A line of the queue: one job at one priority, as one number, so that the next line is one step in the index.
+//! A line of the queue: one job at one priority, as one number. The next line is one step in the index of the queue.
 
 use super::{Result, StoreError};
 
-/// What goes first.
+/// The order in which runs are claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Priority {
-    /// A tick on time, an enqueued key, a person who waits.
+    /// A tick on time, an enqueued key, a request of the operator.
     Live,
-    /// Was under way when its worker died. It is claimed apart from others.
+    /// It was running when its worker died. It is claimed apart from others.
     Suspect,
     /// A missed window.
     CatchUp,
@@ -22,13 +22,14 @@ pub(crate) type JobNumber = i32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line(pub(crate) i64);
 
-const JOBS: i64 = 1 << 32;
+/// The numbers of lines between one priority and the next: one for each possible job.
+pub(crate) const JOBS_PER_PRIORITY: i64 = 1 << 32;
 
 impl Priority {
     pub(crate) const ALL: [Priority; 4] =
         [Priority::Live, Priority::Suspect, Priority::CatchUp, Priority::Backfill];
 
-    /// The priority of runs that a run of this one opens: suspicion is not inherited.
+    /// The priority of runs that a run of this priority opens: suspicion is not inherited.
     pub(crate) fn for_followers(self) -> Priority {
         if self == Priority::Suspect { Priority::Live } else { self }
     }
@@ -36,26 +37,30 @@ impl Priority {
 
 impl Line {
     pub(crate) fn of(priority: Priority, job: JobNumber) -> Line {
-        Line(priority as i64 * JOBS + i64::from(job))
+        Line(priority as i64 * JOBS_PER_PRIORITY + i64::from(job))
     }
 
-    /// All lines in which a run of this job can stand.
+    /// All lines of a job.
     pub(crate) fn all(job: JobNumber) -> [Line; 4] {
         Priority::ALL.map(|priority| Line::of(priority, job))
     }
 
     pub(crate) fn job(self) -> Result<JobNumber> {
-        JobNumber::try_from(self.0 % JOBS).ok().filter(|job| *job > 0).ok_or_else(|| broken(self))
+        JobNumber::try_from(self.0 % JOBS_PER_PRIORITY)
+            .ok()
+            .filter(|job| *job > 0)
+            .ok_or_else(|| broken(self))
     }
 
     pub(crate) fn priority(self) -> Result<Priority> {
-        let priority = Priority::ALL.into_iter().find(|priority| *priority as i64 == self.0 / JOBS);
+        let priority =
+            Priority::ALL.into_iter().find(|priority| *priority as i64 == self.0 / JOBS_PER_PRIORITY);
         priority.ok_or_else(|| broken(self))
     }
 }
 
 fn broken(line: Line) -> StoreError {
-    StoreError::Broken(format!("{} is no line of the queue", line.0))
+    StoreError::Broken(format!("{} is not a valid line of the queue", line.0))
 }
 
 #[cfg(test)]

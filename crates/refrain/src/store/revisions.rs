@@ -1,4 +1,4 @@
-//! Timetables as rows: what was in force when.
+//! Timetables as rows: which one was in force when.
 
 use std::collections::HashMap;
 
@@ -41,13 +41,13 @@ pub(crate) async fn read(transaction: &mut Transaction, job: JobNumber) -> Resul
     Revisions::stored(revisions?).map(Some).map_err(|error| StoreError::Broken(format!("job {job}: {error}")))
 }
 
-/// The timetables in force of all jobs. One that cannot be read is left out: whoever asks for it by itself hears why.
+/// The timetables in force of all jobs. One that cannot be read is left out: reading it alone returns the error.
 pub(crate) async fn in_force(transaction: &mut Transaction) -> Result<HashMap<JobNumber, Timetable>> {
     let rows: Vec<OfJob> = transaction.fetch_all(catalog::REVISION_CURRENT.bound()).await?;
     Ok(rows.iter().filter_map(|OfJob { job, row }| Some((*job, timetable(row).ok()?))).collect())
 }
 
-/// Writes all revisions of a job in place of what was stored: one that opened nothing is gone.
+/// Replaces all stored revisions of a job; a revision that opened no window is gone.
 pub(crate) async fn write(
     transaction: &mut Transaction,
     job: JobNumber,

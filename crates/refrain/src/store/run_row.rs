@@ -1,7 +1,9 @@
 //! A row of `refrain_runs`: all of it ([`RunRow`]), and the columns that a change compares ([`RunLook`]).
+//!
+//! The lists of columns are `columns(run)` and `columns(run look)` in `database/statement.rs`.
 
 use refrain_core::JobName;
-use refrain_core::state::{FailureReason, RunOutcome};
+use refrain_core::state::{FailureReason, Open, RunOutcome, RunStanding};
 
 use super::queue_line::JobNumber;
 use super::{Result, StoreError};
@@ -29,18 +31,23 @@ pub(crate) struct RunRow {
 }
 
 impl RunRow {
+    /// Whether its payload was pruned. A payload is JSON, so the empty text cannot be one.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.payload.as_deref() == Some("")
+    }
+
     pub(crate) fn outcome(&self) -> Result<Option<RunOutcome>> {
         let outcome = self.outcome.as_deref().map(str::parse).transpose();
         outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
     }
 
-    /// Why its last attempt did not do its work, where that decides what comes next.
+    /// Why its last attempt did not do its work, if it did not.
     pub(crate) fn reason(&self) -> Result<Option<FailureReason>> {
         let reason = self.reason.as_deref().map(str::parse).transpose();
         reason.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))
     }
 
-    /// Why a reader could make nothing of it, if so.
+    /// Why the row cannot be read, if it cannot.
     pub(crate) fn fault(&self) -> Option<String> {
         let instants =
             [self.window_start, self.window_end, Some(self.opened_at), self.started_at, self.ended_at];
@@ -68,6 +75,11 @@ pub(crate) struct RunLook {
 }
 
 impl RunLook {
+    /// How it last ended, and whether an attempt is open. Whether a worker holds that attempt, the queue says.
+    pub(crate) fn standing(&self) -> Result<RunStanding> {
+        Ok(RunStanding { outcome: self.outcome()?, open: self.open.then_some(Open::Queued) })
+    }
+
     pub(crate) fn outcome(&self) -> Result<Option<RunOutcome>> {
         let outcome = self.outcome.as_deref().map(str::parse).transpose();
         outcome.map_err(|error| StoreError::Broken(format!("run {}: {error}", self.id)))

@@ -1,4 +1,4 @@
-//! Schedules: which jobs have something to open, and what happens when a timetable is edited.
+//! Schedules: which jobs have windows to open, and what happens when a timetable is edited.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::tick::{Schedule, Scheduled, tick};
 use super::{Result, Store, StoreError, catalog, instant, revisions, with_retries};
 use crate::database::{Transaction, place};
 
-/// The most schedules that are looked at in one go.
+/// The most schedules that are read together.
 pub(crate) const PAGE: usize = 500;
 
-/// A place in the list of schedules.
+/// A schedule that is due, and a position in the list of schedules.
 #[derive(Debug, Clone, Copy, sqlx_macros::FromRow)]
 pub(crate) struct Due {
     pub(crate) job: JobNumber,
@@ -25,14 +25,14 @@ impl Due {
     pub(crate) const FIRST: Due = Due { job: 0, next_at: i64::MIN };
 }
 
-/// Schedules with something to open at `now`, after those of the page before.
+/// Schedules with windows to open at `now`, after those of the page before.
 pub(crate) async fn due(store: &Store, now: Timestamp, after: Due) -> Result<Vec<Due>> {
     let mut transaction = store.database.read().await?;
     let due = catalog::SCHEDULE_DUE.bind(now.as_microsecond()).bind(after.next_at).bind(after.job);
     Ok(transaction.fetch_all(due.bind(i64::try_from(PAGE).unwrap_or(i64::MAX))).await?)
 }
 
-/// How long until a schedule has something to open; none if none ever has.
+/// How long until a schedule is due; none if none ever is.
 pub(crate) async fn next(store: &Store, now: Timestamp) -> Result<Option<Duration>> {
     let mut transaction = store.database.read().await?;
     let row: Option<(Option<i64>,)> = transaction.fetch_optional(catalog::SCHEDULE_NEXT.bound()).await?;
@@ -53,8 +53,7 @@ pub(crate) async fn in_force(store: &Store) -> Result<HashMap<JobNumber, Timetab
     revisions::in_force(&mut transaction).await
 }
 
-/// Puts a timetable in force. What was due under the one before is opened by that one first. Gives whether
-/// anything changed.
+/// Puts a timetable in force. Windows that are due under the former one are opened first. Returns whether anything changed.
 pub(crate) async fn set(
     store: &Store,
     scheduled: Scheduled,
@@ -81,13 +80,13 @@ async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timesta
         Some(mut all) => match all.edit(timetable.clone(), covered, now) {
             Ok(changed) => (all, changed),
             Err(error) => {
-                // Let go at once: what is due is opened next, by whoever can hold the schedule.
+                // Release the lock at once: the windows that are due are opened next, by any scheduler.
                 transaction.rollback().await?;
                 return Err(error.into());
             }
         },
     };
-    let next = all.current().openings(covered).next().map(|opening| opening.tick.as_microsecond());
+    let next = all.current().due_windows(covered).next().map(|opening| opening.tick.as_microsecond());
     if changed {
         revisions::write(&mut transaction, job, &all).await?;
     }
@@ -97,8 +96,8 @@ async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timesta
     Ok(changed)
 }
 
-/// Takes the timetable of a job out of force: from now on it opens nothing. What was due until then is opened first, as the
-/// timetable says; then its last revision ends, so that the time from here on belongs to none.
+/// Takes the timetable of a job out of force: from now on it opens no window. Windows that are due until then are opened first; then
+/// the last revision ends, so that later time belongs to none.
 pub(crate) async fn retire(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<()> {
     loop {
         match with_retries(|| retired(store, scheduled.job, now)).await {
@@ -122,7 +121,7 @@ async fn retired(store: &Store, job: JobNumber, now: Timestamp) -> Result<()> {
                 transaction.execute(catalog::REVISION_CLEAR.bind(job)).await?;
             }
             Err(error) => {
-                // Let go at once: what is due is opened next, by whoever can hold the schedule.
+                // Release the lock at once: the windows that are due are opened next, by any scheduler.
                 transaction.rollback().await?;
                 return Err(error.into());
             }
@@ -133,7 +132,7 @@ async fn retired(store: &Store, job: JobNumber, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Takes back the timetables of a job that is removed.
+/// Removes the timetables of a job that is removed.
 pub(crate) async fn remove(transaction: &mut Transaction, job: JobNumber) -> Result<()> {
     transaction.execute(catalog::SCHEDULE_REMOVE.bind(job)).await?;
     transaction.execute(catalog::REVISION_CLEAR.bind(job)).await?;

@@ -1,12 +1,12 @@
-//! Takes over from a worker that has not been heard of.
+//! Takes over from a worker whose heartbeat stopped.
 //!
-//! Each of its runs gets a new number, which fences off the old attempt, and becomes a suspect: nobody knows which of
-//! them killed the worker. Only a suspect that was all the worker held is to blame, and only that costs an attempt.
-//! The worker is held for the whole transaction, so two rescuers take over once; and all its leases are looked at
-//! together, for a run is alone only among all of them. Leases of a worker that does not exist are held themselves.
+//! Each of its runs gets a new number, which fences off the old attempt, and becomes a suspect: any of them may have killed the
+//! worker. A suspect is to blame only if the worker held nothing else, and only then the crash costs an attempt. The worker's row
+//! is locked for the whole transaction, so two rescuers take over once. All its leases are read together, because only among all
+//! of them a run can be alone. Leases of a worker that does not exist are locked themselves.
 
-use refrain_core::retry::{Again, Failure, Retry};
-use refrain_core::state::{Attempts, RunEvent, RunOutcome};
+use refrain_core::retry::{Again, AttemptFailure, Retry};
+use refrain_core::state::{Attempts, FailureReason, RunEvent};
 
 use super::claim::{Claimed, Lease};
 use super::finish::{self, Author, End, Ending, Held};
@@ -15,19 +15,19 @@ use super::{Result, Store, catalog, with_retries};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place};
 
-/// Why an attempt ended whose worker was not heard of any more.
-const SILENT: &str = "its worker was not heard of any more";
-const CRASHED: &str = "its worker died while it ran this alone";
+/// The message of an attempt whose worker went silent.
+const SILENT: &str = "its worker stopped sending heartbeats";
+const CRASHED: &str = "its worker died while it ran this run alone";
 
-/// What was taken over.
+/// How many runs were taken over, and how many of them failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TakenOver {
     pub(crate) runs: usize,
     pub(crate) failed: usize,
 }
 
-/// Takes over all runs of a worker that has expired, or whose process `is_gone`. None if it is alive after all, has a
-/// claim under way, or another rescuer is at it.
+/// Takes over all runs of a worker that has expired, or whose process `is_gone`. None if the worker is alive after all, is making
+/// a claim, or another rescuer takes over from it.
 pub(crate) async fn take_over(
     store: &Store,
     worker: i64,
@@ -66,7 +66,7 @@ async fn taken_over(
         endings.push(ending(line, lease, &run, is_alone, is_cancelled, retry)?);
     }
     if !finish::end(&mut transaction, Author::Rescuer(worker), &endings).await? {
-        // It has ended one of them in this moment: look again.
+        // The worker has ended one of them meanwhile: look again.
         return Err(DatabaseError::Busy(format!("the worker {worker} is ending runs")).into());
     }
     let runs = Rows::default().integers(endings.iter().map(|ending| ending.held.run));
@@ -96,13 +96,14 @@ fn ending(
     let attempts = run.attempts();
     let end = if is_cancelled {
         let message = Some("cancelled while its worker was gone".to_owned());
-        End::Closed { outcome: RunOutcome::Cancelled, version: run.version, message }
+        End::Closed { event: RunEvent::Cancelled, version: run.version, message }
     } else {
         decide(attempts, is_alone, retry(job), run.run, run.version)
     };
     let scope = run.lane.then(|| run.scope().to_owned());
     let held = Held { run: run.run, job, line, lease, attempt: run.attempt, lane: scope, slot: false };
-    Ok(Ending { held, started_at: None, end, units: None, settles: false, reason: None })
+    let reason = (!is_cancelled).then_some(FailureReason::Lost);
+    Ok(Ending { held, started_at: None, end, units: None, clears_mark: false, reason })
 }
 
 /// What becomes of a run whose worker is gone.
@@ -113,12 +114,12 @@ fn decide(attempts: Attempts, is_alone: bool, retry: Retry, seed: i64, version: 
     if !blamed {
         return End::Again { event, attempts: next, wait: None, message: Some(SILENT.to_owned()) };
     }
-    match retry.after(&Failure::of_attempt(next.spent), seed.unsigned_abs()) {
+    match retry.after(&AttemptFailure::of_attempt(next.spent), seed.unsigned_abs()) {
         Again::After(wait) => {
             End::Again { event, attempts: next, wait: Some(wait), message: Some(CRASHED.to_owned()) }
         }
         Again::GiveUp(_) => End::Closed {
-            outcome: RunOutcome::Failed,
+            event: RunEvent::Failed,
             version,
             message: Some(format!("{CRASHED}; all attempts are used")),
         },
@@ -176,15 +177,15 @@ mod tests {
             (at(2, 1), true, "failed"),
         ];
         for (attempts, is_alone, expected) in table {
-            let said = match decide(attempts, is_alone, retry, 7, None) {
+            let decided = match decide(attempts, is_alone, retry, 7, None) {
                 End::Again { event, attempts, .. } => {
                     let Attempts { number, spent, suspicion } = attempts;
                     format!("{event} {number} spent {spent} suspicion {suspicion}")
                 }
-                End::Closed { outcome, .. } => outcome.to_string(),
+                End::Closed { event, .. } => event.to_string(),
                 End::GivenBack => "given back".to_owned(),
             };
-            assert_eq!(said, expected, "{attempts:?} alone: {is_alone}");
+            assert_eq!(decided, expected, "{attempts:?} alone: {is_alone}");
         }
     }
 }

@@ -1,12 +1,11 @@
-//! One tick of one schedule: the rows of every window that is due, then how far windows are opened, in one
-//! transaction.
+//! One tick of one schedule: the rows of every window that is due, and how far windows are opened, in one transaction.
 //!
-//! What is due is decided by the core ([`refrain_core::Revision::pass`]); this writes it down. Rows first, then the
-//! advance: the other way round, a crash in between would lose windows in silence. A schedule that another scheduler
-//! holds is left to it; two that tick the same windows all the same insert each once, and the second finds a dedupe.
+//! The core decides which windows are due ([`refrain_core::Revision::pass`]); this file records them. A schedule that another
+//! scheduler has locked is left to it. If two schedulers tick the same windows all the same, each window is inserted once, and the
+//! second scheduler finds a dedupe.
 
 use jiff::Timestamp;
-use refrain_core::{CatchUp, Pass, RunKey, Scope, Verdict, WhileRunning};
+use refrain_core::{CatchUp, CatchUpVerdict, RunKey, Scope, TickPlan, WhileRunning};
 
 use super::open::{NewRun, OpenCounts, insert};
 use super::queue_line::{JobNumber, Priority};
@@ -14,10 +13,10 @@ use super::{Result, Store, catalog, instant, revisions, with_retries};
 use crate::database::{Transaction, place};
 use crate::failpoint;
 
-/// The most windows that one tick opens; the rest is opened by the next one.
+/// The most windows that one tick opens; the next tick opens the rest.
 pub(crate) const WINDOWS_MAX: usize = 1_000;
 
-/// A job whose schedule is to be looked at.
+/// A job with a schedule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scheduled {
     pub(crate) job: JobNumber,
@@ -31,7 +30,7 @@ pub(super) struct Schedule {
     pub(super) paused_at: Option<i64>,
 }
 
-/// Opens what is due at `now`. None if somebody else is at this schedule, or there is none.
+/// Opens the windows that are due at `now`. None if another scheduler has locked the schedule, or there is none.
 pub(crate) async fn tick(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<Option<OpenCounts>> {
     with_retries(|| ticked(store, scheduled, now)).await
 }
@@ -56,7 +55,7 @@ async fn ticked(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<O
     Ok(Some(ticked))
 }
 
-async fn advance(transaction: &mut Transaction, job: JobNumber, pass: &Pass) -> Result<()> {
+async fn advance(transaction: &mut Transaction, job: JobNumber, pass: &TickPlan) -> Result<()> {
     let at = |instant: Option<Timestamp>| instant.map(Timestamp::as_microsecond);
     let advance = catalog::SCHEDULE_ADVANCE.bind(job).bind(at(pass.covered)).bind(at(pass.next));
     transaction.execute(advance).await?;
@@ -66,7 +65,7 @@ async fn advance(transaction: &mut Transaction, job: JobNumber, pass: &Pass) -> 
 async fn open(
     transaction: &mut Transaction,
     scheduled: Scheduled,
-    pass: &Pass,
+    pass: &TickPlan,
     is_paused: bool,
 ) -> Result<OpenCounts> {
     let new_runs: Vec<NewRun> = pass
@@ -74,11 +73,12 @@ async fn open(
         .iter()
         .map(|(opening, verdict)| {
             let skipped = match verdict {
-                Verdict::Skipped(reason) => Some(reason.to_string()),
+                CatchUpVerdict::Skipped(reason) => Some(reason.to_string()),
                 _ if is_paused => Some("the job is paused".to_owned()),
                 _ => None,
             };
-            let priority = if *verdict == Verdict::OnTime { Priority::Live } else { Priority::CatchUp };
+            let priority =
+                if *verdict == CatchUpVerdict::OnTime { Priority::Live } else { Priority::CatchUp };
             NewRun {
                 key: RunKey::windowed(opening.window.start(), &Scope::default()),
                 start: opening.window.start().timestamp(),

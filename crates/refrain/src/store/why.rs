@@ -1,4 +1,4 @@
-//! Reads what explains where a run stands: who holds it, who stands before it, who asked for it again.
+//! Reads what explains the state of a run: which worker holds it, which runs are before it, which requests were dedupes.
 
 use super::queue_line::{JobNumber, Line};
 use super::{Result, Store, catalog};
@@ -9,20 +9,20 @@ use crate::database::statement::Rows;
 pub(crate) struct Hold {
     pub(crate) worker: i64,
     pub(crate) claimed_at: i64,
-    /// None if the worker is not there any more, and is being taken over from.
+    /// None if the worker is gone, and its runs are being taken over.
     pub(crate) process: Option<String>,
     pub(crate) expires_at: Option<i64>,
 }
 
-/// Who holds a run, if somebody does.
+/// The worker that holds a run, if there is one.
 pub(crate) async fn hold(store: &Store, job: JobNumber, run: i64) -> Result<Option<Hold>> {
     let lines = Line::all(job);
     let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| run));
     let mut transaction = store.database.read().await?;
-    Ok(transaction.fetch_optional(catalog::QUEUE_STANDING.bind(places)).await?)
+    Ok(transaction.fetch_optional(catalog::QUEUE_HOLDER.bind(places)).await?)
 }
 
-/// How many stand before a run in its line, at most `limit`.
+/// How many runs are before a run in its line, at most `limit`.
 pub(crate) async fn ahead(store: &Store, line: Line, run: i64, limit: i64) -> Result<u64> {
     let mut transaction = store.database.read().await?;
     let ahead = catalog::QUEUE_AHEAD.bind(line.0).bind(run).bind(limit);
@@ -37,21 +37,21 @@ pub(crate) async fn slot_holders(store: &Store, job: JobNumber, limit: i64) -> R
     Ok(rows.into_iter().map(|(run,)| run).collect())
 }
 
-/// Who asked again for a run, the last one first.
+/// When, and by which command, there was a dedupe of a run; the last first.
 pub(crate) async fn asked_again(store: &Store, run: i64, limit: i64) -> Result<Vec<(i64, String)>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::DEDUPE_LATEST.bind(run).bind(limit)).await?)
 }
 
-/// Whether a person has asked for the end of a run.
-pub(crate) async fn is_called_off(store: &Store, run: i64) -> Result<bool> {
+/// Whether the operator has cancelled a running run.
+pub(crate) async fn is_cancelled(store: &Store, run: i64) -> Result<bool> {
     let mut transaction = store.database.read().await?;
     let asked: Option<(i64,)> =
         transaction.fetch_optional(catalog::CANCELLATION_FIND.bind(Rows::default().integers([run]))).await?;
     Ok(asked.is_some())
 }
 
-/// How many scopes a window has, once its own run has found them.
+/// How many scopes a window has, once its own run has evaluated them.
 pub(crate) async fn frozen_scopes(store: &Store, run: i64) -> Result<Option<u64>> {
     let mut transaction = store.database.read().await?;
     let row: Option<(i64, String)> = transaction.fetch_optional(catalog::EXPANSION_FIND.bind(run)).await?;

@@ -1,14 +1,15 @@
-//! Workers: who holds leases, and whether they are alive.
+//! Workers: the holders of leases, and whether they are alive.
 //!
-//! The heartbeat is one row per worker, apart from the leases, so that it never waits behind them. A worker that has
-//! expired stays expired: whoever takes over from it may be in the middle of that.
+//! The heartbeat is one row per worker, apart from the leases, so that it never waits for them. An expired worker stays expired: a
+//! rescuer may be taking over from it.
 
 use std::time::Duration;
 
-use super::{Result, Store, StoreError, catalog, microseconds};
+use super::{Result, Store, StoreError, catalog, microseconds, migrate, with_retries};
 use crate::database::{DatabaseError, place, retried};
+use crate::schemas::{LEDGER, STORE};
 
-/// A worker that has not been heard of, or will not be.
+/// A worker without a heartbeat.
 #[derive(Debug, Clone, sqlx_macros::FromRow)]
 pub(crate) struct Silent {
     pub(crate) id: i64,
@@ -25,11 +26,13 @@ pub(crate) struct WorkerRow {
     pub(crate) runs: i64,
 }
 
-/// Registers a worker that is alive for `lease`. Gives its number.
+/// Registers a worker for `lease`. Returns its number.
 pub(crate) async fn register(store: &Store, process: &str, lease: Duration) -> Result<i64> {
-    let registered = retried(|| async {
+    let registered = with_retries(|| async {
         let mut transaction = store.database.write().await?;
+        migrate::check_for_worker(&mut transaction).await?;
         let register = catalog::WORKER_REGISTER.bind(process).bind(microseconds(lease));
+        let register = register.bind(STORE.known()).bind(LEDGER.known());
         let row: Option<(i64,)> = transaction.fetch_optional(register).await?;
         transaction.commit(place!("register-worker")).await?;
         Ok(row)
@@ -38,7 +41,7 @@ pub(crate) async fn register(store: &Store, process: &str, lease: Duration) -> R
     Ok(id)
 }
 
-/// Says that a worker is alive for another `lease`. False if it had expired.
+/// Renews the registration of a worker for another `lease`. False if it had expired.
 pub(crate) async fn beat(
     store: &Store,
     worker: i64,
@@ -50,13 +53,13 @@ pub(crate) async fn beat(
     Ok(beaten > 0)
 }
 
-/// All workers that have not left.
+/// All registered workers.
 pub(crate) async fn list(store: &Store, limit: i64) -> Result<Vec<WorkerRow>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::WORKER_LIST.bind(limit)).await?)
 }
 
-/// Workers that have not been heard of, and those that do not exist although they have leases.
+/// Workers that have expired, and those that do not exist although they have leases.
 pub(crate) async fn silent(store: &Store, limit: i64) -> Result<Vec<Silent>> {
     let mut transaction = store.database.read().await?;
     let mut silent: Vec<Silent> = transaction.fetch_all(catalog::WORKER_EXPIRED.bind(limit)).await?;
@@ -65,21 +68,21 @@ pub(crate) async fn silent(store: &Store, limit: i64) -> Result<Vec<Silent>> {
     Ok(silent)
 }
 
-/// Workers that have not expired and whose processes are named with this beginning.
+/// Workers that have not expired and whose process names begin so.
 pub(crate) async fn near(store: &Store, beginning: &str, limit: i64) -> Result<Vec<Silent>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::WORKER_NEAR.bind(beginning).bind(limit)).await?)
 }
 
-/// Whether a process is heard of under any number.
+/// Whether a process has a worker that has not expired.
 pub(crate) async fn is_heard_of(store: &Store, process: &str) -> Result<bool> {
     let mut transaction = store.database.read().await?;
     let worker: Option<(i64,)> = transaction.fetch_optional(catalog::WORKER_ALIVE.bind(process)).await?;
     Ok(worker.is_some())
 }
 
-/// A worker leaves: what it holds is taken over at once, and it is forgotten when it holds nothing. A claim of it whose
-/// commit is under way is waited for: it would be the lease of a worker that does not exist.
+/// Ends the registration of a worker: runs that it holds are taken over at once, and its row is deleted when it holds none. This waits
+/// for a claim whose commit is in flight: it would become the lease of a worker that does not exist.
 pub(crate) async fn retire(store: &Store, worker: i64) -> Result<()> {
     Ok(retried(|| async {
         let mut transaction = store.database.write().await?;
@@ -91,7 +94,7 @@ pub(crate) async fn retire(store: &Store, worker: i64) -> Result<()> {
     .await?)
 }
 
-/// Runs under way that a person wants to end.
+/// Running runs that the operator has cancelled.
 pub(crate) async fn cancellations(store: &Store, limit: i64) -> Result<Vec<i64>> {
     let mut transaction = store.database.read().await?;
     let runs: Vec<(i64,)> = transaction.fetch_all(catalog::CANCELLATION_LIST.bind(limit)).await?;

@@ -1,13 +1,13 @@
-//! What reaches a command is what was meant for it: words as they are, and of the environment what it may have.
+//! Arguments reach a command literally, and its environment holds only permitted variables.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::desk::Desk;
+use crate::workspace::Workspace;
 
 #[tokio::test]
-async fn s11_words_arrive_as_they_are_and_nothing_interprets_them() {
-    let desk = Desk::sqlite().await;
+async fn s11_arguments_arrive_literally() {
+    let workspace = Workspace::sqlite().await;
     let words = [
         "; touch x",
         "$(touch x)",
@@ -24,12 +24,12 @@ async fn s11_words_arrive_as_they_are_and_nothing_interprets_them() {
         "'\"",
     ];
     let argv = [&["sh", "-c", r#"printf '%s\0' "$@" > words"#, "sh"][..], &words].concat();
-    let (report, _) = desk.executed(desk.job("words", &argv)).await;
+    let (report, _) = workspace.executed(workspace.job("words", &argv)).await;
     assert!(report.is_done(), "{report:?}");
-    let arrived = fs::read_to_string(desk.path("words")).unwrap();
+    let arrived = fs::read_to_string(workspace.path("words")).unwrap();
     let arrived: Vec<&str> = arrived.split_terminator('\0').collect();
     assert_eq!(arrived, words);
-    let there: Vec<String> = fs::read_dir(desk.path(""))
+    let there: Vec<String> = fs::read_dir(workspace.path(""))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -40,16 +40,16 @@ async fn s11_words_arrive_as_they_are_and_nothing_interprets_them() {
 const USUAL: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
 
 #[tokio::test]
-async fn s20_the_environment_has_what_it_may_and_the_supervisor_has_nothing_to_read() {
-    let desk = Desk::sqlite().await;
+async fn s20_the_environment_is_restricted_and_the_supervisor_is_unreadable() {
+    let workspace = Workspace::sqlite().await;
     let may = |name: &str| name.starts_with("REFRAIN_") || name.starts_with("LC_") || USUAL.contains(&name);
     let all = std::env::vars_os().map(|(name, _)| name.into_string().unwrap_or_default());
     assert!(all.into_iter().any(|name| !may(&name)), "the worker has something to hide");
     let script = "cat /proc/$$/environ > own; cat /proc/$PPID/environ > parent; pwd > directory";
-    let (report, _) = desk.executed(desk.shell(script)).await;
+    let (report, _) = workspace.executed(workspace.shell(script)).await;
     assert!(report.is_done(), "{report:?}");
     let names = |file: &str| -> BTreeSet<String> {
-        let text = fs::read_to_string(desk.path(file)).unwrap();
+        let text = fs::read_to_string(workspace.path(file)).unwrap();
         text.split_terminator('\0').map(|one| one.split('=').next().unwrap().to_owned()).collect()
     };
     let own = names("own");
@@ -75,21 +75,24 @@ async fn s20_the_environment_has_what_it_may_and_the_supervisor_has_nothing_to_r
         .filter(|name| !name.contains("FAILPOINT") && name != "LD_LIBRARY_PATH")
         .collect();
     assert!(parent.is_empty(), "{parent:?}");
-    let directory = fs::canonicalize(desk.path("")).unwrap();
-    assert_eq!(fs::read_to_string(desk.path("directory")).unwrap().trim(), directory.display().to_string());
+    let directory = fs::canonicalize(workspace.path("")).unwrap();
+    assert_eq!(
+        fs::read_to_string(workspace.path("directory")).unwrap().trim(),
+        directory.display().to_string()
+    );
 }
 
 #[tokio::test]
-async fn a_run_says_who_it_is_the_same_in_every_attempt_but_for_its_number() {
-    let desk = Desk::sqlite().await;
+async fn the_variables_of_every_attempt_differ_only_in_its_number() {
+    let workspace = Workspace::sqlite().await;
     let script =
         r#"echo "$REFRAIN_RUN $REFRAIN_ATTEMPT $REFRAIN_IDEMPOTENCY_KEY $REFRAIN_PAYLOAD" >> said; false"#;
-    let refrain = desk.open([desk.shell(script)]).await;
+    let refrain = workspace.open([workspace.shell(script)]).await;
     refrain.enqueue("shell", "k", Some(r#"{"a":1}"#)).await.unwrap();
     for _ in 0..2 {
         refrain.run("shell#k", refrain::Ask::Once).await.unwrap();
     }
-    let said = desk.lines("said");
+    let said = workspace.lines("said");
     let words: Vec<Vec<&str>> = said.iter().map(|line| line.split(' ').collect()).collect();
     let [first, second] = words.as_slice() else { panic!("{said:?}") };
     assert_eq!((first[0], first[1], first[3]), ("shell#k", "1", r#"{"a":1}"#));
@@ -98,15 +101,15 @@ async fn a_run_says_who_it_is_the_same_in_every_attempt_but_for_its_number() {
 }
 
 #[tokio::test]
-async fn a_window_says_its_ends_and_its_day_in_the_zone_of_the_job() {
+async fn a_window_has_its_start_end_and_day_in_the_time_zone_of_the_job() {
     use refrain::action::command::{Command, CommandJob};
     use refrain::action::environment::environment_of;
     use refrain::core::{Dst, Grid, Schedule, Timetable, Zone, window_name};
 
-    let desk = Desk::sqlite().await;
+    let workspace = Workspace::sqlite().await;
     let zone = Zone::parse("Asia/Tokyo").unwrap();
     let start = window_name::parse("2020-06-01", &zone).unwrap();
-    let (directory, tokyo) = (desk.path(""), zone.clone());
+    let (directory, tokyo) = (workspace.path(""), zone.clone());
     let job = CommandJob::new(move |run| {
         let script = r#"echo "$REFRAIN_RUN $REFRAIN_DS $REFRAIN_WINDOW_START $REFRAIN_WINDOW_END" > said"#;
         Ok(Command {
@@ -123,9 +126,9 @@ async fn a_window_says_its_ends_and_its_day_in_the_zone_of_the_job() {
         dst: Dst::default(),
         start: Some(start),
     };
-    let job = job.supervisor(crate::desk::probe()).definition("daily").unwrap().timetable(timetable);
-    let refrain = desk.open([job]).await;
+    let job = job.supervisor(crate::workspace::probe()).definition("daily").unwrap().timetable(timetable);
+    let refrain = workspace.open([job]).await;
     assert!(refrain.run("daily@2020-06-02", refrain::Ask::Once).await.unwrap().is_done());
     let said = "daily@2020-06-01T15:00:00Z 2020-06-02 2020-06-01T15:00:00Z 2020-06-02T15:00:00Z";
-    assert_eq!(desk.lines("said"), [said]);
+    assert_eq!(workspace.lines("said"), [said]);
 }

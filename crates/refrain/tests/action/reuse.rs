@@ -1,4 +1,4 @@
-//! One supervisor for many commands, one after another: none finds anything of the one before.
+//! One supervisor executes many commands in turn; none can observe the one before.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -7,10 +7,10 @@ use refrain::action::command::{Command, CommandJob};
 use refrain::{Definition, Refrain, Settings};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::desk::{Desk, all, is_dead, probe, supervisors};
-use crate::support::children::ChildProcess;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{SETTINGS, shown};
+use crate::workspace::{Workspace, all, is_dead, probe, supervisors};
+use refrain_harness::children::ChildProcess;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{SETTINGS, shown};
 
 /// Says who its supervisor is, where it is, and everything that it holds.
 const LOOK_AROUND: &str = r#"
@@ -43,11 +43,11 @@ fn job(name: &str, script: &str, directory: &str, environment: &[(&str, &str)], 
 }
 
 /// Runs jobs in one worker, each when the one before is done. Gives the lines that each has printed.
-async fn one_after_another(desk: &Desk, jobs: Vec<Definition>) -> Vec<Vec<String>> {
+async fn one_after_another(workspace: &Workspace, jobs: Vec<Definition>) -> Vec<Vec<String>> {
     let names: Vec<String> = jobs.iter().map(|job| job.name().to_string()).collect();
-    Refrain::migrate(&desk.database.url()).await.unwrap();
+    Refrain::migrate(&workspace.database.url()).await.unwrap();
     let settings = Settings { slots: 1, ..SETTINGS };
-    let opening = Refrain::at(&desk.database.url(), "crash").unwrap().settings(settings);
+    let opening = Refrain::at(&workspace.database.url(), "crash").unwrap().settings(settings);
     let refrain = jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
@@ -72,17 +72,17 @@ async fn one_after_another(desk: &Desk, jobs: Vec<Definition>) -> Vec<Vec<String
 }
 
 /// A worker that has executed as many commands at once as it can, and waits.
-async fn waiting(desk: &Desk) -> (ChildProcess, BTreeSet<i32>) {
+async fn waiting(workspace: &Workspace) -> (ChildProcess, BTreeSet<i32>) {
     let script = "touch there-$REFRAIN_IDEMPOTENCY_KEY; until [ -e gate ]; do sleep 0.01; done";
     for key in ["k1", "k2"] {
-        desk.ask("script", key, script).await;
+        workspace.ask("script", key, script).await;
     }
-    let worker = desk.worker(&["serve"], &[("PROBE_SLOTS", "2")]);
-    let are_there = async || std::fs::read_dir(desk.path("")).unwrap().count() >= 2;
+    let worker = workspace.worker(&["serve"], &[("PROBE_SLOTS", "2")]);
+    let are_there = async || std::fs::read_dir(workspace.path("")).unwrap().count() >= 2;
     eventually("both are there", DEADLINE, are_there).await;
-    desk.touch("gate");
+    workspace.touch("gate");
     for key in ["k1", "k2"] {
-        eventually("it is done", DEADLINE, async || desk.told("script", key).await.0 == "done").await;
+        eventually("it is done", DEADLINE, async || workspace.told("script", key).await.0 == "done").await;
     }
     let idle = supervisors(worker.id());
     assert_eq!(idle.len(), 2);
@@ -90,25 +90,29 @@ async fn waiting(desk: &Desk) -> (ChildProcess, BTreeSet<i32>) {
 }
 
 /// Two commands under one supervisor, the first of which leaves a daemon. Gives whether the second met it.
-pub(crate) async fn met_a_daemon(desk: &Desk, variables: &[(&str, &str)]) -> bool {
-    desk.ask("script", "k1", DAEMON).await;
-    desk.ask("script", "k2", SUCCESSOR).await;
+pub(crate) async fn met_a_daemon(workspace: &Workspace, variables: &[(&str, &str)]) -> bool {
+    workspace.ask("script", "k1", DAEMON).await;
+    workspace.ask("script", "k2", SUCCESSOR).await;
     let variables = [variables, &[("PROBE_SLOTS", "1")]].concat();
-    let mut worker = desk.worker(&["work"], &variables);
+    let mut worker = workspace.worker(&["work"], &variables);
     assert!(worker.wait().await.success());
-    assert_eq!(desk.lines("parents").iter().collect::<BTreeSet<_>>().len(), 1, "one supervisor for both");
-    assert_eq!(desk.lines("ticks").iter().filter(|tick| *tick == "2").count(), 10);
-    desk.is_mixed()
+    assert_eq!(
+        workspace.lines("parents").iter().collect::<BTreeSet<_>>().len(),
+        1,
+        "one supervisor for both"
+    );
+    assert_eq!(workspace.lines("ticks").iter().filter(|tick| *tick == "2").count(), 10);
+    workspace.is_mixed()
 }
 
 #[tokio::test]
-async fn s20_the_second_command_of_a_supervisor_finds_nothing_of_the_first() {
-    let desk = Desk::sqlite().await;
-    let (program, directory) = (probe(), desk.path(""));
+async fn s20_a_reused_supervisor_shows_nothing_of_the_first_command() {
+    let workspace = Workspace::sqlite().await;
+    let (program, directory) = (probe(), workspace.path(""));
     let (program, directory) = (program.to_str().unwrap(), directory.to_str().unwrap());
     let first = job("first", LOOK_AROUND, directory, &[("ONLY_FIRST", "set")], program);
     let second = job("second", LOOK_AROUND, "/usr", &[], program);
-    let printed = one_after_another(&desk, vec![first, second]).await;
+    let printed = one_after_another(&workspace, vec![first, second]).await;
     let [first, second] = printed.as_slice() else { panic!("{printed:?}") };
     assert_eq!(first[0], second[0], "one supervisor for both");
     let directory = std::fs::canonicalize(directory).unwrap().display().to_string();
@@ -128,29 +132,29 @@ async fn s20_the_second_command_of_a_supervisor_finds_nothing_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_is_another_program_makes_way_so_that_there_are_never_more_than_slots() {
-    let desk = Desk::sqlite().await;
-    let other = desk.path("other");
+async fn an_idle_supervisor_of_another_program_makes_room() {
+    let workspace = Workspace::sqlite().await;
+    let other = workspace.path("other");
     std::os::unix::fs::symlink(probe(), &other).unwrap();
-    let directory = desk.path("");
+    let directory = workspace.path("");
     let directory = directory.to_str().unwrap();
     let first = job("first", "echo $PPID > first", directory, &[], probe().to_str().unwrap());
     // What goes to the other stream may come before or after.
     let script = r#"kill -0 "$(cat first)" 2>/dev/null && echo both || echo alone"#;
     let second = job("second", script, directory, &[], other.to_str().unwrap());
-    let printed = one_after_another(&desk, vec![first, second]).await;
+    let printed = one_after_another(&workspace, vec![first, second]).await;
     assert_eq!(printed[1], ["alone"], "{printed:?}");
 }
 
 #[tokio::test]
-async fn there_are_never_more_supervisors_than_slots_however_many_commands() {
-    let desk = Desk::sqlite().await;
+async fn there_are_never_more_supervisors_than_slots() {
+    let workspace = Workspace::sqlite().await;
     for run in 0..20 {
-        desk.ask("script", &format!("k{run}"), "echo $PPID >> parents; sleep 0.02").await;
+        workspace.ask("script", &format!("k{run}"), "echo $PPID >> parents; sleep 0.02").await;
     }
-    let mut worker = desk.worker(&["work"], &[("PROBE_SLOTS", "3")]);
+    let mut worker = workspace.worker(&["work"], &[("PROBE_SLOTS", "3")]);
     assert!(worker.wait().await.success());
-    let parents = desk.lines("parents");
+    let parents = workspace.lines("parents");
     assert_eq!(parents.len(), 20);
     let distinct: BTreeSet<&String> = parents.iter().collect();
     assert!((1..=3).contains(&distinct.len()), "{parents:?}");
@@ -158,43 +162,43 @@ async fn there_are_never_more_supervisors_than_slots_however_many_commands() {
 }
 
 #[tokio::test]
-async fn f43_a_supervisor_that_is_killed_while_it_waits_harms_no_run() {
-    let desk = Desk::sqlite().await;
-    let (worker, idle) = waiting(&desk).await;
+async fn f43_killing_an_idle_supervisor_harms_no_run() {
+    let workspace = Workspace::sqlite().await;
+    let (worker, idle) = waiting(&workspace).await;
     for supervisor in &idle {
         kill_process(Pid::from_raw(*supervisor).unwrap(), Signal::KILL).unwrap();
     }
     eventually("they are dead", DEADLINE, async || idle.iter().all(|pid| is_dead(*pid))).await;
     for key in ["k3", "k4"] {
-        desk.ask("script", key, "true").await;
-        eventually("it is done", DEADLINE, async || desk.told("script", key).await.0 == "done").await;
-        assert_eq!(desk.told("script", key).await, ("done".to_owned(), 1, String::new()));
+        workspace.ask("script", key, "true").await;
+        eventually("it is done", DEADLINE, async || workspace.told("script", key).await.0 == "done").await;
+        assert_eq!(workspace.told("script", key).await, ("done".to_owned(), 1, String::new()));
     }
     let now = supervisors(worker.id());
     assert!(now.iter().any(|pid| !idle.contains(pid)), "{now:?}");
 }
 
 #[tokio::test]
-async fn f42_a_worker_that_is_killed_while_its_supervisors_wait_leaves_nobody() {
-    let desk = Desk::sqlite().await;
-    let (worker, idle) = waiting(&desk).await;
+async fn f42_a_killed_worker_leaves_no_idle_supervisor() {
+    let workspace = Workspace::sqlite().await;
+    let (worker, idle) = waiting(&workspace).await;
     worker.end(Signal::KILL);
     eventually("they are gone", DEADLINE, async || idle.iter().all(|pid| is_dead(*pid))).await;
 }
 
 #[tokio::test]
 async fn f42_a_daemon_of_one_command_is_gone_before_the_next_begins() {
-    let desk = Desk::sqlite().await;
-    assert!(!met_a_daemon(&desk, &[]).await, "{:?}", desk.lines("ticks"));
-    desk.nobody_is_left().await;
+    let workspace = Workspace::sqlite().await;
+    assert!(!met_a_daemon(&workspace, &[]).await, "{:?}", workspace.lines("ticks"));
+    workspace.no_process_is_left().await;
 }
 
 #[tokio::test]
-async fn a_supervisor_whose_command_was_called_off_has_no_other() {
-    let desk = Desk::sqlite().await;
-    desk.ask("hasty", "k", "echo $PPID >> parents; [ $REFRAIN_ATTEMPT -gt 1 ] || sleep 1000").await;
-    let mut worker = desk.worker(&["work"], &[("PROBE_SLOTS", "1")]);
+async fn a_supervisor_whose_command_was_cancelled_is_not_reused() {
+    let workspace = Workspace::sqlite().await;
+    workspace.ask("hasty", "k", "echo $PPID >> parents; [ $REFRAIN_ATTEMPT -gt 1 ] || sleep 1000").await;
+    let mut worker = workspace.worker(&["work"], &[("PROBE_SLOTS", "1")]);
     assert!(worker.wait().await.success());
-    let parents = desk.lines("parents");
+    let parents = workspace.lines("parents");
     assert!(parents.len() == 2 && parents[0] != parents[1], "{parents:?}");
 }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::support::eventually::{DEADLINE, eventually};
+use refrain_harness::eventually::{DEADLINE, eventually};
 
 /// How many times as fast it goes.
 const PACE: i32 = 5_400;

@@ -1,15 +1,16 @@
-//! The project of the weekend: jobs of every policy, in zones whose clocks jump meanwhile.
+//! The project of the weekend: jobs of every policy, in time zones whose clocks change meanwhile.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
-use refrain::{Project, Refrain};
+use refrain::Refrain;
+use refrain::project::Project;
 use sqlx::{AssertSqlSafe, Executor};
 use tempfile::TempDir;
 
-use crate::support::TestDatabase;
+use refrain_harness::TestDatabase;
 
 /// Appends a line when it begins, some while it is there, and one when it has ended.
 const WORK: &str = r#"#!/bin/sh
@@ -60,9 +61,17 @@ impl Weekend {
     fn job(&self, schedule: &str, window: &str, zone: &str, policies: [&str; 2], action: &str) -> String {
         let [catch_up, while_running] = policies;
         format!(
-            "schedule = \"{schedule}\"\nwindow = \"{window}\"\ntimezone = \"{zone}\"\nstart = {}T00:00:00\n\
-             catch-up = {catch_up}\nwhile-running = \"{while_running}\"\ndst = {{ gap = \"next\", fold = \"both\" }}\n\
-             retry = {{ attempts = 50, backoff = \"1s..1s\" }}\n{action}\n",
+            r#"
+                schedule = "{schedule}"
+                window = "{window}"
+                timezone = "{zone}"
+                start = {}T00:00:00
+                catch-up = {catch_up}
+                while-running = "{while_running}"
+                dst = {{ gap = "next", fold = "both" }}
+                retry = {{ attempts = 50, backoff = "1s..1s" }}
+                {action}
+            "#,
             self.date
         )
     }
@@ -83,7 +92,14 @@ pub(crate) async fn write(database: &TestDatabase, weekend: &Weekend) -> TempDir
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let settings = format!(
-        "[project]\nname = \"chaos\"\n[store]\nurl = \"{}\"\n[databases]\nshop = {{ url = \"{}\", time = \"iso\" }}\n",
+        r#"
+            [project]
+            name = "chaos"
+            [store]
+            url = "{}"
+            [databases]
+            shop = {{ url = "{}", time = "iso" }}
+        "#,
         store(root, database),
         database.url()
     );

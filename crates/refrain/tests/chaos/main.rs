@@ -8,8 +8,6 @@
     reason = "in a test a panic is the failure report"
 )]
 
-use refrain_harness as support;
-
 mod clock;
 mod files;
 mod servers;
@@ -24,13 +22,13 @@ use rustix::process::Signal;
 
 use clock::Clock;
 use files::Weekend;
+use refrain_harness::TestDatabase;
 use servers::Servers;
-use support::TestDatabase;
 use verdict::Verdict;
 
 /// The clock goes on so far between two hits, at least, and up to so much further.
 const QUIET: (Duration, Duration) = (Duration::from_mins(20), Duration::from_mins(80));
-/// Every so many hits both are killed, and nobody is there for a while.
+/// Every so many hits both are killed, and for a while no server runs.
 const BLACKOUT_EVERY: usize = 8;
 const BLACKOUT: SignedDuration = SignedDuration::from_hours(4);
 
@@ -100,7 +98,7 @@ async fn chaos(database: TestDatabase, weekend: Weekend) {
     );
     let rows = files::rows(&database).await;
     verdict.holds(&rows);
-    assert_eq!(refrain.fsck().await.unwrap(), []);
+    refrain_harness::work::is_sound(&refrain).await;
     servers.were_hit();
     verdict::notices(&refrain, files.path(), weekend).await;
 }

@@ -1,4 +1,4 @@
-//! Two servers of one project, and everything that is done to them.
+//! Two servers of one project, and the faults that the test injects into them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use refrain::Refrain;
 use rustix::process::Signal;
 
 use crate::clock::Clock;
-use crate::support::children::ChildProcess;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::programs::program;
 use crate::verdict::{Line, lines};
+use refrain_harness::children::ChildProcess;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::programs::program;
 
-/// How long a hit waits for a command to be under way, by the clock of schedules.
+/// How long a hit waits for a running command, by the clock of schedules.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(60);
 /// How often a server may fall before it serves: it may be taken for dead while it starts.
 const STARTS: usize = 5;
@@ -25,7 +25,7 @@ pub(crate) struct Servers {
     running: [Option<(u32, ChildProcess)>; 2],
     started: u32,
     kills: usize,
-    /// Kills while a command of that very server was under way.
+    /// Kills while a command of that very server was running.
     struck: usize,
     told_to_end: usize,
     /// Ended by the other one, who thought it dead.
@@ -81,11 +81,11 @@ impl Servers {
         !open.is_empty()
     }
 
-    /// Waits until a command of this server is under way, for a while.
+    /// Waits a while for a running command of this server.
     pub(crate) async fn is_at_work(&mut self, which: usize, clock: &Clock) {
         let Some((name, _)) = self.slot(which) else { return };
         let (name, until) = (*name, clock.now() + PATIENCE);
-        eventually("a command is under way", DEADLINE, async || self.under_way(name) || clock.now() >= until)
+        eventually("a command is running", DEADLINE, async || self.under_way(name) || clock.now() >= until)
             .await;
     }
 
@@ -151,7 +151,8 @@ impl Servers {
     pub(crate) fn told(&self) -> String {
         let Servers { started, kills, struck, told_to_end, taken_for_dead, .. } = self;
         format!(
-            "{started} servers, {kills} kills ({struck} while a command was under way), {told_to_end} told to end, \
+            "{started} servers, {kills} kills ({struck} while a command was running), \
+             {told_to_end} told to end, \
              {taken_for_dead} taken for dead"
         )
     }

@@ -1,13 +1,15 @@
-//! What must be true when the clock stands and nothing is open: the timetables, the rows of the store and the lines that
-//! commands have written say the same, and none of the three was made from another.
+//! What must be true when the clock stands still and no run is open: the schedules, the rows of the
+//! store and the lines that commands have written agree. None of the three is derived from another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jiff::Timestamp;
+use refrain::Refrain;
+use refrain::admin::RunRecord;
 use refrain::core::state::RunNode;
 use refrain::core::{Revisions, WhileRunning, Word as _};
-use refrain::{Project, Refrain, RunRecord};
+use refrain::project::Project;
 
 use crate::files::Weekend;
 
@@ -26,7 +28,7 @@ pub(crate) fn lines(root: &Path) -> Vec<Line> {
     let read = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let [word, run, attempt, server] = *words.as_slice() else {
-            panic!("{line:?} is no line of a command")
+            panic!("{line:?} is not a line of a command")
         };
         let (attempt, server) = (attempt.parse().unwrap(), server.parse().unwrap());
         Line { word: word.to_owned(), run: run.replace("old-name@", "new-name@"), attempt, server }
@@ -119,7 +121,7 @@ impl Verdict {
         let missing = expected.iter().filter(|window| !rows.contains(window));
         self.faults.extend(missing.map(|window| format!("{job}: {window} has no row")));
         let unexpected = rows.iter().filter(|window| !expected.contains(window));
-        self.faults.extend(unexpected.map(|window| format!("{job}: nobody expects {window}")));
+        self.faults.extend(unexpected.map(|window| format!("{job}: {window} is unexpected")));
         if rows.len() != expected.len() || rows.len() < 2 && job != "nightly" {
             self.faults.push(format!("{job}: {} rows for {} windows", rows.len(), expected.len()));
         }
@@ -168,7 +170,7 @@ impl Verdict {
     /// Attempts before the last were ended by a kill or a stop, and nothing else.
     async fn history(&mut self, refrain: &Refrain, run: &RunRecord) {
         for past in refrain.attempts(run).await.unwrap() {
-            if !["stopped", "taken-over", "crashed-alone"].contains(&past.ended.as_str()) {
+            if !["stopped", "taken-over", "crashed-alone"].contains(&past.ended.name()) {
                 let (job, key) = (&run.job, &run.key);
                 self.faults.push(format!("attempt {} of {job}@{key} ended: {past:?}", past.number));
             }

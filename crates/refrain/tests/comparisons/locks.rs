@@ -1,9 +1,10 @@
-//! Each lock of a statement on its own: the statement that competes with it waits, or passes the row over.
+//! Each lock of a statement by itself: a competing statement waits, or skips the row.
 //!
-//! A lock does its part in the moment between a look and a commit, which another process must hit. Here the moment lasts: one
-//! transaction has executed its statement and stays open while another one executes the other. That one is either seen to
-//! wait, by the word of the server, or it returns; the first of the two is the answer, so a lock that is missing shows at once.
-//! On PostgreSQL alone: a SQLite file has one writer.
+//! A lock matters between a read and a commit, a moment that another process must hit. Here the
+//! moment lasts: one transaction has executed its statement and stays open while another executes
+//! the competing one. That statement either waits, as the server reports, or returns; whichever
+//! happens first is the answer, so a missing lock shows at once. On PostgreSQL only: a SQLite file
+//! has one writer.
 
 use refrain::Refrain;
 use refrain_harness::TestDatabase;
@@ -108,7 +109,7 @@ const FENCED: &str =
     insert into refrain_lane_fences (project, job, scope, number) values ('shop', 'sync', '', 9)";
 
 #[tokio::test]
-async fn the_fences_of_a_run_and_of_its_lane_are_raised_only_after_the_batches_that_hold_them() {
+async fn fences_are_raised_only_after_the_batches_that_hold_them() {
     let fences = Wanted::rows(FENCED).await;
     let hold = said("fence/hold", &["1", "2", "9", "1"]);
     let raise = said("fence/raise", &["'shop'", "'sync'", "'monday'", "3", "10"]);
@@ -119,7 +120,7 @@ async fn the_fences_of_a_run_and_of_its_lane_are_raised_only_after_the_batches_t
 }
 
 #[tokio::test]
-async fn the_fences_of_a_company_are_raised_only_after_its_commit() {
+async fn the_fences_of_a_claim_group_are_raised_only_after_its_commit() {
     let fences = Wanted::rows(FENCED).await;
     let hold = said("fence/hold_many", &["'shop'", "'{sync}'", "'{monday}'", "'{2}'", "'{9}'"]);
     let raise = said("fence/raise_many", &["'shop'", "'{sync}'", "'{monday}'", "'{3}'", "'{10}'"]);
@@ -128,7 +129,7 @@ async fn the_fences_of_a_company_are_raised_only_after_its_commit() {
 }
 
 #[tokio::test]
-async fn a_look_at_what_an_attempt_has_published_waits_for_its_commits_and_lets_none_begin() {
+async fn reading_publishes_waits_for_commits_and_blocks_new_ones() {
     let fences = Wanted::rows(FENCED).await;
     let publish = said("fence/hold", &["1", "2", "9", "1"]);
     let look = said("fence/wait", &["1", "2", "9"]);
@@ -137,7 +138,7 @@ async fn a_look_at_what_an_attempt_has_published_waits_for_its_commits_and_lets_
 }
 
 #[tokio::test]
-async fn a_relay_passes_over_intents_that_another_relay_is_forgetting() {
+async fn a_relay_skips_intents_that_another_relay_is_deleting() {
     let intent = "insert into refrain_intents (project, kind, name, key) values ('shop', 'run', 'mail', 'k')";
     let forget = said("intent/forget", &["'{1}'"]);
     assert_eq!(Wanted::rows(intent).await.beside(&forget, &forget).await, Met(0));
@@ -149,13 +150,13 @@ const QUEUED: &str = "insert into refrain_jobs (name, identity) values ('sync', 
     insert into refrain_queue (line, run, attempt, spent, suspicion, lane) values (1, 1, 1, 0, 0, false)";
 
 #[tokio::test]
-async fn a_claim_passes_over_runs_that_another_claim_is_taking() {
-    let front = said("queue/front", &["1", "10", "0"]);
+async fn a_claim_skips_runs_that_another_claim_is_taking() {
+    let front = said("queue/front", &["1", "10", "0", "1"]);
     assert_eq!(Wanted::rows(QUEUED).await.beside(&front, &front).await, Met(0));
 }
 
 #[tokio::test]
-async fn an_attempt_keeps_its_place_until_it_has_written_that_its_command_begins() {
+async fn an_attempt_holds_its_queue_row_until_its_beginning_is_recorded() {
     let queue = Wanted::rows(QUEUED).await;
     queue.database.store("update refrain_queue set lease = 1").await;
     let begins = said("queue/hold", &["1", "1", "1", "1"]);
@@ -165,10 +166,10 @@ async fn an_attempt_keeps_its_place_until_it_has_written_that_its_command_begins
 }
 
 #[tokio::test]
-async fn a_run_that_is_being_called_off_ends_after_that_and_one_that_ends_is_called_off_after_that() {
+async fn cancelling_and_ending_a_run_exclude_each_other() {
     let runs = Wanted::rows(QUEUED).await;
     let call_off = said("run/lock", &["1"]);
-    let row = ["'{1}'", "'{1}'", "'{1}'", "'{done}'", "'{0}'", "'{null}'", "'{null}'"];
+    let row = ["'{1}'", "'{1}'", "'{1}'", "'{done}'", "'{0}'", "'{null}'", "'{null}'", "'{null}'"];
     let end = said("run/close", &[&["1"], &row[..]].concat());
     assert_eq!(runs.beside(&call_off, &end).await, Waited);
     assert_eq!(runs.beside(&end, &call_off).await, Waited);
@@ -181,8 +182,9 @@ async fn the_slots_of_a_job_are_counted_by_one_claim_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_rescuer_passes_over_a_worker_that_another_rescuer_or_a_claim_holds() {
-    let worker = "insert into refrain_workers (process, started_at, expires_at) values ('here/1', 0, 9000000000000000000)";
+async fn a_rescuer_skips_a_worker_locked_by_another_rescuer_or_a_claim() {
+    let worker = "insert into refrain_workers (process, started_at, expires_at) \
+         values ('here/1', 0, 9000000000000000000)";
     let worker = Wanted::rows(worker).await;
     let rescue = said("worker/hold", &["1", "true"]);
     assert_eq!(worker.beside(&rescue, &rescue).await, Met(0), "another rescuer");
@@ -191,7 +193,7 @@ async fn a_rescuer_passes_over_a_worker_that_another_rescuer_or_a_claim_holds() 
 }
 
 #[tokio::test]
-async fn an_edit_of_a_schedule_waits_for_its_tick_and_a_tick_passes_over_an_edit() {
+async fn a_schedule_edit_waits_for_a_tick_and_a_tick_skips_an_edit() {
     let schedule = "insert into refrain_jobs (name, identity) values ('report', 'report');
         insert into refrain_schedules (job, next_at) values (1, 5)";
     let schedule = Wanted::rows(schedule).await;
@@ -201,7 +203,7 @@ async fn an_edit_of_a_schedule_waits_for_its_tick_and_a_tick_passes_over_an_edit
 }
 
 #[tokio::test]
-async fn statements_that_take_the_same_keys_take_them_in_one_order_and_never_wait_for_each_other() {
+async fn statements_take_the_same_keys_in_one_order() {
     let keys = Wanted::rows("select 1").await;
     keys.are_taken_in_order(|keys, ones| said("unit/insert", &["1", "1", "7", "2", "9", keys, ones, ones]))
         .await;

@@ -1,14 +1,16 @@
-//! Each comparison of a statement on its own: a row that is as it must be is met, and one that differs in a single thing is not.
+//! Each comparison of a statement by itself: it matches the expected row, and no row that differs
+//! in one column.
 //!
-//! Most of these comparisons hold in the moment between a look and a write, which another process must hit; and often one
-//! stands in for another. Here a statement is asked without that other process, so each must do its part alone.
-//! On SQLite alone: the text is the same for both databases, and they understand it alike. Locks are another matter
-//! (`locks.rs`), and PostgreSQL's alone.
+//! Most of these comparisons matter between a read and a write, a moment that another process must
+//! hit; and often one covers for another. Here each statement runs without that other process, so
+//! that each comparison must work alone. On SQLite only: both databases have the same text and
+//! understand it alike. Locks are tested in `locks.rs`, on PostgreSQL.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test a panic is the failure report")]
 
 mod locks;
 mod once;
 mod store;
+mod transitions;
 mod units;
 
 use refrain::{Refrain, testing};

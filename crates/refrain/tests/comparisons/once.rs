@@ -13,7 +13,7 @@ const RUN: &str = "insert into refrain_runs (id, job, attempt, opened_at, ended_
     values (2, 1, 1, 0, 1, false, 'k', 'failed')";
 
 #[tokio::test]
-async fn what_is_said_again_after_a_lost_answer_is_there_once() {
+async fn a_statement_repeated_after_a_lost_reply_leaves_one_row() {
     for (statement, arguments) in [
         ("count/insert", &["'[[2, 1, 1, 0, 0, 0]]'"][..]),
         ("unit_dedupe/insert", &[r#"'[[2, 1, "stale", 1, "[]"]]'"#]),
@@ -28,13 +28,13 @@ async fn what_is_said_again_after_a_lost_answer_is_there_once() {
 }
 
 #[tokio::test]
-async fn an_attempt_is_history_once() {
+async fn an_attempt_is_recorded_once() {
     is_said_once("attempt/keep", &["2"], RUN).await;
-    is_said_once("attempt/insert", &["1", r#"'[[2, 1, "errored", 0, null, null]]'"#], RUN).await;
+    is_said_once("attempt/insert", &["1", r#"'[[2, 1, "errored", 0, null, null, null]]'"#], RUN).await;
 }
 
 #[tokio::test]
-async fn names_and_places_are_given_out_once() {
+async fn rows_that_are_unique_by_name_are_created_once() {
     for (statement, arguments) in [
         ("job/name", &["'sync'", "1"][..]),
         ("job/register", &["'sync'", "'sync'"]),

@@ -1,11 +1,14 @@
-//! The store: whose word counts, and what time has done.
+//! Statements of the store: which worker may change a row, and what the passing of time changes.
 
 use super::Case;
 
 /// A run that an attempt holds, under the lease 1 of the worker 1.
-const HELD: &str = "insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
-    insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) values (1, 1, 1, 1, 3, 0);
-    insert into refrain_queue (line, run, lease, attempt, spent, suspicion, lane) values (1, 2, 1, 1, 0, 0, false)";
+const HELD: &str = "insert into refrain_runs (id, job, attempt, opened_at, open, key) \
+     values (2, 1, 1, 0, true, 'k');
+    insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) \
+    values (1, 1, 1, 1, 3, 0);
+    insert into refrain_queue (line, run, lease, attempt, spent, suspicion, lane) \
+    values (1, 2, 1, 1, 0, 0, false)";
 
 /// A run that has ended.
 const ENDED: &str = "insert into refrain_runs (id, job, attempt, opened_at, ended_at, open, key, outcome)
@@ -15,7 +18,7 @@ const OF_ANOTHER_LEASE: &str = "update refrain_queue set lease = 9";
 const ANOTHER_ATTEMPT: &str = "update refrain_queue set attempt = 2";
 
 #[tokio::test]
-async fn an_attempt_has_its_place_only_under_its_lease_and_number() {
+async fn an_attempt_holds_its_queue_row_only_under_its_lease_and_number() {
     for statement in ["queue/hold", "queue/holds"] {
         let place = Case::of(statement, &["1", "2", "1", "1"], HELD).await;
         place.compares(&[OF_ANOTHER_LEASE, ANOTHER_ATTEMPT]).await;
@@ -27,41 +30,41 @@ async fn an_attempt_has_its_place_only_under_its_lease_and_number() {
 }
 
 #[tokio::test]
-async fn a_lease_has_only_those_of_its_stretch_that_have_it() {
+async fn a_lease_covers_only_the_rows_that_name_it() {
     Case::of("queue/held", &["1"], HELD).await.compares(&[OF_ANOTHER_LEASE]).await;
     Case::of("queue/members", &["1", "1", "1", "3"], HELD).await.compares(&[OF_ANOTHER_LEASE]).await;
 }
 
 #[tokio::test]
-async fn only_what_has_no_lease_is_leased() {
+async fn only_rows_without_a_lease_are_leased() {
     let given = "insert into refrain_jobs (id, name, identity) values (1, 'sync', 'sync');
         insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
         insert into refrain_queue (line, run, attempt, spent, suspicion, lane) values (1, 2, 1, 0, 0, false)";
     let paused = "update refrain_jobs set paused_at = 1";
-    Case::of("queue/due", &["10"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
-    Case::of("queue/front", &["1", "10", "0"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
+    Case::of("queue/due", &["10", "4294967296"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
+    Case::of("queue/front", &["1", "10", "0", "1"], given).await.compares(&[OF_ANOTHER_LEASE, paused]).await;
     Case::of("queue/one", &["1", "2"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
     Case::of("queue/lease", &["5", "'[[1, 2, 7]]'"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
     Case::of("queue/withdraw", &["'[[1, 2]]'"], given).await.compares(&[OF_ANOTHER_LEASE]).await;
 }
 
 #[tokio::test]
-async fn a_run_that_has_ended_gets_another_attempt_only_after_the_one_that_was_seen() {
+async fn a_run_is_reopened_only_after_the_attempt_that_the_caller_saw() {
     let changes = ["update refrain_runs set open = true", "update refrain_runs set attempt = 2"];
     Case::of("run/reopen", &["2", "1", "'again'"], ENDED).await.compares(&changes).await;
-    Case::of("run/vouch", &["2", "1", "null", "'done'"], ENDED).await.compares(&changes).await;
+    Case::of("run/vouch", &["2", "1", "null", "'why'", "'done'"], ENDED).await.compares(&changes).await;
 }
 
 #[tokio::test]
 async fn only_an_open_run_is_ended() {
     let ended = "update refrain_runs set open = false, outcome = 'done'";
-    Case::of("run/cancel", &["2", "1", "'why'"], HELD).await.compares(&[ended]).await;
-    let close = Case::of("run/close", &["1", r#"'[[2, 1, 1, "done", 0, null, null]]'"#], HELD).await;
+    Case::of("run/cancel", &["2", "1", "'why'", "'cancelled'"], HELD).await.compares(&[ended]).await;
+    let close = Case::of("run/close", &["1", r#"'[[2, 1, 1, "done", 0, null, null, null]]'"#], HELD).await;
     close.compares(&[ended]).await;
 }
 
 #[tokio::test]
-async fn only_an_open_run_is_to_be_called_off() {
+async fn only_an_open_run_can_be_cancelled() {
     let given =
         "insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
         insert into refrain_cancellations (run, asked_at) values (2, 0)";
@@ -70,7 +73,7 @@ async fn only_an_open_run_is_to_be_called_off() {
 }
 
 #[tokio::test]
-async fn a_worker_takes_only_its_own_word_for_its_own() {
+async fn a_worker_recognizes_only_its_own_record_of_an_attempt() {
     let given =
         "insert into refrain_attempts (run, number, ended, ended_at, worker) values (2, 1, 'errored', 0, 3)";
     let changes = ["number = 2", "worker = 4", "ended = 'taken-over'", "ended = 'crashed-alone'"];
@@ -81,21 +84,25 @@ async fn a_worker_takes_only_its_own_word_for_its_own() {
 
 #[tokio::test]
 async fn a_worker_is_alive_until_it_expires() {
-    let given = "insert into refrain_workers (id, process, started_at, expires_at) values (1, 'here/1', 0, 9000000000000000000)";
+    let given = "insert into refrain_workers (id, process, started_at, expires_at) \
+         values (1, 'here/1', 0, 9000000000000000000)";
     let expired = "update refrain_workers set expires_at = 0";
     let elsewhere = "update refrain_workers set process = 'there/1'";
     Case::of("worker/alive", &["'here/1'"], given).await.compares(&[expired, elsewhere]).await;
     Case::of("worker/near", &["'here/'", "10"], given).await.compares(&[expired, elsewhere]).await;
     Case::of("worker/beat", &["1", "1000"], given).await.compares(&[expired]).await;
     Case::of("worker/claims", &["1"], given).await.compares(&[expired]).await;
-    let lease = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) values (1, 1, 1, 1, 1, 0)";
+    let lease = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) \
+         values (1, 1, 1, 1, 1, 0)";
     Case::of("worker/remove", &["1"], given).await.compares(&[lease]).await;
 }
 
 #[tokio::test]
-async fn a_worker_is_silent_only_when_it_has_expired() {
-    let given = "insert into refrain_workers (id, process, started_at, expires_at) values (1, 'here/1', 0, 0);
-        insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) values (1, 2, 1, 1, 1, 0)";
+async fn a_worker_is_lost_only_when_its_lease_has_expired() {
+    let given = "insert into refrain_workers (id, process, started_at, expires_at) \
+         values (1, 'here/1', 0, 0);
+        insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at) \
+        values (1, 2, 1, 1, 1, 0)";
     let alive = "update refrain_workers set expires_at = 9000000000000000000";
     Case::of("worker/expired", &["10"], given).await.compares(&[alive]).await;
     Case::of("worker/hold", &["1", "false"], given).await.compares(&[alive]).await;
@@ -104,7 +111,7 @@ async fn a_worker_is_silent_only_when_it_has_expired() {
 }
 
 #[tokio::test]
-async fn only_an_earlier_attempt_is_one_of_which_the_end_is_not_known() {
+async fn only_an_earlier_attempt_can_have_an_unknown_end() {
     let given = "insert into refrain_begun (run, attempt, at) values (2, 1, 0)";
     let later = "update refrain_begun set attempt = 2";
     Case::of("begun/find", &["2", "2"], given).await.compares(&[later]).await;
@@ -112,9 +119,11 @@ async fn only_an_earlier_attempt_is_one_of_which_the_end_is_not_known() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_waits_for_its_time_lines_up_in_its_lane_when_that_has_come() {
-    let given = "insert into refrain_runs (id, job, attempt, opened_at, open, key) values (2, 1, 1, 0, true, 'k');
-        insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane) values (2, 0, 1, 1, 0, 0, true)";
+async fn a_delayed_attempt_joins_its_lane_when_its_time_has_come() {
+    let given = "insert into refrain_runs (id, job, attempt, opened_at, open, key) \
+         values (2, 1, 1, 0, true, 'k');
+        insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane) \
+        values (2, 0, 1, 1, 0, 0, true)";
     let (early, alone) = (
         "update refrain_delayed set wake_at = 9000000000000000000",
         "update refrain_delayed set lane = false",
@@ -124,7 +133,7 @@ async fn an_attempt_that_waits_for_its_time_lines_up_in_its_lane_when_that_has_c
 }
 
 #[tokio::test]
-async fn a_schedule_is_due_when_its_time_has_come_and_after_the_page_before() {
+async fn due_schedules_are_paged_in_order_of_their_time() {
     let given = "insert into refrain_schedules (job, next_at) values (1, 5)";
     let due = Case::of("schedule/due", &["5", "4", "0", "10"], given).await;
     due.compares(&[
@@ -137,7 +146,7 @@ async fn a_schedule_is_due_when_its_time_has_come_and_after_the_page_before() {
 }
 
 #[tokio::test]
-async fn only_what_is_old_is_pruned() {
+async fn only_old_rows_are_pruned() {
     for (statement, given, young) in [
         (
             "arrival/prune",
@@ -160,24 +169,25 @@ async fn only_what_is_old_is_pruned() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_in_doubt_stays_so_and_knows_its_place_once() {
-    let given = "insert into refrain_store (only_row, id, project, simulated, created_at) values (true, 'id', 'shop', false, 0)";
+async fn a_store_in_doubt_stays_in_doubt_and_records_its_place_once() {
+    let given = "insert into refrain_store (only_row, id, project, simulated, created_at) \
+         values (true, 'id', 'shop', false, 0)";
     let doubted = "update refrain_store set doubt = 'moved'";
     let recovered = "update refrain_store set recovered_at = 5";
     Case::of("store/doubt", &["'behind'", "null"], given).await.compares(&[doubted, recovered]).await;
     let placed = "update refrain_store set place = 'there'";
-    Case::of("store/settle_down", &["'here'"], given).await.compares(&[placed]).await;
+    Case::of("store/set_place", &["'here'"], given).await.compares(&[placed]).await;
 }
 
 #[tokio::test]
-async fn a_ledger_gets_another_store_only_from_the_one_that_was_shown() {
+async fn a_ledger_changes_its_store_only_from_the_one_that_was_shown() {
     let given = "insert into refrain_projects (name, store, destination) values ('shop', 'one', 'there')";
     let adopt = Case::of("project/adopt", &["'shop'", "'two'", "'one'"], given).await;
     adopt.compares(&["update refrain_projects set store = 'three'"]).await;
-    let nobodys = "insert into refrain_projects (name, store, destination) values ('shop', null, 'there')";
-    let attach = Case::of("project/attach", &["'shop'", "'two'", "'there'"], nobodys).await;
+    let unowned = "insert into refrain_projects (name, store, destination) values ('shop', null, 'there')";
+    let attach = Case::of("project/attach", &["'shop'", "'two'", "'there'"], unowned).await;
     attach.compares(&["update refrain_projects set store = 'one'"]).await;
-    let alone = Case::of("project/attach", &["'shop'", "null", "'there'"], nobodys).await;
+    let alone = Case::of("project/attach", &["'shop'", "null", "'there'"], unowned).await;
     assert_eq!(alone.met("").await, 0, "what comes without a store writes nothing");
 }
 

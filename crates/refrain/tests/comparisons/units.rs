@@ -1,15 +1,17 @@
-//! Units: who may change what is recorded of one.
+//! Statements about units: which attempt may change what is recorded about a unit.
 
 use super::Case;
 
 /// In doubt, as attempt 2 of the run 7 has reserved it.
 const RESERVED: &str = "insert into refrain_units
-    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, message, sent)
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, \
+    input, message, sent)
     values (1, 'k', 5, 6, 7, 100, 1, 2, 9, 0, false, 'parked', '{}', 'begun', 50)";
 
 /// It has failed once.
 const FAILED: &str = "insert into refrain_units
-    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, input, place,
+    (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, \
+    input, place,
      applied_version, applied_fingerprint, applied_at)
     values (1, 'k', 5, 6, 7, 100, 1, 2, 9, 1, true, 'failed', '{}', 'page 1', 1, 3, 90)";
 
@@ -32,27 +34,27 @@ const NOT_SENT: &str = "update refrain_units set sent = null";
 const FAILED_AGAIN: &str = "update refrain_units set failures = 2";
 
 #[tokio::test]
-async fn a_late_answer_confirms_only_what_its_own_request_has_reserved() {
+async fn a_late_answer_confirms_only_its_own_reservation() {
     let late = Case::of("unit/confirm_late", &["1", "'k'", "7", "2", "1", "5", "9"], RESERVED).await;
     let changes = [OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE, OTHER_VERSION, OTHER_CONTENT, NOT_SENT];
     late.compares(&changes).await;
 }
 
 #[tokio::test]
-async fn a_late_answer_is_noted_where_something_else_was_done_since() {
+async fn a_late_answer_is_noted_when_the_unit_has_changed_since() {
     let note = Case::of("unit/note_late", &["1", "'k'", "8", "3", "1", "5", "11", "'done'"], APPLIED).await;
     let own = "update refrain_units set fence = 8, attempt = 3, nonce = 11";
     note.compares(&[OTHER_VERSION, OTHER_CONTENT, own]).await;
 }
 
 #[tokio::test]
-async fn only_the_attempt_that_has_reserved_a_unit_says_more_of_its_doubt() {
+async fn only_the_reserving_attempt_updates_the_message_of_a_doubt() {
     let doubt = Case::of("unit/doubt", &["1", "'k'", "7", "2", "'why'", "5", "9"], RESERVED).await;
     doubt.compares(&[OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE, OTHER_CONTENT, IS_APPLIED]).await;
 }
 
 #[tokio::test]
-async fn only_the_attempt_that_has_reserved_a_unit_takes_that_back() {
+async fn only_the_reserving_attempt_takes_a_reservation_back() {
     let unsend = Case::of("unit/unsend", &["1", "'k'", "7", "2", "5", "9"], RESERVED).await;
     unsend.compares(&[OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE, OTHER_CONTENT, NOT_SENT]).await;
 }
@@ -66,32 +68,33 @@ async fn a_unit_is_reserved_only_as_it_was_read() {
 }
 
 #[tokio::test]
-async fn a_unit_in_doubt_is_reserved_again_only_by_its_own_run_and_only_for_so_long() {
+async fn a_unit_in_doubt_is_reserved_again_only_by_its_run_and_in_time() {
     let first = ["1", "'k'", "1", "7", "3", "5", "6", "0", "'{}'", "'begun'"];
     let an_hour = "3600000000";
     let arguments = [&first[..], &["1", "5", "6", "'parked'", "0", an_hour, "11"]].concat();
     let given = "insert into refrain_units
-        (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, sent)
+        (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, \
+        status, sent)
         values (1, 'k', 5, 6, 7, 100, 1, 2, 9, 0, false, 'parked', (select now from refrain_clock))";
     Case::of("unit/reserve", &arguments, given).await.compares(&[OTHER_FENCE, IS_SENT]).await;
 }
 
 #[tokio::test]
-async fn a_unit_is_recorded_only_over_what_was_read() {
+async fn a_unit_is_recorded_only_over_the_row_that_was_read() {
     let rows = r#"'[[1, "k", 8, 7, 1, 5, 6, "failed", 1]]'"#;
     let update = Case::of("unit/update", &["1", "7", "3", "9", rows], FAILED).await;
     update.compares(&[OTHER_VERSION, OTHER_CONTENT, OTHER_ORDER, IS_PARKED, FAILED_AGAIN]).await;
 }
 
 #[tokio::test]
-async fn a_unit_in_doubt_is_recorded_only_by_the_attempt_that_has_reserved_it() {
+async fn a_unit_in_doubt_is_recorded_only_by_the_reserving_attempt() {
     let rows = r#"'[[1, "k", 8, 7, 1, 5, 6, "parked", 0]]'"#;
     let update = Case::of("unit/update", &["1", "7", "2", "9", rows], RESERVED).await;
     update.compares(&[OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE]).await;
 }
 
 #[tokio::test]
-async fn a_failed_try_is_taken_off_only_as_it_was_read() {
+async fn a_failed_try_is_withdrawn_only_if_the_row_is_unchanged() {
     let rows = r#"'[[1, "k", 3, 7, 1, 5, 6, "failed", 1]]'"#;
     let restore = Case::of("unit/restore", &["1", rows], FAILED).await;
     let newer = "update refrain_units set applied_version = 2";
@@ -102,20 +105,20 @@ async fn a_failed_try_is_taken_off_only_as_it_was_read() {
 
 /// Units that were read as applied are left out before it is asked; the statement does not rest on that.
 #[tokio::test]
-async fn a_unit_that_is_applied_has_no_failed_try_to_take_off() {
+async fn an_applied_unit_has_no_failed_try_to_withdraw() {
     let rows = r#"'[[1, "k", 3, 7, 1, 5, 6, "applied", 1]]'"#;
     let restore = Case::of("unit/restore", &["1", rows], FAILED).await;
     assert_eq!(restore.met(IS_APPLIED).await, 0);
 }
 
 #[tokio::test]
-async fn the_first_content_is_told_of_again_only_where_its_row_is_written_and_nothing_was_sent() {
+async fn the_first_content_is_kept_only_where_its_row_was_written() {
     let keep = Case::of("unit/keep_first", &[r#"'[[1, "k"]]'"#], FAILED).await;
     keep.compares(&["update refrain_units set written = false", IS_APPLIED, IS_SENT]).await;
 }
 
 #[tokio::test]
-async fn an_order_is_raised_only_of_content_that_is_applied_and_never_lowered() {
+async fn the_order_of_applied_content_is_raised_and_never_lowered() {
     let raise = Case::of("unit/raise_order", &[r#"'[[1, "k", 5, 8]]'"#], APPLIED).await;
     raise.compares(&[OTHER_CONTENT, "update refrain_units set ordinal = 8", IS_FAILED]).await;
 }
@@ -126,7 +129,8 @@ async fn is_recorded_over(statement: &str, arguments: impl Fn(&'static str) -> V
     let reserved = "update refrain_units set status = 'parked', sent = 50";
     failed.compares(&[IS_APPLIED, OTHER_VERSION, OTHER_ORDER, reserved]).await;
     let own = "insert into refrain_units
-        (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, status, sent)
+        (ledger, key, fingerprint, ordinal, fence, at, version, attempt, nonce, failures, written, \
+        status, sent)
         values (1, 'k', 5, 6, 7, 100, 1, 3, 9, 0, false, 'parked', 50)";
     let reserved = Case::of(statement, &arguments("null"), own).await;
     reserved.compares(&[OTHER_FENCE, OTHER_ATTEMPT, OTHER_NONCE]).await;
@@ -164,7 +168,7 @@ async fn only_a_suspect_is_convicted() {
 }
 
 #[tokio::test]
-async fn what_was_no_unit_is_cleared_only_by_a_later_reading_from_the_same_place() {
+async fn a_malformed_line_is_cleared_only_by_a_later_reading_of_its_place() {
     let arguments = ["1", "'a'", "'z'", "7", "3", "11", "'page 1'"];
     let clear = Case::of("unit/clear", &arguments, FAILED).await;
     let own = "update refrain_units set attempt = 3, nonce = 11";
@@ -172,20 +176,20 @@ async fn what_was_no_unit_is_cleared_only_by_a_later_reading_from_the_same_place
 }
 
 #[tokio::test]
-async fn what_a_restored_store_has_forgotten_is_parked_only_if_it_is_from_before() {
+async fn a_restored_store_parks_only_units_from_before_the_restore() {
     let arguments = ["1", "'k'", "1", "7", "5", "6", "'{}'", "'why'", "50", "200"];
     let forgotten = Case::of("unit/forgotten", &arguments, APPLIED).await;
     forgotten.compares(&["update refrain_units set at = 200"]).await;
 }
 
 #[tokio::test]
-async fn pages_are_forgotten_only_where_they_are_applied() {
+async fn page_records_are_deleted_only_where_they_are_applied() {
     let forget = Case::of("unit/forget_pages", &["1", "'a'", "'z'"], APPLIED).await;
     forget.compares(&[IS_FAILED]).await;
 }
 
 #[tokio::test]
-async fn what_is_left_to_do_is_what_is_not_applied_and_was_kept() {
+async fn remaining_units_are_those_not_applied_with_stored_input() {
     let failed = Case::of("unit/failed", &["1", "10", "''"], FAILED).await;
     failed.compares(&[NO_CONTENT, IS_PARKED, "update refrain_units set input = null"]).await;
     let unkept =
@@ -199,12 +203,12 @@ async fn what_is_left_to_do_is_what_is_not_applied_and_was_kept() {
 }
 
 #[tokio::test]
-async fn a_run_has_left_only_what_is_its_own_and_not_applied() {
+async fn the_remaining_units_of_a_run_are_its_own_and_not_applied() {
     Case::of("unit/left", &["1", "7"], FAILED).await.compares(&[OTHER_FENCE, IS_APPLIED]).await;
 }
 
 #[tokio::test]
-async fn a_unit_is_asked_for_again_only_where_its_failures_are_forgotten_and_its_place_is_known() {
+async fn a_unit_is_retried_only_with_cleared_failures_and_a_known_place() {
     let given =
         "insert into refrain_units (ledger, key, fingerprint, at, version, failures, written, status, place)
         values (1, 'k', 5, 100, 1, 0, false, 'failed', 'page 1')";
@@ -219,8 +223,9 @@ async fn the_doubts_of_a_run_are_those_of_its_fence_and_version() {
 }
 
 #[tokio::test]
-async fn a_person_decides_only_about_units_of_this_scope_and_window_that_are_as_they_were_shown() {
-    let given = "insert into refrain_ledgers (id, project, job, scope, window_start) values (1, 'shop', 'sync', 'here', '');
+async fn the_operator_decides_only_about_units_as_they_were_shown() {
+    let given = "insert into refrain_ledgers (id, project, job, scope, window_start) \
+         values (1, 'shop', 'sync', 'here', '');
         insert into refrain_units (ledger, key, fingerprint, at, version, failures, written, status, sent)
         values (1, 'k', 5, 100, 1, 0, false, 'parked', 50)";
     let arguments = ["'shop'", "'sync'", "'k'", "'here'", "'2020'"];

@@ -1,14 +1,17 @@
-//! Duplicates are watched: a burst of them is told once, by however many engines, and what is as it always was is not told.
+//! Alarms about duplicates: a burst raises one alarm, however many engines watch; the usual rate
+//! raises none.
 
+use refrain_harness::every_store;
 use std::time::Duration;
 
+use refrain::admin::AlarmRecord;
 use refrain::core::AlarmKind;
-use refrain::{AlarmRecord, Refrain, Settings};
+use refrain::{Refrain, Settings};
 use tokio::task::JoinSet;
 
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{SETTINGS, nothing, open, open_with};
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{SETTINGS, nothing, open, open_with};
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -29,7 +32,8 @@ async fn asked_again(database: &TestDatabase, times: i64, every: i64, ago: i64) 
         "with recursive n (i) as (select 0 union all select i + 1 from n where i + 1 < {times})
          insert into refrain_dedupes (run, at, asked)
          select (select id from refrain_runs where key = '42'),
-             (select now from refrain_clock) - ({ago} + ({times} - 1 - i) * {every}) * cast(1000000 as bigint), 'enqueue'
+             (select now from refrain_clock) - ({ago} + ({times} - 1 - i) * {every}) \
+             * cast(1000000 as bigint), 'enqueue'
          from n order by i"
     );
     assert_eq!(database.store(&insert).await, u64::try_from(times).unwrap());
@@ -45,98 +49,100 @@ async fn watched(refrain: &Refrain) -> Vec<AlarmRecord> {
     refrain.alarms().await.unwrap()
 }
 
-every_store! {
-    async fn twenty_within_a_minute_over_one_an_hour_raise_one_alarm(database) {
-        let refrain = asked_once(&database).await;
-        quiet(&database).await;
-        assert_eq!(watched(&refrain).await, [], "one an hour is as it is");
-        asked_again(&database, 20, 3, 5 * MINUTE).await;
-        let alarms = watched(&refrain).await;
-        let [alarm] = alarms.as_slice() else { panic!("one alarm, not {alarms:?}") };
-        assert_eq!(alarm.kind, AlarmKind::DedupeSpike);
-        assert_eq!((alarm.subject.as_str(), alarm.job.as_deref()), ("welcome", Some("welcome")));
-        assert!(alarm.message.starts_with("20 dedupes within two minutes"), "{}", alarm.message);
-        assert!(alarm.message.contains("had 1"), "{}", alarm.message);
+#[every_store]
+async fn twenty_in_a_minute_instead_of_one_an_hour_raise_one_alarm(database: TestDatabase) {
+    let refrain = asked_once(&database).await;
+    quiet(&database).await;
+    assert_eq!(watched(&refrain).await, [], "one an hour is as it is");
+    asked_again(&database, 20, 3, 5 * MINUTE).await;
+    let alarms = watched(&refrain).await;
+    let [alarm] = alarms.as_slice() else { panic!("one alarm, not {alarms:?}") };
+    assert_eq!(alarm.kind, AlarmKind::DedupeSpike);
+    assert_eq!((alarm.subject.as_str(), alarm.job.as_deref()), ("welcome", Some("welcome")));
+    assert!(alarm.message.starts_with("20 dedupes within two minutes"), "{}", alarm.message);
+    assert!(alarm.message.contains("had 1"), "{}", alarm.message);
 
-        for _ in 0..3 {
-            let restarted = open_with(&database, KEEPING, [nothing("welcome")]).await;
-            assert_eq!(watched(&restarted).await, alarms, "told once, also by whoever comes later");
-        }
-        asked_again(&database, 60, 1, 2 * MINUTE).await;
-        assert_eq!(watched(&refrain).await, alarms, "it goes on, and was told");
-        asked_again(&database, 1_000, 0, 2 * MINUTE).await;
-        assert_eq!(watched(&refrain).await.len(), 2, "this is far more");
+    for _ in 0..3 {
+        let restarted = open_with(&database, KEEPING, [nothing("welcome")]).await;
+        assert_eq!(watched(&restarted).await, alarms, "one alarm, also after a restart");
     }
+    asked_again(&database, 60, 1, 2 * MINUTE).await;
+    assert_eq!(watched(&refrain).await, alarms, "it goes on, and was told");
+    asked_again(&database, 1_000, 0, 2 * MINUTE).await;
+    assert_eq!(watched(&refrain).await.len(), 2, "this is far more");
+}
 
-    async fn many_engines_that_watch_raise_one_alarm(database) {
-        asked_once(&database).await;
-        quiet(&database).await;
-        asked_again(&database, 500, 0, 5 * MINUTE).await;
-        let mut engines = JoinSet::new();
-        let mut stops = Vec::new();
-        for _ in 0..2 {
-            let engine = open_with(&database, KEEPING, [nothing("welcome")]).await;
-            let serving = engine.serve();
-            stops.push(serving.stop_handle());
-            engines.spawn(async move { serving.await.unwrap() });
-            engines.spawn(async move { engine.tick().await.unwrap() });
-        }
-        let refrain = open(&database, []).await;
-        eventually("somebody has noticed", DEADLINE, async || !refrain.alarms().await.unwrap().is_empty()).await;
-        stops.iter().for_each(refrain::StopHandle::drain);
-        engines.join_all().await;
-        assert_eq!(refrain.alarms().await.unwrap().len(), 1);
+#[every_store]
+async fn several_watching_engines_raise_one_alarm(database: TestDatabase) {
+    asked_once(&database).await;
+    quiet(&database).await;
+    asked_again(&database, 500, 0, 5 * MINUTE).await;
+    let mut engines = JoinSet::new();
+    let mut stops = Vec::new();
+    for _ in 0..2 {
+        let engine = open_with(&database, KEEPING, [nothing("welcome")]).await;
+        let serving = engine.serve();
+        stops.push(serving.stop_handle());
+        engines.spawn(async move { serving.await.unwrap() });
+        engines.spawn(async move { engine.tick().await.unwrap() });
     }
+    let refrain = open(&database, []).await;
+    eventually("the alarm is raised", DEADLINE, async || !refrain.alarms().await.unwrap().is_empty()).await;
+    stops.iter().for_each(refrain::StopHandle::drain);
+    engines.join_all().await;
+    assert_eq!(refrain.alarms().await.unwrap().len(), 1);
+}
 
-    async fn what_is_as_it_always_was_raises_no_alarm(database) {
-        let refrain = asked_once(&database).await;
-        // Thirty within a minute, every three hours, for three days; and twelve a day between.
-        for burst in 0..24 {
-            asked_again(&database, 30, 2, burst * 3 * HOUR + 7 * MINUTE).await;
-        }
-        asked_again(&database, 36, 2 * HOUR, 20 * MINUTE).await;
-        assert_eq!(watched(&refrain).await, []);
-        asked_again(&database, 30, 1, 3 * MINUTE).await;
-        assert_eq!(watched(&refrain).await, [], "nor does another one of them");
+#[every_store]
+async fn the_usual_rate_raises_no_alarm(database: TestDatabase) {
+    let refrain = asked_once(&database).await;
+    // Thirty within a minute, every three hours, for three days; and twelve a day between.
+    for burst in 0..24 {
+        asked_again(&database, 30, 2, burst * 3 * HOUR + 7 * MINUTE).await;
     }
+    asked_again(&database, 36, 2 * HOUR, 20 * MINUTE).await;
+    assert_eq!(watched(&refrain).await, []);
+    asked_again(&database, 30, 1, 3 * MINUTE).await;
+    assert_eq!(watched(&refrain).await, [], "nor does another one of them");
+}
 
-    async fn a_new_job_is_judged_like_a_quiet_one(database) {
-        let refrain = asked_once(&database).await;
-        asked_again(&database, 19, 1, 5 * MINUTE).await;
-        assert_eq!(watched(&refrain).await, []);
-        asked_again(&database, 1, 1, 5 * MINUTE).await;
-        assert_eq!(watched(&refrain).await.len(), 1);
+#[every_store]
+async fn a_new_job_is_judged_like_a_quiet_one(database: TestDatabase) {
+    let refrain = asked_once(&database).await;
+    asked_again(&database, 19, 1, 5 * MINUTE).await;
+    assert_eq!(watched(&refrain).await, []);
+    asked_again(&database, 1, 1, 5 * MINUTE).await;
+    assert_eq!(watched(&refrain).await.len(), 1);
+}
+
+#[every_store]
+async fn an_unfinished_hour_is_not_judged(database: TestDatabase) {
+    let refrain = asked_once(&database).await;
+    asked_again(&database, 100, 1, -HOUR).await;
+    assert_eq!(watched(&refrain).await, []);
+    let passed = format!("update refrain_dedupes set at = at - {}", 2 * HOUR * 1_000_000);
+    assert_eq!(database.store(&passed).await, 100);
+    assert_eq!(watched(&refrain).await.len(), 1);
+}
+
+#[every_store]
+async fn the_newest_alarm_is_listed_first_and_old_ones_are_pruned(database: TestDatabase) {
+    let refrain = asked_once(&database).await;
+    asked_again(&database, 20, 0, 20 * HOUR).await;
+    asked_again(&database, 20_000, 0, HOUR).await;
+    let alarms = watched(&refrain).await;
+    assert!(alarms.len() == 2 && alarms[0].at > alarms[1].at, "{alarms:?}");
+    for aged in [
+        "update refrain_alarms set at = 1 where message like '20 %'",
+        "delete from refrain_dedupes where at < (select now from refrain_clock) - 36000000000",
+    ] {
+        assert!(database.store(aged).await > 0, "{aged}");
     }
-
-    async fn a_time_that_has_not_come_is_not_judged(database) {
-        let refrain = asked_once(&database).await;
-        asked_again(&database, 100, 1, -HOUR).await;
-        assert_eq!(watched(&refrain).await, []);
-        let passed = format!("update refrain_dedupes set at = at - {}", 2 * HOUR * 1_000_000);
-        assert_eq!(database.store(&passed).await, 100);
-        assert_eq!(watched(&refrain).await.len(), 1);
-    }
-
-    async fn the_newest_alarm_comes_first_and_an_old_one_goes(database) {
-        let refrain = asked_once(&database).await;
-        asked_again(&database, 20, 0, 20 * HOUR).await;
-        asked_again(&database, 20_000, 0, HOUR).await;
-        let alarms = watched(&refrain).await;
-        assert!(alarms.len() == 2 && alarms[0].at > alarms[1].at, "{alarms:?}");
-        for aged in [
-            "update refrain_alarms set at = 1 where message like '20 %'",
-            "delete from refrain_dedupes where at < (select now from refrain_clock) - 36000000000",
-        ] {
-            assert!(database.store(aged).await > 0, "{aged}");
-        }
-        let serving = refrain.serve();
-        let stop = serving.stop_handle();
-        let serving = tokio::spawn(async move { serving.await.unwrap() });
-        eventually("the old one is gone", DEADLINE, async || {
-            refrain.alarms().await.unwrap() == alarms[..1]
-        })
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    let serving = tokio::spawn(async move { serving.await.unwrap() });
+    eventually("the old one is gone", DEADLINE, async || refrain.alarms().await.unwrap() == alarms[..1])
         .await;
-        stop.drain();
-        serving.await.unwrap();
-    }
+    stop.drain();
+    serving.await.unwrap();
 }

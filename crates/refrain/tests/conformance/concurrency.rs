@@ -1,13 +1,14 @@
-//! How many runs are under way, and which go first.
+//! How many runs execute at once, and in which order.
 
+use refrain_harness::every_store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refrain::{CatchUp, Settings, WhileRunning};
 use tokio::task::JoinSet;
 
-use crate::support::TestDatabase;
-use crate::support::work::{Gate, SETTINGS, Seen, daily, is_sound, job, june, open, open_with};
+use refrain_harness::TestDatabase;
+use refrain_harness::work::{Gate, SETTINGS, Seen, daily, is_sound, job, june, open, open_with};
 
 /// How many are inside at once, and the most there ever were.
 #[derive(Default)]
@@ -27,94 +28,99 @@ impl Inside {
     }
 }
 
-every_store! {
-    async fn h5_never_more_runs_are_under_way_than_the_job_allows(database) {
-        let inside = Arc::new(Inside::default());
-        let mut engines = Vec::new();
-        for _ in 0..3 {
+#[every_store]
+async fn h5_no_more_runs_execute_at_once_than_the_job_allows(database: TestDatabase) {
+    let inside = Arc::new(Inside::default());
+    let mut engines = Vec::new();
+    for _ in 0..3 {
+        let inside = inside.clone();
+        let work = job("export", move |_| {
             let inside = inside.clone();
-            let work = job("export", move |_| {
-                let inside = inside.clone();
-                async move {
-                    inside.stay().await;
-                    Ok(())
-                }
-            });
-            engines.push(open(&database, [work.concurrency(3)]).await);
-        }
-        let keys = (0..120).map(|number| (format!("{number:03}"), None::<String>));
-        engines[0].enqueue_many("export", keys).await.unwrap();
-        let mut tasks = JoinSet::new();
-        for engine in engines.clone() {
-            tasks.spawn(async move { engine.tick().await.unwrap().ended });
-        }
-        assert_eq!(tasks.join_all().await.into_iter().sum::<u64>(), 120);
-        assert!((1..=3).contains(&inside.most.load(Ordering::SeqCst)), "{}", inside.most.load(Ordering::SeqCst));
-        assert_eq!(database.store_numbers("select count(*) from refrain_slots").await, [0]);
-        is_sound(&engines[0]).await;
-    }
-
-    async fn h5_all_slots_are_used_and_each_is_taken_by_one_run(database) {
-        let gate = Gate::closed();
-        let refrain = open(&database, [gate.job("export").concurrency(3)]).await;
-        let keys = (0..9).map(|number| (number.to_string(), None::<String>));
-        refrain.enqueue_many("export", keys).await.unwrap();
-        let running = tokio::spawn({
-            let refrain = refrain.clone();
-            async move { refrain.tick().await.unwrap() }
+            async move {
+                inside.stay().await;
+                Ok(())
+            }
         });
-        gate.have_begun(3).await;
-        let slots = "select slot from refrain_slots as slots join refrain_queue as queue on queue.run = slots.run
+        engines.push(open(&database, [work.concurrency(3)]).await);
+    }
+    let keys = (0..120).map(|number| (format!("{number:03}"), None::<String>));
+    engines[0].enqueue_many("export", keys).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for engine in engines.clone() {
+        tasks.spawn(async move { engine.tick().await.unwrap().ended });
+    }
+    assert_eq!(tasks.join_all().await.into_iter().sum::<u64>(), 120);
+    assert!((1..=3).contains(&inside.most.load(Ordering::SeqCst)), "{}", inside.most.load(Ordering::SeqCst));
+    assert_eq!(database.store_numbers("select count(*) from refrain_slots").await, [0]);
+    is_sound(&engines[0]).await;
+}
+
+#[every_store]
+async fn h5_all_slots_are_used_and_each_is_taken_by_one_run(database: TestDatabase) {
+    let gate = Gate::closed();
+    let refrain = open(&database, [gate.job("export").concurrency(3)]).await;
+    let keys = (0..9).map(|number| (number.to_string(), None::<String>));
+    refrain.enqueue_many("export", keys).await.unwrap();
+    let running = tokio::spawn({
+        let refrain = refrain.clone();
+        async move { refrain.tick().await.unwrap() }
+    });
+    gate.have_begun(3).await;
+    let slots = "select slot from refrain_slots as slots join refrain_queue as queue on queue.run = slots.run
             where queue.lease is not null order by slot";
-        let slots = slots.replace("slot from", "cast(slot as bigint) from");
-        assert_eq!(database.store_numbers(&slots).await, [1, 2, 3]);
-        gate.let_through(1);
-        gate.have_begun(1).await;
-        assert_eq!(gate.waiting(), 0, "one left, one began");
-        assert_eq!(database.store_numbers(&slots).await, [1, 2, 3]);
-        gate.let_through(8);
-        assert_eq!(running.await.unwrap().ended, 9);
-        is_sound(&refrain).await;
-    }
+    let slots = slots.replace("slot from", "cast(slot as bigint) from");
+    assert_eq!(database.store_numbers(&slots).await, [1, 2, 3]);
+    gate.let_through(1);
+    gate.have_begun(1).await;
+    assert_eq!(gate.waiting(), 0, "one left, one began");
+    assert_eq!(database.store_numbers(&slots).await, [1, 2, 3]);
+    gate.let_through(8);
+    assert_eq!(running.await.unwrap().ended, 9);
+    is_sound(&refrain).await;
+}
 
-    async fn a_worker_begins_no_more_than_it_has_slots(database) {
-        let gate = Gate::closed();
-        let refrain = open_with(&database, Settings { slots: 2, ..SETTINGS }, [gate.job("export")]).await;
-        let keys = (0..5).map(|number| (number.to_string(), None::<String>));
-        refrain.enqueue_many("export", keys).await.unwrap();
-        let running = tokio::spawn({
-            let refrain = refrain.clone();
-            async move { refrain.tick().await.unwrap() }
-        });
-        for _ in 0..2 {
-            gate.have_begun(2).await;
-            assert_eq!(gate.waiting(), 0);
-            gate.let_through(2);
-        }
-        gate.let_through(1);
-        assert_eq!(running.await.unwrap().ended, 5);
+#[every_store]
+async fn a_worker_begins_no_more_runs_than_it_has_slots(database: TestDatabase) {
+    let gate = Gate::closed();
+    let refrain = open_with(&database, Settings { slots: 2, ..SETTINGS }, [gate.job("export")]).await;
+    let keys = (0..5).map(|number| (number.to_string(), None::<String>));
+    refrain.enqueue_many("export", keys).await.unwrap();
+    let running = tokio::spawn({
+        let refrain = refrain.clone();
+        async move { refrain.tick().await.unwrap() }
+    });
+    for _ in 0..2 {
+        gate.have_begun(2).await;
+        assert_eq!(gate.waiting(), 0);
+        gate.let_through(2);
     }
+    gate.let_through(1);
+    assert_eq!(running.await.unwrap().ended, 5);
+}
 
-    async fn what_is_on_time_goes_before_what_was_missed(database) {
-        let seen = Seen::default();
-        let work = seen.job("report").timetable(daily()).catch_up(CatchUp::All).while_running(WhileRunning::Allow);
-        let refrain = open_with(&database, Settings { slots: 1, ..SETTINGS }, [work, seen.job("welcome")]).await;
-        refrain.open_due(june("06T00:01")).await.unwrap();
-        refrain.enqueue("welcome", "42", None).await.unwrap();
-        refrain.tick_at(june("06T00:01")).await.unwrap();
-        let mut order = seen.all();
-        order[..2].sort();
-        assert_eq!(order, ["06-05", "42", "06-01", "06-02", "06-03", "06-04"], "the live ones in any order");
-    }
+#[every_store]
+async fn windows_on_time_run_before_missed_ones(database: TestDatabase) {
+    let seen = Seen::default();
+    let work =
+        seen.job("report").timetable(daily()).catch_up(CatchUp::All).while_running(WhileRunning::Allow);
+    let refrain = open_with(&database, Settings { slots: 1, ..SETTINGS }, [work, seen.job("welcome")]).await;
+    refrain.open_due(june("06T00:01")).await.unwrap();
+    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.tick_at(june("06T00:01")).await.unwrap();
+    let mut order = seen.all();
+    order[..2].sort();
+    assert_eq!(order, ["06-05", "42", "06-01", "06-02", "06-03", "06-04"], "the live ones in any order");
+}
 
-    async fn jobs_of_one_priority_take_turns(database) {
-        let seen = Seen::default();
-        let refrain = open_with(&database, Settings { slots: 2, ..SETTINGS }, [seen.job("large"), seen.job("small")]).await;
-        let many = (0..40).map(|number| (format!("large-{number:02}"), None::<String>));
-        refrain.enqueue_many("large", many).await.unwrap();
-        refrain.enqueue("small", "small", None).await.unwrap();
-        refrain.tick().await.unwrap();
-        let place = seen.all().iter().position(|key| key == "small").unwrap();
-        assert!(place < 10, "it stood behind {place} others");
-    }
+#[every_store]
+async fn jobs_of_one_priority_take_turns(database: TestDatabase) {
+    let seen = Seen::default();
+    let refrain =
+        open_with(&database, Settings { slots: 2, ..SETTINGS }, [seen.job("large"), seen.job("small")]).await;
+    let many = (0..40).map(|number| (format!("large-{number:02}"), None::<String>));
+    refrain.enqueue_many("large", many).await.unwrap();
+    refrain.enqueue("small", "small", None).await.unwrap();
+    refrain.tick().await.unwrap();
+    let place = seen.all().iter().position(|key| key == "small").unwrap();
+    assert!(place < 10, "it stood behind {place} others");
 }

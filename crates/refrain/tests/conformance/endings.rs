@@ -1,10 +1,11 @@
-//! The end of an attempt is recorded only for a run that is open and that the attempt still holds.
+//! The end of an attempt is recorded only for an open run that the attempt still holds.
 
 use refrain::{Counts, Error, Refrain};
+use refrain_harness::every_store;
 use tokio::task::JoinHandle;
 
-use crate::support::TestDatabase;
-use crate::support::work::{Gate, is_sound, open, shown, told};
+use refrain_harness::TestDatabase;
+use refrain_harness::work::{Gate, is_sound, open, shown, told};
 
 /// A process that has begun the run `export#k`, which waits for its gate.
 async fn under_way(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle<Result<Counts, Error>>) {
@@ -16,29 +17,29 @@ async fn under_way(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle
     (refrain, ticking)
 }
 
-every_store! {
-    async fn a_run_that_was_closed_behind_its_worker_keeps_its_outcome(database) {
-        let gate = Gate::closed();
-        let (refrain, ticking) = under_way(&database, &gate).await;
-        database.store("update refrain_runs set open = false, outcome = 'cancelled', ended_at = 1").await;
-        gate.let_through(1);
-        assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
-        let run = shown(&refrain, "export#k").await;
-        assert_eq!(run.standing.outcome.map(|outcome| outcome.to_string()).as_deref(), Some("cancelled"));
-    }
+#[every_store]
+async fn a_run_closed_behind_its_worker_keeps_its_outcome(database: TestDatabase) {
+    let gate = Gate::closed();
+    let (refrain, ticking) = under_way(&database, &gate).await;
+    database.store("update refrain_runs set open = false, outcome = 'cancelled', ended_at = 1").await;
+    gate.let_through(1);
+    assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
+    let run = shown(&refrain, "export#k").await;
+    assert_eq!(run.standing.outcome.map(|outcome| outcome.to_string()).as_deref(), Some("cancelled"));
+}
 
-    async fn an_attempt_that_another_worker_has_by_now_is_ended_by_that_one_alone(database) {
-        let gate = Gate::closed();
-        let (refrain, ticking) = under_way(&database, &gate).await;
-        // As if it had been given back: the next worker has it under the same number.
-        database.store("update refrain_queue set lease = 999").await;
-        gate.let_through(1);
-        assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
-        assert!(shown(&refrain, "export#k").await.standing.is_open(), "the next worker is at it");
-        database.store("update refrain_queue set lease = null").await;
-        gate.let_through(1);
-        assert_eq!(refrain.tick().await.unwrap().ended, 1);
-        assert_eq!(told(&refrain, "export").await, ["k done 1"]);
-        is_sound(&refrain).await;
-    }
+#[every_store]
+async fn an_attempt_taken_over_is_ended_by_its_new_worker_alone(database: TestDatabase) {
+    let gate = Gate::closed();
+    let (refrain, ticking) = under_way(&database, &gate).await;
+    // As if it had been given back: the next worker has it under the same number.
+    database.store("update refrain_queue set lease = 999").await;
+    gate.let_through(1);
+    assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
+    assert!(shown(&refrain, "export#k").await.standing.is_open(), "the next worker is at it");
+    database.store("update refrain_queue set lease = null").await;
+    gate.let_through(1);
+    assert_eq!(refrain.tick().await.unwrap().ended, 1);
+    assert_eq!(told(&refrain, "export").await, ["k done 1"]);
+    is_sound(&refrain).await;
 }

@@ -1,16 +1,18 @@
-//! Schedulers pass over a row that another scheduler holds: none waits, and none does the work of the other.
+//! Schedulers skip a row that another scheduler holds: none waits, and none repeats the work of the
+//! other.
 //!
-//! On PostgreSQL alone: SQLite has one writer at a time.
+//! On PostgreSQL only: SQLite has one writer at a time.
 
 use std::time::Duration;
 
+use refrain::admin::Cancelling;
 use refrain::core::retry::{Backoff, Retry};
-use refrain::{Cancelling, CatchUp, JobError};
+use refrain::{CatchUp, JobError};
 use sqlx::{Executor as _, PgPool};
 
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Gate, Seen, daily, is_sound, job, june, nothing, open, short, told};
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{Gate, Seen, daily, is_sound, job, june, nothing, open, short, told};
 
 /// A worker has everything that is queued.
 const LEASED: &str = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
@@ -43,7 +45,7 @@ async fn is_waiting(database: &TestDatabase) {
 }
 
 #[tokio::test]
-async fn a_schedule_that_another_scheduler_holds_is_passed_over() {
+async fn a_scheduler_skips_a_schedule_that_another_one_holds() {
     let (database, other) = shared().await;
     let seen = Seen::default();
     let report = seen.job("report").timetable(daily()).catch_up(CatchUp::All);
@@ -57,7 +59,7 @@ async fn a_schedule_that_another_scheduler_holds_is_passed_over() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_another_scheduler_wakes_is_passed_over() {
+async fn a_scheduler_skips_an_attempt_that_another_one_wakes() {
     let (database, other) = shared().await;
     let hours = Backoff { min: Duration::from_hours(1), max: Duration::from_hours(1) };
     let flaky =
@@ -80,7 +82,7 @@ async fn an_attempt_that_another_scheduler_wakes_is_passed_over() {
 
 /// A scheduler moves the attempt into the queue, and has not committed that yet.
 #[tokio::test]
-async fn an_attempt_that_is_woken_while_it_is_called_off_never_begins() {
+async fn an_attempt_woken_while_it_is_cancelled_never_begins() {
     let (database, other) = shared().await;
     let refrain = open(&database, [job("flaky", |_| async { Err(JobError::new("not yet")) })]).await;
     refrain.enqueue("flaky", "k", None).await.unwrap();
@@ -102,7 +104,7 @@ async fn an_attempt_that_is_woken_while_it_is_called_off_never_begins() {
 
 /// A run comes to wait for a lane, and has not committed that yet, when the run that holds the lane ends.
 #[tokio::test]
-async fn a_run_that_comes_to_wait_while_a_lane_is_left_is_begun() {
+async fn a_run_that_arrives_while_its_lane_is_freed_begins() {
     let (database, other) = shared().await;
     let gate = Gate::closed();
     let refrain = open(&database, [gate.job("report").timetable(daily()).catch_up(CatchUp::All)]).await;
@@ -124,7 +126,7 @@ async fn a_run_that_comes_to_wait_while_a_lane_is_left_is_begun() {
 
 /// A worker that was silent for too long ends one of its runs after all, and has not committed that yet, when they are taken over.
 #[tokio::test]
-async fn of_runs_that_are_taken_over_while_one_of_them_ends_the_others_are_begun_again() {
+async fn taken_over_runs_begin_again_except_one_that_ended_meanwhile() {
     let (database, other) = shared().await;
     let seen = Seen::default();
     let refrain = open(&database, [seen.job("report")]).await;
@@ -149,9 +151,9 @@ async fn of_runs_that_are_taken_over_while_one_of_them_ends_the_others_are_begun
     is_sound(&refrain).await;
 }
 
-/// A worker ends its run, and has not committed that yet, when a person calls the run off.
+/// A worker ends its run, and has not committed that yet, when the run is cancelled.
 #[tokio::test]
-async fn a_run_that_ends_while_it_is_called_off_has_ended_and_is_asked_nothing() {
+async fn a_run_that_ends_while_it_is_cancelled_leaves_no_cancellation() {
     let (database, other) = shared().await;
     let refrain = open(&database, [nothing("report")]).await;
     refrain.enqueue("report", "k", None).await.unwrap();
@@ -164,19 +166,19 @@ async fn a_run_that_ends_while_it_is_called_off_has_ended_and_is_asked_nothing()
     let cancelling = refrain.clone();
     let cancelling = tokio::spawn(async move { cancelling.cancel("report#k").await });
     let is_answered = || cancelling.is_finished();
-    eventually("the person waits", DEADLINE, async || is_answered() || waits(&database).await).await;
+    eventually("the caller waits", DEADLINE, async || is_answered() || waits(&database).await).await;
     ending.commit().await.unwrap();
     let refused = cancelling.await.unwrap().unwrap_err().to_string();
     assert!(refused.contains("nothing to cancel"), "{refused}");
     assert_eq!(told(&refrain, "report").await, ["k done 1"]);
     let left = "select count(*) from refrain_cancellations";
-    assert_eq!(database.store_numbers(left).await, [0], "a wish would be one for the next attempt");
+    assert_eq!(database.store_numbers(left).await, [0], "a cancellation would hit the next attempt");
     is_sound(&refrain).await;
 }
 
-/// A person calls off a run whose time has come again, and has not committed that yet, when it is to line up for its lane.
+/// A due run is cancelled, and the cancellation is not committed yet, when the run joins its lane.
 #[tokio::test]
-async fn a_run_that_is_called_off_while_it_lines_up_for_its_lane_never_begins() {
+async fn a_run_cancelled_while_it_joins_its_lane_never_begins() {
     let (database, other) = shared().await;
     let hours = Backoff { min: Duration::from_hours(1), max: Duration::from_hours(1) };
     let seen = Seen::default();
@@ -263,7 +265,7 @@ async fn nothing_is_held_before(first: &'static str, after: &'static str) {
 }
 
 #[tokio::test]
-async fn endings_that_wait_for_their_first_lane_hold_neither_the_others_nor_a_run() {
+async fn endings_that_wait_for_a_lane_lock_no_other_lane_and_no_run() {
     nothing_is_held_before(
         "select 1 from refrain.lanes where job = (select min(job) from refrain.lanes) for update",
         "select 1 from refrain.lanes for update nowait; select 1 from refrain.runs for update nowait",
@@ -272,7 +274,7 @@ async fn endings_that_wait_for_their_first_lane_hold_neither_the_others_nor_a_ru
 }
 
 #[tokio::test]
-async fn endings_that_wait_for_their_first_run_do_not_hold_the_others() {
+async fn endings_that_wait_for_a_run_lock_no_other_run() {
     nothing_is_held_before(
         "select 1 from refrain.runs where id = (select min(id) from refrain.runs) for update",
         "select 1 from refrain.runs for update nowait",

@@ -1,12 +1,14 @@
-//! What a store refuses: another project, a schema it does not know, a server that only repeats another one.
+//! What a store refuses: another project, an unknown schema, a replica.
 
-use refrain::{DatabaseError, Error, Refrain, StoreError};
+use refrain::error::{DatabaseError, StoreError};
+use refrain::{Error, Refrain};
+use refrain_harness::every_store;
 
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::proxy::Proxy;
-use crate::support::server::PrivateServer;
-use crate::support::work::{is_sound, june, nothing, open};
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::proxy::Proxy;
+use refrain_harness::server::PrivateServer;
+use refrain_harness::work::{is_sound, june, nothing, open};
 
 async fn refused(url: &str, project: &str) -> Error {
     match Refrain::at(url, project).unwrap().job(nothing("welcome")).open().await {
@@ -15,60 +17,104 @@ async fn refused(url: &str, project: &str) -> Error {
     }
 }
 
-every_store! {
-    async fn a_store_has_one_project(database) {
-        let refrain = open(&database, [nothing("welcome")]).await;
-        let error = refused(&database.url(), "other").await;
-        let StoreError::OtherProject { found, asked } = of_store(&error) else { panic!("{error}") };
-        assert_eq!((found.as_str(), asked.as_str()), ("shop", "other"));
-        assert!(error.to_string().contains("a store of its own") && error.is_usage());
-        is_sound(&refrain).await;
-    }
+#[every_store]
+async fn a_store_has_one_project(database: TestDatabase) {
+    let refrain = open(&database, [nothing("welcome")]).await;
+    let error = refused(&database.url(), "other").await;
+    let StoreError::OtherProject { found, asked } = of_store(&error) else { panic!("{error}") };
+    assert_eq!((found.as_str(), asked.as_str()), ("shop", "other"));
+    assert!(error.to_string().contains("a store of its own") && error.is_usage());
+    is_sound(&refrain).await;
+}
 
-    async fn f41_a_schema_from_the_future_is_refused_and_left_alone(database) {
-        open(&database, [nothing("welcome")]).await.close().await;
-        database.store("insert into refrain_migrations (number, name, applied_at) values (9999, 'later', 0)").await;
-        let error = refused(&database.url(), "shop").await;
-        assert!(matches!(of_store(&error), StoreError::FromTheFuture { found: 9999, .. }), "{error}");
-        assert!(error.to_string().contains("a newer refrain has used it"));
-        let error = Refrain::migrate(&database.url()).await.unwrap_err();
-        assert!(matches!(of_store(&error), StoreError::FromTheFuture { .. }), "migrating does not go back: {error}");
-        let steps = database.store_numbers("select cast(max(number) as bigint) from refrain_migrations").await;
-        assert_eq!(steps, [9999]);
-    }
+#[every_store]
+async fn f41_a_newer_schema_is_refused_and_left_unchanged(database: TestDatabase) {
+    open(&database, [nothing("welcome")]).await.close().await;
+    database
+        .store("insert into refrain_migrations (number, name, applied_at, oldest) values (9999, 'later', 0, 9998)")
+        .await;
+    let error = refused(&database.url(), "shop").await;
+    assert!(matches!(of_store(&error), StoreError::TooNew { found: 9999, .. }), "{error}");
+    assert!(error.is_usage() && error.to_string().contains("a newer refrain has upgraded it"));
+    let error = Refrain::migrate(&database.url()).await.unwrap_err();
+    assert!(matches!(of_store(&error), StoreError::TooNew { .. }), "migrating does not go back: {error}");
+    let steps = database.store_numbers("select cast(max(number) as bigint) from refrain_migrations").await;
+    assert_eq!(steps, [9999]);
+}
 
-    async fn the_clock_of_a_store_that_is_served_is_not_set_although_nothing_has_run(database) {
-        let refrain = open(&database, [nothing("welcome")]).await;
-        let serving = refrain.serve();
-        let stop = serving.stop_handle();
-        let serving = tokio::spawn(async move { serving.await.unwrap() });
-        let workers = "select count(*) from refrain_workers";
-        eventually("a worker is there", DEADLINE, async || database.store_numbers(workers).await != [0]).await;
-        let set = || Refrain::at(&database.url(), "shop").unwrap().simulated(june("09T12:00")).open();
-        let refused = set().await.err().unwrap();
-        assert!(matches!(of_store(&refused), StoreError::Real), "{refused}");
-        stop.drain();
-        serving.await.unwrap();
-        assert_eq!(database.store_numbers("select count(*) from refrain_store where simulated").await, [0]);
-        assert!(set().await.is_ok(), "the process that served it has ended");
+#[every_store]
+async fn a_release_that_is_older_than_the_store_works_on_it_if_all_that_it_does_not_know_is_additive(
+    database: TestDatabase,
+) {
+    open(&database, [nothing("welcome")]).await.close().await;
+    for table in ["refrain_migrations", "refrain_ledger_migrations"] {
+        let later = format!(
+            "insert into {table} (number, name, applied_at, oldest) select 9999, 'later', 0, max(number) from {table}"
+        );
+        database.store(&later).await;
     }
+    assert_eq!(Refrain::migrate(&database.url()).await.unwrap(), [""; 0], "there is nothing to apply");
+    let refrain = open(&database, [nothing("welcome")]).await;
+    refrain.enqueue("welcome", "42", None).await.unwrap();
+    assert_eq!(refrain.tick().await.unwrap().ended, 1);
+    is_sound(&refrain).await;
+}
 
-    async fn migrating_twice_and_many_at_once_makes_the_tables_once(database) {
-        let url = database.url();
-        let migrations = (0..6).map(|_| {
-            let url = url.clone();
-            tokio::spawn(async move { Refrain::migrate(&url).await.unwrap() })
-        });
-        let mut taken = Vec::new();
-        for migration in migrations.collect::<Vec<_>>() {
-            taken.push(migration.await.unwrap());
-        }
-        let mut steps = taken.concat();
-        steps.sort_unstable();
-        let all = ["0001_initial", "0001_ledger", "0002_applied", "0002_lanes", "0003_claims", "0003_claims", "0004_audit", "0004_place"];
-        assert_eq!(steps, all, "each step was taken once");
-        assert_eq!(Refrain::migrate(&url).await.unwrap(), [""; 0]);
+#[every_store]
+async fn a_migration_that_does_not_record_the_oldest_schema_is_breaking(database: TestDatabase) {
+    open(&database, [nothing("welcome")]).await.close().await;
+    database
+        .store("insert into refrain_migrations (number, name, applied_at) values (9999, 'later', 0)")
+        .await;
+    let error = refused(&database.url(), "shop").await;
+    assert!(matches!(of_store(&error), StoreError::TooNew { found: 9999, .. }), "{error}");
+}
+
+#[every_store]
+async fn a_served_store_cannot_become_a_simulation(database: TestDatabase) {
+    let refrain = open(&database, [nothing("welcome")]).await;
+    let serving = refrain.serve();
+    let stop = serving.stop_handle();
+    let serving = tokio::spawn(async move { serving.await.unwrap() });
+    let workers = "select count(*) from refrain_workers";
+    eventually("a worker is there", DEADLINE, async || database.store_numbers(workers).await != [0]).await;
+    let set = || Refrain::at(&database.url(), "shop").unwrap().simulated(june("09T12:00")).open();
+    let refused = set().await.err().unwrap();
+    assert!(matches!(of_store(&refused), StoreError::Real), "{refused}");
+    stop.drain();
+    serving.await.unwrap();
+    assert_eq!(database.store_numbers("select count(*) from refrain_store where simulated").await, [0]);
+    assert!(set().await.is_ok(), "the process that served it has ended");
+}
+
+#[every_store]
+async fn concurrent_migrations_create_the_tables_once(database: TestDatabase) {
+    let url = database.url();
+    let migrations = (0..6).map(|_| {
+        let url = url.clone();
+        tokio::spawn(async move { Refrain::migrate(&url).await.unwrap() })
+    });
+    let mut taken = Vec::new();
+    for migration in migrations.collect::<Vec<_>>() {
+        taken.push(migration.await.unwrap());
     }
+    let mut steps = taken.concat();
+    steps.sort_unstable();
+    let all = [
+        "0001_initial",
+        "0001_ledger",
+        "0002_applied",
+        "0002_lanes",
+        "0003_claims",
+        "0003_claims",
+        "0004_audit",
+        "0004_place",
+        "0005_releases",
+        "0005_releases",
+        "0006_failure",
+    ];
+    assert_eq!(steps, all, "each step was taken once");
+    assert_eq!(Refrain::migrate(&url).await.unwrap(), [""; 0]);
 }
 
 fn of_store(error: &Error) -> &StoreError {
@@ -79,7 +125,7 @@ fn of_store(error: &Error) -> &StoreError {
 }
 
 #[tokio::test]
-async fn on_a_server_tables_are_made_when_a_person_says_so() {
+async fn on_a_server_only_migrate_creates_tables() {
     let database = TestDatabase::postgres().await;
     let error = refused(&database.url(), "shop").await;
     assert!(matches!(of_store(&error), StoreError::Missing), "{error}");
@@ -124,15 +170,15 @@ async fn f22_a_replica_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_said_to_be_away() {
-    let address = crate::support::address::Address::unused();
+async fn an_unreachable_server_is_reported_as_transient() {
+    let address = refrain_harness::address::Address::unused();
     let error = refused(&address.url("shop"), "shop").await;
     assert!(error.is_transient() && error.to_string().contains("is the server running"), "{error}");
 }
 
 /// The connection breaks in the middle of the question which server this is.
 #[tokio::test]
-async fn a_store_whose_server_goes_away_before_it_has_said_which_one_it_is_is_not_opened() {
+async fn a_store_is_not_opened_when_its_server_fails_to_identify_itself() {
     let database = TestDatabase::postgres().await;
     let direct = database.url();
     Refrain::migrate(&direct).await.unwrap();

@@ -1,12 +1,14 @@
-//! An attempt that fails is followed by another one when it was said it would be, and no sooner; all of them are kept.
+//! A failed attempt is retried at its time and not before, and every attempt is recorded.
 
+use refrain_harness::every_store;
 use std::time::Duration;
 
-use refrain::core::retry::{Again, Backoff, Failure, Retry};
-use refrain::{Ask, Definition, JobError, QueuePosition, Refrain};
+use refrain::admin::QueuePosition;
+use refrain::core::retry::{Again, AttemptFailure, Backoff, Retry};
+use refrain::{Ask, Definition, JobError, Refrain};
 
-use crate::support::TestDatabase;
-use crate::support::work::{Seen, history, is_sound, job, open, shown, told};
+use refrain_harness::TestDatabase;
+use refrain_harness::work::{Seen, history, is_sound, job, open, shown, told};
 
 const RETRY: Retry =
     Retry { attempts: 4, backoff: Backoff { min: Duration::from_hours(1), max: Duration::from_hours(3) } };
@@ -43,7 +45,7 @@ async fn wait_of(database: &TestDatabase, refrain: &Refrain, key: &str) -> (i64,
     let Some(QueuePosition::Delayed(wake_at)) = run.place else { panic!("{key} stands at {:?}", run.place) };
     let ended_at = refrain.attempts(&run).await.unwrap().last().unwrap().ended_at.as_microsecond();
     let now = database.store_numbers("select now from refrain_clock").await[0];
-    (ended_at, wake_at, now)
+    (ended_at, wake_at.as_microsecond(), now)
 }
 
 /// Lets every waiting attempt begin.
@@ -51,114 +53,125 @@ async fn time_passes(database: &TestDatabase) {
     database.store("update refrain_delayed set wake_at = 0").await;
 }
 
-every_store! {
-    async fn h4_attempts_begin_when_the_schedule_says_and_end_when_they_are_used(database) {
-        let seen = Seen::default();
-        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-        refrain.enqueue("flaky", "always", Some("9")).await.unwrap();
-        let run = number(&database, "always").await;
-        for attempt in 1..RETRY.attempts {
-            let report = refrain.tick().await.unwrap();
-            assert_eq!((report.again, report.ended), (1, 0));
-            let Again::After(stated) = RETRY.after(&Failure::of_attempt(attempt), run) else { panic!("tries are left") };
-            let (ended_at, wake_at, now) = wait_of(&database, &refrain, "always").await;
-            let planned_at = wake_at - i64::try_from(stated.as_micros()).unwrap();
-            assert!((ended_at..=now).contains(&planned_at), "attempt {attempt}: {ended_at} {planned_at} {now}");
-            assert_eq!(refrain.tick().await.unwrap().ended, 0, "not before its time");
-            assert_eq!(seen.all().len(), attempt as usize);
-            time_passes(&database).await;
-        }
-        assert_eq!(refrain.tick().await.unwrap().ended, 1);
-        assert_eq!(told(&refrain, "flaky").await, ["always failed 4"]);
-        assert_eq!(shown(&refrain, "flaky#always").await.message.as_deref(), Some("try 4"));
-        assert_eq!(history(&refrain, "flaky#always").await, ["1 errored", "2 errored", "3 errored"]);
-        assert_eq!(seen.all(), ["always 1", "always 2", "always 3", "always 4"]);
+#[every_store]
+async fn h4_attempts_follow_the_backoff_and_stop_at_the_limit(database: TestDatabase) {
+    let seen = Seen::default();
+    let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+    refrain.enqueue("flaky", "always", Some("9")).await.unwrap();
+    let run = number(&database, "always").await;
+    for attempt in 1..RETRY.attempts {
+        let report = refrain.tick().await.unwrap();
+        assert_eq!((report.again, report.ended), (1, 0));
+        let Again::After(stated) = RETRY.after(&AttemptFailure::of_attempt(attempt), run) else {
+            panic!("tries are left")
+        };
+        let (ended_at, wake_at, now) = wait_of(&database, &refrain, "always").await;
+        let planned_at = wake_at - i64::try_from(stated.as_micros()).unwrap();
+        assert!((ended_at..=now).contains(&planned_at), "attempt {attempt}: {ended_at} {planned_at} {now}");
+        assert_eq!(refrain.tick().await.unwrap().ended, 0, "not before its time");
+        assert_eq!(seen.all().len(), attempt as usize);
         time_passes(&database).await;
-        assert_eq!(refrain.tick().await.unwrap(), refrain::Counts::default(), "nothing follows");
-        is_sound(&refrain).await;
     }
+    assert_eq!(refrain.tick().await.unwrap().ended, 1);
+    assert_eq!(told(&refrain, "flaky").await, ["always failed 4"]);
+    assert_eq!(shown(&refrain, "flaky#always").await.message.as_deref(), Some("try 4"));
+    assert_eq!(history(&refrain, "flaky#always").await, ["1 errored", "2 errored", "3 errored"]);
+    assert_eq!(seen.all(), ["always 1", "always 2", "always 3", "always 4"]);
+    time_passes(&database).await;
+    assert_eq!(refrain.tick().await.unwrap(), refrain::Counts::default(), "nothing follows");
+    is_sound(&refrain).await;
+}
 
-    async fn h4_one_that_succeeds_is_tried_no_more(database) {
-        let seen = Seen::default();
-        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-        refrain.enqueue("flaky", "twice", Some("2")).await.unwrap();
-        for _ in 0..5 {
-            refrain.tick().await.unwrap();
-            time_passes(&database).await;
-        }
-        assert_eq!(seen.all(), ["twice 1", "twice 2", "twice 3"]);
-        assert_eq!(told(&refrain, "flaky").await, ["twice done 3"]);
-        let run = shown(&refrain, "flaky#twice").await;
-        let past = refrain.attempts(&run).await.unwrap();
-        let said: Vec<_> = past.iter().map(|attempt| attempt.message.as_deref().unwrap()).collect();
-        assert_eq!(said, ["try 1", "try 2"]);
-        assert!(past.iter().all(|attempt| attempt.started_at.is_some() && attempt.worker.is_some()));
-        assert!(run.message.is_none() && run.ended_at.unwrap() >= past[1].ended_at);
-    }
-
-    async fn h4_what_the_other_side_asked_for_is_kept(database) {
-        let seen = Seen::default();
-        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-        refrain.enqueue("flaky", "asked", None).await.unwrap();
+#[every_store]
+async fn h4_a_run_that_succeeds_is_not_retried(database: TestDatabase) {
+    let seen = Seen::default();
+    let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+    refrain.enqueue("flaky", "twice", Some("2")).await.unwrap();
+    for _ in 0..5 {
         refrain.tick().await.unwrap();
-        let (ended_at, wake_at, _) = wait_of(&database, &refrain, "asked").await;
-        assert!(wake_at - ended_at >= 30 * 3_600 * 1_000_000, "longer than any backoff");
+        time_passes(&database).await;
     }
+    assert_eq!(seen.all(), ["twice 1", "twice 2", "twice 3"]);
+    assert_eq!(told(&refrain, "flaky").await, ["twice done 3"]);
+    let run = shown(&refrain, "flaky#twice").await;
+    let past = refrain.attempts(&run).await.unwrap();
+    let said: Vec<_> = past.iter().map(|attempt| attempt.message.as_deref().unwrap()).collect();
+    assert_eq!(said, ["try 1", "try 2"]);
+    assert!(past.iter().all(|attempt| attempt.started_at.is_some() && attempt.worker.is_some()));
+    assert!(run.message.is_none() && run.ended_at.unwrap() >= past[1].ended_at);
+}
 
-    async fn an_error_for_good_a_panic_and_a_hang_end_a_run_and_not_its_worker(database) {
-        let seen = Seen::default();
-        let once = Retry { attempts: 1, ..RETRY };
-        let work = failing(&seen).retry(once).timeout(Duration::from_millis(50));
-        let refrain = open(&database, [work, failing(&seen).named("patient").unwrap().retry(RETRY)]).await;
-        for key in ["panic", "hang", "fine"] {
-            refrain.enqueue("flaky", key, Some("0")).await.unwrap();
-        }
-        refrain.enqueue("patient", "for-good", None).await.unwrap();
-        assert_eq!(refrain.tick().await.unwrap().ended, 4);
-        assert_eq!(told(&refrain, "flaky").await, ["fine done 1", "hang failed 1", "panic failed 1"]);
-        assert_eq!(told(&refrain, "patient").await, ["for-good failed 1"], "tries were left, and none would help");
-        let said = |name: &'static str| async { shown(&refrain, name).await.message.unwrap_or_default() };
-        assert!(said("flaky#panic").await.contains("at the disco"));
-        assert!(said("flaky#hang").await.contains("timed out after"));
-        is_sound(&refrain).await;
-    }
+#[every_store]
+async fn h4_a_requested_retry_time_is_honoured(database: TestDatabase) {
+    let seen = Seen::default();
+    let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+    refrain.enqueue("flaky", "asked", None).await.unwrap();
+    refrain.tick().await.unwrap();
+    let (ended_at, wake_at, _) = wait_of(&database, &refrain, "asked").await;
+    assert!(wake_at - ended_at >= 30 * 3_600 * 1_000_000, "longer than any backoff");
+}
 
-    async fn what_a_job_says_is_kept_whatever_it_says(database) {
-        let seen = Seen::default();
-        let refrain = open(&database, [failing(&seen)]).await;
-        for key in ["nul", "long"] {
-            refrain.enqueue("flaky", key, None).await.unwrap();
-        }
-        assert_eq!(refrain.tick().await.unwrap().ended, 2);
-        let said = shown(&refrain, "flaky#nul").await.message.unwrap();
-        assert!(said.starts_with('a') && said.ends_with('b'), "{said:?}");
-        let long = shown(&refrain, "flaky#long").await.message.unwrap();
-        assert!(long.len() < 5_000 && long.ends_with('…'));
+#[every_store]
+async fn a_permanent_error_a_panic_and_a_hang_end_the_run_and_not_the_worker(database: TestDatabase) {
+    let seen = Seen::default();
+    let once = Retry { attempts: 1, ..RETRY };
+    let work = failing(&seen).retry(once).timeout(Duration::from_millis(50));
+    let refrain = open(&database, [work, failing(&seen).named("patient").unwrap().retry(RETRY)]).await;
+    for key in ["panic", "hang", "fine"] {
+        refrain.enqueue("flaky", key, Some("0")).await.unwrap();
     }
+    refrain.enqueue("patient", "for-good", None).await.unwrap();
+    assert_eq!(refrain.tick().await.unwrap().ended, 4);
+    assert_eq!(told(&refrain, "flaky").await, ["fine done 1", "hang failed 1", "panic failed 1"]);
+    assert_eq!(
+        told(&refrain, "patient").await,
+        ["for-good failed 1"],
+        "tries were left, and none would help"
+    );
+    let said = |name: &'static str| async { shown(&refrain, name).await.message.unwrap_or_default() };
+    assert!(said("flaky#panic").await.contains("at the disco"));
+    assert!(said("flaky#hang").await.contains("timed out after"));
+    is_sound(&refrain).await;
+}
 
-    async fn h4_an_attempt_whose_time_has_come_takes_no_other_along(database) {
-        let seen = Seen::default();
-        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-        for key in ["early", "late"] {
-            refrain.enqueue("flaky", key, Some("1")).await.unwrap();
-        }
-        assert_eq!(refrain.tick().await.unwrap().again, 2);
-        let early = number(&database, "early").await;
-        database.store(&format!("update refrain_delayed set wake_at = 0 where run = {early}")).await;
-        refrain.tick().await.unwrap();
-        assert_eq!(told(&refrain, "flaky").await, ["early done 2", "late due 2"]);
-        is_sound(&refrain).await;
+#[every_store]
+async fn a_message_of_a_job_is_stored_whatever_it_contains(database: TestDatabase) {
+    let seen = Seen::default();
+    let refrain = open(&database, [failing(&seen)]).await;
+    for key in ["nul", "long"] {
+        refrain.enqueue("flaky", key, None).await.unwrap();
     }
+    assert_eq!(refrain.tick().await.unwrap().ended, 2);
+    let said = shown(&refrain, "flaky#nul").await.message.unwrap();
+    assert!(said.starts_with('a') && said.ends_with('b'), "{said:?}");
+    let long = shown(&refrain, "flaky#long").await.message.unwrap();
+    assert!(long.len() < 5_000 && long.ends_with('…'));
+}
 
-    async fn someone_who_waits_does_not_wait_for_the_backoff(database) {
-        let seen = Seen::default();
-        let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-        refrain.enqueue("flaky", "once", Some("1")).await.unwrap();
-        refrain.tick().await.unwrap();
-        let report = refrain.run("flaky#once", Ask::Once).await.unwrap();
-        assert!(report.is_done());
-        assert_eq!(told(&refrain, "flaky").await, ["once done 2"]);
-        assert_eq!(refrain.open_runs().await.unwrap(), 0);
-        is_sound(&refrain).await;
+#[every_store]
+async fn h4_waking_a_due_attempt_wakes_no_other(database: TestDatabase) {
+    let seen = Seen::default();
+    let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+    for key in ["early", "late"] {
+        refrain.enqueue("flaky", key, Some("1")).await.unwrap();
     }
+    assert_eq!(refrain.tick().await.unwrap().again, 2);
+    let early = number(&database, "early").await;
+    database.store(&format!("update refrain_delayed set wake_at = 0 where run = {early}")).await;
+    refrain.tick().await.unwrap();
+    assert_eq!(told(&refrain, "flaky").await, ["early done 2", "late due 2"]);
+    is_sound(&refrain).await;
+}
+
+#[every_store]
+async fn a_waiting_caller_skips_the_backoff(database: TestDatabase) {
+    let seen = Seen::default();
+    let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
+    refrain.enqueue("flaky", "once", Some("1")).await.unwrap();
+    refrain.tick().await.unwrap();
+    let report = refrain.run("flaky#once", Ask::Once).await.unwrap();
+    assert!(report.is_done());
+    assert_eq!(told(&refrain, "flaky").await, ["once done 2"]);
+    assert_eq!(refrain.open_runs().await.unwrap(), 0);
+    is_sound(&refrain).await;
 }

@@ -1,12 +1,13 @@
-//! One run per window and scope: the set is frozen when the window's own run evaluates it.
+//! One run per window and scope: the set is frozen when the run of the window evaluates it.
 
+use refrain_harness::every_store;
 use std::sync::{Arc, Mutex};
 
 use refrain::core::Scope;
-use refrain::{Ask, CatchUp, Definition, JobError};
+use refrain::{Ask, CatchUp, Definition, Did, JobError};
 
-use crate::support::TestDatabase;
-use crate::support::work::{Seen, daily, is_sound, june, open, short, told};
+use refrain_harness::TestDatabase;
+use refrain_harness::work::{Seen, daily, is_sound, june, open, short, told};
 
 /// A job whose scopes are what the list says when it is asked.
 fn digest(seen: &Seen, scopes: &Arc<Mutex<Vec<&'static str>>>) -> Definition {
@@ -22,70 +23,76 @@ async fn expansions(database: &TestDatabase) -> Vec<String> {
     database.store_texts("select scopes || ' ' || hash from refrain_expansions order by run").await
 }
 
-every_store! {
-    async fn a_window_is_one_run_per_scope_and_a_later_scope_gets_nothing_of_it(database) {
-        let seen = Seen::default();
-        let scopes = Arc::new(Mutex::new(vec!["beta", "acme", "beta"]));
-        let refrain = open(&database, [digest(&seen, &scopes)]).await;
-        let report = refrain.tick_at(june("02T00:01")).await.unwrap();
-        assert_eq!((report.opened, report.ended), (1, 3), "the window's own run, and one for each scope");
-        let of_first = ["06-01 done 1", "06-01/acme done 1", "06-01/beta done 1"];
-        assert_eq!(told(&refrain, "digest").await, of_first);
-        let mut began = seen.all();
-        began.sort();
-        assert_eq!(began, ["06-01/acme", "06-01/beta"], "the window's own run does no work of the job");
-        let frozen = expansions(&database).await;
-        assert!(frozen[0].starts_with("2 "), "{frozen:?}");
+#[every_store]
+async fn a_window_is_one_run_per_scope_frozen_when_it_opens(database: TestDatabase) {
+    let seen = Seen::default();
+    let scopes = Arc::new(Mutex::new(vec!["beta", "acme", "beta"]));
+    let refrain = open(&database, [digest(&seen, &scopes)]).await;
+    let report = refrain.tick_at(june("02T00:01")).await.unwrap();
+    assert_eq!((report.opened, report.ended), (1, 3), "the window's own run, and one for each scope");
+    let of_first = ["06-01 done 1", "06-01/acme done 1", "06-01/beta done 1"];
+    assert_eq!(told(&refrain, "digest").await, of_first);
+    let mut began = seen.all();
+    began.sort();
+    assert_eq!(began, ["06-01/acme", "06-01/beta"], "the window's own run does no work of the job");
+    let frozen = expansions(&database).await;
+    assert!(frozen[0].starts_with("2 "), "{frozen:?}");
 
-        scopes.lock().unwrap().push("late");
-        refrain.run("digest@2020-06-01", Ask::Again).await.unwrap();
-        assert_eq!(expansions(&database).await, frozen, "it is found frozen");
-        assert_eq!(told(&refrain, "digest").await[1..], of_first[1..]);
-        assert_eq!(seen.all().len(), 2);
+    scopes.lock().unwrap().push("late");
+    let again = refrain.run("digest@2020-06-01", Ask::Again).await.unwrap();
+    assert_eq!(expansions(&database).await, frozen, "it is found frozen");
+    let scopes_again: Vec<&str> = again.scopes.iter().map(|scope| scope.name.as_str()).collect();
+    assert_eq!(scopes_again, ["digest@2020-06-01/acme", "digest@2020-06-01/beta"]);
+    assert!(again.is_done() && again.scopes.iter().all(|scope| scope.did == Did::Ran), "{again:?}");
+    assert_eq!(told(&refrain, "digest").await[1..], ["06-01/acme done 2", "06-01/beta done 2"]);
+    assert_eq!(seen.all().len(), 4, "a window that is run again includes its scopes");
 
-        refrain.tick_at(june("03T00:01")).await.unwrap();
-        assert_eq!(told(&refrain, "digest").await[3..].len(), 4, "the next window has the late one too");
-        let both = expansions(&database).await;
-        assert!(both[1].starts_with("3 ") && both[1][2..] != both[0][2..], "{both:?}");
-        is_sound(&refrain).await;
+    refrain.tick_at(june("03T00:01")).await.unwrap();
+    assert_eq!(told(&refrain, "digest").await[3..].len(), 4, "the next window has the late one too");
+    let both = expansions(&database).await;
+    assert!(both[1].starts_with("3 ") && both[1][2..] != both[0][2..], "{both:?}");
+    is_sound(&refrain).await;
+}
+
+#[every_store]
+async fn the_same_scopes_have_the_same_hash_in_any_order(database: TestDatabase) {
+    let seen = Seen::default();
+    let scopes = Arc::new(Mutex::new(vec!["acme", "beta"]));
+    let refrain =
+        open(&database, [digest(&seen, &scopes), digest(&seen, &scopes).named("other").unwrap()]).await;
+    refrain.open_due(june("02T00:01")).await.unwrap();
+    refrain.run("digest@2020-06-01", Ask::Once).await.unwrap();
+    scopes.lock().unwrap().reverse();
+    refrain.run("other@2020-06-01", Ask::Once).await.unwrap();
+    let frozen = expansions(&database).await;
+    assert_eq!(frozen[0], frozen[1]);
+}
+
+#[every_store]
+async fn each_scope_has_its_own_lane_in_the_order_of_windows(database: TestDatabase) {
+    let seen = Seen::default();
+    let scopes = Arc::new(Mutex::new(vec!["acme", "beta"]));
+    let refrain = open(&database, [digest(&seen, &scopes)]).await;
+    refrain.tick_at(june("04T06:00")).await.unwrap();
+    for scope in ["acme", "beta"] {
+        let of_scope: Vec<String> = seen.all().into_iter().filter(|key| key.ends_with(scope)).collect();
+        assert_eq!(of_scope, ["01", "02", "03"].map(|day| format!("06-{day}/{scope}")));
     }
+    is_sound(&refrain).await;
+}
 
-    async fn the_same_scopes_have_the_same_hash_in_any_order(database) {
-        let seen = Seen::default();
-        let scopes = Arc::new(Mutex::new(vec!["acme", "beta"]));
-        let refrain = open(&database, [digest(&seen, &scopes), digest(&seen, &scopes).named("other").unwrap()]).await;
-        refrain.open_due(june("02T00:01")).await.unwrap();
-        refrain.run("digest@2020-06-01", Ask::Once).await.unwrap();
-        scopes.lock().unwrap().reverse();
-        refrain.run("other@2020-06-01", Ask::Once).await.unwrap();
-        let frozen = expansions(&database).await;
-        assert_eq!(frozen[0], frozen[1]);
-    }
-
-    async fn scopes_have_lanes_of_their_own_and_each_goes_in_the_order_of_time(database) {
-        let seen = Seen::default();
-        let scopes = Arc::new(Mutex::new(vec!["acme", "beta"]));
-        let refrain = open(&database, [digest(&seen, &scopes)]).await;
-        refrain.tick_at(june("04T06:00")).await.unwrap();
-        for scope in ["acme", "beta"] {
-            let of_scope: Vec<String> = seen.all().into_iter().filter(|key| key.ends_with(scope)).collect();
-            assert_eq!(of_scope, ["01", "02", "03"].map(|day| format!("06-{day}/{scope}")));
-        }
-        is_sound(&refrain).await;
-    }
-
-    async fn a_window_whose_scopes_cannot_be_found_fails_and_is_expanded_later(database) {
-        let seen = Seen::default();
-        let scopes = Arc::new(Mutex::new(Vec::new()));
-        let refrain = open(&database, [digest(&seen, &scopes)]).await;
-        refrain.tick_at(june("02T00:01")).await.unwrap();
-        assert_eq!(told(&refrain, "digest").await, ["06-01 failed 1"]);
-        assert_eq!(expansions(&database).await, [""; 0]);
-        scopes.lock().unwrap().push("acme");
-        assert!(refrain.run("digest@2020-06-01", Ask::Once).await.unwrap().is_done());
-        refrain.tick_at(june("02T00:01")).await.unwrap();
-        assert_eq!(told(&refrain, "digest").await, ["06-01 done 2", "06-01/acme done 1"]);
-        let key = &refrain.runs("digest", "").await.unwrap()[1].key;
-        assert_eq!(short(key), "06-01/acme");
-    }
+#[every_store]
+async fn a_window_whose_scopes_query_fails_is_expanded_by_a_retry(database: TestDatabase) {
+    let seen = Seen::default();
+    let scopes = Arc::new(Mutex::new(Vec::new()));
+    let refrain = open(&database, [digest(&seen, &scopes)]).await;
+    refrain.tick_at(june("02T00:01")).await.unwrap();
+    assert_eq!(told(&refrain, "digest").await, ["06-01 failed 1"]);
+    assert_eq!(expansions(&database).await, [""; 0]);
+    scopes.lock().unwrap().push("acme");
+    assert!(refrain.run("digest@2020-06-01", Ask::Once).await.unwrap().is_done());
+    refrain.tick_at(june("02T00:01")).await.unwrap();
+    assert_eq!(told(&refrain, "digest").await, ["06-01 done 2", "06-01/acme done 1"]);
+    let key = &refrain.runs("digest", "").await.unwrap()[1].key;
+    assert_eq!(short(key), "06-01/acme");
 }

@@ -1,13 +1,13 @@
-//! Many at once: writers of one file, transactions that the server refuses or sorts out.
+//! Many writers at once: on one file, and on a server that rejects or orders their transactions.
 
 use refrain::Refrain;
 use sqlx::{Executor, PgConnection};
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{SETTINGS, Seen};
 use crate::world::{World, numbered};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{SETTINGS, Seen};
 
 const WRITERS: usize = 24;
 const WORKERS: usize = 8;
@@ -34,15 +34,14 @@ async fn all_write_at_once(world: &World) {
     assert_eq!(world.history().await, Vec::<String>::new());
 }
 
-both_databases! {
-    async fn f27_thirty_two_processes_write_at_once_and_none_hears_that_it_is_busy(database) {
-        all_write_at_once(&World::of(database)).await;
-    }
+#[both_databases]
+async fn f27_thirty_two_processes_write_at_once_without_a_busy_error(database: TestDatabase) {
+    all_write_at_once(&World::of(database)).await;
 }
 
 /// The store says which isolation it relies on, so it is not refused every second transaction.
 #[tokio::test]
-async fn f47_a_server_that_is_serializable_by_default_changes_nothing() {
+async fn f47_a_server_that_is_serializable_by_default_makes_no_difference() {
     let database = TestDatabase::postgres().await;
     let strict =
         "do $$ begin execute format('alter database %I set default_transaction_isolation = serializable',
@@ -53,10 +52,11 @@ async fn f47_a_server_that_is_serializable_by_default_changes_nothing() {
 
 /// Such a server refuses a key that another transaction has committed meanwhile: who asked second is recorded all the same.
 #[tokio::test]
-async fn f47_of_two_that_offer_a_key_at_once_to_a_strict_server_the_second_is_recorded() {
+async fn f47_two_simultaneous_offers_under_repeatable_read_are_both_recorded() {
     let database = TestDatabase::postgres().await;
     let strict =
-        "do $$ begin execute format('alter database %I set default_transaction_isolation = \"repeatable read\"',
+        "do $$ begin execute format('alter database %I set default_transaction_isolation = \"repeatable \
+         read\"',
         current_database()); end $$";
     database.execute(strict, &[]).await.unwrap();
     let world = World::of(database);
@@ -82,7 +82,7 @@ async fn f47_of_two_that_offer_a_key_at_once_to_a_strict_server_the_second_is_re
 
 /// While a table is rewritten, offers wait. One that is given up leaves its backend waiting; the next ones must not add theirs.
 #[tokio::test]
-async fn f28_offers_behind_a_locked_table_leave_one_backend_waiting_however_many_they_are() {
+async fn f28_many_offers_to_a_locked_table_occupy_one_backend() {
     let database = TestDatabase::postgres().await;
     Refrain::migrate(&database.url()).await.unwrap();
     let opening = Refrain::at(&database.url(), "crash").unwrap().job(Seen::default().job("idle"));
@@ -121,7 +121,7 @@ async fn f28_offers_behind_a_locked_table_leave_one_backend_waiting_however_many
 
 /// A stranger locks the two rows that an ending needs, in the other order.
 #[tokio::test]
-async fn f47_an_ending_that_is_caught_in_a_deadlock_is_done_again() {
+async fn f47_an_ending_caught_in_a_deadlock_is_retried() {
     let database = TestDatabase::postgres().await;
     let TestDatabase::Postgres { pool, .. } = &database else { panic!("it is PostgreSQL") };
     let pool = pool.clone();

@@ -1,6 +1,7 @@
-//! Killed at every commit, before and after it; every answer to a commit lost. Then the same program is run again.
+//! Killed before and after every commit, and with every reply to a commit lost; then the same
+//! program runs again.
 //!
-//! The places are read from the sources: a commit that has no story here is a failure.
+//! The places are read from the sources: a commit without a test here is a failure.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -10,10 +11,10 @@ use std::pin::Pin;
 use rustix::process::Signal;
 use tokio::task::JoinSet;
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::world::{World, numbered, written_once};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
 
 /// How many stories are told at once: each of them waits for its processes, most of the time.
 const AT_ONCE: usize = 4;
@@ -86,11 +87,11 @@ fn stories() -> Vec<Story> {
 
 fn story(place: &str) -> Story {
     let (before, way): (&[&str], &str) = match place {
-        "attach" | "begun" | "cancel" | "checkpoint" | "claim" | "claims" | "enqueue" | "expand"
-        | "fence-raise" | "finish" | "found" | "ledger-open" | "line-up" | "migrate" | "migrate-ledger"
-        | "open" | "output" | "pause" | "prune" | "pull" | "register" | "register-worker" | "relay-copy"
-        | "relay-forget" | "reopen" | "retire" | "schedule" | "settle-down" | "tick" | "unit-apply"
-        | "unit-fail" | "unpark" | "wake" => (&[], ""),
+        "attach" | "begun" | "cancel" | "checkpoint" | "claim" | "claims" | "dedupe" | "enqueue"
+        | "expand" | "fence-raise" | "finish" | "found" | "ledger-open" | "line-up" | "migrate"
+        | "migrate-ledger" | "open" | "output" | "pause" | "prune" | "pull" | "register"
+        | "register-worker" | "relay-copy" | "relay-forget" | "reopen" | "retire" | "schedule"
+        | "set-place" | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => (&[], ""),
         // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
         "finish-leases" => (&[], "finish.reply=1*return(lost);"),
         "take-over" => (&["claim.after-commit=return(kill)"], ""),
@@ -218,7 +219,7 @@ async fn killed_when_ending_alone(world: World, when: &str) {
     world.assert_settled(numbered("slow#s", 6)).await;
 }
 
-/// A worker says that it is alive while a run is under way, which lasts until that has been struck.
+/// A worker renews its lease while a run executes, which lasts until the kill.
 async fn struck_at_a_beat(world: World, ending: &str) {
     world.done(&["enqueue", "slow", "s", "1"], &[]).await;
     let failpoints = format!("beat.{ending}");
@@ -233,90 +234,91 @@ async fn struck_at_a_beat(world: World, ending: &str) {
     world.assert_settled(numbered("slow#s", 1)).await;
 }
 
-both_databases! {
-    async fn f1_killed_at_a_heartbeat_and_its_answer_lost_the_run_is_done_once(database) {
-        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
-            struck_at_a_beat(World::like(&database).await, ending).await;
-        }
-    }
-
-    async fn f1_killed_while_the_rest_of_a_batch_is_ended_apart(database) {
-        killed_when_ending_alone(World::like(&database).await, "before-commit").await;
-        killed_when_ending_alone(World::of(database), "after-commit").await;
-    }
-
-    async fn f1_killed_before_any_commit_and_run_again_all_is_done_once(database) {
-        all(&database, |world, story| Box::pin(killed(world, story, "before-commit"))).await;
-    }
-
-    async fn f2_killed_after_any_commit_and_run_again_all_is_done_once(database) {
-        all(&database, |world, story| Box::pin(killed(world, story, "after-commit"))).await;
-    }
-
-    async fn f4_the_answer_to_any_commit_is_lost_and_nothing_is_done_twice(database) {
-        all(&database, |world, story| Box::pin(lost(world, story))).await;
+#[both_databases]
+async fn f1_a_run_killed_at_a_heartbeat_with_a_lost_reply_is_done_once(database: TestDatabase) {
+    for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+        struck_at_a_beat(World::like(&database).await, ending).await;
     }
 }
 
-both_databases! {
-    async fn f4_an_end_that_is_said_twice_is_recorded_once(database) {
-        let world = World::of(database);
-        world.done(&["enqueue", "flaky", "f", "1"], &[]).await;
-        world.done(&["work"], &[("FAILPOINTS", "finish.reply=1*return(lost)")]).await;
-        assert_eq!(world.struck(), ["finish.reply"]);
-        assert_eq!(world.history().await, ["flaky#f0 1 errored"]);
-        world.assert_settled(numbered("flaky#f", 1)).await;
-    }
+#[both_databases]
+async fn f1_killed_while_the_rest_of_a_batch_is_ended_separately(database: TestDatabase) {
+    killed_when_ending_alone(World::like(&database).await, "before-commit").await;
+    killed_when_ending_alone(World::of(database), "after-commit").await;
+}
 
-    async fn f4_a_command_that_is_marked_as_begun_twice_is_begun_once(database) {
-        let world = World::of(database);
-        world.done(&["run", "held#h0"], &[("FAILPOINTS", "begun.reply=1*return(lost)")]).await;
-        assert_eq!(world.struck(), ["begun.reply"]);
-        assert_eq!(world.history().await, Vec::<String>::new());
-        world.assert_settled(numbered("held#h", 1)).await;
+#[both_databases]
+async fn f1_killed_before_any_commit_every_run_is_done_once(database: TestDatabase) {
+    all(&database, |world, story| Box::pin(killed(world, story, "before-commit"))).await;
+}
+
+#[both_databases]
+async fn f2_killed_after_any_commit_every_run_is_done_once(database: TestDatabase) {
+    all(&database, |world, story| Box::pin(killed(world, story, "after-commit"))).await;
+}
+
+#[both_databases]
+async fn f4_with_the_reply_to_any_commit_lost_every_run_is_done_once(database: TestDatabase) {
+    all(&database, |world, story| Box::pin(lost(world, story))).await;
+}
+
+#[both_databases]
+async fn f4_an_end_reported_twice_is_recorded_once(database: TestDatabase) {
+    let world = World::of(database);
+    world.done(&["enqueue", "flaky", "f", "1"], &[]).await;
+    world.done(&["work"], &[("FAILPOINTS", "finish.reply=1*return(lost)")]).await;
+    assert_eq!(world.struck(), ["finish.reply"]);
+    assert_eq!(world.history().await, ["flaky#f0 1 errored"]);
+    world.assert_settled(numbered("flaky#f", 1)).await;
+}
+
+#[both_databases]
+async fn f4_a_command_marked_as_begun_twice_begins_once(database: TestDatabase) {
+    let world = World::of(database);
+    world.done(&["run", "held#h0"], &[("FAILPOINTS", "begun.reply=1*return(lost)")]).await;
+    assert_eq!(world.struck(), ["begun.reply"]);
+    assert_eq!(world.history().await, Vec::<String>::new());
+    world.assert_settled(numbered("held#h", 1)).await;
+}
+
+#[both_databases]
+async fn f2_a_store_stays_simulated_after_a_kill(database: TestDatabase) {
+    let open = ["enqueue", "noop", "n", "0"];
+    for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+        let world = World::like(&database).await;
+        world.done(&open, &[]).await;
+        let failpoints = format!("simulate.{ending}");
+        let variables = [("PROBE_SIMULATED", "yes"), ("FAILPOINTS", failpoints.as_str())];
+        world.probe(&open, &variables).wait().await;
+        assert_eq!(world.struck().len(), 1, "{ending}");
+        world.done(&open, &[("PROBE_SIMULATED", "yes")]).await;
     }
 }
 
-both_databases! {
-    async fn f2_a_store_that_is_being_simulated_is_so_whatever_happens_then(database) {
-        let open = ["enqueue", "noop", "n", "0"];
-        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
-            let world = World::like(&database).await;
-            world.done(&open, &[]).await;
-            let failpoints = format!("simulate.{ending}");
-            let variables = [("PROBE_SIMULATED", "yes"), ("FAILPOINTS", failpoints.as_str())];
-            world.probe(&open, &variables).wait().await;
-            assert_eq!(world.struck().len(), 1, "{ending}");
-            world.done(&open, &[("PROBE_SIMULATED", "yes")]).await;
+#[both_databases]
+async fn f2_an_alarm_is_raised_once_despite_a_kill(database: TestDatabase) {
+    for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
+        let world = World::like(&database).await;
+        for _ in 0..2 {
+            world.done(&["enqueue", "noop", "n", "30"], &[]).await;
         }
-    }
-}
-
-both_databases! {
-    async fn f2_an_alarm_is_raised_once_whatever_happens_then(database) {
-        for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
-            let world = World::like(&database).await;
-            for _ in 0..2 {
-                world.done(&["enqueue", "noop", "n", "30"], &[]).await;
-            }
-            let ago = "update refrain_dedupes set at = at - 600000000";
-            world.execute(ago).await.unwrap();
-            let look = ["tick", "2026-06-09T00:00:00Z"];
-            let failpoints = format!("alarm.{ending}");
-            world.probe(&look, &[("FAILPOINTS", &failpoints)]).wait().await;
-            assert_eq!(world.struck().len(), 1, "{ending}");
-            for _ in 0..2 {
-                world.done(&look, &[]).await;
-            }
-            assert_eq!(world.texts("select subject from refrain_alarms").await, ["noop"], "{ending}");
-            world.assert_settled(numbered("noop#n", 30)).await;
+        let ago = "update refrain_dedupes set at = at - 600000000";
+        world.execute(ago).await.unwrap();
+        let look = ["tick", "2026-06-09T00:00:00Z"];
+        let failpoints = format!("alarm.{ending}");
+        world.probe(&look, &[("FAILPOINTS", &failpoints)]).wait().await;
+        assert_eq!(world.struck().len(), 1, "{ending}");
+        for _ in 0..2 {
+            world.done(&look, &[]).await;
         }
+        assert_eq!(world.texts("select subject from refrain_alarms").await, ["noop"], "{ending}");
+        world.assert_settled(numbered("noop#n", 30)).await;
     }
 }
 
 /// On PostgreSQL alone: there one run is opened and queued by one statement, outside of any transaction of ours.
 #[tokio::test]
-async fn f4_one_run_is_offered_once_whatever_happens_to_the_only_message() {
+async fn f4_a_run_is_offered_once_despite_a_lost_message() {
     let offer = ["enqueue", "noop", "n", "1"];
     for (ending, dedupes) in
         [("before-commit=return(kill)", 0), ("after-commit=return(kill)", 1), ("reply=1*return(lost)", 1)]

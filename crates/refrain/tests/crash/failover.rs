@@ -1,18 +1,19 @@
-//! The store becomes another one while a worker is alive: a server that repeated its own has taken over, and may have lost its last
-//! commits, a reservation among them; or another process has come to doubt it.
+//! The store changes while a worker is alive: a standby was promoted and may lack the last commits,
+//! a reservation among them; or another process has come to doubt the store.
 
 use std::future::IntoFuture;
 
-use refrain::{Refrain, Statement};
+use refrain::Refrain;
+use refrain::admin::StoreOrigin;
 use rustix::process::Signal;
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::children::ChildProcess;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::server::PrivateServer;
-use crate::support::work::{SETTINGS, Seen};
 use crate::world::World;
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::children::ChildProcess;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::server::PrivateServer;
+use refrain_harness::work::{SETTINGS, Seen};
 
 /// A worker that has done one run on a server of its own, and is stopped.
 async fn stopped_worker() -> (PrivateServer, String, World, ChildProcess) {
@@ -62,10 +63,10 @@ async fn f21_a_process_that_was_open_before_a_failover_claims_nothing_after_it()
 
 /// A worker is stopped. The store fails over, an operator looks at it and lets it go on; then the worker is continued.
 #[tokio::test]
-async fn f21_a_worker_that_missed_a_failover_and_the_recovery_ends_and_leaves_the_store_as_it_is() {
+async fn f21_a_worker_that_missed_failover_and_recovery_ends_without_writing() {
     let (mut server, url, world, mut worker) = stopped_worker().await;
     server.fail_over().await;
-    Refrain::at(&url, "crash").unwrap().state(Statement::Moved).await.unwrap();
+    Refrain::at(&url, "crash").unwrap().state(StoreOrigin::Moved).await.unwrap();
     worker.signal(Signal::CONT);
     let said = String::from_utf8(worker.finish().await.stderr).unwrap();
     assert!(said.contains("the server of this store has another timeline"), "{said}");
@@ -75,22 +76,21 @@ async fn f21_a_worker_that_missed_a_failover_and_the_recovery_ends_and_leaves_th
     assert_eq!(world.runs().await.iter().filter(|run| run.is_open).count(), 0);
 }
 
-both_databases! {
-    async fn f21_a_worker_claims_nothing_from_a_store_that_another_process_doubts(database) {
-        let seen = Seen::default();
-        Refrain::migrate(&database.url()).await.unwrap();
-        let opening = Refrain::at(&database.url(), "shop").unwrap().job(seen.job("idle"));
-        let refrain = opening.settings(SETTINGS).open().await.unwrap();
-        let serving = tokio::spawn(refrain.serve().into_future());
-        let is_registered = async || !refrain.workers().await.unwrap().is_empty();
-        eventually("the worker is registered", DEADLINE, is_registered).await;
-        database.store("update refrain_store set doubt = 'behind'").await;
-        refrain.enqueue("idle", "1", None).await.unwrap();
-        let is_over = async || serving.is_finished() || !seen.all().is_empty();
-        eventually("the worker has ended, or has claimed", DEADLINE, is_over).await;
-        assert_eq!(seen.all(), Vec::<String>::new());
-        let ended = serving.await.unwrap().unwrap_err();
-        assert!(ended.is_for_a_person(), "{ended}");
-        refrain.close().await;
-    }
+#[both_databases]
+async fn f21_a_worker_claims_nothing_from_a_store_that_another_process_doubts(database: TestDatabase) {
+    let seen = Seen::default();
+    Refrain::migrate(&database.url()).await.unwrap();
+    let opening = Refrain::at(&database.url(), "shop").unwrap().job(seen.job("idle"));
+    let refrain = opening.settings(SETTINGS).open().await.unwrap();
+    let serving = tokio::spawn(refrain.serve().into_future());
+    let is_registered = async || !refrain.workers().await.unwrap().is_empty();
+    eventually("the worker is registered", DEADLINE, is_registered).await;
+    database.store("update refrain_store set doubt = 'behind'").await;
+    refrain.enqueue("idle", "1", None).await.unwrap();
+    let is_over = async || serving.is_finished() || !seen.all().is_empty();
+    eventually("the worker has ended, or has claimed", DEADLINE, is_over).await;
+    assert_eq!(seen.all(), Vec::<String>::new());
+    let ended = serving.await.unwrap().unwrap_err();
+    assert!(ended.is_for_a_person(), "{ended}");
+    refrain.close().await;
 }

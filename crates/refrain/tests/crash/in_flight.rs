@@ -1,17 +1,18 @@
-//! The connection breaks while the server is still committing, and the server goes on: whoever looks what became of it
-//! must wait for it.
+//! The connection breaks while the server is still committing, and the server continues: a lookup
+//! of the result must wait for that commit.
 //!
-//! On PostgreSQL alone: a file has no server that could go on. A deferred trigger makes COMMIT wait for a lock that the
-//! test holds, so a commit is under way for exactly as long as a story wants.
+//! On PostgreSQL only: a file has no server that could continue. A deferred trigger makes COMMIT
+//! wait for a lock that the test holds, so that a commit stays in flight for exactly as long as a
+//! test needs.
 
 use rustix::process::Signal;
 use sqlx::{Postgres, Transaction};
 
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::proxy::Proxy;
 use crate::weakened::{FIRST_MINUTE, weak};
 use crate::world::{World, numbered};
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::proxy::Proxy;
 
 /// While it lives, some commits wait.
 struct HeldCommit(Transaction<'static, Postgres>);
@@ -29,10 +30,10 @@ impl HeldCommit {
         HeldCommit(world.locked("select pg_advisory_xact_lock(4711)").await)
     }
 
-    /// Waits until a commit is under way, and cuts its client off.
+    /// Waits until a commit is in flight, and cuts its client off.
     async fn cut(&self, world: &World, proxy: &Proxy) {
         let mut port = None;
-        eventually("a commit is under way", DEADLINE, async || {
+        eventually("a commit is in flight", DEADLINE, async || {
             let waiting = "select cast(client_port as text) from pg_stat_activity
                 where wait_event = 'advisory' and (query = 'COMMIT' or query like 'with settings as%')
                     and datname = current_database()";
@@ -86,25 +87,25 @@ async fn claimed(failpoints: &str, weakened: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn f4_a_claim_that_is_committed_after_its_connection_broke_is_begun_once() {
+async fn f4_a_claim_committed_after_its_connection_broke_begins_once() {
     assert_eq!(claimed("", "").await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn f4_a_claim_whose_answer_was_lost_for_good_is_asked_about_and_begun_once() {
+async fn f4_a_claim_with_a_lost_reply_is_looked_up_and_begins_once() {
     assert_eq!(claimed("claim.once=1*return(weak)", "").await, Vec::<String>::new());
 }
 
 /// And what a worker holds without knowing of it goes back all the same.
 #[tokio::test]
-async fn without_a_look_that_waits_a_worker_holds_a_run_that_it_does_not_know() {
+async fn without_a_waiting_lookup_a_worker_holds_a_run_unknowingly() {
     let weak = weak(&[("sql/worker/wait.sql", "worker_wait.sql")]);
     for failpoints in ["", "claim.once=1*return(weak)"] {
         assert_eq!(claimed(failpoints, &weak).await, ["noop#n0 1 stopped"], "{failpoints}");
     }
 }
 
-/// A worker leaves while its claim is being committed. Gives the leases of nobody that there are then.
+/// A worker leaves while its claim is being committed. Gives the leases without a worker.
 async fn left(weakened: &str) -> Vec<String> {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
@@ -124,18 +125,18 @@ async fn left(weakened: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn f2_a_worker_that_leaves_while_its_claim_is_committed_is_taken_over_from() {
+async fn f2_runs_of_a_worker_that_left_during_its_claim_are_taken_over() {
     assert_eq!(left("").await, Vec::<String>::new());
 }
 
 /// And such a lease is taken over all the same.
 #[tokio::test]
-async fn without_a_leave_that_waits_a_lease_belongs_to_nobody() {
+async fn without_a_waiting_leave_a_lease_has_no_worker() {
     let weak = weak(&[("sql/worker/wait.sql", "worker_wait.sql")]);
     assert_eq!(left(&weak).await.len(), 1);
 }
 
-/// A worker is killed while its claim is being committed, and a rescuer comes by. Gives the leases of nobody.
+/// A worker is killed while its claim is being committed, and a rescuer runs. Gives the leases without a worker.
 async fn killed(weakened: &str) -> Vec<String> {
     let world = World::of(TestDatabase::postgres().await);
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
@@ -164,18 +165,18 @@ async fn killed(weakened: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn f2_a_worker_that_is_killed_while_its_claim_is_committed_is_not_removed_before() {
+async fn f2_a_worker_killed_during_its_claim_is_removed_after_the_commit() {
     assert_eq!(killed("").await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn without_a_claim_that_holds_its_worker_a_lease_belongs_to_nobody() {
+async fn without_a_lock_on_the_worker_a_lease_has_no_worker() {
     let weak = weak(&[("sql/worker/claims.sql", "worker_claims.sql")]);
     assert_eq!(killed(&weak).await.len(), 1);
 }
 
 #[tokio::test]
-async fn f4_an_ending_that_is_committed_after_its_connection_broke_counts_once() {
+async fn f4_an_ending_committed_after_its_connection_broke_counts_once() {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
     let commit = HeldCommit::of(&world, "runs", "new.id = 1 and not new.open").await;
@@ -191,7 +192,7 @@ async fn f4_an_ending_that_is_committed_after_its_connection_broke_counts_once()
 }
 
 #[tokio::test]
-async fn f4_scopes_that_are_frozen_after_the_connection_broke_cost_no_attempt() {
+async fn f4_scopes_frozen_after_the_connection_broke_cost_no_attempt() {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     let variables = [("PROBE_START", world.start()), LONG];
     let from = format!("{}:00Z", world.start());
@@ -216,7 +217,7 @@ async fn f4_scopes_that_are_frozen_after_the_connection_broke_cost_no_attempt() 
 }
 
 #[tokio::test]
-async fn f4_a_window_that_is_opened_after_the_connection_broke_was_asked_for_once() {
+async fn f4_a_window_opened_after_the_connection_broke_is_one_request() {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     let variables = [("PROBE_START", world.start()), LONG];
     world.done(&["enqueue", "noop", "n", "0"], &variables).await;
@@ -232,7 +233,7 @@ async fn f4_a_window_that_is_opened_after_the_connection_broke_was_asked_for_onc
 }
 
 #[tokio::test]
-async fn f4_one_run_that_is_offered_after_the_connection_broke_was_asked_for_once() {
+async fn f4_a_run_offered_after_the_connection_broke_is_one_request() {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "0"], &[LONG]).await;
     let commit = HeldCommit::of(&world, "runs", "new.id = 1 and new.open").await;

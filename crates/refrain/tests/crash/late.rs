@@ -1,10 +1,11 @@
-//! Words that come too late: a give-back, a list of scopes, and a worker that the store cannot hear.
+//! Writes that come too late: a released run, a list of scopes, and those of a worker cut off from
+//! the store.
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::weakened::weak;
 use crate::world::{World, numbered, written_once};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
 use rustix::process::Signal;
 
 /// A suspect that must run alone is claimed beside another run, and goes back; before that is committed its worker is
@@ -45,7 +46,7 @@ async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
 
 /// On PostgreSQL alone: a worker that is stopped inside a transaction on a file is ended.
 #[tokio::test]
-async fn without_its_lease_and_number_a_late_give_back_lets_an_attempt_begin_twice() {
+async fn without_lease_and_number_a_late_release_begins_an_attempt_twice() {
     let guarded = World::of(TestDatabase::postgres().await);
     assert_eq!(given_back_late(&guarded, "").await, Vec::<String>::new());
     let weak = weak(&[("sql/queue/give_back.sql", "give_back.sql")]);
@@ -76,12 +77,11 @@ async fn frozen_late(world: &World, weakened: &str) -> usize {
     world.texts("select hash from refrain_expansions").await.len()
 }
 
-both_databases! {
-    async fn without_a_place_that_is_held_an_older_attempt_freezes_the_scopes(database) {
-        assert_eq!(frozen_late(&World::like(&database).await, "").await, 0);
-        let weak = weak(&[("sql/queue/hold.sql", "queue_hold.sql")]);
-        assert_eq!(frozen_late(&World::of(database), &weak).await, 1);
-    }
+#[both_databases]
+async fn without_a_held_queue_row_an_older_attempt_freezes_the_scopes(database: TestDatabase) {
+    assert_eq!(frozen_late(&World::like(&database).await, "").await, 0);
+    let weak = weak(&[("sql/queue/hold.sql", "queue_hold.sql")]);
+    assert_eq!(frozen_late(&World::of(database), &weak).await, 1);
 }
 
 /// A worker is stopped at a place in the middle of a sync until its lease is over, and no rescuer takes over from it. Gives which
@@ -103,26 +103,24 @@ async fn outlived(world: &World, place: &str, weak: &str) -> Vec<String> {
     world.texts(first).await
 }
 
-both_databases! {
-    async fn h3_a_worker_whose_lease_is_over_begins_no_transaction_under_a_fence(database) {
-        assert_eq!(outlived(&World::of(database), "claims.after-commit", "").await, ["2"]);
-    }
+#[both_databases]
+async fn h3_a_worker_with_an_expired_lease_begins_no_fenced_transaction(database: TestDatabase) {
+    assert_eq!(outlived(&World::of(database), "claims.after-commit", "").await, ["2"]);
 }
 
-both_databases! {
-    async fn without_a_look_at_the_lease_a_transaction_is_committed_that_has_outlived_it(database) {
-        let place = "unit-apply.before-commit";
-        // A server would end a transaction in which nothing is said for so long; here it is told to wait.
-        let patient = "transaction.patient=return(weak)";
-        assert_eq!(outlived(&World::like(&database).await, place, patient).await, ["2"]);
-        let weak = format!("{patient};lease.unseen=return(weak)");
-        assert_eq!(outlived(&World::of(database), place, &weak).await, ["1"]);
-    }
+#[both_databases]
+async fn without_a_lease_check_an_outlived_transaction_is_committed(database: TestDatabase) {
+    let place = "unit-apply.before-commit";
+    // A server would end a transaction in which nothing is said for so long; here it is told to wait.
+    let patient = "transaction.patient=return(weak)";
+    assert_eq!(outlived(&World::like(&database).await, place, patient).await, ["2"]);
+    let weak = format!("{patient};lease.unseen=return(weak)");
+    assert_eq!(outlived(&World::of(database), place, &weak).await, ["1"]);
 }
 
 /// Nothing gets through to the store, and nothing says so: the worker's own deadline is all that is left.
 #[tokio::test]
-async fn h3_a_worker_that_the_store_cannot_hear_ends_what_it_does_by_itself() {
+async fn h3_a_worker_cut_off_from_the_store_ends_its_own_attempts() {
     let (world, network) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "slow", "s", "1"], &[]).await;
     let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "3000")]);

@@ -1,11 +1,10 @@
-//! Killed anywhere, stopped anywhere, asked by fifty at once: the world looks as if it had run once.
+//! Killed anywhere, stopped anywhere, requested fifty times at once: the result is as if the run
+//! had been executed once.
 //!
-//! One file per subject, each story on both databases, with probes (`crates/refrain-harness/programs/probe`) as
-//! processes that can be killed. `weakened.rs` takes away one guard at a time and shows that these stories notice.
+//! One file per subject, each test on both databases, with probes
+//! (`crates/refrain-harness/programs/probe`) as processes that can be killed. `weakened.rs` removes
+//! one guard at a time and shows that these tests notice.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
-use refrain_harness::both_databases;
 
 mod contention;
 mod everywhere;

@@ -1,14 +1,14 @@
-//! The file of a store is moved away under a process that has not said yet that it is alive.
+//! The file of a store is moved away under a process that has not renewed its lease yet.
 
 use rustix::process::Signal;
 
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::world::World;
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
 
 /// The log and the index of the file lie beside its old place: a new file there would be read with the log of another.
 #[tokio::test]
-async fn a_heartbeat_that_comes_after_its_store_was_moved_makes_no_new_file() {
+async fn a_heartbeat_after_the_store_was_moved_creates_no_file() {
     let world = World::of(TestDatabase::sqlite().await);
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
     let stop = ("FAILPOINTS", "heartbeat.connect=1*return(stop)");

@@ -1,8 +1,9 @@
-//! The server of the store is stopped in the middle of everything, and its connections are ended, again and again.
+//! The server of the store is stopped at any moment, and its connections are ended, again and
+//! again.
 
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::server::PrivateServer;
 use crate::world::{World, numbered};
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::server::PrivateServer;
 
 const RUNS: usize = 400;
 /// How often it is hurt in all, and every how many times that is a restart.
@@ -11,7 +12,7 @@ const HITS_IN_FULL: usize = 200;
 const RESTART_EVERY: usize = 10;
 
 #[tokio::test]
-async fn f20_a_store_that_is_hurt_again_and_again_loses_no_run_and_does_none_twice() {
+async fn f20_a_server_that_crashes_repeatedly_loses_and_doubles_no_run() {
     let mut server = PrivateServer::create().await;
     let database = server.create_database().await;
     let world = World::at(&server.url(&database));
@@ -28,7 +29,7 @@ async fn f20_a_store_that_is_hurt_again_and_again_loses_no_run_and_does_none_twi
             server.restart().await;
         } else {
             let before = ended;
-            eventually("somebody is connected", DEADLINE, async || {
+            eventually("a connection is open", DEADLINE, async || {
                 ended += server.terminate_backends(&database).await;
                 ended > before
             })

@@ -1,22 +1,23 @@
-//! Workers of one machine: a process that is known to be gone is taken over from at once, however long its lease is, and
-//! one that stands in the way of a file is ended.
+//! Workers of one machine: the runs of a dead process are taken over at once, however long its
+//! lease is, and a process that keeps a file locked is ended.
 //!
-//! Leases are of an hour where nobody may wait for one: a story that waited would miss its deadline.
+//! Leases last an hour where no worker may wait for one: a test that waited would miss its
+//! deadline.
 
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::weakened::weak;
 use crate::world::{World, numbered};
 use crate::zombies::the_newer_attempt_has_the_word;
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
 
 const LONG: (&str, &str) = ("PROBE_LEASE", "3600000");
 
-/// The first attempt hears no wish to end, and says who stands over it; the second one looks whether the first is there.
+/// The first attempt ignores a request to end and records its supervisor; the second one checks whether the first still runs.
 const STUBBORN: &str = r#"
 echo "begun $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
 if [ "$REFRAIN_ATTEMPT" = 1 ]; then
@@ -55,7 +56,7 @@ async fn killed_beside_its_command(world: &World, to_supervisor: Signal, failpoi
         world.done(&["enqueue", "noop", "n", "1"], &[]).await;
         second.wait_for_line("ended noop#n0").await;
         assert!(!world.told().contains("begun script#c0 2"), "{}", world.told());
-        // One that was killed may be anybody by now.
+        // The process id of a killed process may belong to another one by now.
         if to_supervisor == Signal::STOP {
             kill_process(supervisor, Signal::CONT).unwrap();
         } else {
@@ -73,48 +74,49 @@ async fn killed_beside_its_command(world: &World, to_supervisor: Signal, failpoi
     world.path("overlap").exists()
 }
 
-both_databases! {
-    async fn f2_a_worker_killed_on_this_machine_is_taken_over_from_before_its_lease_ends(database) {
-        let world = World::of(database);
-        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
-        let mut first = world.probe(&["serve"], &[LONG]);
-        first.wait_for_line("begun slow#s0 1").await;
-        let mut second = world.probe(&["serve"], &[LONG]);
-        second.wait_for_line("serving").await;
-        first.signal(Signal::KILL);
-        second.wait_for_line("begun slow#s0 2").await;
-        world.touch("gate-s0");
-        second.wait_for_line("ended slow#s0 2").await;
-        world.touch("drain");
-        assert!(second.wait().await.success());
-        assert_eq!(the_newer_attempt_has_the_word(&world, "slow#s0").await, Vec::<String>::new());
-    }
+#[both_databases]
+async fn f2_a_worker_killed_on_this_machine_is_replaced_before_its_lease_ends(database: TestDatabase) {
+    let world = World::of(database);
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let mut first = world.probe(&["serve"], &[LONG]);
+    first.wait_for_line("begun slow#s0 1").await;
+    let mut second = world.probe(&["serve"], &[LONG]);
+    second.wait_for_line("serving").await;
+    first.signal(Signal::KILL);
+    second.wait_for_line("begun slow#s0 2").await;
+    world.touch("gate-s0");
+    second.wait_for_line("ended slow#s0 2").await;
+    world.touch("drain");
+    assert!(second.wait().await.success());
+    assert_eq!(the_newer_attempt_has_the_word(&world, "slow#s0").await, Vec::<String>::new());
+}
 
-    async fn f2_whoever_asks_for_the_run_of_a_killed_worker_does_not_wait_for_its_lease(database) {
-        let world = World::of(database);
-        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
-        let mut first = world.probe(&["serve"], &[LONG]);
-        first.wait_for_line("begun slow#s0 1").await;
-        first.signal(Signal::KILL);
-        first.wait().await;
-        world.touch("gate-s0");
-        let said = world.done(&["run", "slow#s0"], &[LONG]).await;
-        assert!(said.contains("did Ran 2"), "{said}");
-        assert_eq!(the_newer_attempt_has_the_word(&world, "slow#s0").await, Vec::<String>::new());
-    }
+#[both_databases]
+async fn f2_a_caller_does_not_wait_for_the_lease_of_a_killed_worker(database: TestDatabase) {
+    let world = World::of(database);
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let mut first = world.probe(&["serve"], &[LONG]);
+    first.wait_for_line("begun slow#s0 1").await;
+    first.signal(Signal::KILL);
+    first.wait().await;
+    world.touch("gate-s0");
+    let said = world.done(&["run", "slow#s0"], &[LONG]).await;
+    assert!(said.contains("did Ran 2"), "{said}");
+    assert_eq!(the_newer_attempt_has_the_word(&world, "slow#s0").await, Vec::<String>::new());
+}
 
-    async fn f42_a_killed_worker_is_taken_over_from_when_its_command_is_gone(database) {
-        let hasty = "rescuer.hasty=return(weak)";
-        for signal in [Signal::STOP, Signal::KILL] {
-            assert!(!killed_beside_its_command(&World::like(&database).await, signal, "").await, "{signal:?}");
-            assert!(killed_beside_its_command(&World::like(&database).await, signal, hasty).await, "{signal:?}");
-        }
+#[both_databases]
+async fn f42_a_killed_worker_is_replaced_when_its_command_has_ended(database: TestDatabase) {
+    let hasty = "rescuer.hasty=return(weak)";
+    for signal in [Signal::STOP, Signal::KILL] {
+        assert!(!killed_beside_its_command(&World::like(&database).await, signal, "").await, "{signal:?}");
+        assert!(killed_beside_its_command(&World::like(&database).await, signal, hasty).await, "{signal:?}");
     }
 }
 
 /// The store is a server, and the rows are in a file, which the one that is stopped keeps from all others.
 #[tokio::test]
-async fn f11_a_worker_stopped_inside_a_file_beside_the_store_is_ended() {
+async fn f11_a_worker_stopped_in_a_transaction_of_another_file_is_ended() {
     let world = World::of(TestDatabase::postgres().await);
     let shop = format!("sqlite:{}", world.path("shop.db").display());
     world.touch("mended");
@@ -149,12 +151,11 @@ async fn offered_to_one_that_has_expired(world: &World, weakened: &str) -> Vec<S
     world.history().await
 }
 
-both_databases! {
-    async fn a_worker_that_has_expired_claims_nothing(database) {
-        let guarded = World::like(&database).await;
-        assert_eq!(offered_to_one_that_has_expired(&guarded, "").await, Vec::<String>::new());
-        let weak = weak(&[("sql/worker/claims.sql", "worker_claims_expired.sql")]);
-        let history = offered_to_one_that_has_expired(&World::of(database), &weak).await;
-        assert_eq!(history.len(), 1, "{history:?}");
-    }
+#[both_databases]
+async fn an_expired_worker_claims_nothing(database: TestDatabase) {
+    let guarded = World::like(&database).await;
+    assert_eq!(offered_to_one_that_has_expired(&guarded, "").await, Vec::<String>::new());
+    let weak = weak(&[("sql/worker/claims.sql", "worker_claims_expired.sql")]);
+    let history = offered_to_one_that_has_expired(&World::of(database), &weak).await;
+    assert_eq!(history.len(), 1, "{history:?}");
 }

@@ -1,4 +1,4 @@
-//! Each guard taken away, one at a time: the stories must notice, or they prove nothing.
+//! Each guard is removed, one at a time: the tests must notice, or they prove nothing.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::units::written_late;
 use crate::world::{World, numbered, written_once};
 use crate::zombies::stopped_past_its_lease;
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
 
 pub(crate) const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
 
@@ -53,9 +53,12 @@ async fn asked_again_by_eight(world: &World, weakened: &str) -> Vec<String> {
     let stop = format!("reopen.before-commit=1*return(stop);{look}");
     let mut first = world.probe(&again, &[weak, ("FAILPOINTS", &stop)]);
     eventually("the first one has stopped", DEADLINE, async || world.struck().len() == 1).await;
-    let mut others: Vec<_> = (0..7).map(|_| world.probe(&again, &[weak, ("FAILPOINTS", look)])).collect();
+    // The others have seen the run before the first one commits, too.
+    let seen = format!("reopen.requested=1*return(stop);{look}");
+    let mut others: Vec<_> = (0..7).map(|_| world.probe(&again, &[weak, ("FAILPOINTS", &seen)])).collect();
+    eventually("the others have stopped", DEADLINE, async || world.struck().len() == 8).await;
     for other in &mut others {
-        other.wait_for_line("asking").await;
+        other.signal(Signal::CONT);
     }
     first.signal(Signal::CONT);
     let mut faults = Vec::new();
@@ -102,7 +105,7 @@ async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<S
     world.verdict(&numbered("slow#s", 4).collect()).await
 }
 
-/// Three runs are wished for, and a relay dies on its way; then another one comes by.
+/// Three intents are written, and a relay is killed half way; then another one runs.
 async fn wished_and_relayed_by_one_that_dies(world: &World, failpoints: &str) -> Vec<String> {
     world.done(&["wish", "noop", "w", "3"], &[]).await;
     let status = world.probe(&["tick", FIRST_MINUTE], &[("FAILPOINTS", failpoints)]).wait().await;
@@ -112,7 +115,7 @@ async fn wished_and_relayed_by_one_that_dies(world: &World, failpoints: &str) ->
     let left = world.texts("select key from refrain_intents").await;
     faults.extend(left.into_iter().map(|key| format!("{key} is still to be relayed")));
     if world.dedupes().await > 0 {
-        faults.push("a copy passes for somebody who asks again".to_owned());
+        faults.push("a copy counts as another request".to_owned());
     }
     faults
 }
@@ -166,108 +169,116 @@ async fn killed_in_a_batch(world: &World, failpoints: &str) -> Vec<String> {
     world.invoices().await
 }
 
-both_databases! {
-    async fn without_a_fence_that_is_compared_what_is_old_lands(database) {
-        let weak = weak(&[("sql/fence/hold.sql", "fence_hold.sql")]);
-        let faults = written_late(&World::of(database), &[("REFRAIN_WEAKENED", &weak)], &[]).await;
-        assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
-    }
-
-    async fn without_a_fence_that_is_raised_what_is_old_lands(database) {
-        let lower = ("sql/fence/hold.sql", "fence_hold_or_lower.sql");
-        let guarded = weak(&[lower]);
-        let faults = written_late(&World::like(&database).await, &[], &[("REFRAIN_WEAKENED", &guarded)]).await;
-        assert_eq!(faults, Vec::<String>::new());
-        let weak =
-            weak(&[lower, ("sql/fence/raise.sql", "fence_raise.sql"), ("sql/fence/find.sql", "fence_find.sql")]);
-        let faults = written_late(&World::of(database), &[], &[("REFRAIN_WEAKENED", &weak)]).await;
-        assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
-    }
-
-    async fn without_a_proof_a_checkpoint_passes_what_is_not_there(database) {
-        assert_eq!(careless(&World::like(&database).await, "").await, written_once());
-        let invoices = careless(&World::of(database), "checkpoint.unproven=return(weak)").await;
-        assert_eq!(invoices, written_once().split_off(4));
-    }
-
-    async fn without_one_transaction_for_both_a_unit_is_recorded_and_not_written(database) {
-        assert_eq!(killed_in_a_batch(&World::like(&database).await, "").await, written_once());
-        let invoices = killed_in_a_batch(&World::of(database), "unit.apart=return(weak);").await;
-        assert_eq!(invoices, written_once().split_off(4));
-    }
-
-    async fn without_the_unique_constraint_a_run_exists_twice(database) {
-        let guarded = World::like(&database).await;
-        let start = ("PROBE_START", guarded.start());
-        let faults = offered_twice(&guarded, &[start]).await;
-        assert!(!faults.iter().any(|fault| fault.contains("names") || fault.contains("twice")), "{faults:?}");
-
-        let world = World::of(database);
-        world.done(&["enqueue", "again", "a", "0"], &[("PROBE_START", world.start())]).await;
-        drop_the_constraint(&world).await;
-        let weak = weak(&[
-            ("sql/run/open.sql", "open.sql"),
-            ("sql/run/enqueue.sql", "enqueue.sql"),
-            ("sql/run/enqueue_alone.postgres.sql", "enqueue_alone.sql"),
-        ]);
-        let no_look_up = ("FAILPOINTS", "run.no-look-up=return(weak)");
-        let variables = [("PROBE_START", world.start()), ("REFRAIN_WEAKENED", &weak), no_look_up];
-        let faults = offered_twice(&world, &variables).await;
-        assert!(faults.iter().any(|fault| fault.contains("a run exists twice")), "{faults:?}");
-        assert!(faults.contains(&"5 runs have 3 names".to_owned()), "{faults:?}");
-    }
-
-    async fn without_the_fence_the_word_of_a_stopped_worker_lands(database) {
-        let weak = weak(&[("sql/queue/leave.sql", "leave.sql")]);
-        let failpoints = ("FAILPOINTS", "finish.no-fence=return(weak)");
-        // So long that the one that comes back has said its word before its heartbeat hears that it is lost.
-        let lease = ("PROBE_LEASE", "600000");
-        let variables = [failpoints, ("REFRAIN_WEAKENED", &weak), lease];
-        let faults = stopped_past_its_lease(&World::of(database), &variables).await;
-        assert_ne!(faults, Vec::<String>::new());
-    }
-
-    async fn a_scheduler_that_advances_before_it_inserts_loses_windows(database) {
-        let guarded = World::like(&database).await;
-        for failpoints in ["tick.before-commit=return(kill)", "tick.after-commit=return(kill)"] {
-            let world = World::like(&database).await;
-            assert_eq!(ticked_by_a_scheduler_that_dies(&world, failpoints).await, Vec::<String>::new());
-        }
-        let weak = "tick.advance-first=return(weak);tick-weakened.after-commit=return(kill)";
-        assert_ne!(ticked_by_a_scheduler_that_dies(&guarded, weak).await, Vec::<String>::new());
-    }
-
-    async fn a_relay_that_forgets_before_it_copies_loses_what_was_wished_for(database) {
-        for place in ["relay-copy.before", "relay-copy.after", "relay-forget.before", "relay-forget.after"] {
-            let world = World::like(&database).await;
-            let failpoints = format!("{place}-commit=return(kill)");
-            let faults = wished_and_relayed_by_one_that_dies(&world, &failpoints).await;
-            assert_eq!(faults, Vec::<String>::new(), "{place}");
-        }
-        let weak = "relay.forget-first=return(weak);relay-forget.after-commit=return(kill)";
-        let faults = wished_and_relayed_by_one_that_dies(&World::of(database), weak).await;
-        assert!(faults.contains(&"noop#w0 is missing".to_owned()), "{faults:?}");
-    }
-
-    async fn without_its_compare_and_set_a_run_is_queued_twice(database) {
-        let guarded = World::like(&database).await;
-        assert_eq!(asked_again_by_eight(&guarded, "").await, Vec::<String>::new());
-        let weak = weak(&[("sql/run/reopen.sql", "reopen.sql")]);
-        assert_ne!(asked_again_by_eight(&World::of(database), &weak).await, Vec::<String>::new());
-    }
-
-    async fn without_a_look_at_the_lease_an_attempt_is_begun_twice(database) {
-        let guarded = World::like(&database).await;
-        assert_eq!(claimed_in_turn(&guarded, "").await, Vec::<String>::new());
-        let weak = weak(&[("sql/queue/front.sql", "front_of_all.sql"), ("sql/queue/lease.sql", "lease.sql")]);
-        let faults = claimed_in_turn(&World::of(database), &weak).await;
-        assert!(faults.iter().any(|fault| fault.contains("was begun")), "{faults:?}");
-    }
+#[both_databases]
+async fn without_comparing_the_fence_a_stale_attempt_writes(database: TestDatabase) {
+    let weak = weak(&[("sql/fence/hold.sql", "fence_hold.sql")]);
+    let faults = written_late(&World::of(database), &[("REFRAIN_WEAKENED", &weak)], &[]).await;
+    assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
 }
 
-/// On PostgreSQL alone: SQLite has one writer at a time, and nobody reads between another's reading and leasing.
+#[both_databases]
+async fn without_raising_the_fence_a_stale_attempt_writes(database: TestDatabase) {
+    let lower = ("sql/fence/hold.sql", "fence_hold_or_lower.sql");
+    let guarded = weak(&[lower]);
+    let faults = written_late(&World::like(&database).await, &[], &[("REFRAIN_WEAKENED", &guarded)]).await;
+    assert_eq!(faults, Vec::<String>::new());
+    let weak =
+        weak(&[lower, ("sql/fence/raise.sql", "fence_raise.sql"), ("sql/fence/find.sql", "fence_find.sql")]);
+    let faults = written_late(&World::of(database), &[], &[("REFRAIN_WEAKENED", &weak)]).await;
+    assert!(faults.iter().any(|fault| fault.contains("1 1 2")), "{faults:?}");
+}
+
+#[both_databases]
+async fn without_a_proof_a_checkpoint_passes_missing_units(database: TestDatabase) {
+    assert_eq!(careless(&World::like(&database).await, "").await, written_once());
+    let invoices = careless(&World::of(database), "checkpoint.unproven=return(weak)").await;
+    assert_eq!(invoices, written_once().split_off(4));
+}
+
+#[both_databases]
+async fn without_one_transaction_for_both_a_unit_is_recorded_and_not_written(database: TestDatabase) {
+    assert_eq!(killed_in_a_batch(&World::like(&database).await, "").await, written_once());
+    let invoices = killed_in_a_batch(&World::of(database), "unit.apart=return(weak);").await;
+    assert_eq!(invoices, written_once().split_off(4));
+}
+
+#[both_databases]
+async fn without_the_unique_constraint_a_run_exists_twice(database: TestDatabase) {
+    let guarded = World::like(&database).await;
+    let start = ("PROBE_START", guarded.start());
+    let faults = offered_twice(&guarded, &[start]).await;
+    assert!(!faults.iter().any(|fault| fault.contains("names") || fault.contains("twice")), "{faults:?}");
+
+    let world = World::of(database);
+    world.done(&["enqueue", "again", "a", "0"], &[("PROBE_START", world.start())]).await;
+    drop_the_constraint(&world).await;
+    let weak = weak(&[
+        ("sql/run/open.sql", "open.sql"),
+        ("sql/run/enqueue.sql", "enqueue.sql"),
+        ("sql/run/enqueue_alone.postgres.sql", "enqueue_alone.sql"),
+    ]);
+    let no_look_up = ("FAILPOINTS", "run.no-look-up=return(weak)");
+    let variables = [("PROBE_START", world.start()), ("REFRAIN_WEAKENED", &weak), no_look_up];
+    let faults = offered_twice(&world, &variables).await;
+    assert!(faults.iter().any(|fault| fault.contains("a run exists twice")), "{faults:?}");
+    assert!(faults.contains(&"5 runs have 3 names".to_owned()), "{faults:?}");
+}
+
+#[both_databases]
+async fn without_the_fence_the_result_of_a_stopped_worker_counts(database: TestDatabase) {
+    let weak = weak(&[("sql/queue/leave.sql", "leave.sql")]);
+    let failpoints = ("FAILPOINTS", "finish.no-fence=return(weak)");
+    // So long that the continued worker has written its result before its heartbeat learns that the lease is lost.
+    let lease = ("PROBE_LEASE", "600000");
+    let variables = [failpoints, ("REFRAIN_WEAKENED", &weak), lease];
+    let faults = stopped_past_its_lease(&World::of(database), &variables).await;
+    assert_ne!(faults, Vec::<String>::new());
+}
+
+#[both_databases]
+async fn a_scheduler_that_advances_before_it_inserts_loses_windows(database: TestDatabase) {
+    let guarded = World::like(&database).await;
+    for failpoints in ["tick.before-commit=return(kill)", "tick.after-commit=return(kill)"] {
+        let world = World::like(&database).await;
+        assert_eq!(ticked_by_a_scheduler_that_dies(&world, failpoints).await, Vec::<String>::new());
+    }
+    let weak = "tick.advance-first=return(weak);tick-weakened.after-commit=return(kill)";
+    assert_ne!(ticked_by_a_scheduler_that_dies(&guarded, weak).await, Vec::<String>::new());
+}
+
+#[both_databases]
+async fn a_relay_that_deletes_before_it_copies_loses_intents(database: TestDatabase) {
+    for place in ["relay-copy.before", "relay-copy.after", "relay-forget.before", "relay-forget.after"] {
+        let world = World::like(&database).await;
+        let failpoints = format!("{place}-commit=return(kill)");
+        let faults = wished_and_relayed_by_one_that_dies(&world, &failpoints).await;
+        assert_eq!(faults, Vec::<String>::new(), "{place}");
+    }
+    let weak = "relay.forget-first=return(weak);relay-forget.after-commit=return(kill)";
+    let faults = wished_and_relayed_by_one_that_dies(&World::of(database), weak).await;
+    assert!(faults.contains(&"noop#w0 is missing".to_owned()), "{faults:?}");
+}
+
+#[both_databases]
+async fn without_its_compare_and_set_a_run_is_queued_twice(database: TestDatabase) {
+    let guarded = World::like(&database).await;
+    assert_eq!(asked_again_by_eight(&guarded, "").await, Vec::<String>::new());
+    let weak = weak(&[("sql/run/reopen.sql", "reopen.sql")]);
+    assert_ne!(asked_again_by_eight(&World::of(database), &weak).await, Vec::<String>::new());
+}
+
+#[both_databases]
+async fn without_a_lease_check_an_attempt_begins_twice(database: TestDatabase) {
+    let guarded = World::like(&database).await;
+    assert_eq!(claimed_in_turn(&guarded, "").await, Vec::<String>::new());
+    let weak = weak(&[("sql/queue/front.sql", "front_of_all.sql"), ("sql/queue/lease.sql", "lease.sql")]);
+    let faults = claimed_in_turn(&World::of(database), &weak).await;
+    assert!(faults.iter().any(|fault| fault.contains("was begun")), "{faults:?}");
+}
+
+/// On PostgreSQL only: SQLite has one writer at a time, so no other worker reads between a read and a lease.
 #[tokio::test]
-async fn without_a_lock_between_reading_and_leasing_an_attempt_is_begun_twice() {
+async fn without_a_lock_before_leasing_an_attempt_begins_twice() {
     let guarded = World::of(TestDatabase::postgres().await);
     assert_eq!(claimed_beside_one_that_stopped(&guarded, "").await, Vec::<String>::new());
     let weak = weak(&[("sql/queue/front.sql", "front.sql"), ("sql/queue/lease.sql", "lease.sql")]);

@@ -1,8 +1,8 @@
-//! One store, the probes that use it, and what must be true of it whatever was done to them.
+//! One store, the probes that use it, and what must be true of it after any fault.
 //!
-//! The oracle reads three things that know nothing of each other: the rows of the store by plain SQL, the file of
-//! effects that handlers write, and `fsck`. It gives its verdict as a value, for a test of a weakened guard wants it to
-//! be a bad one.
+//! The oracle reads three independent things: the rows of the store by plain SQL, the file of
+//! effects that handlers write, and `fsck`. Its verdict is a value, because a test of a removed
+//! guard expects a bad one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use refrain::Refrain;
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 
-use crate::support::TestDatabase;
-use crate::support::children::ChildProcess;
-use crate::support::programs::program;
-use crate::support::proxy::Proxy;
+use refrain_harness::TestDatabase;
+use refrain_harness::children::ChildProcess;
+use refrain_harness::programs::program;
+use refrain_harness::proxy::Proxy;
 
 /// The project of the probes.
 const PROJECT: &str = "crash";
 
-/// What a handler told outside the store.
+/// A line that a handler has written outside the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Effect {
     pub(crate) has_ended: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Effect {
     pub(crate) process: u32,
 }
 
-/// A run as the store has it.
+/// A run as the store records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Recorded {
     pub(crate) run: String,
@@ -43,7 +43,7 @@ enum Pool {
     Postgres(PgPool),
 }
 
-/// A stranger's transaction, in which nothing can be ended.
+/// A transaction of another program, during which no run can be ended.
 pub(crate) enum Hold {
     Sqlite(Transaction<'static, Sqlite>),
     Postgres(Transaction<'static, Postgres>),
@@ -86,7 +86,7 @@ impl World {
         World::with(Pool::Postgres(PgPool::connect_lazy(url).unwrap()), url.to_owned())
     }
 
-    /// The same database, and probes come to it through a network of their own.
+    /// The same database, which probes reach through a proxy.
     pub(crate) async fn behind(database: TestDatabase) -> (World, Proxy) {
         let direct = database.url();
         let proxy = Proxy::in_front_of(&direct).await;
@@ -114,7 +114,7 @@ impl World {
         self.directory.path().join(name)
     }
 
-    /// The file of a store that is one.
+    /// The file of a SQLite store.
     pub(crate) fn file(&self) -> PathBuf {
         self.url.strip_prefix("sqlite:").unwrap().into()
     }
@@ -134,7 +134,7 @@ impl World {
 
     /// Starts a probe; the variables may arm failpoints.
     pub(crate) fn probe(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
-        // Without a word of the story's own on weak texts, that of its environment holds.
+        // A test that weakens no statement itself uses those of its environment.
         let said = |(name, value): &(&str, &str)| *name != "REFRAIN_WEAKENED" || !value.is_empty();
         ChildProcess::spawn(self.command(arguments).envs(variables.iter().copied().filter(said)))
     }
@@ -174,7 +174,7 @@ impl World {
                 attempt: attempt.parse().unwrap(),
                 process: process.parse().unwrap(),
             },
-            _ => panic!("{line:?} is no effect"),
+            _ => panic!("{line:?} is not an effect"),
         };
         lines(&self.path("effects")).into_iter().map(read).collect()
     }
@@ -197,11 +197,15 @@ impl World {
         }
     }
 
-    /// Takes a run over from its worker, which is alive and hears nothing of it; its next attempt begins after a while.
+    /// Takes a run over from its worker, which is alive and is not notified; its next attempt begins after a while.
     pub(crate) async fn take_over(&self, key: &str, seconds: u32) {
         let taken_over = format!(
-            "insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
-                select run, (select now from refrain_clock) + {seconds}000000, line, 2, 0, 0, lane from refrain_queue
+            "insert into refrain_attempts (run, number, ended, ended_at)
+                select run, attempt, 'taken-over', (select now from refrain_clock) from refrain_queue
+                where run = (select id from refrain_runs where key = '{key}');
+            insert into refrain_delayed (run, wake_at, line, attempt, spent, suspicion, lane)
+                select run, (select now from refrain_clock) \
+                + {seconds}000000, line, 2, 0, 0, lane from refrain_queue
                 where run = (select id from refrain_runs where key = '{key}');
             delete from refrain_queue where run = (select id from refrain_runs where key = '{key}')"
         );
@@ -224,7 +228,7 @@ impl World {
         .await
     }
 
-    /// Keeps everybody from ending a run, until it is released.
+    /// Keeps every process from ending a run, until it is released.
     pub(crate) async fn hold(&self) -> Hold {
         match &self.pool {
             Pool::Sqlite(pool) => Hold::Sqlite(pool.begin_with("begin immediate").await.unwrap()),
@@ -259,8 +263,10 @@ impl World {
         let rows = self
             .texts(
                 "select jobs.name || '#' || runs.key || ' ' || coalesce(runs.outcome, '-') || ' '
-                     || cast(runs.attempt as text) || ' ' || (case when runs.open then 'open' else 'closed' end)
-                 from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job order by runs.id",
+                     || cast(runs.attempt as text) || ' ' || (case when runs.open then 'open' else \
+                     'closed' end)
+                 from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job order by \
+                 runs.id",
             )
             .await;
         let read = |row: String| match *row.split(' ').collect::<Vec<_>>().as_slice() {
@@ -270,7 +276,7 @@ impl World {
                 attempt: attempt.parse().unwrap(),
                 is_open: open == "open",
             },
-            _ => panic!("{row:?} is no run"),
+            _ => panic!("{row:?} is not a run"),
         };
         rows.into_iter().map(read).collect()
     }
@@ -278,7 +284,8 @@ impl World {
     /// How past attempts ended, as `run number ended`.
     pub(crate) async fn history(&self) -> Vec<String> {
         self.texts(
-            "select jobs.name || '#' || runs.key || ' ' || cast(attempts.number as text) || ' ' || attempts.ended
+            "select jobs.name || '#' || runs.key || ' ' || cast(attempts.number as text) \
+             || ' ' || attempts.ended
              from refrain_attempts as attempts join refrain_runs as runs on runs.id = attempts.run
                  join refrain_jobs as jobs on jobs.id = runs.job
              order by runs.id, attempts.number",
@@ -322,23 +329,24 @@ impl World {
         faults.extend(
             refrain.fsck().await.unwrap().into_iter().map(|found| format!("{} ({})", found.what, found.row)),
         );
+        faults.extend(refrain_harness::history::illegal(&refrain).await);
         refrain.close().await;
         faults
     }
 
-    /// Fails with every fault that there is.
+    /// Fails with the list of all faults.
     pub(crate) async fn assert_settled(&self, expected: impl IntoIterator<Item = String>) {
         let faults = self.verdict(&expected.into_iter().collect()).await;
         assert!(faults.is_empty(), "{} faults:\n{}\n{}", faults.len(), faults.join("\n"), self.told());
     }
 
-    /// The file of effects, for whoever reads a failure.
+    /// The file of effects, to print in a failure.
     pub(crate) fn told(&self) -> String {
         std::fs::read_to_string(self.path("effects")).unwrap_or_default()
     }
 }
 
-/// The own run of a window with scopes: what it does is done by the engine, and no handler tells of it.
+/// The run of a window that has scopes: the engine executes it, and no handler records it.
 fn is_expanded(run: &str) -> bool {
     run.starts_with("scoped#") && !run.contains('/')
 }

@@ -1,14 +1,14 @@
-//! A worker that was stopped for longer than its lease and then goes on: nothing that it says counts any more.
+//! A worker is stopped for longer than its lease and then continues: none of its writes counts.
 
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::children::ChildProcess;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::world::{Effect, Recorded, World};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::children::ChildProcess;
+use refrain_harness::eventually::{DEADLINE, eventually};
 
 /// Attempts of the one run that began, or ended, in their order.
 fn attempts(world: &World, has_ended: bool) -> Vec<u32> {
@@ -67,52 +67,54 @@ pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &s
     the_newer_attempt_has_the_word(world, "slow#s0").await
 }
 
-both_databases! {
-    async fn h3_a_worker_stopped_past_its_lease_goes_on_and_nothing_of_it_lands(database) {
-        let world = World::of(database);
-        let faults = stopped_past_its_lease(&world, &[("PROBE_LEASE", "60000")]).await;
-        assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
-    }
+#[both_databases]
+async fn h3_a_worker_continued_after_its_lease_writes_nothing(database: TestDatabase) {
+    let world = World::of(database);
+    let faults = stopped_past_its_lease(&world, &[("PROBE_LEASE", "60000")]).await;
+    assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+}
 
-    async fn h3_a_worker_whose_run_was_given_up_meanwhile_does_not_take_that_end_for_its_own(database) {
-        let world = World::of(database);
-        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
-        let mut older = world.probe(&["serve"], &[("PROBE_LEASE", "3600000")]);
-        older.wait_for_line("begun slow#s0 1").await;
-        stop_outside_of_a_transaction(&world, &older).await;
-        world.execute("update refrain_queue set suspicion = 1, spent = 1").await.unwrap();
-        world.execute("update refrain_workers set process = 'elsewhere/1/1/1', expires_at = 1").await.unwrap();
-        world.done(&["work"], &[]).await;
-        let given_up = |runs: Vec<Recorded>| runs.into_iter().map(|run| run.outcome).collect::<Vec<_>>();
-        assert_eq!(given_up(world.runs().await), ["failed"]);
+#[both_databases]
+async fn h3_a_worker_does_not_mistake_the_end_by_its_successor_for_its_own(database: TestDatabase) {
+    let world = World::of(database);
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    let mut older = world.probe(&["serve"], &[("PROBE_LEASE", "3600000")]);
+    older.wait_for_line("begun slow#s0 1").await;
+    stop_outside_of_a_transaction(&world, &older).await;
+    world.execute("update refrain_queue set suspicion = 1, spent = 1").await.unwrap();
+    world.execute("update refrain_workers set process = 'elsewhere/1/1/1', expires_at = 1").await.unwrap();
+    world.done(&["work"], &[]).await;
+    let given_up = |runs: Vec<Recorded>| runs.into_iter().map(|run| run.outcome).collect::<Vec<_>>();
+    assert_eq!(given_up(world.runs().await), ["failed"]);
 
-        world.touch("gate-s0");
-        world.touch(&format!("drain-{}", older.id()));
+    world.touch("gate-s0");
+    world.touch(&format!("drain-{}", older.id()));
+    older.signal(Signal::CONT);
+    let said = String::from_utf8(older.finish().await.stdout).unwrap();
+    assert!(said.contains("ended=0 again=0 lost=1"), "{said}");
+    assert_eq!(given_up(world.runs().await), ["failed"]);
+}
+
+#[both_databases]
+async fn f11_a_worker_stopped_inside_a_transaction_does_not_block_its_successor(database: TestDatabase) {
+    let world = World::of(database);
+    world.done(&["enqueue", "slow", "s", "1"], &[]).await;
+    world.touch("gate-s0");
+    let mut older = world.probe(&["serve"], &[("FAILPOINTS", "finish.before-commit=1*return(stop)")]);
+    eventually("the older one has stopped", DEADLINE, async || world.struck() == ["finish.before-commit"])
+        .await;
+    assert_eq!(attempts(&world, true), [1]);
+
+    let mut newer = world.probe(&["serve"], &[]);
+    newer.wait_for_line("ended slow#s0 2").await;
+    world.touch("drain");
+    assert!(newer.wait().await.success());
+    // On SQLite it held the file, and was ended; PostgreSQL ended only its transaction.
+    if !world.is_sqlite() {
         older.signal(Signal::CONT);
-        let said = String::from_utf8(older.finish().await.stdout).unwrap();
-        assert!(said.contains("ended=0 again=0 lost=1"), "{said}");
-        assert_eq!(given_up(world.runs().await), ["failed"]);
     }
-
-    async fn f11_a_worker_stopped_inside_a_transaction_does_not_block_whoever_takes_over(database) {
-        let world = World::of(database);
-        world.done(&["enqueue", "slow", "s", "1"], &[]).await;
-        world.touch("gate-s0");
-        let mut older = world.probe(&["serve"], &[("FAILPOINTS", "finish.before-commit=1*return(stop)")]);
-        eventually("the older one has stopped", DEADLINE, async || world.struck() == ["finish.before-commit"]).await;
-        assert_eq!(attempts(&world, true), [1]);
-
-        let mut newer = world.probe(&["serve"], &[]);
-        newer.wait_for_line("ended slow#s0 2").await;
-        world.touch("drain");
-        assert!(newer.wait().await.success());
-        // On SQLite it held the file, and was ended; PostgreSQL ended only its transaction.
-        if !world.is_sqlite() {
-            older.signal(Signal::CONT);
-        }
-        let was_killed = older.wait().await.signal() == Some(Signal::KILL.as_raw());
-        assert_eq!(was_killed, world.is_sqlite());
-        let faults = the_newer_attempt_has_the_word(&world, "slow#s0").await;
-        assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
-    }
+    let was_killed = older.wait().await.signal() == Some(Signal::KILL.as_raw());
+    assert_eq!(was_killed, world.is_sqlite());
+    let faults = the_newer_attempt_has_the_word(&world, "slow#s0").await;
+    assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
 }

@@ -1,8 +1,9 @@
-//! A source that gives pages and a token for the next: the cursor passes a page when it is applied, and not before.
+//! A source that gives pages and a token for the next one: the cursor passes a page only when it is
+//! applied.
 
-use crate::both_databases;
-use crate::support::TestDatabase;
 use crate::sync::{Says, Sync, lines, rows, texts};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
 
 /// Five pages, each with its number as its token.
 pub(crate) const PAGES: &str = r#"#!/bin/sh
@@ -42,75 +43,90 @@ pub(crate) async fn paged(database: TestDatabase) -> Sync {
     sync
 }
 
-both_databases! {
-    async fn a_cursor_goes_on_where_the_last_run_ended_and_lines_behind_the_last_one_move_nothing(database) {
-        let sync = paged(database).await;
-        sync.shop.write("rest", "{\"id\":16,\"total\":160}\n");
-        assert_eq!(sync.run().await.0, "Ran done 1");
-        assert_eq!((sync.position().await, sync.invoices().await), (vec!["5".to_owned()], rows(1..=16)));
-        sync.ask(&["run", "sync@2020-06-10"]).await;
-        assert_eq!(sync.shop.lines("told"), ["from 0", "from 5"]);
-        assert_eq!(sync.writes().await, texts(1..=16));
-    }
+#[both_databases]
+async fn a_cursor_resumes_where_the_last_run_ended(database: TestDatabase) {
+    let sync = paged(database).await;
+    sync.shop.write("rest", "{\"id\":16,\"total\":160}\n");
+    assert_eq!(sync.run().await.0, "Ran done 1");
+    assert_eq!((sync.position().await, sync.invoices().await), (vec!["5".to_owned()], rows(1..=16)));
+    sync.ask(&["run", "sync@2020-06-10"]).await;
+    assert_eq!(sync.shop.lines("told"), ["from 0", "from 5"]);
+    assert_eq!(sync.writes().await, texts(1..=16));
+}
 
-    async fn a_cursor_that_the_job_does_not_know_of_is_refused_with_what_to_write(database) {
-        let sync = paged(database).await;
-        sync.says(Says::default());
-        let (became, said) = sync.run().await;
-        assert_eq!(became, "Ran failed 1");
-        assert!(said.starts_with("said line 4: this is a cursor, and the job has none\nsaid   add [cursor]"), "{said}");
-    }
+#[both_databases]
+async fn an_undeclared_cursor_is_refused_with_advice(database: TestDatabase) {
+    let sync = paged(database).await;
+    sync.says(Says::default());
+    let (became, said) = sync.run().await;
+    assert_eq!(became, "Ran failed 1");
+    assert!(
+        said.starts_with(
+            "said line 4: the source printed a cursor, but the job has no [cursor]\nsaid   add [cursor]"
+        ),
+        "{said}"
+    );
+}
 
-    async fn a_page_that_is_longer_than_memory_is_passed_when_all_of_it_is_applied(database) {
-        let sync = Sync::into_table(database, CURSOR).await;
-        let token = "{\"$cursor\":\"a\"}".to_owned();
-        sync.source(lines(1..=2_300).into_iter().chain([token]));
-        assert_eq!(sync.run().await.0, "Ran done 1");
-        assert_eq!((sync.position().await, sync.invoices().await.len()), (vec!["a".to_owned()], 2_300));
-        assert_eq!(sync.counts().await, [[2_300, 0, 0, 0]]);
-    }
+#[both_databases]
+async fn a_page_larger_than_memory_is_passed_once_it_is_applied(database: TestDatabase) {
+    let sync = Sync::into_table(database, CURSOR).await;
+    let token = "{\"$cursor\":\"a\"}".to_owned();
+    sync.source(lines(1..=2_300).into_iter().chain([token]));
+    assert_eq!(sync.run().await.0, "Ran done 1");
+    assert_eq!((sync.position().await, sync.invoices().await.len()), (vec!["a".to_owned()], 2_300));
+    assert_eq!(sync.counts().await, [[2_300, 0, 0, 0]]);
+}
 
-    async fn m12_killed_at_any_commit_of_any_page_the_checkpoint_never_precedes_its_units(database) {
-        for failpoint in [
-            "checkpoint.after-commit=1*off->return(kill)",
-            "checkpoint.before-commit=1*off->return(kill)",
-            "checkpoint.before-commit=return(kill)",
-            "unit-apply.before-commit=2*off->return(kill)",
-            "unit-apply.after-commit=2*off->return(kill)",
-            "finish.before-commit=return(kill)",
-        ] {
-            let sync = paged(TestDatabase::like(&database).await).await;
+#[both_databases]
+async fn m12_killed_at_any_commit_a_checkpoint_never_precedes_its_units(database: TestDatabase) {
+    for failpoint in [
+        "checkpoint.after-commit=1*off->return(kill)",
+        "checkpoint.before-commit=1*off->return(kill)",
+        "checkpoint.before-commit=return(kill)",
+        "unit-apply.before-commit=2*off->return(kill)",
+        "unit-apply.after-commit=2*off->return(kill)",
+        "finish.before-commit=return(kill)",
+    ] {
+        let sync = paged(TestDatabase::like(&database).await).await;
+        sync.killed(failpoint).await;
+        let passed: u32 = sync.position().await.first().map_or(0, |position| position.parse().unwrap());
+        let there = sync.invoices().await;
+        assert!(
+            there.len() >= 3 * passed as usize,
+            "{failpoint}: {passed} pages are passed, and there is {there:?}"
+        );
+        assert!(there == rows(1..=u32::try_from(there.len()).unwrap()), "{failpoint}: {there:?}");
+        assert_eq!(sync.run().await.0, "Ran done 2", "{failpoint}");
+        assert_eq!(sync.shop.lines("told"), ["from 0".to_owned(), format!("from {passed}")], "{failpoint}");
+        assert_eq!(
+            (sync.position().await, sync.invoices().await),
+            (vec!["5".to_owned()], rows(1..=15)),
+            "{failpoint}"
+        );
+        assert_eq!(sync.writes().await, texts(1..=15), "{failpoint}");
+    }
+}
+
+#[both_databases]
+async fn m28_rows_inserted_and_deleted_between_pages_hide_no_other_row(database: TestDatabase) {
+    for failpoint in [None, Some("checkpoint.after-commit=1*off->return(kill)")] {
+        let sync = Sync::into_table(TestDatabase::like(&database).await, CURSOR).await;
+        sync.shop.program("list", MOVING);
+        sync.source(lines([10, 20, 30, 40, 50, 60]));
+        let after = |name: &str, ids: &[u32]| {
+            sync.shop.write(name, &format!("{}\n", lines(ids.iter().copied()).join("\n")));
+        };
+        // By offset, 30 would now be on the page that was read, or 20 on the one that comes.
+        after("after-20", &[20, 30, 40, 50, 60]);
+        after("after-40", &[2, 4, 20, 30, 40, 45, 50, 60]);
+        let mut became = "Ran done 1";
+        if let Some(failpoint) = failpoint {
             sync.killed(failpoint).await;
-            let passed: u32 = sync.position().await.first().map_or(0, |position| position.parse().unwrap());
-            let there = sync.invoices().await;
-            assert!(there.len() >= 3 * passed as usize, "{failpoint}: {passed} pages are passed, and there is {there:?}");
-            assert!(there == rows(1..=u32::try_from(there.len()).unwrap()), "{failpoint}: {there:?}");
-            assert_eq!(sync.run().await.0, "Ran done 2", "{failpoint}");
-            assert_eq!(sync.shop.lines("told"), ["from 0".to_owned(), format!("from {passed}")], "{failpoint}");
-            assert_eq!((sync.position().await, sync.invoices().await), (vec!["5".to_owned()], rows(1..=15)), "{failpoint}");
-            assert_eq!(sync.writes().await, texts(1..=15), "{failpoint}");
+            became = "Ran done 2";
         }
-    }
-
-    async fn m28_rows_that_come_and_go_between_two_pages_move_no_other_out_of_sight(database) {
-        for failpoint in [None, Some("checkpoint.after-commit=1*off->return(kill)")] {
-            let sync = Sync::into_table(TestDatabase::like(&database).await, CURSOR).await;
-            sync.shop.program("list", MOVING);
-            sync.source(lines([10, 20, 30, 40, 50, 60]));
-            let after = |name: &str, ids: &[u32]| {
-                sync.shop.write(name, &format!("{}\n", lines(ids.iter().copied()).join("\n")));
-            };
-            // By offset, 30 would now be on the page that was read, or 20 on the one that comes.
-            after("after-20", &[20, 30, 40, 50, 60]);
-            after("after-40", &[2, 4, 20, 30, 40, 45, 50, 60]);
-            let mut became = "Ran done 1";
-            if let Some(failpoint) = failpoint {
-                sync.killed(failpoint).await;
-                became = "Ran done 2";
-            }
-            assert_eq!(sync.run().await.0, became);
-            assert_eq!(sync.invoices().await, rows([10, 20, 30, 40, 45, 50, 60]));
-            assert_eq!(sync.writes().await, texts([10, 20, 30, 40, 45, 50, 60]));
-        }
+        assert_eq!(sync.run().await.0, became);
+        assert_eq!(sync.invoices().await, rows([10, 20, 30, 40, 45, 50, 60]));
+        assert_eq!(sync.writes().await, texts([10, 20, 30, 40, 45, 50, 60]));
     }
 }

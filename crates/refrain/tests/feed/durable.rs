@@ -1,17 +1,17 @@
-//! A reservation is on the disk before its request is sent, whatever the settings of the server say.
+//! A reservation is on disk before its request is sent, whatever the settings of the server.
 
 use rustix::process::Signal;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use crate::calls::{FINE, calling};
 use crate::receiver::{Receiver, Reply};
-use crate::support::TestDatabase;
-use crate::support::server::PrivateServer;
 use crate::sync::{LEASE, RUN, lines};
+use refrain_harness::TestDatabase;
+use refrain_harness::server::PrivateServer;
 
 /// The server crashes as soon as the other machine has heard of the call.
 #[tokio::test]
-async fn f21_a_call_that_was_heard_is_in_doubt_although_the_server_may_forget_commits() {
+async fn f21_a_received_call_is_in_doubt_even_if_the_database_loses_commits() {
     let mut server = PrivateServer::create().await;
     let (name, receiver) = (server.create_database().await, Receiver::answering(|_| Reply::Silence).await);
     let url = server.url(&name);

@@ -1,23 +1,25 @@
-//! A worker that was stopped with a call in hand, and goes on when another one has taken its run over.
+//! A worker is stopped with a call in flight and continues after another one has taken its run
+//! over.
 //!
-//! Where the store is a SQLite file, whoever takes over ends a holder that was stopped, for it may have the file locked. It never goes
-//! on, so most of these stories are told on a server alone.
+//! Where the store is a SQLite file, a worker that takes over ends a stopped holder, which may have
+//! the file locked. It never continues, so most of these tests run on a server only.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use refrain::{Ask, Project, Settings};
+use refrain::project::Project;
+use refrain::{Ask, Settings};
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
 
-use crate::both_databases;
 use crate::calls::{FINE, calling, in_doubt};
 use crate::receiver::{Heard, Receiver, Reply};
-use crate::support::TestDatabase;
-use crate::support::children::ChildProcess;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::SETTINGS;
 use crate::sync::{RUN, Sync, lines, texts};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::children::ChildProcess;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::SETTINGS;
 
 /// The lease runs out by the clock of the worker that is stopped, too: that is what these stories are about.
 const LEASE: (&str, &str) = ("PROJECT_LEASE", "4000");
@@ -31,7 +33,7 @@ async fn taken_over(sync: &Sync) {
     assert_eq!(in_doubt(sync).await, ["invoice:1"]);
 }
 
-/// A person has looked at the other side, where nothing has arrived, and wants the unit sent again.
+/// The operator has checked the receiver, where no request has arrived, and has the unit sent again.
 async fn sent_again_by_a_person(sync: &Sync) {
     let refrain = sync.shop.open().await;
     assert_eq!(refrain.unpark(RUN, "invoice:1").await.unwrap(), 1);
@@ -56,35 +58,33 @@ async fn stopped_at(database: TestDatabase, place: &str, weak: &str) -> Vec<Stri
     receiver.ids()
 }
 
-both_databases! {
-    async fn f12_a_worker_that_was_stopped_before_the_first_byte_sends_nothing_once_its_lease_is_over(database) {
-        for place in ["call.reserved", "call.connected"] {
-            assert_eq!(stopped_at(TestDatabase::like(&database).await, place, "").await, ["1"], "{place}");
-        }
+#[both_databases]
+async fn f12_a_worker_stopped_before_the_first_byte_sends_nothing_after_its_lease(database: TestDatabase) {
+    for place in ["call.reserved", "call.connected"] {
+        assert_eq!(stopped_at(TestDatabase::like(&database).await, place, "").await, ["1"], "{place}");
     }
 }
 
-both_databases! {
-    async fn f23_what_another_attempt_with_the_same_number_has_reserved_is_in_doubt_and_not_sent(database) {
-        let receiver = Receiver::answering(FINE).await;
-        let sync = calling(database, &receiver, "", "parallel = 1").await;
-        sync.source(lines(1..=1));
-        sync.prepare().await;
-        let stop = ("FAILPOINTS", "call.reserved=1*return(stop)");
-        let mut first = sync.shop.process(&["run", RUN], &[stop, ("PROJECT_LEASE", "60000")]);
-        eventually("it has stopped", DEADLINE, async || sync.shop.lines("struck") == ["call.reserved"]).await;
-        // The store has lost the commit of the claim, and gives out the same number again.
-        sync.shop.at_the_store("update refrain_queue set lease = null, nonce = 0").await;
-        let became = sync.run().await.0;
-        assert!(became.ends_with(" 1"), "{became}");
-        assert_eq!((receiver.ids(), in_doubt(&sync).await), (Vec::new(), vec!["invoice:1".to_owned()]));
-        first.signal(Signal::KILL);
-        first.finish().await;
-    }
+#[both_databases]
+async fn f23_a_reservation_by_an_attempt_of_the_same_number_is_in_doubt(database: TestDatabase) {
+    let receiver = Receiver::answering(FINE).await;
+    let sync = calling(database, &receiver, "", "parallel = 1").await;
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let stop = ("FAILPOINTS", "call.reserved=1*return(stop)");
+    let mut first = sync.shop.process(&["run", RUN], &[stop, ("PROJECT_LEASE", "60000")]);
+    eventually("it has stopped", DEADLINE, async || sync.shop.lines("struck") == ["call.reserved"]).await;
+    // The store has lost the commit of the claim, and gives out the same number again.
+    sync.shop.at_the_store("update refrain_queue set lease = null, nonce = 0").await;
+    let became = sync.run().await.0;
+    assert!(became.ends_with(" 1"), "{became}");
+    assert_eq!((receiver.ids(), in_doubt(&sync).await), (Vec::new(), vec!["invoice:1".to_owned()]));
+    first.signal(Signal::KILL);
+    first.finish().await;
 }
 
 #[tokio::test]
-async fn without_the_last_look_it_would_send_what_somebody_else_has_sent() {
+async fn without_the_last_lease_check_a_request_is_sent_twice() {
     for place in ["call.reserved", "call.connected"] {
         let heard = stopped_at(TestDatabase::postgres().await, place, "call.unlooked=return(weak)").await;
         assert_eq!(heard, ["1", "1"], "{place}");
@@ -129,7 +129,7 @@ async fn f12_an_answer_that_comes_after_a_takeover_ends_the_doubt() {
 }
 
 #[tokio::test]
-async fn f12_an_answer_that_comes_when_a_person_has_had_it_sent_again_is_written_down() {
+async fn f12_an_answer_after_a_manual_resend_is_recorded() {
     let (sync, receiver, mut first) = answered_after_a_takeover("").await;
     sent_again_by_a_person(&sync).await;
     first.signal(Signal::CONT);
@@ -177,48 +177,47 @@ async fn under_way(database: TestDatabase, receiver: &Receiver, calls: u32) -> (
     (sync, running)
 }
 
-both_databases! {
-    async fn f12_of_two_answers_after_a_takeover_the_one_that_was_done_counts(database) {
-        let refused = |heard: &Heard| if heard.id() == "4" { Reply::When(7, 422) } else { Reply::When(7, 200) };
-        let receiver = Receiver::answering(refused).await;
-        let (sync, running) = under_way(database, &receiver, 6).await;
-        // All of them are answered at once.
-        receiver.nod().await;
-        running.await.unwrap();
-        assert_eq!(in_doubt(&sync).await, ["invoice:4"], "what is answered late may confirm, and never refuse");
-    }
-
-    async fn f12_after_the_first_late_answer_the_others_are_heard_too(database) {
-        let one_by_one = |heard: &Heard| match heard.id() {
-            "1" => Reply::When(3, 200),
-            "2" => Reply::When(4, 200),
-            _ => FINE(heard),
-        };
-        let receiver = Receiver::answering(one_by_one).await;
-        let (sync, running) = under_way(database, &receiver, 2).await;
-        receiver.nod().await;
-        eventually("the first is known", DEADLINE, async || in_doubt(&sync).await == ["invoice:2"]).await;
-        receiver.nod().await;
-        running.await.unwrap();
-        assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
-    }
+#[both_databases]
+async fn f12_of_two_answers_after_a_takeover_the_success_counts(database: TestDatabase) {
+    let refused = |heard: &Heard| if heard.id() == "4" { Reply::When(7, 422) } else { Reply::When(7, 200) };
+    let receiver = Receiver::answering(refused).await;
+    let (sync, running) = under_way(database, &receiver, 6).await;
+    // All of them are answered at once.
+    receiver.nod().await;
+    running.await.unwrap();
+    assert_eq!(in_doubt(&sync).await, ["invoice:4"], "what is answered late may confirm, and never refuse");
 }
 
-both_databases! {
-    async fn f9_what_is_known_of_a_call_is_recorded_however_often_that_takes(database) {
-        let receiver = Receiver::answering(FINE).await;
-        let sync = calling(database, &receiver, "", "parallel = 1").await;
-        sync.source(lines(1..=1));
-        sync.prepare().await;
-        let away = [("FAILPOINTS", "outside-done.away=12*return(lost)")];
-        assert!(sync.shop.done_with(&["run", RUN], &away).await.starts_with("did Ran done 1"));
-        assert_eq!(sync.shop.lines("struck").len(), 12);
-        assert_eq!((receiver.ids().len(), in_doubt(&sync).await.len()), (1, 0));
-    }
+#[both_databases]
+async fn f12_every_late_answer_is_recorded(database: TestDatabase) {
+    let one_by_one = |heard: &Heard| match heard.id() {
+        "1" => Reply::When(3, 200),
+        "2" => Reply::When(4, 200),
+        _ => FINE(heard),
+    };
+    let receiver = Receiver::answering(one_by_one).await;
+    let (sync, running) = under_way(database, &receiver, 2).await;
+    receiver.nod().await;
+    eventually("the first is known", DEADLINE, async || in_doubt(&sync).await == ["invoice:2"]).await;
+    receiver.nod().await;
+    running.await.unwrap();
+    assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
+}
+
+#[both_databases]
+async fn f9_the_result_of_a_call_is_recorded_however_often_recording_fails(database: TestDatabase) {
+    let receiver = Receiver::answering(FINE).await;
+    let sync = calling(database, &receiver, "", "parallel = 1").await;
+    sync.source(lines(1..=1));
+    sync.prepare().await;
+    let away = [("FAILPOINTS", "outside-done.away=12*return(lost)")];
+    assert!(sync.shop.done_with(&["run", RUN], &away).await.starts_with("did Ran done 1"));
+    assert_eq!(sync.shop.lines("struck").len(), 12);
+    assert_eq!((receiver.ids().len(), in_doubt(&sync).await.len()), (1, 0));
 }
 
 #[tokio::test]
-async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one() {
+async fn f12_an_older_attempt_does_not_overwrite_the_result_of_a_newer_one() {
     let sync = Sync::of(TestDatabase::postgres().await).await;
     sync.job(
         "command = [\"./list\"]\noutput = \"units\"",
@@ -246,7 +245,7 @@ async fn f12_what_an_older_attempt_has_done_is_not_recorded_over_a_newer_one() {
     assert_eq!(unit.attempt, Some(2));
 }
 
-/// One run has sent a request and waits; a person has the unit sent again, and another run does so. Then the first is answered.
+/// One run has sent a request and waits; the operator has the unit sent again by another run. Then the first is answered.
 async fn answered_beside_another(database: TestDatabase, first: u16, second: Reply) -> (Sync, Receiver) {
     let (count, is_silent) = (AtomicUsize::new(0), matches!(second, Reply::Silence));
     let receiver =
@@ -281,22 +280,22 @@ async fn answered_beside_another(database: TestDatabase, first: u16, second: Rep
     (sync, receiver)
 }
 
-both_databases! {
-    async fn f12_that_nothing_was_done_by_one_run_says_nothing_of_the_request_of_another(database) {
-        let (sync, _receiver) = answered_beside_another(database, 422, Reply::Silence).await;
-        assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
-    }
+#[both_databases]
+async fn f12_a_refusal_to_one_run_does_not_settle_the_request_of_another(database: TestDatabase) {
+    let (sync, _receiver) = answered_beside_another(database, 422, Reply::Silence).await;
+    assert_eq!(in_doubt(&sync).await, ["invoice:1"]);
+}
 
-    async fn f12_that_one_run_was_not_answered_puts_nothing_in_doubt_that_another_has_done(database) {
-        let (sync, receiver) = answered_beside_another(database, 502, Reply::Status(200, String::new())).await;
-        assert_eq!((in_doubt(&sync).await, sync.left().await), (Vec::new(), Vec::new()));
-        assert_eq!(receiver.ids(), ["1", "1", "nod"]);
-    }
+#[both_databases]
+async fn f12_a_missing_answer_to_one_run_doubts_nothing_that_another_did(database: TestDatabase) {
+    let (sync, receiver) = answered_beside_another(database, 502, Reply::Status(200, String::new())).await;
+    assert_eq!((in_doubt(&sync).await, sync.left().await), (Vec::new(), Vec::new()));
+    assert_eq!(receiver.ids(), ["1", "1", "nod"]);
 }
 
 /// On PostgreSQL alone: SQLite has one writer at a time. A reservation waits for a row, which another run has reserved meanwhile.
 #[tokio::test]
-async fn f12_a_unit_that_another_run_has_reserved_meanwhile_is_not_sent() {
+async fn f12_a_unit_reserved_meanwhile_by_another_run_is_not_sent() {
     let receiver = Receiver::answering(FINE).await;
     let sync = calling(TestDatabase::postgres().await, &receiver, "", "per = \"ever\"\nparallel = 1").await;
     sync.source(lines(1..=1));
@@ -320,10 +319,10 @@ async fn f12_a_unit_that_another_run_has_reserved_meanwhile_is_not_sent() {
     assert_eq!((receiver.ids(), in_doubt(&sync).await), (vec!["1".to_owned()], vec!["invoice:1".to_owned()]));
 }
 
-/// The commit of a reservation is under way when its answer is lost: a trigger waits at its end, and the network is cut.
+/// The commit of a reservation is in flight when its reply is lost: a trigger waits at its end, and the network is cut.
 #[tokio::test]
-async fn f4_a_reservation_that_is_still_being_committed_is_its_own() {
-    use crate::support::proxy::Proxy;
+async fn f4_an_attempt_recognizes_its_own_reservation_in_commit() {
+    use refrain_harness::proxy::Proxy;
     let receiver = Receiver::answering(FINE).await;
     let sync = calling(TestDatabase::postgres().await, &receiver, "", "parallel = 1").await;
     sync.source(lines(1..=2));
@@ -337,7 +336,8 @@ async fn f4_a_reservation_that_is_still_being_committed_is_its_own() {
             "create function hold() returns trigger language plpgsql as
                  $$ begin perform pg_advisory_xact_lock(77); return null; end $$;
              create constraint trigger hold after insert or update on refrain.units
-                 deferrable initially deferred for each row when (new.sent is not null) execute function hold()",
+                 deferrable initially deferred for each row when (new.sent is not null) \
+                 execute function hold()",
         )
         .await;
     let TestDatabase::Postgres { pool, .. } = &sync.shop.database else { unreachable!() };
@@ -351,7 +351,7 @@ async fn f4_a_reservation_that_is_still_being_committed_is_its_own() {
         )
     };
     let [committing, next] = ["=", "<>"].map(waiting);
-    eventually("a commit is under way", DEADLINE, async || !sync.shop.rows(&committing).await.is_empty())
+    eventually("a commit is in flight", DEADLINE, async || !sync.shop.rows(&committing).await.is_empty())
         .await;
     network.cut_all().await;
     eventually("the next try waits for it", DEADLINE, async || !sync.shop.rows(&next).await.is_empty()).await;

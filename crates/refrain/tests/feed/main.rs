@@ -1,12 +1,9 @@
-//! Units that scripts print and queries give: read, applied once and remembered, whatever becomes of whoever reads them.
+//! Units printed by scripts and given by queries: read, applied once and remembered, whatever
+//! happens to their worker.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
 
-use refrain_harness as support;
-use refrain_harness::both_databases;
-
-use refrain_harness::shop;
-
 mod appended;
+mod breaker;
 mod bulk;
 mod calls;
 mod cursors;

@@ -1,9 +1,9 @@
-//! A script that is faster than the database waits for it, and nothing piles up in between.
+//! A script that is faster than the database waits for it, and no lines pile up in between.
 
-use crate::both_databases;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::sync::{RUN, Says, Sync};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
 
 /// A line over and over, counting in a file what it got rid of.
 const FAST: &str = r#"#!/bin/sh
@@ -20,32 +20,32 @@ awk 'BEGIN {
 /// Three parts of a thousand lines, and what pipes and buffers hold.
 const BOUND: u32 = 20_000;
 
-both_databases! {
-    async fn a_script_waits_on_its_pipe_while_nothing_can_be_written(database) {
-        let sync = Sync::into_table(database, Says { unit: "per = \"ever\"", ..Says::default() }).await;
-        sync.shop.program("list", FAST);
-        sync.prepare().await;
-        let progress = || sync.shop.lines("progress").first().and_then(|line| line.parse::<u32>().ok()).unwrap_or(0);
-        let mut process = sync.shop.process(&["run", RUN], &[("PROJECT_LEASE", "60000")]);
-        eventually("it has begun", DEADLINE, async || sync.shop.root().join("here").exists()).await;
-        let hold = Hold::of(&sync).await;
-        sync.shop.write("gate", "");
-        let (mut last, mut still) = (0, 0);
-        eventually("the script waits", DEADLINE, async || {
-            still = if progress() == last && last > 0 { still + 1 } else { 0 };
-            last = progress();
-            still > 20
-        })
-        .await;
-        assert!(last < BOUND, "{last} lines were taken while none could be applied");
-        hold.release().await;
-        let output = process.finish().await;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.starts_with("did Ran done 1"), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!((progress(), sync.invoices().await.len()), (100_000, 100));
-        assert_eq!(sync.counts().await, [[100, 0, 99_900, 0]]);
-        assert_eq!(sync.writes().await.len(), 100);
-    }
+#[both_databases]
+async fn a_script_blocks_on_its_pipe_while_the_table_is_locked(database: TestDatabase) {
+    let sync = Sync::into_table(database, Says { unit: "per = \"ever\"", ..Says::default() }).await;
+    sync.shop.program("list", FAST);
+    sync.prepare().await;
+    let progress =
+        || sync.shop.lines("progress").first().and_then(|line| line.parse::<u32>().ok()).unwrap_or(0);
+    let mut process = sync.shop.process(&["run", RUN], &[("PROJECT_LEASE", "60000")]);
+    eventually("it has begun", DEADLINE, async || sync.shop.root().join("here").exists()).await;
+    let hold = Hold::of(&sync).await;
+    sync.shop.write("gate", "");
+    let (mut last, mut still) = (0, 0);
+    eventually("the script waits", DEADLINE, async || {
+        still = if progress() == last && last > 0 { still + 1 } else { 0 };
+        last = progress();
+        still > 20
+    })
+    .await;
+    assert!(last < BOUND, "{last} lines were taken while none could be applied");
+    hold.release().await;
+    let output = process.finish().await;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("did Ran done 1"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!((progress(), sync.invoices().await.len()), (100_000, 100));
+    assert_eq!(sync.counts().await, [[100, 0, 99_900, 0]]);
+    assert_eq!(sync.writes().await.len(), 100);
 }
 
 /// Keeps everybody from writing invoices.

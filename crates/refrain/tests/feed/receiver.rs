@@ -1,4 +1,4 @@
-//! Another machine: it hears every request to its end, remembers it, and only then answers, or does not.
+//! An HTTP server that records every request whole before it answers, or does not answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -28,19 +28,19 @@ impl Heard {
     }
 }
 
-/// What it does when it has heard a request.
+/// What the receiver does after it has read a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Status(u16, String),
     /// A status, and another address.
     Elsewhere(u16, String),
-    /// The connection is closed without a word.
+    /// The connection is closed without an answer.
     Cut,
-    /// Nothing more is ever said.
+    /// The request is never answered.
     Silence,
-    /// It takes its time.
+    /// The answer is delayed.
     Late(u16),
-    /// It says so when so many have been heard.
+    /// The answer is sent once this many requests have been read.
     When(usize, u16),
 }
 
@@ -75,7 +75,7 @@ impl Receiver {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// How it answers from here on.
+    /// Sets the answers from here on.
     pub(crate) fn answers(&self, answer: impl Fn(&Heard) -> Reply + Send + Sync + 'static) {
         *self.answer.lock().unwrap() = Arc::new(answer);
     }
@@ -84,21 +84,21 @@ impl Receiver {
         self.heard.borrow().clone()
     }
 
-    /// The ids that it has heard of, sorted, each as often as it has.
+    /// The ids of all requests, sorted, with repetitions.
     pub(crate) fn ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.heard().iter().map(|heard| heard.id().to_owned()).collect();
         ids.sort();
         ids
     }
 
-    /// Says something that it may be waiting for.
+    /// Sends a signal that an answer may be waiting for.
     pub(crate) async fn nod(&self) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         stream.write_all(b"GET /nod HTTP/1.1\r\n\r\n").await.unwrap();
         let _ = stream.read(&mut [0; 64]).await.unwrap();
     }
 
-    /// Waits until it has heard so many.
+    /// Waits until this many requests have been read.
     pub(crate) async fn until(&self, count: usize) {
         self.heard.subscribe().wait_for(|heard| heard.len() >= count).await.unwrap();
     }
@@ -119,7 +119,7 @@ async fn talk(mut stream: TcpStream, told: watch::Sender<Vec<Heard>>, asked: Arc
         Reply::Elsewhere(status, url) => (status, format!("location: {url}\r\n"), String::new()),
         Reply::Cut => return,
         Reply::Silence => {
-            // Until the other side has enough.
+            // Until the client closes the connection.
             let _ = stream.read(&mut [0]).await;
             return;
         }

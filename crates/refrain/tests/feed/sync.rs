@@ -1,20 +1,31 @@
-//! A shop whose invoices come from a script, and what can be seen of them.
+//! A shop whose invoices come from a script, and what a test can observe of them.
 
 use refrain::Ask;
 
-use crate::shop::{Shop, standing_at};
-use crate::support::TestDatabase;
+use refrain_harness::TestDatabase;
+use refrain_harness::project::{TestProject, standing_at};
 
 pub(crate) const RUN: &str = "sync@2020-06-09";
-/// Long, so that a victim gets to its place; it is made to run out afterwards.
+/// Long, so that a process reaches the place where it is killed; the test expires it afterwards.
 pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 
-const WHEN: &str = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\ncatch-up = \"all\"\n";
-const INTO: &str = "[publish]\ndatabase = \"shop\"\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\n";
-/// A source that prints what is in a file.
+const WHEN: &str = r#"
+    schedule = "@daily"
+    window = "day"
+    start = 2020-06-01
+    catch-up = "all"
+"#;
+const INTO: &str = r#"
+    [publish]
+    database = "shop"
+    table = "invoices"
+    mode = "merge"
+    key = ["id"]
+"#;
+/// A source that prints a file.
 const LIST: &str = "#!/bin/sh\ncat source\n";
 
-/// A job file: what it says at its top, of its units, and besides.
+/// The parts of a job file: its top, its `[unit]` section, and further sections.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Says<'s> {
     pub(crate) top: &'s str,
@@ -23,13 +34,13 @@ pub(crate) struct Says<'s> {
 }
 
 pub(crate) struct Sync {
-    pub(crate) shop: Shop,
+    pub(crate) shop: TestProject,
 }
 
 impl Sync {
-    /// A shop with a table of invoices, and one that tells which of them was written when.
+    /// A shop with a table of invoices, and one that records each write of an invoice.
     pub(crate) async fn of(database: TestDatabase) -> Sync {
-        let shop = Shop::of(database);
+        let shop = TestProject::of(database);
         shop.execute(
             "create table customers (id integer primary key);
              create table invoices (id bigint primary key, total integer not null, at text,
@@ -42,7 +53,8 @@ impl Sync {
              create trigger updated after update on invoices begin insert into writes values (new.id); end",
             "create function written() returns trigger language plpgsql as
                  $$ begin insert into writes values (new.id); return new; end $$;
-             create trigger written after insert or update on invoices for each row execute function written()",
+             create trigger written after insert or update on invoices for each row execute function \
+             written()",
         ))
         .await;
         let sync = Sync { shop };
@@ -50,14 +62,14 @@ impl Sync {
         sync
     }
 
-    /// The same with a job whose units are rows of invoices.
+    /// A shop with a job whose units are rows of invoices.
     pub(crate) async fn into_table(database: TestDatabase, says: Says<'_>) -> Sync {
         let sync = Sync::of(database).await;
         sync.says(says);
         sync
     }
 
-    /// What the job says from here on, and a store that knows it.
+    /// Replaces the job file.
     pub(crate) fn says(&self, Says { top, unit, more }: Says<'_>) {
         self.job("command = [\"./list\"]\noutput = \"units\"", top, unit, &format!("{more}{INTO}"));
     }
@@ -72,13 +84,13 @@ impl Sync {
         self.shop.write("source", &text.concat());
     }
 
-    /// Opens the store, so that several processes may come at once.
+    /// Opens the store once, so that several processes can open it at the same time.
     pub(crate) async fn prepare(&self) {
         self.shop.open().await.close().await;
     }
 
-    /// Asks for the run, in a process of its own. Gives what became of it, as `Ran done 1`: the last attempt, or
-    /// the next one, if there is to be one; and what is said of it, with its log.
+    /// Requests the run in a process of its own. Gives the result, as `Ran done 1`: the last attempt, or
+    /// the next one, if there is one; and the message, with the log.
     pub(crate) async fn run(&self) -> (String, String) {
         self.ask(&["run", RUN]).await
     }
@@ -109,7 +121,7 @@ impl Sync {
         counts.map(|one| [one.processed, one.skipped, one.deduplicated, one.failed]).collect()
     }
 
-    /// What the last attempt that failed has said.
+    /// The message of the last failed attempt.
     pub(crate) async fn said(&self) -> String {
         let refrain = self.shop.open().await;
         let run = refrain.show(RUN).await.unwrap().unwrap();
@@ -131,7 +143,7 @@ impl Sync {
         self.shop.rows("select cast(id as text) from writes order by writes.id").await
     }
 
-    /// Where the checkpoint stands.
+    /// The position of the checkpoint.
     pub(crate) async fn position(&self) -> Vec<String> {
         let refrain = self.shop.open().await;
         let checkpoints = refrain.checkpoints(Some("sync")).await.unwrap();
@@ -141,7 +153,8 @@ impl Sync {
 
     /// Units that are not applied, as `key status message`.
     pub(crate) async fn left(&self) -> Vec<String> {
-        let query = "select key || ' ' || status || ' ' || message from refrain_units where status <> 'applied' order by key";
+        let query = "select key || ' ' || status || ' ' || message from refrain_units where status <> \
+             'applied' order by key";
         let query = if self.shop.database.is_sqlite() {
             query.to_owned()
         } else {
@@ -150,7 +163,7 @@ impl Sync {
         self.shop.rows(&query).await
     }
 
-    /// Asks in a process that is killed where it is said.
+    /// Requests the run in a process that is killed at these failpoints.
     pub(crate) async fn killed(&self, failpoints: &str) {
         use std::os::unix::process::ExitStatusExt;
         self.shop.prepare().await;
@@ -177,7 +190,14 @@ pub(crate) fn texts(ids: impl IntoIterator<Item = u32>) -> Vec<String> {
     ids.into_iter().map(|id| id.to_string()).collect()
 }
 
-/// What the shop offers to every test program.
+/// Helpers that not every test program uses.
 const _: () = {
-    let _ = (Shop::daily, Shop::remove, Shop::prepare, Shop::run, standing_at, Ask::Once);
+    let _ = (
+        TestProject::daily,
+        TestProject::remove,
+        TestProject::prepare,
+        TestProject::run,
+        standing_at,
+        Ask::Once,
+    );
 };

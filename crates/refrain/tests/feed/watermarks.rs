@@ -1,8 +1,8 @@
-//! A source that is asked for everything since: the watermark passes only what is applied.
+//! A source that is read from a point in time on: the watermark passes only applied units.
 
-use crate::both_databases;
-use crate::support::TestDatabase;
 use crate::sync::{Says, Sync, texts};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
 
 /// Prints what was changed since, as the text of the time tells it.
 const SINCE: &str = r#"#!/bin/sh
@@ -27,53 +27,61 @@ async fn next(sync: &Sync, day: u32) -> String {
     sync.ask(&["run", &format!("sync@2020-06-{day}")]).await.0
 }
 
-both_databases! {
-    async fn m6_a_row_that_comes_late_is_found_in_the_overlap_and_nothing_is_written_twice(database) {
-        let sync = since(database).await;
-        sync.source([line(1, 1, "11:00"), line(2, 2, "12:00")]);
-        assert_eq!(next(&sync, 10).await, "Ran done 1");
-        assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
-        sync.source([line(1, 1, "11:00"), line(3, 3, "11:55"), line(2, 2, "12:00"), line(4, 4, "13:00")]);
-        assert_eq!(next(&sync, 11).await, "Ran done 1");
-        assert_eq!(next(&sync, 12).await, "Ran done 1");
-        assert_eq!(sync.shop.lines("told"), ["from []", "from [2020-06-09T11:50:00Z]", "from [2020-06-09T12:50:00Z]"]);
-        assert_eq!(sync.position().await, ["2020-06-09T13:00:00Z"]);
-        assert_eq!(sync.writes().await, texts(1..=4));
-    }
+#[both_databases]
+async fn m6_a_late_row_is_found_in_the_overlap_and_written_once(database: TestDatabase) {
+    let sync = since(database).await;
+    sync.source([line(1, 1, "11:00"), line(2, 2, "12:00")]);
+    assert_eq!(next(&sync, 10).await, "Ran done 1");
+    assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
+    sync.source([line(1, 1, "11:00"), line(3, 3, "11:55"), line(2, 2, "12:00"), line(4, 4, "13:00")]);
+    assert_eq!(next(&sync, 11).await, "Ran done 1");
+    assert_eq!(next(&sync, 12).await, "Ran done 1");
+    assert_eq!(
+        sync.shop.lines("told"),
+        ["from []", "from [2020-06-09T11:50:00Z]", "from [2020-06-09T12:50:00Z]"]
+    );
+    assert_eq!(sync.position().await, ["2020-06-09T13:00:00Z"]);
+    assert_eq!(sync.writes().await, texts(1..=4));
+}
 
-    async fn i8_a_script_that_fails_moves_no_watermark_and_neither_does_a_killed_one(database) {
-        let sync = since(database).await;
-        sync.source([line(1, 1, "11:00")]);
-        next(&sync, 10).await;
-        sync.source([line(1, 1, "11:00"), line(2, 2, "12:00")]);
-        sync.shop.write("broken", "");
-        assert_eq!(next(&sync, 11).await, "Ran due 2");
-        assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"], "it may have had more to print");
-        assert_eq!(sync.writes().await, texts(1..=2));
-        std::fs::remove_file(sync.shop.root().join("broken")).unwrap();
-        assert_eq!(next(&sync, 11).await, "Ran done 2");
-        assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
-        assert_eq!(sync.writes().await, texts(1..=2));
-    }
+#[both_databases]
+async fn i8_neither_a_failed_nor_a_killed_script_moves_the_watermark(database: TestDatabase) {
+    let sync = since(database).await;
+    sync.source([line(1, 1, "11:00")]);
+    next(&sync, 10).await;
+    sync.source([line(1, 1, "11:00"), line(2, 2, "12:00")]);
+    sync.shop.write("broken", "");
+    assert_eq!(next(&sync, 11).await, "Ran due 2");
+    assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"], "it may have had more to print");
+    assert_eq!(sync.writes().await, texts(1..=2));
+    std::fs::remove_file(sync.shop.root().join("broken")).unwrap();
+    assert_eq!(next(&sync, 11).await, "Ran done 2");
+    assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
+    assert_eq!(sync.writes().await, texts(1..=2));
+}
 
-    async fn a_unit_without_a_time_is_no_unit_and_the_others_move_the_watermark(database) {
-        let sync = since(database).await;
-        sync.source([line(1, 1, "11:00"), "{\"id\":2,\"total\":2,\"at\":\"soon\"}".to_owned()]);
-        assert_eq!(sync.run().await.0, "Ran due 2");
-        assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"]);
-        let left = sync.left().await;
-        assert!(left[0].contains("parked line 2, column 24: `at` is \"soon\": write a time"), "{left:?}");
-    }
+#[both_databases]
+async fn a_unit_without_a_time_is_malformed_and_the_others_move_the_watermark(database: TestDatabase) {
+    let sync = since(database).await;
+    sync.source([line(1, 1, "11:00"), "{\"id\":2,\"total\":2,\"at\":\"soon\"}".to_owned()]);
+    assert_eq!(sync.run().await.0, "Ran due 2");
+    assert_eq!(sync.position().await, ["2020-06-09T11:00:00Z"]);
+    let left = sync.left().await;
+    assert!(left[0].contains("parked line 2, column 24: `at` is \"soon\": expected a timestamp"), "{left:?}");
+}
 
-    async fn no_watermark_passes_a_line_of_which_not_all_could_be_kept(database) {
-        let sync = since(database).await;
-        let long = format!("{{\"id\":2,\"total\":2,\"at\":\"2020-06-09T11:30:00Z\",\"note\":\"{}\"}}", "x".repeat(2 * 1024 * 1024));
-        sync.source([line(1, 1, "11:00"), long, line(3, 3, "12:00")]);
-        assert_eq!(next(&sync, 10).await, "Ran due 2");
-        assert_eq!((sync.position().await, sync.writes().await), (Vec::<String>::new(), texts([1, 3])));
-        sync.source([line(1, 1, "11:00"), line(2, 2, "11:30"), line(3, 3, "12:00")]);
-        assert_eq!(next(&sync, 10).await, "Ran done 2");
-        assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
-        assert_eq!(sync.writes().await, texts(1..=3), "it is read when it is short enough");
-    }
+#[both_databases]
+async fn no_watermark_passes_a_truncated_line(database: TestDatabase) {
+    let sync = since(database).await;
+    let long = format!(
+        "{{\"id\":2,\"total\":2,\"at\":\"2020-06-09T11:30:00Z\",\"note\":\"{}\"}}",
+        "x".repeat(2 * 1024 * 1024)
+    );
+    sync.source([line(1, 1, "11:00"), long, line(3, 3, "12:00")]);
+    assert_eq!(next(&sync, 10).await, "Ran due 2");
+    assert_eq!((sync.position().await, sync.writes().await), (Vec::<String>::new(), texts([1, 3])));
+    sync.source([line(1, 1, "11:00"), line(2, 2, "11:30"), line(3, 3, "12:00")]);
+    assert_eq!(next(&sync, 10).await, "Ran done 2");
+    assert_eq!(sync.position().await, ["2020-06-09T12:00:00Z"]);
+    assert_eq!(sync.writes().await, texts(1..=3), "it is read when it is short enough");
 }

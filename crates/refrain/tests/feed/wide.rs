@@ -1,8 +1,8 @@
-//! A key that stands for several units: the run is partial, and says which key.
+//! A key that stands for several units: the run is partial and names the key.
 
-use crate::both_databases;
-use crate::support::TestDatabase;
 use crate::sync::{RUN, Says, Sync};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
 
 const LINES: [&str; 3] = [
     "{\"id\":1,\"total\":10,\"at\":\"2020-06-09T01:00:00Z\"}",
@@ -27,58 +27,74 @@ async fn told(sync: &Sync) -> (String, String, Vec<String>) {
     )
 }
 
-both_databases! {
-    async fn a_key_that_binds_only_the_window_makes_a_run_of_three_customers_partial(database) {
-        for unit in ["key = \"crm:{ds}\"", "key = \"crm:{ds}\"\norder = \"at\""] {
-            let sync = Sync::into_table(TestDatabase::like(&database).await, Says { unit, ..Says::default() }).await;
-            sync.source(LINES);
-            for number in ["1", "2"] {
-                let (became, said) = sync.again().await;
-                assert_eq!(became, format!("Ran partial {number}"), "{unit}: {said}");
-                let (state, message, keys) = told(&sync).await;
-                assert_eq!((state.as_str(), keys), ("partial", vec!["crm:2020-06-09".to_owned(); 2]), "{unit}");
-                assert!(message.contains("one key stood for several contents in this attempt: `crm:2020-06-09` first"), "{message}");
-            }
+#[both_databases]
+async fn a_key_that_binds_only_the_window_makes_a_run_of_three_customers_partial(database: TestDatabase) {
+    for unit in ["key = \"crm:{ds}\"", "key = \"crm:{ds}\"\norder = \"at\""] {
+        let sync =
+            Sync::into_table(TestDatabase::like(&database).await, Says { unit, ..Says::default() }).await;
+        sync.source(LINES);
+        for number in ["1", "2"] {
+            let (became, said) = sync.again().await;
+            assert_eq!(became, format!("Ran partial {number}"), "{unit}: {said}");
+            let (state, message, keys) = told(&sync).await;
+            assert_eq!((state.as_str(), keys), ("partial", vec!["crm:2020-06-09".to_owned(); 2]), "{unit}");
+            assert!(
+                message.contains("one key had several contents in this attempt: `crm:2020-06-09` first"),
+                "{message}"
+            );
         }
     }
+}
 
-    async fn one_unit_a_run_may_have_the_window_for_its_key(database) {
-        let sync = Sync::into_table(database, Says { unit: "key = \"digest:{ds}\"", ..Says::default() }).await;
-        sync.source([LINES[0], LINES[0]]);
-        assert_eq!(sync.run().await.0, "Ran done 1", "the same line twice is one unit");
-        assert_eq!(sync.counts().await, [[1, 0, 1, 0]]);
-    }
+#[both_databases]
+async fn a_run_with_one_unit_may_use_the_window_as_its_key(database: TestDatabase) {
+    let sync = Sync::into_table(database, Says { unit: "key = \"digest:{ds}\"", ..Says::default() }).await;
+    sync.source([LINES[0], LINES[0]]);
+    assert_eq!(sync.run().await.0, "Ran done 1", "the same line twice is one unit");
+    assert_eq!(sync.counts().await, [[1, 0, 1, 0]]);
+}
 
-    async fn several_contents_of_one_key_make_a_run_partial_unless_an_order_tells_the_newer(database) {
-        for (unit, became) in [
-            ("key = \"all:{customer}\"", "Ran partial 1"),
-            ("key = \"all:{customer}\"\norder = \"at\"", "Ran done 1"),
-            ("key = \"all:{customer}\"\non-change = \"first\"", "Ran partial 1"),
-        ] {
-            let sync = Sync::into_table(TestDatabase::like(&database).await, Says { unit, ..Says::default() }).await;
-            sync.shop.execute("insert into customers values (5)").await;
-            sync.source(LINES.map(|line| line.replace('}', ",\"customer\":5}")));
-            assert_eq!(sync.run().await.0, became, "{unit}");
-        }
-    }
-
-    async fn several_contents_of_one_key_in_two_pages_make_a_run_partial(database) {
-        let more = "[cursor]\n";
-        let sync = Sync::into_table(database, Says { unit: "key = \"total:{total}\"", more, ..Says::default() }).await;
-        sync.source(["{\"id\":1,\"total\":10}", "{\"$cursor\":\"a\"}", "{\"id\":2,\"total\":10}", "{\"$cursor\":\"b\"}"]);
-        assert_eq!(sync.run().await.0, "Ran partial 1");
-        assert_eq!(told(&sync).await.2, ["total:10"]);
-    }
-
-    async fn content_that_was_mended_since_its_kept_one_was_tried_is_no_sign_of_a_wide_key(database) {
-        let top = "retry = { attempts = 5 }";
-        let sync = Sync::into_table(database, Says { top, ..Says::default() }).await;
-        sync.source(["{\"id\":1,\"total\":10,\"customer\":5}", "{\"id\":2,\"total\":20}"]);
-        assert_eq!(sync.run().await.0, "Ran due 2", "there is no customer 5");
+#[both_databases]
+async fn several_contents_of_one_key_make_a_run_partial_unless_an_order_tells_the_newer(
+    database: TestDatabase,
+) {
+    for (unit, became) in [
+        ("key = \"all:{customer}\"", "Ran partial 1"),
+        ("key = \"all:{customer}\"\norder = \"at\"", "Ran done 1"),
+        ("key = \"all:{customer}\"\non-change = \"first\"", "Ran partial 1"),
+    ] {
+        let sync =
+            Sync::into_table(TestDatabase::like(&database).await, Says { unit, ..Says::default() }).await;
         sync.shop.execute("insert into customers values (5)").await;
-        sync.source(["{\"id\":1,\"total\":11,\"customer\":5}", "{\"id\":2,\"total\":20}"]);
-        let (became, said) = sync.run().await;
-        assert!(became.starts_with("Ran done"), "{became}: {said}");
-        assert_eq!(sync.invoices().await, ["1 11", "2 20"]);
+        sync.source(LINES.map(|line| line.replace('}', ",\"customer\":5}")));
+        assert_eq!(sync.run().await.0, became, "{unit}");
     }
+}
+
+#[both_databases]
+async fn several_contents_of_one_key_in_two_pages_make_a_run_partial(database: TestDatabase) {
+    let more = "[cursor]\n";
+    let sync =
+        Sync::into_table(database, Says { unit: "key = \"total:{total}\"", more, ..Says::default() }).await;
+    sync.source([
+        "{\"id\":1,\"total\":10}",
+        "{\"$cursor\":\"a\"}",
+        "{\"id\":2,\"total\":10}",
+        "{\"$cursor\":\"b\"}",
+    ]);
+    assert_eq!(sync.run().await.0, "Ran partial 1");
+    assert_eq!(told(&sync).await.2, ["total:10"]);
+}
+
+#[both_databases]
+async fn corrected_content_is_not_taken_for_a_key_that_is_too_wide(database: TestDatabase) {
+    let top = "retry = { attempts = 5 }";
+    let sync = Sync::into_table(database, Says { top, ..Says::default() }).await;
+    sync.source(["{\"id\":1,\"total\":10,\"customer\":5}", "{\"id\":2,\"total\":20}"]);
+    assert_eq!(sync.run().await.0, "Ran due 2", "there is no customer 5");
+    sync.shop.execute("insert into customers values (5)").await;
+    sync.source(["{\"id\":1,\"total\":11,\"customer\":5}", "{\"id\":2,\"total\":20}"]);
+    let (became, said) = sync.run().await;
+    assert!(became.starts_with("Ran done"), "{became}: {said}");
+    assert_eq!(sync.invoices().await, ["1 11", "2 20"]);
 }

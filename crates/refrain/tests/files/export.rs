@@ -1,27 +1,32 @@
-//! A job that writes a table into files, and what people see of them.
+//! A job that exports a table to files, and what readers see of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use refrain::{Ask, RunReport};
 
-use crate::shop::Shop;
-use crate::support::TestDatabase;
+use refrain_harness::TestDatabase;
+use refrain_harness::project::TestProject;
 
 pub(crate) const WINDOW: &str = "export@2020-06-09";
 pub(crate) const VISIBLE: &str = "out/dt=2020-06-09";
-pub(crate) const WHEN: &str = "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\ncatch-up = \"all\"\n\
-    retry = { attempts = 50, backoff = \"1s..1s\" }\n";
+pub(crate) const WHEN: &str = r#"
+    schedule = "@daily"
+    window = "day"
+    start = 2020-06-01
+    catch-up = "all"
+    retry = { attempts = 50, backoff = "1s..1s" }
+"#;
 
 /// A job for each day that writes what this query gives.
-pub(crate) fn exports(shop: &Shop, query: &str, format: &str) {
+pub(crate) fn exports(shop: &TestProject, query: &str, format: &str) {
     let publish = format!("[publish]\npath = \"out/dt={{ds}}/\"\nformat = \"{format}\"\n");
     shop.job("export", &format!("{WHEN}query = \"\"\"{query}\"\"\"\n{publish}"));
 }
 
 /// A shop with so many rows of a version, and a job that writes them.
-pub(crate) async fn versioned(database: TestDatabase) -> Shop {
-    let shop = Shop::of(database);
+pub(crate) async fn versioned(database: TestDatabase) -> TestProject {
+    let shop = TestProject::of(database);
     shop.execute("create table items (id integer, version integer)").await;
     exports(&shop, "select id, version from items", "csv");
     shop.open().await.close().await;
@@ -29,7 +34,7 @@ pub(crate) async fn versioned(database: TestDatabase) -> Shop {
 }
 
 /// Two hundred rows, all of one version, and none of another.
-pub(crate) async fn stock(shop: &Shop, version: u32) {
+pub(crate) async fn stock(shop: &TestProject, version: u32) {
     let rows: Vec<String> = (0..200).map(|id| format!("({id}, {version})")).collect();
     let insert = format!("insert into items values {}", rows.join(", "));
     let begin = shop.either("begin immediate", "begin");
@@ -44,8 +49,8 @@ pub(crate) fn stocked(version: u32) -> String {
     format!("id,version\n{}", lines.concat())
 }
 
-/// What people read, if there is anything.
-pub(crate) fn seen(shop: &Shop) -> Option<String> {
+/// What readers see, if anything is published.
+pub(crate) fn seen(shop: &TestProject) -> Option<String> {
     fs::read_to_string(shop.root().join(VISIBLE).join("part-0.csv")).ok()
 }
 
@@ -58,8 +63,8 @@ pub(crate) fn names(path: impl Into<PathBuf>) -> Vec<String> {
     names
 }
 
-/// Whether there is one directory behind the one visible name, and nothing that anybody has left.
-pub(crate) fn is_tidy(shop: &Shop) -> bool {
+/// Whether there is one directory behind the one visible name, and no leftover file.
+pub(crate) fn is_tidy(shop: &TestProject) -> bool {
     let out = shop.root().join("out");
     let target = fs::read_link(shop.root().join(VISIBLE)).unwrap();
     let hidden = target.to_str().unwrap().to_owned();
@@ -71,7 +76,7 @@ pub(crate) fn is_tidy(shop: &Shop) -> bool {
 }
 
 /// Does it again, and gives the failure that it must come to.
-pub(crate) async fn failure(shop: &Shop, run: &str) -> String {
+pub(crate) async fn failure(shop: &TestProject, run: &str) -> String {
     message(&shop.run(run, Ask::Again).await)
 }
 

@@ -1,4 +1,4 @@
-//! Killed at any moment: people read all of what was there before, or all of what came after it.
+//! Killed at any moment: readers see all of the old version or all of the new one.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -10,11 +10,11 @@ use refrain::core::{Random as _, SeededRandom};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
-use crate::both_databases;
 use crate::export::{VISIBLE, WINDOW, is_tidy, seen, stock, stocked, versioned};
-use crate::shop::Shop;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::project::TestProject;
 
 /// Long, so that a process gets where it should on a slow machine. A dead one is taken over from at once, for its process is
 /// gone; that of one that was stopped is made to run out.
@@ -24,11 +24,11 @@ const ROUNDS: u32 = 20;
 const MOMENTS: u64 = 1_500;
 
 /// Does it until it is done, whatever the attempts before have come to.
-pub(crate) async fn mended(shop: &Shop) {
+pub(crate) async fn mended(shop: &TestProject) {
     mended_with(shop, LEASE).await;
 }
 
-pub(crate) async fn mended_with(shop: &Shop, lease: (&str, &str)) {
+pub(crate) async fn mended_with(shop: &TestProject, lease: (&str, &str)) {
     eventually("it is done", DEADLINE, async || {
         shop.done_with(&["run", WINDOW, "--again"], &[lease])
             .await
@@ -38,14 +38,14 @@ pub(crate) async fn mended_with(shop: &Shop, lease: (&str, &str)) {
     .await;
 }
 
-/// Reads what people read, again and again, until it is told to end. Gives all that it has seen.
-fn reader(shop: &Shop) -> (Arc<AtomicBool>, std::thread::JoinHandle<BTreeSet<String>>) {
+/// Reads the published version again and again until it is told to stop. Gives every version that it has seen.
+fn reader(shop: &TestProject) -> (Arc<AtomicBool>, std::thread::JoinHandle<BTreeSet<String>>) {
     let (is_over, path) = (Arc::new(AtomicBool::new(false)), shop.root().join(VISIBLE).join("part-0.csv"));
     let told = Arc::clone(&is_over);
     let reading = std::thread::spawn(move || {
         let mut seen = BTreeSet::new();
         while !told.load(Ordering::Relaxed) {
-            // Between the name and the file the directory may go; whoever looks again finds the new one.
+            // The directory may be replaced between resolving the name and reading the file; a retry finds the new one.
             seen.extend(std::fs::read_to_string(&path).ok());
         }
         seen
@@ -53,77 +53,81 @@ fn reader(shop: &Shop) -> (Arc<AtomicBool>, std::thread::JoinHandle<BTreeSet<Str
     (is_over, reading)
 }
 
-both_databases! {
-    async fn f1_killed_before_the_link_is_moved_people_read_the_old_and_the_next_one_shows_the_new(database) {
-        for place in ["files.written", "files.checked"] {
-            let shop = versioned(TestDatabase::like(&database).await).await;
-            stock(&shop, 1).await;
-            mended(&shop).await;
-            stock(&shop, 2).await;
-            killed(&shop, place).await;
-            assert_eq!(seen(&shop), Some(stocked(1)), "{place}");
-            mended(&shop).await;
-            assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
-            assert!(is_tidy(&shop), "{place}");
-        }
-    }
-
-    async fn f2_killed_after_the_link_was_moved_people_read_the_new_and_the_next_one_tidies_up(database) {
-        for place in ["files.swapped", "files.before-commit", "files.after-commit", "finish.before-commit"] {
-            let shop = versioned(TestDatabase::like(&database).await).await;
-            stock(&shop, 1).await;
-            mended(&shop).await;
-            stock(&shop, 2).await;
-            killed(&shop, place).await;
-            assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
-            mended(&shop).await;
-            assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
-            assert!(is_tidy(&shop), "{place}");
-        }
-    }
-
-    async fn what_people_read_already_stays_although_it_could_not_be_recorded(database) {
-        let shop = versioned(database).await;
+#[both_databases]
+async fn f1_killed_before_the_link_moves_readers_see_the_old_version(database: TestDatabase) {
+    for place in ["files.written", "files.checked"] {
+        let shop = versioned(TestDatabase::like(&database).await).await;
         stock(&shop, 1).await;
         mended(&shop).await;
         stock(&shop, 2).await;
-        let hide = ("alter table refrain_publishes rename to hidden", "alter table refrain.publishes rename to hidden");
-        shop.at_the_store(shop.either(hide.0, hide.1)).await;
-        shop.process(&["run", WINDOW, "--again"], &[LEASE]).finish().await;
-        assert_eq!(seen(&shop), Some(stocked(2)), "the link is moved, and its directory is there");
-        let show = ("alter table hidden rename to refrain_publishes", "alter table refrain.hidden rename to publishes");
-        shop.at_the_store(shop.either(show.0, show.1)).await;
+        killed(&shop, place).await;
+        assert_eq!(seen(&shop), Some(stocked(1)), "{place}");
         mended(&shop).await;
-        assert_eq!(seen(&shop), Some(stocked(2)));
-        assert!(is_tidy(&shop));
-    }
-
-    async fn f1_killed_at_random_moments_people_never_read_a_part_or_a_mixture(database) {
-        let shop = versioned(database).await;
-        stock(&shop, 0).await;
-        mended(&shop).await;
-        let (is_over, reading) = reader(&shop);
-        let mut random = SeededRandom::new(6);
-        for version in 1..=ROUNDS {
-            stock(&shop, version).await;
-            let mut process = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
-            let moment = Duration::from_millis(random.next_u64() % MOMENTS);
-            // It may have ended before.
-            let _ = timeout(moment, process.line_with("did ")).await;
-            process.signal(Signal::KILL);
-            process.wait().await;
-        }
-        mended(&shop).await;
-        is_over.store(true, Ordering::Relaxed);
-        let expected: BTreeSet<String> = (0..=ROUNDS).map(stocked).collect();
-        let others: Vec<String> = reading.join().unwrap().difference(&expected).cloned().collect();
-        assert_eq!(others, Vec::<String>::new(), "all of one version, always");
-        assert_eq!(seen(&shop), Some(stocked(ROUNDS)));
-        assert!(is_tidy(&shop));
+        assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
+        assert!(is_tidy(&shop), "{place}");
     }
 }
 
-async fn killed(shop: &Shop, place: &str) {
+#[both_databases]
+async fn f2_killed_after_the_link_moved_readers_see_the_new_version(database: TestDatabase) {
+    for place in ["files.swapped", "files.before-commit", "files.after-commit", "finish.before-commit"] {
+        let shop = versioned(TestDatabase::like(&database).await).await;
+        stock(&shop, 1).await;
+        mended(&shop).await;
+        stock(&shop, 2).await;
+        killed(&shop, place).await;
+        assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
+        mended(&shop).await;
+        assert_eq!(seen(&shop), Some(stocked(2)), "{place}");
+        assert!(is_tidy(&shop), "{place}");
+    }
+}
+
+#[both_databases]
+async fn a_version_that_readers_see_stays_when_recording_it_fails(database: TestDatabase) {
+    let shop = versioned(database).await;
+    stock(&shop, 1).await;
+    mended(&shop).await;
+    stock(&shop, 2).await;
+    let hide =
+        ("alter table refrain_publishes rename to hidden", "alter table refrain.publishes rename to hidden");
+    shop.at_the_store(shop.either(hide.0, hide.1)).await;
+    shop.process(&["run", WINDOW, "--again"], &[LEASE]).finish().await;
+    assert_eq!(seen(&shop), Some(stocked(2)), "the link is moved, and its directory is there");
+    let restore =
+        ("alter table hidden rename to refrain_publishes", "alter table refrain.hidden rename to publishes");
+    shop.at_the_store(shop.either(restore.0, restore.1)).await;
+    mended(&shop).await;
+    assert_eq!(seen(&shop), Some(stocked(2)));
+    assert!(is_tidy(&shop));
+}
+
+#[both_databases]
+async fn f1_killed_at_random_readers_see_only_whole_versions(database: TestDatabase) {
+    let shop = versioned(database).await;
+    stock(&shop, 0).await;
+    mended(&shop).await;
+    let (is_over, reading) = reader(&shop);
+    let mut random = SeededRandom::new(6);
+    for version in 1..=ROUNDS {
+        stock(&shop, version).await;
+        let mut process = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
+        let moment = Duration::from_millis(random.next_u64() % MOMENTS);
+        // It may have ended before.
+        let _ = timeout(moment, process.line_with("did ")).await;
+        process.signal(Signal::KILL);
+        process.wait().await;
+    }
+    mended(&shop).await;
+    is_over.store(true, Ordering::Relaxed);
+    let expected: BTreeSet<String> = (0..=ROUNDS).map(stocked).collect();
+    let others: Vec<String> = reading.join().unwrap().difference(&expected).cloned().collect();
+    assert_eq!(others, Vec::<String>::new(), "all of one version, always");
+    assert_eq!(seen(&shop), Some(stocked(ROUNDS)));
+    assert!(is_tidy(&shop));
+}
+
+async fn killed(shop: &TestProject, place: &str) {
     let failpoints = format!("{place}=return(kill)");
     let mut process = shop.process(&["run", WINDOW, "--again"], &[("FAILPOINTS", &failpoints), LEASE]);
     assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached");

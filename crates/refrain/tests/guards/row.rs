@@ -1,13 +1,14 @@
-//! A row of the list: a guard, what stands there without it, and the test that must notice.
+//! A row of the list: a guard, its replacement, and the test that must fail.
 //!
 //! ```text
 //! queue/hold | lease = $3 | | crash zombies::a_stopped_worker::sqlite
 //! ```
 //!
-//! The columns: the statement, by its file below `sql/`; the text of the guard, which is there once; what stands there
-//! instead; the test, behind the name of its program. Without a word in the third column the guard is a condition that holds
-//! always, with `-` it is gone. A guard that no test can miss has `survives:` and the reason in the place of a test; one that a
-//! story takes away by itself, often with a second one that would stand in for it, has `itself:` before that story.
+//! The columns: the statement, by its file below `sql/`; the text of the guard, which occurs once; its
+//! replacement; and the test, after the name of its program. An empty third column replaces the guard
+//! by a condition that always holds, `-` deletes it. A guard that no test can miss has `survives:` and
+//! the reason instead of a test; a guard that a test removes by itself, often together with a second
+//! one that would cover for it, has `itself:` before that test.
 //!
 //! A statement is read as one line, without its header.
 
@@ -26,13 +27,13 @@ pub(crate) struct Test {
     pub(crate) name: String,
 }
 
-/// What the row says of its guard.
+/// What a row says about its guard.
 pub(crate) enum Said {
-    /// This test fails without it.
+    /// This test fails without the guard.
     Test(Test),
-    /// This test takes it away by itself.
+    /// This test removes the guard by itself.
     Itself(Test),
-    /// Nothing goes wrong without it, for a reason.
+    /// No test can miss it, for a stated reason.
     Unmissed,
 }
 
@@ -70,7 +71,7 @@ impl Row {
         Row { statement, guard, instead, said: Said::parse(said) }
     }
 
-    /// As in `sql/queue/hold.sql`, which is what a process knows it by.
+    /// The path by which a process knows the statement: `sql/queue/hold.sql`.
     pub(crate) fn path(&self) -> String {
         format!("sql/{}.sql", self.statement)
     }

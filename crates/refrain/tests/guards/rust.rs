@@ -1,17 +1,19 @@
-//! The guards of the Rust code: lines that refuse, fence, lock or compare, so that something is not written, sent or claimed.
+//! The guards of the Rust code: lines that refuse, fence, lock or compare, so that nothing wrong is
+//! written, sent or claimed.
 //!
-//! A statement can be weakened in a process that runs; a line of Rust cannot. So these guards are taken away by hand, in a changed
-//! source that is not kept: what stands in the third column takes the place of the guard, and the test in the fourth must
-//! fail. `list/rust.txt` records what came of it. Here it is only looked whether each guard is still in its file, once, and
-//! whether the test is there; after a change of a guard it is taken away again.
+//! A statement can be weakened in a running process; a line of Rust cannot. So these guards are
+//! removed by hand, in a changed source that is not kept: the text in the third column replaces the
+//! guard, and the test in the fourth must fail. `list/rust.txt` records the results. The tests here
+//! check only that each guard is in its file once and that its test exists; after a change of a
+//! guard it is removed again.
 //!
 //! ```text
 //! store/expand.rs | mine.is_none() | false | conformance scopes::a_story::sqlite
 //! ```
 //!
-//! The columns are those of the other lists, but for the first: the file, below `src/`. They are separated by ` | `, and a
-//! source is read as one line. A hyphen says that the guard is gone. `open:` says what is missing where neither a test nor a
-//! reason is there.
+//! The columns are those of the other lists, except the first: the file, below `src/`. They are
+//! separated by ` | `, and a source is read as one line. A hyphen deletes the guard. `open:` says what
+//! is missing where there is neither a test nor a reason.
 
 use std::fmt;
 

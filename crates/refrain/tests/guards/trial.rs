@@ -1,6 +1,7 @@
 //! Runs tests without a guard, each in a process of its own.
 //!
-//! A text that no database understands would fail every test, and prove nothing: that is asked first, of all rows.
+//! An invalid statement would fail every test and prove nothing, so the validity of all weakened
+//! texts is checked first.
 
 use std::collections::BTreeMap;
 use std::fs::File;

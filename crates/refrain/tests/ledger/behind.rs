@@ -1,9 +1,13 @@
-//! A store that is older than what it has done, and a database that remembers better.
+//! A store that is older than its own work, and a database that remembers more than the store.
 
-use refrain::{Ask, Definition, Error, IdentityDoubt, Per, Refrain, Statement, StoreError};
+use refrain::admin::{IdentityDoubt, StoreOrigin};
+use refrain::error::StoreError;
+use refrain::ledger::Per;
+use refrain::{Ask, Definition, Error, Refrain};
+use refrain_harness::both_shops;
 
 use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
-use crate::support::work::{SETTINGS, open};
+use refrain_harness::work::{SETTINGS, open};
 
 fn job<DB: Backend>(shop: &Shop<DB>) -> Definition {
     work(shop, "sync", |run, pool| async move {
@@ -24,51 +28,52 @@ fn is_behind<T>(asked: &Result<T, Error>) -> bool {
     matches!(asked, Err(Error::Store(StoreError::Unsure(IdentityDoubt::Behind))))
 }
 
-both_shops! {
-    async fn f23_a_store_below_a_fence_runs_nothing_before_a_person_has_said_what_it_is(shop) {
-        let refrain = open(&shop.store, [job(&shop)]).await;
-        outnumber(&shop, "monday", 3).await;
-        assert!(is_behind(&refrain.run("sync#monday", Ask::Once).await));
-        assert!(is_behind(&refrain.run("sync#tuesday", Ask::Once).await), "no other run is begun either");
-        assert!(is_behind(&refrain.serve().await));
-        refrain.close().await;
-        assert_eq!(shop.writes().await, Vec::<i64>::new());
+#[both_shops]
+async fn f23_a_store_below_a_fence_runs_nothing_before_the_operator_decides<DB: Backend>(shop: Shop<DB>) {
+    let refrain = open(&shop.store, [job(&shop)]).await;
+    outnumber(&shop, "monday", 3).await;
+    assert!(is_behind(&refrain.run("sync#monday", Ask::Once).await));
+    assert!(is_behind(&refrain.run("sync#tuesday", Ask::Once).await), "no other run is begun either");
+    assert!(is_behind(&refrain.serve().await));
+    refrain.close().await;
+    assert_eq!(shop.writes().await, Vec::<i64>::new());
 
-        let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
-        assert!(is_behind(&opening().job(job(&shop)).open().await));
-        let looking = opening().only_looking().open().await.unwrap();
-        assert_eq!(looking.runs("sync", "").await.unwrap().len(), 2, "whoever looks sees everything");
-        looking.close().await;
+    let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
+    assert!(is_behind(&opening().job(job(&shop)).open().await));
+    let looking = opening().only_looking().open().await.unwrap();
+    assert_eq!(looking.runs("sync", "").await.unwrap().len(), 2, "a reader sees everything");
+    looking.close().await;
 
-        opening().state(Statement::Restored).await.unwrap();
-        let refrain = opening().job(job(&shop)).open().await.unwrap();
-        assert_eq!(ran(&refrain, "sync#monday").await, "monday done 4", "above all that is remembered there");
-        assert_eq!(shop.writes().await, [1, 1, 1]);
+    opening().state(StoreOrigin::Restored).await.unwrap();
+    let refrain = opening().job(job(&shop)).open().await.unwrap();
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday done 4", "above all that is remembered there");
+    assert_eq!(shop.writes().await, [1, 1, 1]);
+}
+
+#[both_shops]
+async fn f23_an_open_process_stops_once_another_finds_the_store_behind<DB: Backend>(shop: Shop<DB>) {
+    let before = open(&shop.store, [job(&shop)]).await;
+    assert_eq!(ran(&before, "sync#sunday").await, "sunday done 1");
+    let other = open(&shop.store, [job(&shop)]).await;
+    outnumber(&shop, "monday", 3).await;
+    assert!(is_behind(&other.run("sync#monday", Ask::Once).await));
+    assert!(is_behind(&before.run("sync#tuesday", Ask::Once).await), "it has seen nothing of that by itself");
+    assert!(is_behind(&before.serve().await));
+}
+
+#[both_shops]
+async fn a_restored_store_continues_above_the_fences_of_its_databases<DB: Backend>(shop: Shop<DB>) {
+    let refrain = open(&shop.store, [job(&shop)]).await;
+    refrain.close().await;
+    outnumber(&shop, "monday", 7).await;
+    let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
+    opening().state(StoreOrigin::Restored).await.unwrap();
+    let refrain = opening().job(job(&shop)).open().await.unwrap();
+    let mut said = ran(&refrain, "sync#monday").await;
+    while said.contains(" due ") {
+        said = ran(&refrain, "sync#monday").await;
     }
-
-    async fn f23_a_process_that_was_there_before_begins_nothing_once_another_one_has_found_the_store_behind(shop) {
-        let before = open(&shop.store, [job(&shop)]).await;
-        assert_eq!(ran(&before, "sync#sunday").await, "sunday done 1");
-        let other = open(&shop.store, [job(&shop)]).await;
-        outnumber(&shop, "monday", 3).await;
-        assert!(is_behind(&other.run("sync#monday", Ask::Once).await));
-        assert!(is_behind(&before.run("sync#tuesday", Ask::Once).await), "it has seen nothing of that by itself");
-        assert!(is_behind(&before.serve().await));
-    }
-
-    async fn a_store_that_was_restored_goes_on_above_what_databases_remember_from_before(shop) {
-        let refrain = open(&shop.store, [job(&shop)]).await;
-        refrain.close().await;
-        outnumber(&shop, "monday", 7).await;
-        let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
-        opening().state(Statement::Restored).await.unwrap();
-        let refrain = opening().job(job(&shop)).open().await.unwrap();
-        let mut said = ran(&refrain, "sync#monday").await;
-        while said.contains(" due ") {
-            said = ran(&refrain, "sync#monday").await;
-        }
-        assert_eq!(said, "monday done 8");
-        outnumber(&shop, "tuesday", 7).await;
-        assert!(is_behind(&refrain.run("sync#tuesday", Ask::Once).await), "this was not known to the person");
-    }
+    assert_eq!(said, "monday done 8");
+    outnumber(&shop, "tuesday", 7).await;
+    assert!(is_behind(&refrain.run("sync#tuesday", Ask::Once).await), "this was not known to the person");
 }

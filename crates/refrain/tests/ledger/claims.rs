@@ -1,150 +1,171 @@
-//! Claims: once per key, inside a program's own transaction, whose commit is the record.
+//! Claims: once per key, inside the program's own transaction, whose commit is the record.
 
 use refrain::core::state::RefusedUnit;
-use refrain::{BatchError, Claim, DatabaseError, Ledger, LedgerError, Per, key};
+use refrain::error::DatabaseError;
+use refrain::ledger::{BatchError, LedgerError, Per};
+use refrain::{Claim, Ledger, key};
+use refrain_harness::both_shops;
 use serde_json::{Value, json};
 use sqlx::Executor;
 use tokio::task::JoinSet;
 
 use crate::shop::{Backend, Shop, invoice, key_of, ran, work};
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::open;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::open;
 
 async fn ledger<DB: Backend>(shop: &Shop<DB>) -> Ledger<DB> {
     Ledger::open(&shop.pool, "shop", "digests").await.unwrap()
 }
 
-both_shops! {
-    async fn a_key_is_fresh_once_and_for_ever_done_when_its_transaction_is_committed(shop) {
-        let ledger = ledger(&shop).await;
-        for round in 0..3 {
-            let mut tx = shop.pool.begin().await.unwrap();
-            match ledger.claim(&mut tx, key!("digest", "acme").unwrap()).await.unwrap() {
-                Claim::Fresh => DB::write(&mut tx, &invoice(1, 10)).await.unwrap(),
-                Claim::Done(past) => assert!(round > 0 && past.run.is_none() && past.at <= jiff::Timestamp::now()),
+#[both_shops]
+async fn a_claimed_key_is_done_for_ever_once_its_transaction_commits<DB: Backend>(shop: Shop<DB>) {
+    let ledger = ledger(&shop).await;
+    for round in 0..3 {
+        let mut tx = shop.pool.begin().await.unwrap();
+        match ledger.claim(&mut tx, key!("digest", "acme").unwrap()).await.unwrap() {
+            Claim::Fresh => DB::write(&mut tx, &invoice(1, 10)).await.unwrap(),
+            Claim::Done(past) => {
+                assert!(round > 0 && past.run.is_none() && past.at <= jiff::Timestamp::now());
             }
-            tx.commit().await.unwrap();
         }
-        assert_eq!(shop.writes().await, [1]);
+        tx.commit().await.unwrap();
     }
+    assert_eq!(shop.writes().await, [1]);
+}
 
-    async fn f1_a_claim_that_is_rolled_back_never_was(shop) {
-        let ledger = ledger(&shop).await;
-        for _ in 0..2 {
-            let mut tx = shop.pool.begin().await.unwrap();
-            assert!(ledger.claim(&mut tx, key!("digest", "acme").unwrap()).await.unwrap().is_fresh());
-            DB::write(&mut tx, &invoice(1, 10)).await.unwrap();
-            tx.rollback().await.unwrap();
-        }
-        assert_eq!((shop.writes().await, shop.standing("applied").await), (Vec::new(), 0));
+#[both_shops]
+async fn f1_a_claim_that_is_rolled_back_leaves_the_key_free<DB: Backend>(shop: Shop<DB>) {
+    let ledger = ledger(&shop).await;
+    for _ in 0..2 {
+        let mut tx = shop.pool.begin().await.unwrap();
+        assert!(ledger.claim(&mut tx, key!("digest", "acme").unwrap()).await.unwrap().is_fresh());
+        DB::write(&mut tx, &invoice(1, 10)).await.unwrap();
+        tx.rollback().await.unwrap();
     }
+    assert_eq!((shop.writes().await, shop.standing("applied").await), (Vec::new(), 0));
+}
 
-    async fn who_claims_the_same_key_waits_and_has_it_if_the_winner_rolls_back(shop) {
-        for (is_committed, is_fresh) in [(false, true), (true, false)] {
-            let (ledger, crowd) = (ledger(&shop).await, DB::crowd(&shop.pool).await.unwrap());
-            let mut winner = crowd.begin().await.unwrap();
-            let name = move || key!("digest", i32::from(is_committed)).unwrap();
-            assert!(ledger.claim(&mut winner, name()).await.unwrap().is_fresh());
-            let second = tokio::spawn({
-                let (ledger, crowd) = (ledger.clone(), crowd.clone());
-                async move {
-                    let mut tx = crowd.begin().await.unwrap();
-                    let claim = ledger.claim(&mut tx, name()).await.unwrap();
-                    tx.commit().await.unwrap();
-                    claim.is_fresh()
-                }
-            });
-            if !DB::IS_SQLITE {
-                let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
-                    and datname = current_database() and query like 'insert into refrain.units%'";
-                eventually("the second waits", DEADLINE, async || shop.numbers(waiting).await == [1]).await;
-            }
-            if is_committed {
-                winner.commit().await.unwrap();
-            } else {
-                winner.rollback().await.unwrap();
-            }
-            assert_eq!(second.await.unwrap(), is_fresh);
-            crowd.close().await;
-        }
-    }
-
-    async fn of_many_who_begin_with_the_same_key_at_once_one_has_it(shop) {
+#[both_shops]
+async fn a_second_claim_waits_and_succeeds_if_the_first_rolls_back<DB: Backend>(shop: Shop<DB>) {
+    for (is_committed, is_fresh) in [(false, true), (true, false)] {
         let (ledger, crowd) = (ledger(&shop).await, DB::crowd(&shop.pool).await.unwrap());
-        let mut tasks = JoinSet::new();
-        for task in 0..64 {
+        let mut winner = crowd.begin().await.unwrap();
+        let name = move || key!("digest", i32::from(is_committed)).unwrap();
+        assert!(ledger.claim(&mut winner, name()).await.unwrap().is_fresh());
+        let second = tokio::spawn({
             let (ledger, crowd) = (ledger.clone(), crowd.clone());
-            tasks.spawn(async move {
+            async move {
                 let mut tx = crowd.begin().await.unwrap();
-                let claim = ledger.claim(&mut tx, key!("digest", task % 4).unwrap()).await.unwrap();
-                if claim.is_fresh() {
-                    DB::write(&mut tx, &invoice(task % 4, 10)).await.unwrap();
-                }
+                let claim = ledger.claim(&mut tx, name()).await.unwrap();
                 tx.commit().await.unwrap();
-                usize::from(claim.is_fresh())
-            });
+                claim.is_fresh()
+            }
+        });
+        if !DB::IS_SQLITE {
+            let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+                    and datname = current_database() and query like 'insert into refrain.units%'";
+            eventually("the second waits", DEADLINE, async || shop.numbers(waiting).await == [1]).await;
         }
-        assert_eq!(tasks.join_all().await.into_iter().sum::<usize>(), 4);
-        assert_eq!(shop.writes().await, [1, 1, 1, 1]);
+        if is_committed {
+            winner.commit().await.unwrap();
+        } else {
+            winner.rollback().await.unwrap();
+        }
+        assert_eq!(second.await.unwrap(), is_fresh);
         crowd.close().await;
     }
+}
 
-    async fn a_key_under_which_a_unit_failed_is_neither_free_nor_done(shop) {
-        let failing = work(&shop, "digests", |run, pool| async move {
-            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
-            let list = [invoice(1, 1)];
-            let mut batches = units.apply(&list).await?;
-            while let Some(batch) = batches.next().await? {
-                batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
+#[both_shops]
+async fn one_of_many_simultaneous_claims_of_a_key_succeeds<DB: Backend>(shop: Shop<DB>) {
+    let (ledger, crowd) = (ledger(&shop).await, DB::crowd(&shop.pool).await.unwrap());
+    let mut tasks = JoinSet::new();
+    for task in 0..64 {
+        let (ledger, crowd) = (ledger.clone(), crowd.clone());
+        tasks.spawn(async move {
+            let mut tx = crowd.begin().await.unwrap();
+            let claim = ledger.claim(&mut tx, key!("digest", task % 4).unwrap()).await.unwrap();
+            if claim.is_fresh() {
+                DB::write(&mut tx, &invoice(task % 4, 10)).await.unwrap();
             }
-            Ok(())
+            tx.commit().await.unwrap();
+            usize::from(claim.is_fresh())
         });
-        ran(&open(&shop.store, [failing]).await, "digests#one").await;
-        let ledger = Ledger::open(&shop.pool, "shop", "digests").await.unwrap();
-        let mut tx = shop.pool.begin().await.unwrap();
-        let claim = ledger.claim(&mut tx, key!("invoice", 1).unwrap()).await;
-        assert!(matches!(&claim, Err(LedgerError::NotApplied { key }) if key == "invoice:1"), "{claim:?}");
     }
+    assert_eq!(tasks.join_all().await.into_iter().sum::<usize>(), 4);
+    assert_eq!(shop.writes().await, [1, 1, 1, 1]);
+    crowd.close().await;
+}
 
-    async fn names_and_projects_do_not_see_each_other(shop) {
-        for (project, name) in [("shop", "digests"), ("shop", "mails"), ("other", "digests")] {
-            let ledger = Ledger::open(&shop.pool, project, name).await.unwrap();
-            for is_fresh in [true, false] {
-                let mut tx = shop.pool.begin().await.unwrap();
-                let claim = ledger.claim(&mut tx, key!("digest", "acme").unwrap()).await.unwrap();
-                assert_eq!(claim.is_fresh(), is_fresh, "{project} {name}");
-                tx.commit().await.unwrap();
-            }
+#[both_shops]
+async fn a_key_under_which_a_unit_failed_is_neither_free_nor_done<DB: Backend>(shop: Shop<DB>) {
+    let failing = work(&shop, "digests", |run, pool| async move {
+        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+        let list = [invoice(1, 1)];
+        let mut batches = units.apply(&list).await?;
+        while let Some(batch) = batches.next().await? {
+            batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
+        }
+        Ok(())
+    });
+    ran(&open(&shop.store, [failing]).await, "digests#one").await;
+    let ledger = Ledger::open(&shop.pool, "shop", "digests").await.unwrap();
+    let mut tx = shop.pool.begin().await.unwrap();
+    let claim = ledger.claim(&mut tx, key!("invoice", 1).unwrap()).await;
+    assert!(matches!(&claim, Err(LedgerError::NotApplied { key }) if key == "invoice:1"), "{claim:?}");
+}
+
+#[both_shops]
+async fn names_and_projects_do_not_see_each_other<DB: Backend>(shop: Shop<DB>) {
+    for (project, name) in [("shop", "digests"), ("shop", "mails"), ("other", "digests")] {
+        let ledger = Ledger::open(&shop.pool, project, name).await.unwrap();
+        for is_fresh in [true, false] {
+            let mut tx = shop.pool.begin().await.unwrap();
+            let claim = ledger.claim(&mut tx, key!("digest", "acme").unwrap()).await.unwrap();
+            assert_eq!(claim.is_fresh(), is_fresh, "{project} {name}");
+            tx.commit().await.unwrap();
         }
     }
+}
 
-    async fn f35_the_same_key_with_other_content_is_an_error_and_nothing_runs(shop) {
-        let ledger = ledger(&shop).await;
-        let contents = [json!({"a": 1, "b": [1, 2]}), json!({"a": 1, "b": [2, 1]}), json!({"a": "1", "b": [1, 2]}),
-            json!(null), json!(""), json!([]), json!({}), json!(0), json!(0.5), json!("0"), json!({"a": null})];
-        for (at, first) in contents.iter().enumerate() {
-            for (other, second) in contents.iter().enumerate() {
-                let name = || key!("payment", at, other).unwrap();
-                let mut tx = shop.pool.begin().await.unwrap();
-                assert!(ledger.claim_content(&mut tx, name(), first).await.unwrap().is_fresh());
-                tx.commit().await.unwrap();
-                let mut tx = shop.pool.begin().await.unwrap();
-                let claim = ledger.claim_content(&mut tx, name(), second).await;
-                match claim {
-                    Ok(Claim::Done(_)) => assert_eq!(at, other, "{first} {second}"),
-                    Err(LedgerError::Refused { key, reason: RefusedUnit::OtherContent }) => {
-                        assert!(at != other && key == name().to_string(), "{first} {second}");
-                    }
-                    claim => panic!("{claim:?}"),
+#[both_shops]
+async fn f35_the_same_key_with_other_content_is_an_error_and_nothing_runs<DB: Backend>(shop: Shop<DB>) {
+    let ledger = ledger(&shop).await;
+    let contents = [
+        json!({"a": 1, "b": [1, 2]}),
+        json!({"a": 1, "b": [2, 1]}),
+        json!({"a": "1", "b": [1, 2]}),
+        json!(null),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!(0),
+        json!(0.5),
+        json!("0"),
+        json!({"a": null}),
+    ];
+    for (at, first) in contents.iter().enumerate() {
+        for (other, second) in contents.iter().enumerate() {
+            let name = || key!("payment", at, other).unwrap();
+            let mut tx = shop.pool.begin().await.unwrap();
+            assert!(ledger.claim_content(&mut tx, name(), first).await.unwrap().is_fresh());
+            tx.commit().await.unwrap();
+            let mut tx = shop.pool.begin().await.unwrap();
+            let claim = ledger.claim_content(&mut tx, name(), second).await;
+            match claim {
+                Ok(Claim::Done(_)) => assert_eq!(at, other, "{first} {second}"),
+                Err(LedgerError::Refused { key, reason: RefusedUnit::OtherContent }) => {
+                    assert!(at != other && key == name().to_string(), "{first} {second}");
                 }
-                tx.rollback().await.unwrap();
+                claim => panic!("{claim:?}"),
             }
+            tx.rollback().await.unwrap();
         }
-        let mut tx = shop.pool.begin().await.unwrap();
-        let reordered: Value = serde_json::from_str("{\"b\": [1.0, 2e0],\n \"a\": 1}").unwrap();
-        let claim = ledger.claim_content(&mut tx, key!("payment", 0, 0).unwrap(), &reordered).await.unwrap();
-        assert!(!claim.is_fresh(), "the same content in other words");
     }
+    let mut tx = shop.pool.begin().await.unwrap();
+    let reordered: Value = serde_json::from_str("{\"b\": [1.0, 2e0],\n \"a\": 1}").unwrap();
+    let claim = ledger.claim_content(&mut tx, key!("payment", 0, 0).unwrap(), &reordered).await.unwrap();
+    assert!(!claim.is_fresh(), "the same content in other words");
 }
 
 /// In a transaction of which the caller wants more than read committed, a winner that it cannot see is an error that says

@@ -1,11 +1,14 @@
-//! What the database refuses because of others is nobody's fault: the batch is done again, and nothing is written twice.
+//! A conflict in the database is blamed on no unit: the batch is retried, and each unit is written
+//! once.
 
+use refrain_harness::both_shops;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use refrain::core::state::UnitStatus;
-use refrain::{BatchError, Per, key};
+use refrain::key;
+use refrain::ledger::{BatchError, Per};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, Executor, PgConnection, PgPool, SqliteConnection};
 use tokio::task::JoinSet;
@@ -14,8 +17,8 @@ use crate::shop::{
     After, Backend, Invoice, Shop, Source, counts, invoice, invoices, key_of, ran, sync, traced, work, write,
     write_all,
 };
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Gate, open, shown};
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{Gate, open, shown};
 
 /// An error of the driver as a stranger's lock gives it.
 async fn locked(file: &std::path::Path) -> sqlx::Error {
@@ -27,107 +30,113 @@ async fn locked(file: &std::path::Path) -> sqlx::Error {
     second.execute("begin immediate").await.unwrap_err()
 }
 
-both_shops! {
-    async fn f47_a_batch_that_met_a_lock_is_done_again_as_it_is(shop) {
-        let directory = tempfile::tempdir().unwrap();
-        let (file, tries) = (directory.path().join("other.db"), Arc::new(AtomicU32::new(0)));
-        let busy = work(&shop, "sync", move |run, pool| {
-            let (file, tries) = (file.clone(), tries.clone());
-            async move {
-                let units = run.fence(&pool).await?.units(Per::Ever, key_of);
-                let list = invoices(5);
-                let mut batches = units.apply(&list).await?;
-                while let Some(mut batch) = batches.next().await? {
-                    assert_eq!(batch.all().len(), 5, "it is not halved");
-                    let mut went = write(&mut batch).await;
-                    if tries.fetch_add(1, Ordering::SeqCst) < 3 {
-                        went = Err(locked(&file).await);
-                    }
-                    batch.settle(went).await?;
-                }
-                Ok(())
-            }
-        });
-        let refrain = open(&shop.store, [busy]).await;
-        assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
-        assert_eq!((shop.writes().await, counts(&refrain, "sync#monday").await), (vec![1; 5], [5, 0, 0, 0]));
-    }
-
-    async fn f47_a_batch_that_meets_locks_without_end_is_left_for_the_next_attempt(shop) {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("other.db");
-        let busy = work(&shop, "sync", move |run, pool| {
-            let file = file.clone();
-            async move {
-                let units = run.fence(&pool).await?.units(Per::Ever, key_of);
-                let list = invoices(5);
-                let mut batches = units.apply(&list).await?;
-                while let Some(mut batch) = batches.next().await? {
-                    let went = write(&mut batch).await;
-                    let went = if run.attempt() == 1 { Err(locked(&file).await) } else { went };
-                    batch.settle(went).await?;
-                }
-                Ok(())
-            }
-        });
-        let refrain = open(&shop.store, [busy]).await;
-        assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
-        assert_eq!((shop.writes().await, shop.standing("failed").await), (Vec::new(), 0), "no unit is blamed");
-        assert_eq!(ran(&refrain, "sync#monday").await, "monday done 2");
-        assert_eq!(shop.writes().await, vec![1; 5]);
-    }
-
-    async fn f40_an_older_worker_that_fails_late_takes_nothing_from_a_newer_one(shop) {
-        let source = Source::of(vec![invoice(1, 10)]);
-        let refrain = open(&shop.store, [sync(&shop, &source, Per::Ever, |units| units)]).await;
-        ran(&refrain, "sync#monday").await;
-        let failing = work(&shop, "sync", |run, pool| async move {
+#[both_shops]
+async fn f47_a_batch_that_met_a_lock_is_retried_unchanged<DB: Backend>(shop: Shop<DB>) {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, tries) = (directory.path().join("other.db"), Arc::new(AtomicU32::new(0)));
+    let busy = work(&shop, "sync", move |run, pool| {
+        let (file, tries) = (file.clone(), tries.clone());
+        async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
-            let list = [invoice(1, 11)];
+            let list = invoices(5);
             let mut batches = units.apply(&list).await?;
-            let batch = batches.next().await?.unwrap();
-            // The record of a failure is a transaction of its own, and a newer worker is there before it.
-            let newer = if DB::IS_SQLITE {
-                "update refrain_units set version = 2, fingerprint = 12"
-            } else {
-                "update refrain.units set version = 2, fingerprint = 12"
-            };
-            batch.settle(Err::<(), _>(After::this(&pool, newer))).await?;
-            batches.next().await.map(|_| ())
-        });
-        let older = open(&shop.store, [failing]).await;
-        assert_eq!(ran(&older, "sync#tuesday").await, "tuesday due 2");
-        let said = older.attempts(&shown(&older, "sync#tuesday").await).await.unwrap()[0].message.clone().unwrap();
-        assert!(said.contains("this worker has version 1"), "{said}");
-        let record = traced(&shop, key!("invoice", 1).unwrap()).await;
-        assert_eq!((record.status, record.version, record.run.as_deref()), (UnitStatus::Applied, 2, Some("monday")));
-    }
+            while let Some(mut batch) = batches.next().await? {
+                assert_eq!(batch.all().len(), 5, "it is not halved");
+                let mut went = write(&mut batch).await;
+                if tries.fetch_add(1, Ordering::SeqCst) < 3 {
+                    went = Err(locked(&file).await);
+                }
+                batch.settle(went).await?;
+            }
+            Ok(())
+        }
+    });
+    let refrain = open(&shop.store, [busy]).await;
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
+    assert_eq!((shop.writes().await, counts(&refrain, "sync#monday").await), (vec![1; 5], [5, 0, 0, 0]));
+}
 
-    async fn many_runs_with_the_same_units_at_once_write_each_once(shop) {
-        let crowd = DB::crowd(&shop.pool).await.unwrap();
-        let all = Shop { pool: crowd.clone(), ..shop };
-        let source = Source::of(invoices(1_500));
-        let refrain = open(&all.store, [sync(&all, &source, Per::Ever, |units| units)]).await;
-        let mut runs = JoinSet::new();
-        for run in 0..8 {
-            let refrain = refrain.clone();
-            runs.spawn(async move { while !ran(&refrain, &format!("sync#{run}")).await.contains("done") {} });
+#[both_shops]
+async fn f47_a_batch_that_always_meets_locks_is_left_for_the_next_attempt<DB: Backend>(shop: Shop<DB>) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("other.db");
+    let busy = work(&shop, "sync", move |run, pool| {
+        let file = file.clone();
+        async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            let list = invoices(5);
+            let mut batches = units.apply(&list).await?;
+            while let Some(mut batch) = batches.next().await? {
+                let went = write(&mut batch).await;
+                let went = if run.attempt() == 1 { Err(locked(&file).await) } else { went };
+                batch.settle(went).await?;
+            }
+            Ok(())
         }
-        runs.join_all().await;
-        assert_eq!(all.writes().await, vec![1; 1_500]);
-        let mut processed = 0;
-        for run in 0..8 {
-            let attempts = refrain.units(&shown(&refrain, &format!("sync#{run}")).await).await.unwrap();
-            processed += attempts.iter().map(|one| one.counts.processed).sum::<u64>();
-        }
-        assert_eq!(processed, 1_500, "each is counted by the one that wrote it");
-        crowd.close().await;
+    });
+    let refrain = open(&shop.store, [busy]).await;
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
+    assert_eq!((shop.writes().await, shop.standing("failed").await), (Vec::new(), 0), "no unit is blamed");
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday done 2");
+    assert_eq!(shop.writes().await, vec![1; 5]);
+}
+
+#[both_shops]
+async fn f40_a_late_failure_of_an_older_worker_changes_nothing<DB: Backend>(shop: Shop<DB>) {
+    let source = Source::of(vec![invoice(1, 10)]);
+    let refrain = open(&shop.store, [sync(&shop, &source, Per::Ever, |units| units)]).await;
+    ran(&refrain, "sync#monday").await;
+    let failing = work(&shop, "sync", |run, pool| async move {
+        let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+        let list = [invoice(1, 11)];
+        let mut batches = units.apply(&list).await?;
+        let batch = batches.next().await?.unwrap();
+        // The record of a failure is a transaction of its own, and a newer worker is there before it.
+        let newer = if DB::IS_SQLITE {
+            "update refrain_units set version = 2, fingerprint = 12"
+        } else {
+            "update refrain.units set version = 2, fingerprint = 12"
+        };
+        batch.settle(Err::<(), _>(After::this(&pool, newer))).await?;
+        batches.next().await.map(|_| ())
+    });
+    let older = open(&shop.store, [failing]).await;
+    assert_eq!(ran(&older, "sync#tuesday").await, "tuesday due 2");
+    let said =
+        older.attempts(&shown(&older, "sync#tuesday").await).await.unwrap()[0].message.clone().unwrap();
+    assert!(said.contains("this worker has version 1"), "{said}");
+    let record = traced(&shop, key!("invoice", 1).unwrap()).await;
+    assert_eq!(
+        (record.status, record.version, record.run.as_deref()),
+        (UnitStatus::Applied, 2, Some("monday"))
+    );
+}
+
+#[both_shops]
+async fn many_runs_with_the_same_units_at_once_write_each_once<DB: Backend>(shop: Shop<DB>) {
+    let crowd = DB::crowd(&shop.pool).await.unwrap();
+    let all = Shop { pool: crowd.clone(), ..shop };
+    let source = Source::of(invoices(1_500));
+    let refrain = open(&all.store, [sync(&all, &source, Per::Ever, |units| units)]).await;
+    let mut runs = JoinSet::new();
+    for run in 0..8 {
+        let refrain = refrain.clone();
+        runs.spawn(async move { while !ran(&refrain, &format!("sync#{run}")).await.contains("done") {} });
     }
+    runs.join_all().await;
+    assert_eq!(all.writes().await, vec![1; 1_500]);
+    let mut processed = 0;
+    for run in 0..8 {
+        let attempts = refrain.units(&shown(&refrain, &format!("sync#{run}")).await).await.unwrap();
+        processed += attempts.iter().map(|one| one.counts.processed).sum::<u64>();
+    }
+    assert_eq!(processed, 1_500, "each is counted by the one that wrote it");
+    crowd.close().await;
 }
 
 /// A stranger holds the second row and wants the first, which the batch has written.
 #[tokio::test]
-async fn f47_a_batch_that_is_caught_in_a_deadlock_is_done_again() {
+async fn f47_a_batch_caught_in_a_deadlock_is_retried() {
     let shop = Shop::on_a_server().await;
     let (gate, over, tries) = (Gate::closed(), Gate::closed(), Arc::new(AtomicU32::new(0)));
     let source = Source::of(invoices(2));
@@ -189,7 +198,7 @@ async fn f47_a_batch_that_is_caught_in_a_deadlock_is_done_again() {
 }
 
 #[tokio::test]
-async fn f47_a_batch_that_the_server_could_not_serialize_is_done_again() {
+async fn f47_a_batch_with_a_serialization_failure_is_retried() {
     let shop = Shop::on_a_server().await;
     let tries = Arc::new(AtomicU32::new(0));
     let refused = work(&shop, "sync", move |run, pool: PgPool| {
@@ -215,13 +224,15 @@ async fn f47_a_batch_that_the_server_could_not_serialize_is_done_again() {
 }
 
 /// Only the total counts, and what was updated later is newer.
-fn rules(units: refrain::Units<sqlx::Postgres, Invoice>) -> refrain::Units<sqlx::Postgres, Invoice> {
+fn rules(
+    units: refrain::ledger::Units<sqlx::Postgres, Invoice>,
+) -> refrain::ledger::Units<sqlx::Postgres, Invoice> {
     units.order(|one| one.updated).fields(["total"])
 }
 
 /// Between the look at what is recorded and the write, content went and came back: it is not what was looked at.
 #[tokio::test]
-async fn content_that_came_back_while_a_batch_was_judged_is_newer_than_the_batch() {
+async fn content_that_returns_during_a_batch_is_newer_than_the_batch() {
     let shop = Shop::on_a_server().await;
     let at = |updated, total| vec![Invoice { updated, ..invoice(1, total) }];
     let source = Source::of(at(5, 10));
@@ -259,9 +270,9 @@ async fn content_that_came_back_while_a_batch_was_judged_is_newer_than_the_batch
     assert_eq!((shop.totals().await, shop.writes().await), (vec![10], vec![3]));
 }
 
-/// Somebody's own transaction has a key and is in no hurry: who wants that key waits, everybody else goes on.
+/// A slow transaction of an application holds a key: a batch with that key waits, and all others continue.
 #[tokio::test]
-async fn who_waits_for_a_key_keeps_nobody_else_waiting() {
+async fn a_batch_that_waits_for_a_key_blocks_no_other_key() {
     let shop = Shop::on_a_server().await;
     let ledger = refrain::Ledger::open(&shop.pool, "shop", "mails").await.unwrap();
     let mut slow = shop.pool.begin().await.unwrap();

@@ -1,83 +1,92 @@
-//! Databases that attempts write to: whose they are, and every way in which they are reached.
+//! Databases that attempts write to: which store owns them, and every way to reach them.
 
-use refrain::{Ask, Ledger, LedgerError, Per, Refrain, key};
+use refrain::ledger::{LedgerError, Per};
+use refrain::{Ask, Ledger, Refrain, key};
+use refrain_harness::both_shops;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Executor};
 
-use crate::shop::{Shop, Source, counts, invoices, key_of, ran, sync, work, write_all};
-use crate::support::TestDatabase;
-use crate::support::work::{is_sound, open, shown};
+use crate::shop::{Backend, Shop, Source, counts, invoices, key_of, ran, sync, work, write_all};
+use refrain_harness::TestDatabase;
+use refrain_harness::work::{is_sound, open, shown};
 
-both_shops! {
-    async fn the_database_of_the_store_is_one_too(shop) {
-        let source = Source::of(invoices(1_200));
-        let refrain = open(&shop.database, [sync(&shop, &source, Per::Ever, |units| units)]).await;
-        for (run, counted) in [("sync#monday", [1_200, 0, 0, 0]), ("sync#tuesday", [0, 0, 1_200, 0])] {
-            assert!(ran(&refrain, run).await.ends_with("done 1"));
-            assert_eq!((counts(&refrain, run).await, shop.writes().await), (counted, vec![1; 1_200]));
-        }
-        is_sound(&refrain).await;
+#[both_shops]
+async fn the_database_of_the_store_is_a_destination_too<DB: Backend>(shop: Shop<DB>) {
+    let source = Source::of(invoices(1_200));
+    let refrain = open(&shop.database, [sync(&shop, &source, Per::Ever, |units| units)]).await;
+    for (run, counted) in [("sync#monday", [1_200, 0, 0, 0]), ("sync#tuesday", [0, 0, 1_200, 0])] {
+        assert!(ran(&refrain, run).await.ends_with("done 1"));
+        assert_eq!((counts(&refrain, run).await, shop.writes().await), (counted, vec![1; 1_200]));
     }
+    is_sound(&refrain).await;
+}
 
-    async fn a_store_that_is_not_the_one_written_down_does_nothing_there(shop) {
-        let source = Source::of(invoices(3));
-        let job = || sync(&shop, &source, Per::Ever, |units| units);
-        let first = open(&shop.store, [job()]).await;
-        ran(&first, "sync#monday").await;
-        source.shows(invoices(5));
-        let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
-        let second = open(&other, [job()]).await;
-        assert_eq!(ran(&second, "sync#monday").await, "monday due 2");
-        let said = second.attempts(&shown(&second, "sync#monday").await).await.unwrap()[0].message.clone().unwrap();
-        assert!(said.contains("belongs to another store") && said.contains("refrain recover"), "{said}");
-        assert_eq!(shop.writes().await, [1, 1, 1]);
-        ran(&first, "sync#tuesday").await;
-        assert_eq!(shop.writes().await, vec![1; 5], "the first one goes on");
-    }
+#[both_shops]
+async fn a_store_writes_nothing_to_a_database_of_another_store<DB: Backend>(shop: Shop<DB>) {
+    let source = Source::of(invoices(3));
+    let job = || sync(&shop, &source, Per::Ever, |units| units);
+    let first = open(&shop.store, [job()]).await;
+    ran(&first, "sync#monday").await;
+    source.shows(invoices(5));
+    let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
+    let second = open(&other, [job()]).await;
+    assert_eq!(ran(&second, "sync#monday").await, "monday due 2");
+    let said =
+        second.attempts(&shown(&second, "sync#monday").await).await.unwrap()[0].message.clone().unwrap();
+    assert!(said.contains("belongs to another store") && said.contains("refrain recover"), "{said}");
+    assert_eq!(shop.writes().await, [1, 1, 1]);
+    ran(&first, "sync#tuesday").await;
+    assert_eq!(shop.writes().await, vec![1; 5], "the first one goes on");
+}
 
-    async fn a_person_gives_it_to_the_new_store_and_what_was_applied_stays_applied(shop) {
-        let source = Source::of(invoices(3));
-        let job = || sync(&shop, &source, Per::Ever, |units| units);
-        let first = open(&shop.store, [job()]).await;
-        ran(&first, "sync#monday").await;
-        first.close().await;
-        source.shows(invoices(5));
-        let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
-        Refrain::migrate(&other.url()).await.unwrap();
-        let opening = || Refrain::at(&other.url(), "shop").unwrap().destination(&shop.pool);
-        assert!(opening().open().await.is_err(), "nobody has looked yet");
+#[both_shops]
+async fn an_adopted_database_keeps_its_applied_units<DB: Backend>(shop: Shop<DB>) {
+    let source = Source::of(invoices(3));
+    let job = || sync(&shop, &source, Per::Ever, |units| units);
+    let first = open(&shop.store, [job()]).await;
+    ran(&first, "sync#monday").await;
+    first.close().await;
+    source.shows(invoices(5));
+    let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
+    Refrain::migrate(&other.url()).await.unwrap();
+    let opening = || Refrain::at(&other.url(), "shop").unwrap().destination(&shop.pool);
+    assert!(opening().open().await.is_err(), "no operator has decided yet");
 
-        let found = opening().recover(None).await.unwrap();
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(opening().open().await.is_err(), "looking changes nothing");
-        assert_eq!(opening().recover(Some(&[])).await.unwrap(), found, "what nobody has seen is not adopted");
-        assert!(opening().open().await.is_err());
-        assert_eq!(opening().recover(Some(&found)).await.unwrap(), found);
-        assert_eq!(opening().recover(None).await.unwrap(), [], "it is this store's now");
+    let found = opening().recover(None).await.unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(opening().open().await.is_err(), "looking changes nothing");
+    assert_eq!(
+        opening().recover(Some(&[])).await.unwrap(),
+        found,
+        "only a database that was shown is adopted"
+    );
+    assert!(opening().open().await.is_err());
+    assert_eq!(opening().recover(Some(&found)).await.unwrap(), found);
+    assert_eq!(opening().recover(None).await.unwrap(), [], "it is this store's now");
 
-        let second = opening().job(job()).open().await.unwrap();
-        assert_eq!(ran(&second, "sync#monday").await, "monday done 1");
-        assert_eq!(counts(&second, "sync#monday").await, [2, 0, 3, 0]);
-        assert_eq!(shop.writes().await, vec![1; 5]);
-    }
+    let second = opening().job(job()).open().await.unwrap();
+    assert_eq!(ran(&second, "sync#monday").await, "monday done 1");
+    assert_eq!(counts(&second, "sync#monday").await, [2, 0, 3, 0]);
+    assert_eq!(shop.writes().await, vec![1; 5]);
+}
 
-    async fn a_ledger_that_stood_alone_belongs_to_the_first_store_that_comes(shop) {
-        let alone = Ledger::open(&shop.pool, "shop", "sync").await.unwrap();
-        let mut tx = shop.pool.begin().await.unwrap();
-        assert!(alone.claim(&mut tx, key!("invoice", 2).unwrap()).await.unwrap().is_fresh());
-        tx.commit().await.unwrap();
-        let source = Source::of(invoices(3));
-        let first = |units: refrain::Units<_, _>| units.on_change(refrain::core::state::OnChange::First);
-        let refrain = open(&shop.store, [sync(&shop, &source, Per::Ever, first)]).await;
-        assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
-        assert_eq!(shop.numbers("select id from invoices order by id").await, [1, 3], "the second was claimed");
-        let mut tx = shop.pool.begin().await.unwrap();
-        assert!(!alone.claim(&mut tx, key!("invoice", 3).unwrap()).await.unwrap().is_fresh());
-        tx.rollback().await.unwrap();
-        let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
-        let second = open(&other, [sync(&shop, &source, Per::Ever, first)]).await;
-        assert_eq!(ran(&second, "sync#monday").await, "monday due 2", "and to no other");
-    }
+#[both_shops]
+async fn a_ledger_without_a_store_is_taken_by_the_first_store<DB: Backend>(shop: Shop<DB>) {
+    let alone = Ledger::open(&shop.pool, "shop", "sync").await.unwrap();
+    let mut tx = shop.pool.begin().await.unwrap();
+    assert!(alone.claim(&mut tx, key!("invoice", 2).unwrap()).await.unwrap().is_fresh());
+    tx.commit().await.unwrap();
+    let source = Source::of(invoices(3));
+    let first = |units: refrain::ledger::Units<_, _>| units.on_change(refrain::core::state::OnChange::First);
+    let refrain = open(&shop.store, [sync(&shop, &source, Per::Ever, first)]).await;
+    assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
+    assert_eq!(shop.numbers("select id from invoices order by id").await, [1, 3], "the second was claimed");
+    let mut tx = shop.pool.begin().await.unwrap();
+    assert!(!alone.claim(&mut tx, key!("invoice", 3).unwrap()).await.unwrap().is_fresh());
+    tx.rollback().await.unwrap();
+    let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
+    let second = open(&other, [sync(&shop, &source, Per::Ever, first)]).await;
+    assert_eq!(ran(&second, "sync#monday").await, "monday due 2", "and to no other");
 }
 
 /// A file gets its tables at first use.
@@ -90,14 +99,16 @@ async fn a_file_gets_its_ledger_when_it_is_first_used() {
     assert!(ledger.claim(&mut tx, key!("invoice", 1).unwrap()).await.unwrap().is_fresh());
 }
 
-/// On a server they are somebody's decision: what the error says can be typed as it stands, by the owner for somebody else.
+/// On a server only an operator creates them: the statements of the error can be executed as they are, by the owner for another role.
 #[tokio::test]
-async fn a_server_without_a_ledger_is_told_how_to_make_one() {
+async fn a_server_without_ledger_tables_is_refused_with_advice() {
     let database = TestDatabase::postgres().await;
     let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
     let guest = format!("guest_{}", std::process::id());
     let admit = format!(
-        "create role {guest} login password 'guest'; create table invoices (id bigint primary key, total bigint not null, writes bigint not null); grant usage on schema public to {guest}; grant select, insert, update on invoices to {guest}"
+        "create role {guest} login password 'guest'; create table invoices (id bigint primary key, \
+         total bigint not null, writes bigint not null); grant usage on schema public to {guest}; \
+         grant select, insert, update on invoices to {guest}"
     );
     pool.execute(AssertSqlSafe(admit)).await.unwrap();
     let options: PgConnectOptions = (*pool.connect_options()).clone().username(&guest).password("guest");
@@ -106,7 +117,7 @@ async fn a_server_without_a_ledger_is_told_how_to_make_one() {
     let said = error.to_string();
     assert!(matches!(error, LedgerError::Missing { .. }), "{said}");
     let (_, after) = said.split_once("let its owner run:\n").unwrap();
-    let (script, grants) = after.split_once("and let us in, with our name for USER:\n").unwrap();
+    let (script, grants) = after.split_once("then grant access (replace USER):\n").unwrap();
     pool.execute(AssertSqlSafe(script)).await.unwrap();
     pool.execute(AssertSqlSafe(grants.replace("USER", &guest))).await.unwrap();
 
@@ -132,11 +143,17 @@ async fn a_server_without_a_ledger_is_told_how_to_make_one() {
 
 /// Each transaction gets another connection, and nothing that was prepared or set is there.
 #[tokio::test]
-async fn f44_behind_a_pooler_units_are_written_once_too() {
+async fn f44_behind_a_pooler_units_are_written_once() {
     let (database, store) = (TestDatabase::pgbouncer().await, TestDatabase::pgbouncer().await);
     let TestDatabase::Postgres { pool: direct, .. } = &database else { unreachable!() };
     Ledger::migrate(direct).await.unwrap();
-    direct.execute("create table invoices (id bigint primary key, total bigint not null check (total >= 0), writes bigint not null)").await.unwrap();
+    direct
+        .execute(
+            "create table invoices (id bigint primary key, total bigint not null check (total >= \
+         0), writes bigint not null)",
+        )
+        .await
+        .unwrap();
     let options: PgConnectOptions = database.url().parse().unwrap();
     let pool = PgPoolOptions::new().connect_with(options.statement_cache_capacity(0)).await.unwrap();
     let shop = Shop { pool: pool.clone(), database, store };

@@ -1,4 +1,5 @@
-//! The horizon of a PostgreSQL source: writers commit in another order than they drew their numbers, and nothing is missed.
+//! The horizon of a PostgreSQL source: writers commit in another order than they drew their
+//! numbers, and no row is missed.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -6,16 +7,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
 use refrain::core::random::{Random, SeededRandom};
-use refrain::{Definition, Fetched, Horizon, LedgerError, Per, Run, key};
+use refrain::ledger::{FetchedPage, LedgerError, Per};
+use refrain::run::Horizon;
+use refrain::{Definition, Run, key};
 use serde::Serialize;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres};
 use tokio::task::JoinSet;
 
 use crate::shop::{Shop, ran, work};
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::open;
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::open;
 
 const WRITERS: u64 = 64;
 const EVENTS: u64 = 8;
@@ -45,7 +48,8 @@ async fn write_events(pool: &PgPool, seed: u64) {
             for _ in 0..EVENTS {
                 let rows = random.next_u64() % 40_000;
                 let write = format!(
-                    "begin; insert into events (writer) values ({writer}); select count(*) from generate_series(1, {rows}); commit"
+                    "begin; insert into events (writer) values ({writer}); \
+                     select count(*) from generate_series(1, {rows}); commit"
                 );
                 pool.execute(AssertSqlSafe(write)).await.unwrap();
             }
@@ -62,7 +66,12 @@ enum Reader {
 }
 
 impl Reader {
-    async fn read(self, run: &Run, pool: &PgPool, at: Option<String>) -> Result<Fetched<Event>, LedgerError> {
+    async fn read(
+        self,
+        run: &Run,
+        pool: &PgPool,
+        at: Option<String>,
+    ) -> Result<FetchedPage<Event>, LedgerError> {
         let (xid, id) = at.as_deref().and_then(|at| at.split_once(' ')).unwrap_or(("0", "0"));
         let (xid, id): (i64, i64) = (xid.parse().unwrap(), id.parse().unwrap());
         let columns = "select id, cast(cast(changed_in as text) as bigint) from events";
@@ -84,7 +93,7 @@ impl Reader {
         };
         let next = rows.last().map(|(id, xid)| format!("{xid} {id}"));
         let units = rows.into_iter().map(|(id, changed_in)| Event { id, changed_in }).collect();
-        Ok(Fetched { units, next })
+        Ok(FetchedPage { units, next })
     }
 
     /// Reads until there will be no more: until the last writer, whose number is told when it is known, has gone by. Others
@@ -211,14 +220,14 @@ async fn pins(writer: &PgPool) {
 }
 
 #[tokio::test]
-async fn f30_a_writer_that_was_left_open_pins_the_horizon_and_that_is_said() {
+async fn f30_an_open_writer_pins_the_horizon_and_is_reported() {
     let source = TestDatabase::postgres().await;
     let TestDatabase::Postgres { pool, .. } = &source else { unreachable!() };
     pins(pool).await;
 }
 
 #[tokio::test]
-async fn f44_the_horizon_is_read_behind_a_pooler_too() {
+async fn f44_the_horizon_is_readable_behind_a_pooler() {
     let shop = Shop::on_a_server().await;
     let pooled = TestDatabase::pgbouncer().await;
     let pool = PgPoolOptions::new().max_connections(8).connect(&pooled.url()).await.unwrap();
@@ -241,9 +250,9 @@ async fn f44_the_horizon_is_read_behind_a_pooler_too() {
     pool.close().await;
 }
 
-/// What the guide tells people to do with their table works.
+/// The instructions of the guide for a table work.
 #[tokio::test]
-async fn the_statements_of_the_guide_make_a_table_ready() {
+async fn the_statements_of_the_guide_prepare_a_table() {
     let shop = Shop::on_a_server().await;
     let guide = include_str!("../../../../docs/LEDGER.md");
     let (_, after) = guide.split_once("```sql\n").unwrap();

@@ -1,16 +1,20 @@
-//! The answer to a commit is lost while the server is still at it: whoever asks what became of it waits for it first.
+//! The reply to a commit is lost while the server is still committing: a lookup of the result waits
+//! for the commit first.
 //!
-//! A trigger that is deferred to the end of a transaction waits for a lock that the story holds: the commit is under way. Then all
-//! connections are cut. The server does not notice, and the commit is made when the story lets it.
+//! A trigger that is deferred to the end of a transaction waits for a lock that the test holds: the
+//! commit is in flight. Then all connections are cut. The server does not notice, and commits when
+//! the test releases the lock.
 
-use refrain::{BatchError, Claim, DatabaseError, Fetched, Ledger, LedgerError, Per, Run, key};
+use refrain::error::DatabaseError;
+use refrain::ledger::{BatchError, FetchedPage, LedgerError, Per};
+use refrain::{Claim, Ledger, Run, key};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool, Postgres};
 
 use crate::shop::{Shop, counts, invoice, invoices, key_of, ran, sync, work, write_all};
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::proxy::Proxy;
-use crate::support::work::open;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::proxy::Proxy;
+use refrain_harness::work::open;
 
 /// A shop whose server is slow to commit, and is reached through a network that is cut.
 struct Slow {
@@ -35,7 +39,8 @@ impl Slow {
     async fn hold(&mut self, table: &str, which: &str) {
         let hold = format!(
             "create function hold() returns trigger language plpgsql as
-                 $$ begin perform set_config('lock_timeout', '0', true); perform pg_advisory_xact_lock(77); return null; end $$;
+                 $$ begin perform set_config('lock_timeout', '0', true); \
+                 perform pg_advisory_xact_lock(77); return null; end $$;
              create constraint trigger hold after insert or update on refrain.{table}
                  deferrable initially deferred for each row when ({which}) execute function hold();
              select pg_advisory_lock(77)"
@@ -45,19 +50,20 @@ impl Slow {
 
     async fn waiting(&self, what: &str) -> i64 {
         let count = format!(
-            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and {what}"
+            "select count(*) from pg_stat_activity where datname = current_database() \
+             and wait_event_type = 'Lock' and {what}"
         );
         sqlx::query_scalar(AssertSqlSafe(count)).fetch_one(&self.near).await.unwrap()
     }
 
-    /// Cuts the connections while a commit is under way; lets it be made when somebody waits for it.
+    /// Cuts the connections while a commit is in flight; lets it finish once a lookup waits for it.
     async fn cut_and_release(&mut self) {
-        eventually("a commit is under way", DEADLINE, async || {
+        eventually("a commit is in flight", DEADLINE, async || {
             self.waiting("wait_event = 'advisory'").await == 1
         })
         .await;
         self.network.cut_all().await;
-        eventually("somebody waits for it", DEADLINE, async || {
+        eventually("a lookup waits for it", DEADLINE, async || {
             self.waiting("wait_event <> 'advisory'").await >= 1
         })
         .await;
@@ -87,12 +93,12 @@ where
 }
 
 #[tokio::test]
-async fn f4_a_commit_that_is_still_under_way_is_waited_for_wherever_it_writes() {
+async fn f4_every_writer_waits_for_a_commit_in_flight() {
     for table in ["projects", "fences", "ledgers", "units", "checkpoints"] {
         let (slow, standing) = held(Slow::server().await, table, "true", |run, pool| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut pages = units.cursor("billing").await?;
-            let page = Fetched { units: invoices(3), next: Some("3".to_owned()) };
+            let page = FetchedPage { units: invoices(3), next: Some("3".to_owned()) };
             let page = pages.next(|_| async { Ok::<_, LedgerError>(page) }).await?.unwrap();
             write_all(page.apply()).await?;
             page.done().await
@@ -104,7 +110,7 @@ async fn f4_a_commit_that_is_still_under_way_is_waited_for_wherever_it_writes() 
 }
 
 #[tokio::test]
-async fn f4_content_over_other_content_that_is_still_being_committed_is_written_once() {
+async fn f4_content_over_a_commit_in_flight_is_written_once() {
     let slow = Slow::server().await;
     let source = crate::shop::Source::of(invoices(3));
     let first = open(&slow.shop.store, [sync(&slow.shop, &source, Per::Ever, |units| units)]).await;
@@ -122,7 +128,7 @@ async fn f4_content_over_other_content_that_is_still_being_committed_is_written_
 }
 
 #[tokio::test]
-async fn f4_a_failure_that_is_still_being_committed_is_one_failure() {
+async fn f4_a_failure_whose_commit_is_in_flight_counts_once() {
     let (slow, standing) =
         held(Slow::server().await, "units", "new.status <> 'applied'", |run, pool| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
@@ -138,7 +144,7 @@ async fn f4_a_failure_that_is_still_being_committed_is_one_failure() {
 }
 
 #[tokio::test]
-async fn f4_a_claim_that_is_still_being_committed_is_its_own() {
+async fn f4_a_claim_whose_commit_is_in_flight_is_recognized() {
     let mut slow = Slow::server().await;
     let ledger = Ledger::open(&slow.shop.pool, "shop", "digests").await.unwrap();
     slow.hold("units", "true").await;
@@ -148,14 +154,14 @@ async fn f4_a_claim_that_is_still_being_committed_is_its_own() {
 }
 
 #[tokio::test]
-async fn f4_claims_in_company_that_nobody_can_ask_about_any_more_may_each_have_been_made() {
+async fn f4_grouped_claims_without_a_reply_are_each_reported_as_unknown() {
     let mut slow = Slow::server().await;
     let ledger = Ledger::open(&slow.shop.pool, "shop", "digests").await.unwrap();
     slow.hold("units", "true").await;
     let claim = |number: i32| ledger.claim_alone(key!("digest", number).unwrap());
     let leaving = async {
         let under_way = async || slow.waiting("wait_event = 'advisory'").await == 1;
-        eventually("a commit is under way", DEADLINE, under_way).await;
+        eventually("a commit is in flight", DEADLINE, under_way).await;
         // No other connection is made, over which it could be asked what became of the commit.
         tokio::join!(slow.shop.pool.close(), slow.network.cut_all());
     };

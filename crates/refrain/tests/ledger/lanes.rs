@@ -1,13 +1,17 @@
-//! A run that was given up or called off while its worker lives: once the lane's next holder has begun, nothing of it is written.
+//! A run is abandoned or cancelled while its worker lives: once the next holder of its lane has
+//! begun, it writes nothing.
 //!
-//! No attempt of the same run follows, so nothing raises its fence; the fence of the lane is what keeps it out.
+//! No attempt of the same run follows, so nothing raises its fence; the fence of the lane keeps it
+//! out.
 
-use refrain::{Definition, Per, WhileRunning};
+use refrain::ledger::Per;
+use refrain::{Definition, WhileRunning};
+use refrain_harness::both_shops;
 
 use crate::fences::told;
 use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
-use crate::support::TestDatabase;
-use crate::support::work::{Gate, Seen, daily, open};
+use refrain_harness::TestDatabase;
+use refrain_harness::work::{Gate, Seen, daily, open};
 
 /// A job by days. Its first window writes one invoice, waits at the gate, and writes all of them; the others write two.
 fn by_days<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
@@ -47,7 +51,7 @@ fn not_yet_let_in<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Def
     job.timetable(daily())
 }
 
-/// The run of the first of June is closed by somebody else, as a rescuer or a person does it, and its lane is free.
+/// The run of the first of June is closed from outside, as by a rescuer or an operator, and its lane is free.
 async fn give_up(store: &TestDatabase, outcome: &str) {
     let run = "(select id from refrain_runs where key like '2020-06-01%')";
     let closed = format!(
@@ -82,42 +86,45 @@ async fn overtaken<DB: Backend>(shop: &Shop<DB>, gate: &Gate, outcome: &str, job
     first.await.unwrap();
 }
 
-both_shops! {
-    async fn h3_a_run_that_was_given_up_writes_nothing_once_the_next_one_of_its_lane_has_begun(shop) {
-        assert_eq!(given_up(&shop, "failed", |job| job).await, ["written", "1 is fenced"]);
-        assert_eq!(shop.writes().await, [1, 1]);
-    }
+#[both_shops]
+async fn h3_an_abandoned_run_writes_nothing_after_the_next_one_of_its_lane<DB: Backend>(shop: Shop<DB>) {
+    assert_eq!(given_up(&shop, "failed", |job| job).await, ["written", "1 is fenced"]);
+    assert_eq!(shop.writes().await, [1, 1]);
+}
 
-    async fn h3_a_run_that_was_called_off_writes_nothing_once_the_next_one_of_its_lane_has_begun(shop) {
-        let skipping = |job: Definition| job.while_running(WhileRunning::Skip);
-        assert_eq!(given_up(&shop, "cancelled", skipping).await, ["written", "1 is fenced"]);
-        assert_eq!(shop.writes().await, [1, 1]);
-    }
+#[both_shops]
+async fn h3_a_cancelled_run_writes_nothing_after_the_next_one_of_its_lane<DB: Backend>(shop: Shop<DB>) {
+    let skipping = |job: Definition| job.while_running(WhileRunning::Skip);
+    assert_eq!(given_up(&shop, "cancelled", skipping).await, ["written", "1 is fenced"]);
+    assert_eq!(shop.writes().await, [1, 1]);
+}
 
-    async fn h3_a_run_that_was_given_up_is_not_let_in_once_the_next_one_of_its_lane_has_begun(shop) {
-        let (gate, seen) = (Gate::closed(), Seen::default());
-        overtaken(&shop, &gate, "failed", || not_yet_let_in(&shop, &gate, &seen)).await;
-        assert_eq!(seen.all(), ["written", "1 is fenced"]);
-        assert_eq!(shop.writes().await, [1]);
-    }
+#[both_shops]
+async fn h3_an_abandoned_run_gets_no_fence_after_the_next_one_of_its_lane<DB: Backend>(shop: Shop<DB>) {
+    let (gate, seen) = (Gate::closed(), Seen::default());
+    overtaken(&shop, &gate, "failed", || not_yet_let_in(&shop, &gate, &seen)).await;
+    assert_eq!(seen.all(), ["written", "1 is fenced"]);
+    assert_eq!(shop.writes().await, [1]);
+}
 
-    async fn where_windows_may_run_beside_each_other_none_keeps_another_out(shop) {
-        let said = given_up(&shop, "failed", |job| job.while_running(WhileRunning::Allow)).await;
-        assert_eq!(said, ["written", "written"]);
-        assert_eq!(shop.writes().await, [1, 1, 1, 1, 1]);
-    }
+#[both_shops]
+async fn windows_that_may_overlap_do_not_fence_each_other<DB: Backend>(shop: Shop<DB>) {
+    let said = given_up(&shop, "failed", |job| job.while_running(WhileRunning::Allow)).await;
+    assert_eq!(said, ["written", "written"]);
+    assert_eq!(shop.writes().await, [1, 1, 1, 1, 1]);
+}
 
-    async fn the_next_holder_of_a_lane_is_let_in_although_the_clock_was_put_back(shop) {
-        let (gate, seen) = (Gate::closed(), Seen::default());
-        gate.let_through(1);
-        let job = || by_days(&shop, &gate, &seen);
-        let refrain = open(&shop.store, [job()]).await;
-        assert_eq!(ran(&refrain, "sync@2020-06-01").await, "06-01 done 1");
-        // As if the clock had been years ahead when the lane was held before.
-        let ahead = "number = 9000000000000000000";
-        shop.store.store(&format!("update refrain_lane_numbers set {ahead}")).await;
-        shop.database.store(&format!("update refrain_lane_fences set {ahead}")).await;
-        assert_eq!(ran(&refrain, "sync@2020-06-02").await, "06-02 done 1");
-        assert_eq!(seen.all(), ["written", "written"]);
-    }
+#[both_shops]
+async fn the_next_holder_of_a_lane_gets_its_fence_after_the_clock_went_back<DB: Backend>(shop: Shop<DB>) {
+    let (gate, seen) = (Gate::closed(), Seen::default());
+    gate.let_through(1);
+    let job = || by_days(&shop, &gate, &seen);
+    let refrain = open(&shop.store, [job()]).await;
+    assert_eq!(ran(&refrain, "sync@2020-06-01").await, "06-01 done 1");
+    // As if the clock had been years ahead when the lane was held before.
+    let ahead = "number = 9000000000000000000";
+    shop.store.store(&format!("update refrain_lane_numbers set {ahead}")).await;
+    shop.database.store(&format!("update refrain_lane_fences set {ahead}")).await;
+    assert_eq!(ran(&refrain, "sync@2020-06-02").await, "06-02 done 1");
+    assert_eq!(seen.all(), ["written", "written"]);
 }

@@ -1,15 +1,16 @@
-//! A handler is dropped in the middle of a long statement, and the server is still at it: nothing else waits for that.
+//! A handler is dropped while the server executes its long statement: no other work waits for that
+//! statement.
 //!
-//! On PostgreSQL alone: in a file a statement is over when its handler is.
+//! On PostgreSQL only: in a file a statement ends with its handler.
 
-use refrain::{LedgerError, Per};
+use refrain::ledger::{LedgerError, Per};
 use sqlx::{Connection as _, Executor as _, PgPool};
 
 use crate::shop::{Shop, invoice, invoices, key_of, ran, work, write_all};
-use crate::support::work::open;
+use refrain_harness::work::open;
 
 #[tokio::test]
-async fn what_a_handler_has_left_under_way_keeps_no_other_transaction_waiting() {
+async fn a_query_left_running_by_a_handler_blocks_no_transaction() {
     let shop = Shop::on_a_server().await;
     let mut holder = shop.pool.acquire().await.unwrap().detach();
     holder.execute("select pg_advisory_lock(78)").await.unwrap();

@@ -1,16 +1,18 @@
-//! The answer to a commit is lost on the way: nobody knows whether it was made, and nothing is done twice.
+//! The reply to a commit is lost: the client cannot know whether it happened, and nothing happens
+//! twice.
 
 use std::sync::Arc;
 
 use refrain::core::state::UnitStatus;
-use refrain::{BatchError, Claim, Fetched, Ledger, LedgerError, Per, Run, key};
+use refrain::ledger::{BatchError, FetchedPage, LedgerError, Per};
+use refrain::{Claim, Ledger, Run, key};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Postgres};
 use tokio::task::JoinSet;
 
 use crate::shop::{Shop, counts, invoice, invoices, key_of, ran, traced, work, write, write_all};
-use crate::support::proxy::Proxy;
-use crate::support::work::open;
+use refrain_harness::proxy::Proxy;
+use refrain_harness::work::open;
 
 /// A shop whose server is reached through a network that may lose an answer.
 struct Far {
@@ -45,13 +47,13 @@ impl Far {
     }
 }
 
-/// The next commit is made, and nobody hears of it.
+/// The next commit happens, and its reply is lost.
 fn lose_a_commit(network: &Proxy) {
     network.cut_after_forwarding(b"COMMIT");
 }
 
 #[tokio::test]
-async fn f4_the_answer_to_a_batch_is_lost_and_its_units_are_written_once() {
+async fn f4_units_of_a_batch_with_a_lost_reply_are_written_once() {
     let far = Far::away().await;
     let standing = far
         .run(|run, pool, network| async move {
@@ -75,7 +77,7 @@ async fn f4_the_answer_to_a_batch_is_lost_and_its_units_are_written_once() {
 }
 
 #[tokio::test]
-async fn f4_the_same_for_a_unit_that_goes_alone_because_a_worker_died() {
+async fn f4_a_suspected_unit_with_a_lost_reply_is_written_once() {
     let far = Far::away().await;
     let careful = work(&far.shop, "sync", {
         let network = far.network.clone();
@@ -107,7 +109,7 @@ async fn f4_the_same_for_a_unit_that_goes_alone_because_a_worker_died() {
 }
 
 #[tokio::test]
-async fn f4_the_answer_to_a_failure_is_lost_and_it_is_one_failure() {
+async fn f4_a_failure_with_a_lost_reply_counts_once() {
     let far = Far::away().await;
     let standing = far
         .run(|run, pool, network| async move {
@@ -126,7 +128,7 @@ async fn f4_the_answer_to_a_failure_is_lost_and_it_is_one_failure() {
 }
 
 #[tokio::test]
-async fn f4_the_answer_to_a_fence_or_a_checkpoint_is_lost_and_it_stands_where_it_should() {
+async fn f4_a_fence_or_checkpoint_with_a_lost_reply_has_the_right_value() {
     let far = Far::away().await;
     let standing = far
         .run(|run, pool, network| async move {
@@ -134,7 +136,7 @@ async fn f4_the_answer_to_a_fence_or_a_checkpoint_is_lost_and_it_stands_where_it
             let mut pages = units.cursor("billing").await?;
             for next in [Some("3"), Some("6"), None] {
                 let list = if next.is_some() { invoices(3) } else { Vec::new() };
-                let page = Fetched { units: list, next: next.map(str::to_owned) };
+                let page = FetchedPage { units: list, next: next.map(str::to_owned) };
                 let Some(page) = pages.next(|_| async { Ok::<_, LedgerError>(page) }).await? else { break };
                 write_all(page.apply()).await?;
                 if next == Some("3") {
@@ -159,7 +161,7 @@ async fn f4_the_answer_to_a_fence_or_a_checkpoint_is_lost_and_it_stands_where_it
 }
 
 #[tokio::test]
-async fn f4_the_answer_to_claims_in_company_is_lost_and_each_has_its_own() {
+async fn f4_grouped_claims_with_a_lost_reply_are_each_recognized() {
     let far = Far::away().await;
     let ledger = Ledger::open(&far.shop.pool, "shop", "digests").await.unwrap();
     ledger.claim_alone(key!("digest", 0).unwrap()).await.unwrap();

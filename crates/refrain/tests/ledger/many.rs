@@ -1,35 +1,54 @@
 //! Many processes apply the same units to one database, at once.
 //!
-//! The child is this very test program: told by its environment where the shop and the store are, it does a run of its own.
+//! The child is this test program itself: variables name the shop and the store, and it executes a
+//! run of its own.
 
+use refrain_harness::both_shops;
 use std::process::Command;
-use std::time::Duration;
 
-use refrain::{Ask, Per, Refrain};
-use tokio::time::timeout;
+use refrain::ledger::Per;
+use refrain::{Ask, Refrain};
 
-use crate::shop::{Backend, Shop, Source, invoices, ran, sync};
-use crate::support::children::ChildProcess;
-use crate::support::work::{SETTINGS, is_sound, open};
+use crate::shop::{Backend, Shop, Source, invoices, key_of, ran, sync, work, write};
+use refrain_harness::children::ChildProcess;
+use refrain_harness::work::{SETTINGS, is_sound, open};
 
 const CHILD: &str = "many::a_process_applies_what_its_source_shows";
 const RUN: &str = "MANY_RUN";
-/// All of them at full size take minutes, on a machine with two cores.
-const PATIENCE: Duration = Duration::from_hours(1);
+/// A process that meets the others too often fails its attempt. It asks again, as often as this.
+const ATTEMPTS_MAX: usize = 100;
 
-/// What the child is told.
-fn told(name: &str) -> String {
+/// A variable that the parent has set.
+fn variable(name: &str) -> String {
     std::env::var(name).unwrap()
 }
 
 async fn applies<DB: Backend>(shop: Shop<DB>) {
-    let source = Source::of(invoices(told("MANY_UNITS").parse().unwrap()));
-    let work = sync(&shop, &source, Per::Ever, |units| units);
-    let opening = Refrain::at(&told("MANY_STORE"), "shop").unwrap().settings(SETTINGS).connections(2);
-    let refrain = opening.job(work).open().await.unwrap();
-    let run = format!("sync#{}", told(RUN));
-    // One that met the others too often fails, and is tried again.
-    while !refrain.run(&run, Ask::Once).await.unwrap().is_done() {}
+    let source = invoices(variable("MANY_UNITS").parse().unwrap());
+    let job = work(&shop, "sync", move |run, pool| {
+        let source = source.clone();
+        async move {
+            let units = run.fence(&pool).await?.units(Per::Ever, key_of);
+            for invoices in [units.failed().await?, source] {
+                let mut applying = units.apply(&invoices).await?;
+                while let Some(mut batch) = applying.next().await? {
+                    let result = write(&mut batch).await;
+                    batch.settle(result).await?;
+                    eprintln!("a batch is committed");
+                }
+            }
+            Ok(())
+        }
+    });
+    let opening = Refrain::at(&variable("MANY_STORE"), "shop").unwrap().settings(SETTINGS).connections(2);
+    let refrain = opening.job(job).open().await.unwrap();
+    let run = format!("sync#{}", variable(RUN));
+    for _ in 0..ATTEMPTS_MAX {
+        if refrain.run(&run, Ask::Once).await.unwrap().is_done() {
+            return;
+        }
+    }
+    panic!("{run} was not done in {ATTEMPTS_MAX} attempts");
 }
 
 /// As the child of the stories below it applies its units beside the others; else alone, twice.
@@ -45,7 +64,7 @@ async fn a_process_applies_what_its_source_shows() {
         assert_eq!(shop.writes().await, vec![1; 10]);
         return;
     }
-    let url = told("MANY_SHOP");
+    let url = variable("MANY_SHOP");
     if url.starts_with("sqlite:") {
         applies(Shop::<sqlx::Sqlite>::at(&url).await).await;
     } else {
@@ -53,35 +72,34 @@ async fn a_process_applies_what_its_source_shows() {
     }
 }
 
-/// So many processes and units; all of them if there is time.
+/// How many processes and units; many more with `REFRAIN_FULL`.
 fn size() -> (usize, i64) {
     if std::env::var_os("REFRAIN_FULL").is_some() { (64, 100_000) } else { (8, 4_000) }
 }
 
-both_shops! {
-    async fn i14_many_processes_apply_the_same_units_and_each_is_written_once(shop) {
-        let (processes, units) = size();
-        let refrain = open(&shop.store, []).await;
-        let mut children: Vec<ChildProcess> = (0..processes)
-            .map(|process| {
-                let mut child = Command::new(std::env::current_exe().unwrap());
-                child.args(["--exact", CHILD, "--nocapture"]).env(RUN, process.to_string());
-                child.env("MANY_SHOP", shop.database.url()).env("MANY_STORE", shop.store.url());
-                ChildProcess::spawn(child.env("MANY_UNITS", units.to_string()))
-            })
-            .collect();
-        for child in &mut children {
-            let last = timeout(PATIENCE, child.line_with("test result")).await;
-            assert!(last.is_ok(), "within {PATIENCE:?} there was no end");
-            let output = child.finish().await;
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{}: {said}", output.status);
-        }
-        assert_eq!(shop.numbers("select count(*) from invoices where writes = 1").await, [units]);
-        assert_eq!(shop.numbers("select count(*) from invoices").await, [units]);
-        assert_eq!(shop.standing("applied").await, units);
-        let counted = "select cast(sum(processed) as bigint) from refrain_counts";
-        assert_eq!(shop.store.store_numbers(counted).await, [units], "each is counted by the one that wrote it");
-        is_sound(&refrain).await;
+#[both_shops]
+async fn i14_many_processes_apply_the_same_units_and_each_is_written_once<DB: Backend>(shop: Shop<DB>) {
+    let (processes, units) = size();
+    let refrain = open(&shop.store, []).await;
+    let mut children: Vec<ChildProcess> = (0..processes)
+        .map(|process| {
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", CHILD, "--nocapture"]).env(RUN, process.to_string());
+            child.env("MANY_SHOP", shop.database.url()).env("MANY_STORE", shop.store.url());
+            ChildProcess::spawn(child.env("MANY_UNITS", units.to_string()))
+        })
+        .collect();
+    for child in &mut children {
+        // A child prints a line for each batch, so each line is waited for, and not the whole of its work.
+        while !child.wait_for_line("").await.contains("test result") {}
+        let output = child.finish().await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}: {said}", output.status);
     }
+    assert_eq!(shop.numbers("select count(*) from invoices where writes = 1").await, [units]);
+    assert_eq!(shop.numbers("select count(*) from invoices").await, [units]);
+    assert_eq!(shop.standing("applied").await, units);
+    let counted = "select cast(sum(processed) as bigint) from refrain_counts";
+    assert_eq!(shop.store.store_numbers(counted).await, [units], "each is counted by the one that wrote it");
+    is_sound(&refrain).await;
 }

@@ -1,14 +1,16 @@
-//! Two runs at one unit, in the moment between a look at its row and the write: what the other one has recorded meanwhile is compared
-//! by the statement itself, for the look had no lock. On PostgreSQL alone: a SQLite file has one writer, and nothing between the two.
+//! Two runs at one unit, between the read of its row and the write: the statement itself compares
+//! what the other one has recorded meanwhile, because the read took no lock. On PostgreSQL only: a
+//! SQLite file has one writer.
 
 use refrain::core::Fingerprint;
 use refrain::core::state::UnitStatus;
-use refrain::{BatchError, Per, UnitRecord, Units, key};
+use refrain::key;
+use refrain::ledger::{BatchError, Per, UnitRecord, Units};
 use sqlx::{AssertSqlSafe, Executor, Postgres};
 
 use crate::shop::{Invoice, Shop, Source, invoice, ran, sync, traced, work, write_all};
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::work::{Gate, open};
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::work::{Gate, open};
 
 type Rules = fn(Units<Postgres, Invoice>) -> Units<Postgres, Invoice>;
 
@@ -77,26 +79,26 @@ fn key_of(invoice: &Invoice) -> Result<refrain::core::Key, refrain::core::KeyErr
 }
 
 #[tokio::test]
-async fn a_failure_is_not_recorded_over_the_same_content_that_was_applied_meanwhile() {
+async fn a_failure_does_not_overwrite_the_same_content_applied_meanwhile() {
     let (record, _, standing) = failed_over(&format!("fingerprint = {}, ordinal = 6", content_of(20))).await;
     assert_eq!((record.status, record.run.as_deref()), (UnitStatus::Applied, Some("monday")));
     assert_eq!(standing, "tuesday done 1", "nothing is left to do for it");
 }
 
 #[tokio::test]
-async fn a_failure_is_not_recorded_over_a_newer_version() {
+async fn a_failure_does_not_overwrite_a_newer_version() {
     let (record, ..) = failed_over("version = 2").await;
     assert_eq!((record.status, record.version), (UnitStatus::Applied, 2));
 }
 
 #[tokio::test]
-async fn a_failure_is_not_recorded_over_newer_content() {
+async fn a_failure_does_not_overwrite_newer_content() {
     let (record, orders, _) = failed_over(&format!("fingerprint = {}, ordinal = 7", content_of(30))).await;
     assert_eq!((record.status, orders), (UnitStatus::Applied, vec![7]));
 }
 
 #[tokio::test]
-async fn a_failure_is_not_recorded_over_a_request_of_another_run() {
+async fn a_failure_does_not_overwrite_a_request_of_another_run() {
     let reserved = "status = 'parked', sent = 1, message = 'in doubt: it was begun'";
     let (record, ..) = failed_over(reserved).await;
     assert!(record.in_doubt_since.is_some(), "{record:?}");
@@ -140,7 +142,7 @@ async fn an_order_that_was_raised_meanwhile_is_not_lowered() {
 }
 
 #[tokio::test]
-async fn rows_are_not_written_under_a_key_for_which_a_request_was_begun_meanwhile() {
+async fn no_row_is_written_under_a_key_that_was_reserved_meanwhile() {
     let parked = "status = 'parked', failures = 0, input = '{}'";
     let shop = read_again(|units| units, parked, vec![at(5, 10)], 2, "sent = 1").await;
     let record = traced(&shop, key!("invoice", 1).unwrap()).await;
@@ -149,9 +151,10 @@ async fn rows_are_not_written_under_a_key_for_which_a_request_was_begun_meanwhil
 }
 
 #[tokio::test]
-async fn a_failed_try_that_was_replaced_meanwhile_is_not_taken_off() {
+async fn a_failed_try_replaced_meanwhile_is_not_withdrawn() {
     let failed = format!(
-        "applied_version = version, applied_fingerprint = fingerprint, applied_at = at, status = 'failed', input = '{{}}',
+        "applied_version = version, applied_fingerprint = fingerprint, applied_at = at, \
+         status = 'failed', input = '{{}}',
          failures = 1, fingerprint = {}",
         content_of(20)
     );

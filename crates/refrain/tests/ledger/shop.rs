@@ -1,26 +1,25 @@
-//! A shop with invoices, in a database of its own beside the store: the rows that must be written once.
+//! A shop with invoices, in a database of its own beside the store: the rows that must be written
+//! once.
 //!
-//! Each row counts how often it was written, which is what tells one write from two that say the same.
+//! Each row counts its writes, which distinguishes one write from two with the same content.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use refrain::core::{Key, KeyError};
-use refrain::{
-    Applying, Ask, Batch, BatchError, Definition, Ledger, LedgerError, Per, Refrain, Run, UnitRecord, Units,
-    key,
-};
+use refrain::ledger::{Batch, BatchError, Batches, LedgerError, Per, UnitRecord, Units};
+use refrain::{Ask, Definition, Ledger, Refrain, Run, key};
 use serde::{Deserialize, Serialize};
 use sqlx::pool::PoolOptions;
 use sqlx::{ConnectOptions, Connection, Executor, Pool, Postgres, Sqlite};
 
-use crate::support::TestDatabase;
-use crate::support::work::{job, line};
+use refrain_harness::TestDatabase;
+use refrain_harness::work::{job, line};
 
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
 
-/// One invoice, as a source tells it.
+/// One invoice of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Invoice {
     pub(crate) id: i64,
@@ -32,7 +31,7 @@ pub(crate) fn invoice(id: i64, total: i64) -> Invoice {
     Invoice { id, total, updated: 0 }
 }
 
-/// As many invoices, numbered from 1.
+/// This many invoices, numbered from 1.
 pub(crate) fn invoices(count: i64) -> Vec<Invoice> {
     (1..=count).map(|id| invoice(id, id * 10)).collect()
 }
@@ -41,10 +40,10 @@ pub(crate) fn key_of(invoice: &Invoice) -> Result<Key, KeyError> {
     key!("invoice", invoice.id)
 }
 
-/// What a shop needs of its database.
-pub(crate) trait Backend: refrain::Backend {
+/// The operations of a shop on its database.
+pub(crate) trait Backend: refrain::ledger::Backend {
     const IS_SQLITE: bool;
-    /// Writes an invoice. A total below zero is against the rules of the table.
+    /// Writes an invoice. A negative total violates the constraint of the table.
     fn write<'a>(connection: &'a mut Self::Connection, invoice: &'a Invoice) -> Answer<'a, ()>;
     fn numbers<'a>(pool: &'a Pool<Self>, query: &'static str) -> Answer<'a, Vec<i64>>;
     fn execute<'a>(pool: &'a Pool<Self>, statement: &'static str) -> Answer<'a, u64>;
@@ -54,9 +53,9 @@ pub(crate) trait Backend: refrain::Backend {
         statement: &'static str,
         number: i64,
     ) -> Answer<'a, u64>;
-    /// More connections to the same database, for many who come at once.
+    /// More connections to the same database, for many simultaneous tasks.
     fn crowd(pool: &Pool<Self>) -> Answer<'_, Pool<Self>>;
-    /// Does this on a connection of its own, while the caller stands still.
+    /// Executes a statement on a connection of its own, while the caller waits.
     fn meanwhile(pool: &Pool<Self>, statement: &'static str);
 }
 
@@ -128,7 +127,8 @@ pub(crate) struct Shop<DB: Backend> {
     pub(crate) store: TestDatabase,
 }
 
-const TABLE: &str = "create table invoices (id bigint primary key, total bigint not null check (total >= 0), writes bigint not null)";
+const TABLE: &str = "create table invoices (id bigint primary key, total bigint not null check (total \
+     >= 0), writes bigint not null)";
 
 impl Shop<Sqlite> {
     pub(crate) async fn in_a_file() -> Shop<Sqlite> {
@@ -147,7 +147,7 @@ impl Shop<Postgres> {
 }
 
 impl<DB: Backend> Shop<DB> {
-    /// A shop that another process has opened; what it has beside its pool is of no use.
+    /// A shop that another process has opened; only its pool is usable.
     pub(crate) async fn at(url: &str) -> Shop<DB> {
         let pool = PoolOptions::new().max_connections(1).connect(url).await.unwrap();
         Shop { pool, database: TestDatabase::sqlite().await, store: TestDatabase::sqlite().await }
@@ -176,7 +176,7 @@ impl<DB: Backend> Shop<DB> {
         self.numbers("select total from invoices order by id").await
     }
 
-    /// How many units stand so in the ledger.
+    /// How many units have this status in the ledger.
     pub(crate) async fn standing(&self, status: &str) -> i64 {
         let count = format!("select count(*) from refrain_units where status = '{status}'");
         self.database.store_numbers(&count).await[0]
@@ -193,7 +193,7 @@ pub(crate) async fn write<DB: Backend>(batch: &mut Batch<'_, '_, DB, Invoice>) -
 
 /// Writes all invoices that are to be applied.
 pub(crate) async fn write_all<DB: Backend>(
-    mut applying: Applying<'_, DB, Invoice>,
+    mut applying: Batches<'_, DB, Invoice>,
 ) -> Result<(), LedgerError> {
     while let Some(mut batch) = applying.next().await? {
         let went = write(&mut batch).await;
@@ -202,7 +202,7 @@ pub(crate) async fn write_all<DB: Backend>(
     Ok(())
 }
 
-/// An error of a batch before which something happens: after the batch was rolled back, before that is written down.
+/// An error of a batch with an action between the rollback of the batch and the record of its failure.
 pub(crate) struct After(Box<dyn FnOnce() + Send>);
 
 impl After {
@@ -219,7 +219,7 @@ impl From<After> for BatchError {
     }
 }
 
-/// What a source shows; a test may have it show something else.
+/// The content of a source, which a test can change.
 #[derive(Clone, Default)]
 pub(crate) struct Source(Arc<Mutex<Vec<Invoice>>>);
 
@@ -257,7 +257,7 @@ where
     })
 }
 
-/// The job `sync`, which brings into the shop what failed before and what the source shows.
+/// The job `sync`, which applies failed units and the content of the source to the shop.
 pub(crate) fn sync<DB: Backend>(shop: &Shop<DB>, source: &Source, per: Per, rules: Rules<DB>) -> Definition {
     let source = source.clone();
     work(shop, "sync", move |run, pool| {
@@ -272,30 +272,30 @@ pub(crate) fn sync<DB: Backend>(shop: &Shop<DB>, source: &Source, per: Per, rule
     })
 }
 
-/// Asks once for a run of the shop. Gives how it stands: `monday done 1`.
+/// Requests a run of the shop once. Gives its state: `monday done 1`.
 pub(crate) async fn ran(refrain: &Refrain, run: &str) -> String {
     line(&refrain.run(run, Ask::Once).await.unwrap().run)
 }
 
-/// What the last attempt of a run saw: processed, skipped, deduplicated, failed.
+/// The counts of the last attempt of a run: processed, skipped, deduplicated, failed.
 pub(crate) async fn counts(refrain: &Refrain, run: &str) -> [u64; 4] {
-    let run = crate::support::work::shown(refrain, run).await;
+    let run = refrain_harness::work::shown(refrain, run).await;
     let counts = refrain.units(&run).await.unwrap().last().unwrap().counts;
     [counts.processed, counts.skipped, counts.deduplicated, counts.failed]
 }
 
-/// Its dedupes, as `stale 2 invoice:1 invoice:7`, and with a question mark those that are suspects.
+/// The dedupes of a run, as `stale 2 invoice:1 invoice:7`; suspects have a question mark.
 pub(crate) async fn dedupes(refrain: &Refrain, run: &str) -> Vec<String> {
-    let run = crate::support::work::shown(refrain, run).await;
+    let run = refrain_harness::work::shown(refrain, run).await;
     let last = refrain.units(&run).await.unwrap().pop().unwrap();
     let told = last.dedupes.iter().map(|dedupes| {
-        let doubt = if dedupes.is_suspect() { "?" } else { "" };
+        let doubt = if dedupes.is_suspect { "?" } else { "" };
         format!("{}{doubt} {} {}", dedupes.reason, dedupes.count, dedupes.keys.join(" "))
     });
     told.collect()
 }
 
-/// What the ledger of the job `sync` has under a key; it must be one record.
+/// The only record that the ledger of the job `sync` has under a key.
 pub(crate) async fn traced<DB: Backend>(shop: &Shop<DB>, key: Key) -> UnitRecord {
     let ledger = Ledger::open(&shop.pool, "shop", "sync").await.unwrap();
     let mut records = ledger.trace(&key).await.unwrap();

@@ -1,4 +1,4 @@
-//! The id of a row is the same wherever it is made: in Rust, in PostgreSQL and in SQLite.
+//! The id of a row is the same wherever it is computed: in Rust, in PostgreSQL and in SQLite.
 
 use refrain::core::project::Dialect;
 use refrain::core::{SurrogateKey, surrogate};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use sqlx::query::{Query, QueryScalar};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgPool, SqliteConnection};
 
-use crate::support::TestDatabase;
+use refrain_harness::TestDatabase;
 
 #[derive(Deserialize)]
 struct Vectors {
@@ -49,7 +49,7 @@ async fn in_memory() -> SqliteConnection {
 }
 
 #[test]
-fn m18_the_vectors_have_what_is_easily_got_wrong() {
+fn m18_the_vectors_cover_the_difficult_cases() {
     let vectors = vectors();
     let texts = || vectors.iter().flat_map(|vector| vector.parts.iter().flatten());
     assert!(vectors.iter().any(|vector| vector.parts.contains(&None)), "null");
@@ -99,7 +99,7 @@ async fn m18_the_expression_of_sqlite_gives_the_golden_ids() {
 }
 
 #[tokio::test]
-async fn m18_the_expressions_look_at_each_row_anew() {
+async fn m18_the_expressions_are_evaluated_per_row() {
     let database = TestDatabase::postgres().await;
     let TestDatabase::Postgres { pool, .. } = &database else { unreachable!() };
     let mut connection = in_memory().await;
@@ -112,7 +112,8 @@ async fn m18_the_expressions_look_at_each_row_anew() {
         let rows = rows.collect::<Vec<_>>().join(", ");
         let id = surrogate::expression(dialect, &parts).unwrap();
         AssertSqlSafe(format!(
-            "with source (place, value) as (values {rows}) select cast({id} as text) from source order by place"
+            "with source (place, value) as (values {rows}) select cast({id} as text) \
+             from source order by place"
         ))
     };
     let here: Vec<String> =
@@ -123,7 +124,7 @@ async fn m18_the_expressions_look_at_each_row_anew() {
 }
 
 #[tokio::test]
-async fn m18_a_row_without_a_natural_key_gets_no_id_from_postgres_either() {
+async fn m18_postgres_gives_no_id_to_a_row_without_a_natural_key() {
     let (_database, pool) = with_a_ledger().await;
     for nothing in ["cast(array[] as text[])", "cast(null as text[])"] {
         let made = format!("select refrain.surrogate_key(variadic {nothing})");
@@ -158,10 +159,13 @@ async fn m18_a_database_in_another_encoding_gives_the_same_ids() {
 async fn m18_staged_rows_get_the_ids_that_rust_gives() {
     let mut connection = in_memory().await;
     connection
-        .execute("create temp table \"the stage\" as
+        .execute(
+            "create temp table \"the stage\" as
             with recursive n (n) as (select 1 union all select n + 1 from n where n < 12345)
-            select cast(null as text) as \"the id\", n, case n % 3 when 0 then null when 1 then '' else 'Größe ' || n end as size from n;
-            delete from \"the stage\" where n between 4000 and 4010")
+            select cast(null as text) as \"the id\", n, case n % 3 when 0 then null when 1 then '' else \
+            'Größe ' || n end as size from n;
+            delete from \"the stage\" where n between 4000 and 4010",
+        )
         .await
         .unwrap();
     let parts = ["\"n\"".to_owned(), "\"size\"".to_owned()];
@@ -197,7 +201,7 @@ async fn m18_staged_rows_get_the_golden_ids() {
 }
 
 #[tokio::test]
-async fn m18_values_that_are_no_texts_are_spelled_the_same_in_the_expression_and_in_the_stage() {
+async fn m18_non_text_values_are_spelled_alike_in_expression_and_stage() {
     let mut connection = in_memory().await;
     for (value, spelled) in [
         ("-7", Some("-7")),
@@ -227,7 +231,7 @@ async fn m18_values_that_are_no_texts_are_spelled_the_same_in_the_expression_and
 }
 
 #[tokio::test]
-async fn m18_a_stage_without_rows_is_fine_and_one_without_a_natural_key_is_not() {
+async fn m18_an_empty_stage_is_valid_and_one_without_a_natural_key_is_not() {
     let mut connection = in_memory().await;
     connection.execute("create temp table stage (id text)").await.unwrap();
     testing::fill_surrogate(&mut connection, "stage", "id", &[]).await.unwrap();

@@ -1,13 +1,14 @@
-//! Every kind of row that a ledger can have, and every unit judged by it as the rules of the core say, whoever looks first:
-//! the database, which sees by itself what is certainly done, or the judge.
+//! Every kind of ledger row and every unit, judged by the rules of the core, whether the database
+//! decides (which recognizes what is certainly done) or the judge does.
 
-use refrain::Per;
 use refrain::core::state::{
     Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
 };
+use refrain::ledger::Per;
+use refrain_harness::both_shops;
 
 use crate::shop::{Backend, Invoice, Rules, Shop, Source, counts, dedupes, invoice, ran, sync};
-use crate::support::work::open;
+use refrain_harness::work::open;
 
 /// What is written into the row of a unit that was applied by version 2, in the order 5.
 struct Kind {
@@ -43,7 +44,7 @@ fn kinds() -> Vec<Kind> {
 impl Kind {
     fn decided(&self, order: Option<i64>) -> UnitDecision {
         let status = match self.status {
-            // Parked in advance, by a run that nobody died of.
+            // Parked in advance, by a run that killed no worker.
             _ if self.failures < 0 => UnitStatus::Failed(0),
             "applied" => UnitStatus::Applied,
             "parked" => UnitStatus::Parked,
@@ -76,14 +77,14 @@ impl Kind {
     }
 }
 
-both_shops! {
-    async fn units_with_an_order_are_judged_by_the_rules_whatever_is_recorded(shop) {
-        judged(&shop, Some(5), |units| units.order(|one: &Invoice| one.updated)).await;
-    }
+#[both_shops]
+async fn units_with_an_order_are_judged_by_the_rules_whatever_is_recorded<DB: Backend>(shop: Shop<DB>) {
+    judged(&shop, Some(5), |units| units.order(|one: &Invoice| one.updated)).await;
+}
 
-    async fn units_without_an_order_are_judged_by_the_rules_whatever_is_recorded(shop) {
-        judged(&shop, None, |units| units).await;
-    }
+#[both_shops]
+async fn units_without_an_order_are_judged_by_the_rules_whatever_is_recorded<DB: Backend>(shop: Shop<DB>) {
+    judged(&shop, None, |units| units).await;
 }
 
 async fn judged<DB: Backend>(shop: &Shop<DB>, order: Option<i64>, rules: Rules<DB>) {

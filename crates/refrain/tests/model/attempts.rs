@@ -242,7 +242,7 @@ impl Model for Attempts {
             sometimes("two people ask after the same attempt", |_, world| {
                 world.people[0].is_some() && world.people[0] == world.people[1]
             }),
-            sometimes("somebody asks while a retry waits", |_, world| {
+            sometimes("a caller asks while a retry waits", |_, world| {
                 let mut places = world.places.iter().flatten();
                 world.people[1].is_some() && places.any(|place| place.standing == Standing::Delayed)
             }),

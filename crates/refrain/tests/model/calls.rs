@@ -81,14 +81,14 @@ struct World {
     leases: [bool; ATTEMPTS],
     /// Which attempt the store has queued.
     current: Attempt,
-    /// Whose reservation is under way on the server.
+    /// Whose reservation is in flight on the server.
     under_way: Option<Attempt>,
     /// Requests that the other machine got, and those of them that came after a takeover.
     requests: u8,
     late: u8,
-    /// Those under a reservation that nobody has decided about since.
+    /// Those under a reservation that has not been decided since.
     undecided: u8,
-    /// How often a person had it sent again.
+    /// How often the operator had it sent again.
     decisions: u8,
     cuts: u8,
 }
@@ -111,7 +111,7 @@ enum Action {
     Die(Attempt),
     Expire(Attempt),
     TakeOver,
-    /// A person has it sent again.
+    /// The operator has it sent again.
     Retry,
 }
 
@@ -287,7 +287,7 @@ impl Model for Calls {
     }
 }
 
-const ONCE: &str = "it is sent once, and once more for each time that a person says so";
+const ONCE: &str = "it is sent once, and once more for each decision to send again";
 const REMEMBERED: &str = "what was sent is done or in doubt";
 const NOT_LATE: &str = "an attempt that was taken over sends nothing";
 const KNOWN: &str = "an attempt knows what it has reserved itself";

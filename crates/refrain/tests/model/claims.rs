@@ -1,4 +1,4 @@
-//! A claim whose COMMIT is under way when its answer is lost: it may land at any later step, or never.
+//! A claim whose COMMIT is in flight when its reply is lost: it may take effect at any later step, or never.
 //!
 //! One run, and two workers that claim it, lose their answers, look, leave, die and are taken over from. A claim is one
 //! transaction on the server, which holds the run's place and its worker's row from its first statement until it has
@@ -19,7 +19,7 @@ enum Guard {
     LookWaits,
     /// So does a worker that leaves.
     LeaveWaits,
-    /// A rescuer passes over a worker that has a claim under way, for the claim holds its row.
+    /// A rescuer skips a worker that has a claim in flight, because the claim locks its row.
     ClaimHoldsWorker,
     /// A worker compares what the store says that it holds with what it has in hand.
     Reconciled,
@@ -76,7 +76,7 @@ struct World {
     run: Run,
     rows: [Row; WORKERS],
     beliefs: [Belief; WORKERS],
-    /// Whose claim is under way on the server.
+    /// Whose claim is in flight on the server.
     under_way: Option<Worker>,
     /// How often the present number of the run was begun.
     begun: u8,
@@ -107,7 +107,7 @@ enum Action {
     Die(Worker),
     Expire(Worker),
     TakeOver(Worker),
-    /// Of a lease that belongs to nobody.
+    /// Of a lease without a worker.
     Heal(Worker),
     Reconcile(Worker),
     Finish(Worker),
@@ -162,7 +162,7 @@ impl World {
         self.begun += u8::from(self.run == Run::Leased(worker));
     }
 
-    /// Whether whoever holds the run will do something about it.
+    /// Whether the holder of the run will end it or be taken over.
     fn is_cared_for(&self, model: &Claims) -> bool {
         let Run::Leased(worker) = self.run else { return true };
         match (self.beliefs[worker], self.rows[worker]) {
@@ -275,7 +275,7 @@ impl Model for Claims {
 
 const KNOWN: &str = "a run that a live worker holds is one that it knows";
 const OWNED: &str = "a lease belongs to a worker that exists";
-const CARED_FOR: &str = "whoever holds a run will end it, or is taken over from";
+const CARED_FOR: &str = "the holder of a run ends it, or the run is taken over";
 const BEGUN_ONCE: &str = "each number begins once";
 
 const BOUNDS: Bounds = Bounds { cuts: 2, deaths: 1, expiries: 1 };
@@ -291,7 +291,7 @@ protocol! { Claims:
     a_leave_that_does_not_wait_leaves_a_lease_without_an_owner: [LeaveWaits] in BOUNDS breaks OWNED;
     a_claim_that_does_not_hold_its_worker_is_not_seen_by_a_rescuer: [ClaimHoldsWorker] in BOUNDS breaks OWNED;
     a_claim_that_is_forgotten_and_never_looked_for_stays: [LookWaits, Reconciled] in BOUNDS breaks CARED_FOR;
-    a_lease_without_an_owner_that_nobody_takes_over_stays: [LeaveWaits, OwnerlessTakenOver] in BOUNDS breaks CARED_FOR;
+    a_lease_without_an_owner_stays_if_no_worker_takes_it_over: [LeaveWaits, OwnerlessTakenOver] in BOUNDS breaks CARED_FOR;
     covered_by_locks_a_look_at_what_is_held: [Reconciled] in BOUNDS holds;
     covered_by_locks_leases_without_an_owner: [OwnerlessTakenOver] in BOUNDS holds;
 }

@@ -17,7 +17,7 @@ enum Guard {
     RowsFirst,
     /// Both commit together.
     OneStep,
-    /// Whoever looks holds the schedule until the transaction ends.
+    /// A scheduler that reads a schedule locks it until its transaction ends.
     ScheduleLocked,
     /// There is one run for a window.
     RunKey,
@@ -159,9 +159,9 @@ impl Model for Ticks {
         vec![
             always(ONE_RUN, |_, world| world.runs.iter().all(|runs| *runs <= 1)),
             always(NONE_LEFT_OUT, |_, world| {
-                let is_somebody_at_it = |scheduler: &Scheduler| matches!(scheduler, Scheduler::Halfway(_));
+                let is_half_way = |scheduler: &Scheduler| matches!(scheduler, Scheduler::Halfway(_));
                 let is_opened = !world.runs[..world.covered].contains(&0);
-                is_opened || world.schedulers.iter().any(is_somebody_at_it)
+                is_opened || world.schedulers.iter().any(is_half_way)
             }),
             sometimes("every window has its run", |model, world| world.covered == model.bounds.windows),
         ]
@@ -169,7 +169,7 @@ impl Model for Ticks {
 }
 
 const ONE_RUN: &str = "each window has one run at most";
-/// While a scheduler is between two steps it may still come to it; when it is killed there, nobody will.
+/// A scheduler between two steps may still open it; after a kill between them, no scheduler does.
 const NONE_LEFT_OUT: &str = "each window that is said to be opened has a run";
 
 const BOUNDS: Bounds = Bounds { windows: 3 };

@@ -37,11 +37,11 @@ pub(crate) enum Guard {
     FenceRaised,
     /// It does so before it reads anything.
     RaisedBeforeReading,
-    /// Applying demands that the fence is the attempt's own number.
+    /// Batches demands that the fence is the attempt's own number.
     FenceOfApply,
     /// Advancing the checkpoint demands it.
     FenceOfCheckpoint,
-    /// Whoever raises the fence waits for transactions that hold it.
+    /// Raising the fence waits for transactions that hold it.
     FenceHeld,
     /// A take-over gives a new number.
     NewNumber,
@@ -113,7 +113,7 @@ pub(crate) enum Place {
     Queued,
     Leased,
     Done,
-    /// Over without being done; nobody follows the last attempt.
+    /// Over without being done; no attempt follows the last one.
     GivenUp,
 }
 
@@ -179,7 +179,7 @@ impl World {
         self.workers.iter().flatten().any(|attempt| attempt.run == run && attempt.number == number)
     }
 
-    /// Everything that has begun has ended, and what was wished for has reached the store.
+    /// Everything that has begun has ended, and every intent has reached the store.
     pub(crate) fn is_at_rest(&self, bounds: Bounds) -> bool {
         self.runs[..bounds.runs].iter().all(|run| run.place.is_over())
             && self.workers.iter().all(Option::is_none)
@@ -196,7 +196,7 @@ pub(crate) enum Action {
     Change,
     /// A worker with room leases the queued attempt of a run.
     Claim(usize),
-    /// The lease of a run goes to nobody, and the run back to the queue; its worker may live on.
+    /// The lease of a run is dropped, and the run returns to the queue; its worker may live on.
     TakeOver(usize),
     /// The same, but the run is over.
     GiveUp(usize),

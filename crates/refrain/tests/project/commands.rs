@@ -1,11 +1,16 @@
-//! Commands of job files: what they are told, what they print, and the same job in three languages.
+//! Commands of job files: their variables, their output, and the same job in three languages.
 
-use crate::both_databases;
-use crate::shop::Shop;
-use crate::support::TestDatabase;
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::project::TestProject;
 
-const WHEN: &str = "timezone = \"Europe/Berlin\"\nschedule = \"@daily\"\nwindow = \"day\"\nstart = 2020-06-01\n\
-    catch-up = \"all\"\n";
+const WHEN: &str = r#"
+    timezone = "Europe/Berlin"
+    schedule = "@daily"
+    window = "day"
+    start = 2020-06-01
+    catch-up = "all"
+"#;
 
 /// Orders as lines, and what a day comes to.
 const ORDERS: &str = "2020-06-09,acme,4\n2020-06-10,acme,1\n2020-06-09,beta,3\n";
@@ -37,7 +42,7 @@ print(day, total)
 print("one attempt more", file=sys.stderr)
 "#;
 
-async fn samples(shop: &Shop) {
+async fn samples(shop: &TestProject) {
     shop.write("orders.csv", ORDERS);
     shop.program("total.sh", SHELL);
     shop.program("total.py", PYTHON);
@@ -53,84 +58,91 @@ async fn samples(shop: &Shop) {
     shop.job("sql", &format!("{WHEN}sql = \"{sql}\"\n"));
 }
 
-both_databases! {
-    async fn h10_the_same_job_in_shell_python_and_sql_is_done_once_by_whoever_asks(database) {
-        let shop = Shop::of(database);
-        samples(&shop).await;
-        shop.open().await.close().await;
-        for (job, prints) in [("shell", "2020-06-09 7\n"), ("python", "2020-06-09 7\none attempt more\n"), ("sql", "")] {
-            let run = format!("{job}@2020-06-09");
-            let mut asking: Vec<_> = (0..3).map(|_| shop.process(&["run", &run], &[])).collect();
-            let mut ran = 0;
-            for process in &mut asking {
-                let output = process.finish().await;
-                let said = String::from_utf8_lossy(&output.stdout).into_owned();
-                assert!(said.contains(" done 1\n"), "{said}{}", String::from_utf8_lossy(&output.stderr));
-                ran += usize::from(said.starts_with("did Ran"));
-            }
-            assert_eq!(ran, 1, "{job}");
-            let again = shop.done(&["run", &run]).await;
-            let mut printed: Vec<&str> = again.lines().skip(1).collect();
-            printed.sort_unstable();
-            assert_eq!(again.lines().next(), Some("did Deduplicated done 1"), "{job}");
-            assert_eq!(printed, prints.lines().collect::<Vec<_>>(), "{job}");
-            shop.done(&["run", &run, "--again"]).await;
+#[both_databases]
+async fn h10_one_job_in_shell_python_or_sql_is_done_once_by_any_caller(database: TestDatabase) {
+    let shop = TestProject::of(database);
+    samples(&shop).await;
+    shop.open().await.close().await;
+    for (job, prints) in
+        [("shell", "2020-06-09 7\n"), ("python", "2020-06-09 7\none attempt more\n"), ("sql", "")]
+    {
+        let run = format!("{job}@2020-06-09");
+        let mut asking: Vec<_> = (0..3).map(|_| shop.process(&["run", &run], &[])).collect();
+        let mut ran = 0;
+        for process in &mut asking {
+            let output = process.finish().await;
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(said.contains(" done 1\n"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+            ran += usize::from(said.starts_with("did Ran"));
         }
-        assert_eq!(shop.lines("shell-2020-06-09"), [TOTAL]);
-        assert_eq!(shop.lines("python-2020-06-09"), [TOTAL]);
-        assert_eq!(shop.rows("select cast(day as text) || ' ' || cast(total as text) from totals").await, [TOTAL]);
+        assert_eq!(ran, 1, "{job}");
+        let again = shop.done(&["run", &run]).await;
+        let mut printed: Vec<&str> = again.lines().skip(1).collect();
+        printed.sort_unstable();
+        assert_eq!(again.lines().next(), Some("did Deduplicated done 1"), "{job}");
+        assert_eq!(printed, prints.lines().collect::<Vec<_>>(), "{job}");
+        shop.done(&["run", &run, "--again"]).await;
     }
+    assert_eq!(shop.lines("shell-2020-06-09"), [TOTAL]);
+    assert_eq!(shop.lines("python-2020-06-09"), [TOTAL]);
+    assert_eq!(
+        shop.rows("select cast(day as text) || ' ' || cast(total as text) from totals").await,
+        [TOTAL]
+    );
+}
 
-    async fn a_command_is_told_what_it_is_about_and_nothing_else(database) {
-        let shop = Shop::of(database);
-        shop.program("tell.sh", TELL);
-        let arguments = "\"{ds}\", \"from={window_start} to={window_end}\", \"{job} {version}\"";
-        shop.job("export", &format!("{WHEN}version = 2\ncommand = [\"./tell.sh\", {arguments}]\n"));
-        shop.open().await.close().await;
-        let mut process = shop.process(&["run", "export@2020-06-09"], &[("SECRET", "swordfish")]);
-        let said = String::from_utf8(process.finish().await.stdout).unwrap();
-        let root = shop.root().canonicalize().unwrap().display().to_string();
-        let said: Vec<String> = said.lines().map(|line| line.replace(&root, "ROOT")).collect();
-        let key = said.iter().find(|line| line.starts_with("REFRAIN_IDEMPOTENCY_KEY=")).unwrap();
-        assert!(key.len() > "REFRAIN_IDEMPOTENCY_KEY=".len() + 16, "{key}");
-        let mark = said.iter().find(|line| line.starts_with("REFRAIN_SUPERVISOR=")).unwrap();
-        let expected = [
-            "did Ran done 1",
-            "2020-06-09",
-            "from=2020-06-08T22:00:00Z to=2020-06-09T22:00:00Z",
-            "export 2",
-            "ROOT",
-            "REFRAIN_ATTEMPT=1",
-            "REFRAIN_CURSOR=",
-            "REFRAIN_DS=2020-06-09",
-            key.as_str(),
-            "REFRAIN_JOB=export",
-            "REFRAIN_PAYLOAD=",
-            "REFRAIN_PROJECT=ROOT",
-            "REFRAIN_RUN=export@2020-06-08T22:00:00Z",
-            "REFRAIN_SCOPE=",
-            mark.as_str(),
-            "REFRAIN_WATERMARK=",
-            "REFRAIN_WINDOW_END=2020-06-09T22:00:00Z",
-            "REFRAIN_WINDOW_START=2020-06-08T22:00:00Z",
-            "[]",
-        ];
-        assert_eq!(said, expected);
-    }
+#[both_databases]
+async fn a_command_gets_the_variables_of_its_run_only(database: TestDatabase) {
+    let shop = TestProject::of(database);
+    shop.program("tell.sh", TELL);
+    let arguments = "\"{ds}\", \"from={window_start} to={window_end}\", \"{job} {version}\"";
+    shop.job("export", &format!("{WHEN}version = 2\ncommand = [\"./tell.sh\", {arguments}]\n"));
+    shop.open().await.close().await;
+    let mut process = shop.process(&["run", "export@2020-06-09"], &[("SECRET", "swordfish")]);
+    let said = String::from_utf8(process.finish().await.stdout).unwrap();
+    let root = shop.root().canonicalize().unwrap().display().to_string();
+    let said: Vec<String> = said.lines().map(|line| line.replace(&root, "ROOT")).collect();
+    let key = said.iter().find(|line| line.starts_with("REFRAIN_IDEMPOTENCY_KEY=")).unwrap();
+    assert!(key.len() > "REFRAIN_IDEMPOTENCY_KEY=".len() + 16, "{key}");
+    let mark = said.iter().find(|line| line.starts_with("REFRAIN_SUPERVISOR=")).unwrap();
+    let expected = [
+        "did Ran done 1",
+        "2020-06-09",
+        "from=2020-06-08T22:00:00Z to=2020-06-09T22:00:00Z",
+        "export 2",
+        "ROOT",
+        "REFRAIN_ATTEMPT=1",
+        "REFRAIN_CURSOR=",
+        "REFRAIN_DS=2020-06-09",
+        key.as_str(),
+        "REFRAIN_JOB=export",
+        "REFRAIN_PAYLOAD=",
+        "REFRAIN_PROJECT=ROOT",
+        "REFRAIN_RUN=export@2020-06-08T22:00:00Z",
+        "REFRAIN_SCOPE=",
+        mark.as_str(),
+        "REFRAIN_WATERMARK=",
+        "REFRAIN_WINDOW_END=2020-06-09T22:00:00Z",
+        "REFRAIN_WINDOW_START=2020-06-08T22:00:00Z",
+        "[]",
+    ];
+    assert_eq!(said, expected);
+}
 
-    async fn a_command_has_a_run_for_each_scope(database) {
-        let shop = Shop::of(database);
-        shop.execute("create table orgs (id integer); insert into orgs values (7), (40)").await;
-        shop.program("note.sh", "#!/bin/sh\necho \"$REFRAIN_RUN $REFRAIN_SCOPE $1\" >> told\n");
-        let scoped = "scopes = \"select id from orgs\"\ncommand = [\"./note.sh\", \"{scope}\"]\n";
-        shop.job("digest", &format!("{WHEN}{scoped}"));
-        let refrain = shop.open().await;
-        refrain.run("digest@2020-06-09", refrain::Ask::Once).await.unwrap();
-        refrain.close().await;
-        for run in ["digest@2020-06-09/7", "digest@2020-06-09/40"] {
-            assert!(shop.done(&["run", run]).await.starts_with("did Ran done 1"));
-        }
-        let told = shop.lines("told");
-        assert_eq!(told, ["digest@2020-06-08T22:00:00Z/7 7 7", "digest@2020-06-08T22:00:00Z/40 40 40"]);
+#[both_databases]
+async fn a_command_has_a_run_for_each_scope(database: TestDatabase) {
+    let shop = TestProject::of(database);
+    shop.execute("create table orgs (id integer); insert into orgs values (7), (40)").await;
+    shop.program("note.sh", "#!/bin/sh\necho \"$REFRAIN_RUN $REFRAIN_SCOPE $1\" >> told\n");
+    let scoped = "scopes = \"select id from orgs\"\ncommand = [\"./note.sh\", \"{scope}\"]\n";
+    shop.job("digest", &format!("{WHEN}{scoped}"));
+    shop.open().await.close().await;
+    let said = shop.done(&["run", "digest@2020-06-09"]).await;
+    assert!(said.starts_with("did Ran done 1"), "{said}");
+    for run in ["digest@2020-06-09/7", "digest@2020-06-09/40"] {
+        let said = shop.done(&["run", run]).await;
+        assert!(said.starts_with("did Deduplicated done 1"), "{said}");
     }
+    let told = shop.lines("told");
+    assert_eq!(told, ["digest@2020-06-08T22:00:00Z/40 40 40", "digest@2020-06-08T22:00:00Z/7 7 7"]);
 }

@@ -1,4 +1,4 @@
-//! Projects on disk: what job files say is what happens, on real databases, once.
+//! Projects on disk: what job files say happens once, on real databases.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,10 +6,6 @@
     clippy::panic,
     reason = "in a test a panic is the failure report"
 )]
-
-use refrain_harness as support;
-use refrain_harness::both_databases;
-use refrain_harness::shop;
 
 mod accounting;
 mod commands;

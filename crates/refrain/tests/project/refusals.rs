@@ -1,13 +1,15 @@
-//! What a project cannot have is said in words: which database, what is wrong with it, what to do.
+//! What a project cannot use is refused with an error that names the database, the problem and the
+//! remedy.
 
-use refrain::{Ask, Error, Project, ProjectError};
+use refrain::project::{Project, ProjectError};
+use refrain::{Ask, Error};
 
-use crate::shop::Shop;
-use crate::support::TestDatabase;
-use crate::support::address::{Address, unused_port};
+use refrain_harness::TestDatabase;
+use refrain_harness::address::{Address, unused_port};
+use refrain_harness::project::TestProject;
 
-async fn shop() -> Shop {
-    let shop = Shop::of(TestDatabase::sqlite().await);
+async fn shop() -> TestProject {
+    let shop = TestProject::of(TestDatabase::sqlite().await);
     shop.execute("create table totals (day date)").await;
     shop.daily("total", "insert into totals values (:ds)", "retry = { attempts = 1 }");
     shop
@@ -18,7 +20,7 @@ fn refused(opened: Result<refrain::Refrain, Error>) -> Error {
 }
 
 #[tokio::test]
-async fn a_path_counts_from_the_project_and_not_from_where_somebody_stands() {
+async fn a_path_is_relative_to_the_project_and_not_to_the_current_directory() {
     let shop = shop().await;
     let path = shop.database.url();
     let path = path.strip_prefix("sqlite:").unwrap();
@@ -36,19 +38,19 @@ async fn a_path_counts_from_the_project_and_not_from_where_somebody_stands() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_an_error_and_is_not_made() {
+async fn a_missing_database_file_is_an_error_and_is_not_created() {
     let shop = shop().await;
     shop.settings("sqlite:refrain.db", "shop = \"sqlite:shpo.db\"");
     let error = refused(shop.opened().await);
     let text = error.to_string();
-    assert!(text.starts_with("there is no file for the database `shop`\n  check its address"), "{text}");
+    assert!(text.starts_with("the file of the database `shop` does not exist\n  check its URL"), "{text}");
     assert!(text.contains(&shop.root().join("shpo.db").display().to_string()), "{text}");
     assert!(error.is_usage() && !error.is_transient());
     assert!(!shop.root().join("shpo.db").exists());
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_named() {
+async fn a_file_that_is_not_a_database_is_named() {
     let shop = shop().await;
     shop.write("shop.db", &"no database, but a text that is long enough to have a header. ".repeat(20));
     shop.settings("sqlite:refrain.db", "shop = \"sqlite:shop.db\"");
@@ -57,13 +59,13 @@ async fn a_file_that_is_no_database_is_named() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_or_refuses_us_is_named_without_its_password() {
+async fn a_server_error_names_the_url_without_its_password() {
     let shop = shop().await;
     let server = Address::of(&std::env::var("REFRAIN_TEST_POSTGRES").expect("a server: run ./test"));
     let wrong = Address { password: "swordfish".to_owned(), ..server.clone() };
     for (url, expected, is_transient) in [
         (server.behind(unused_port()).url("shop"), "the database `shop` cannot be reached", true),
-        (wrong.url("no_such_database"), "the database `shop` refuses us", false),
+        (wrong.url("no_such_database"), "the database `shop` denied access", false),
     ] {
         shop.settings("sqlite:refrain.db", &format!("shop = \"{url}\""));
         let error = refused(shop.opened().await);
@@ -75,7 +77,7 @@ async fn a_server_that_does_not_answer_or_refuses_us_is_named_without_its_passwo
 }
 
 #[tokio::test]
-async fn a_table_that_is_missing_fails_the_run_and_not_the_project() {
+async fn a_missing_table_fails_the_run_and_not_the_project() {
     let shop = shop().await;
     shop.execute("drop table totals").await;
     let report = shop.run("total@2020-06-09", Ask::Once).await;
@@ -86,8 +88,8 @@ async fn a_table_that_is_missing_fails_the_run_and_not_the_project() {
 }
 
 #[tokio::test]
-async fn a_server_without_the_tables_of_the_ledger_is_refused_with_the_command_and_the_statements() {
-    let shop = Shop::of(TestDatabase::postgres().await);
+async fn a_server_without_ledger_tables_is_refused_with_the_statements() {
+    let shop = TestProject::of(TestDatabase::postgres().await);
     shop.settings("sqlite:refrain.db", &format!("shop = \"{}\"", shop.database.url()));
     shop.execute("create table totals (day date)").await;
     shop.daily("total", "insert into totals values (:ds)", "");
@@ -96,20 +98,20 @@ async fn a_server_without_the_tables_of_the_ledger_is_refused_with_the_command_a
     let report = refrain.run("total@2020-06-09", Ask::Once).await.unwrap();
     let text = refrain.attempts(&report.run).await.unwrap().pop().unwrap().message.unwrap();
     assert!(
-        text.starts_with("there is no ledger in this database yet\n  make it: refrain migrate"),
+        text.starts_with("there is no ledger in this database yet\n  create it: refrain migrate"),
         "{text}"
     );
     assert!(text.contains("create "), "{text}");
     refrain.close().await;
 
     let taken = project.migrate().await.unwrap();
-    assert_eq!((taken[0].0.as_str(), taken[0].1.len()), ("shop", 4));
+    assert_eq!((taken[0].0.as_str(), taken[0].1.len()), ("shop", 5));
     assert!(shop.run("total@2020-06-09", Ask::Once).await.is_done());
     assert_eq!(project.destinations(), ["shop"]);
 }
 
 #[tokio::test]
-async fn s10_a_statement_file_is_a_name_beside_the_jobs_and_no_path() {
+async fn s10_a_statement_file_is_a_plain_name_beside_the_jobs() {
     let shop = shop().await;
     shop.write("secret.sql", "insert into totals values ('2020-01-01')");
     shop.write("jobs/totals.sql", "insert into totals values (:ds)");

@@ -1,30 +1,38 @@
-//! `append-once` of a query: a key has one row, ever, and other content under it is noticed.
+//! `append-once` of a query: a key has one row for ever, and other content under it is noticed.
 
-use refrain::{Ask, UnitDedupes};
+use refrain::Ask;
+use refrain::admin::UnitDedupes;
 use rustix::process::Signal;
 
-use crate::both_databases;
-use crate::shop::Shop;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::warehouse::{daily, fails, warehouse, well, window, written};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::project::TestProject;
 
 const QUERY: &str =
     "select day, region, sum(amount) as amount from orders where day = :ds group by day, region";
 
 /// The job that appends what each region has sold, once for each day.
-fn appends(shop: &Shop, query: &str, more: &str) {
+fn appends(shop: &TestProject, query: &str, more: &str) {
     daily(
         shop,
         "append",
         &format!(
-            "query = \"{query}\"\n[publish]\ntable = \"sales\"\nmode = \"append-once\"\nkey = [\"day\", \"region\"]\n{more}"
+            r#"
+                query = "{query}"
+                [publish]
+                table = "sales"
+                mode = "append-once"
+                key = ["day", "region"]
+                {more}
+            "#
         ),
     );
 }
 
 /// Processed, skipped, deduplicated and failed of the last attempt, and what was deduplicated.
-async fn told(shop: &Shop) -> ([u64; 4], Vec<UnitDedupes>) {
+async fn told(shop: &TestProject) -> ([u64; 4], Vec<UnitDedupes>) {
     let refrain = shop.open().await;
     let run = refrain.show(&window("append")).await.unwrap().unwrap();
     let last = refrain.units(&run).await.unwrap().pop().unwrap();
@@ -34,97 +42,113 @@ async fn told(shop: &Shop) -> ([u64; 4], Vec<UnitDedupes>) {
 }
 
 /// Rows as `region amount`.
-async fn sales(shop: &Shop) -> Vec<String> {
+async fn sales(shop: &TestProject) -> Vec<String> {
     shop.rows("select region || ' ' || cast(amount as text) from sales order by 1").await
 }
 
 const CHANGE: &str =
     "update orders set amount = 11 where id = 2; insert into orders values (6, '2026-06-09', 'asia', 3)";
 
-both_databases! {
-    async fn other_content_under_a_known_key_is_an_error_and_nothing_is_appended(database) {
-        let shop = warehouse(database).await;
-        for more in ["", "on-change = \"reject\""] {
-            appends(&shop, QUERY, more);
-            well(&shop, &window("append"), Ask::Again).await;
-        }
-        assert_eq!(told(&shop).await.0, [0, 0, 2, 0], "what is known is deduplicated, and not processed");
-        shop.execute(CHANGE).await;
-        for more in ["", "on-change = \"reject\""] {
-            appends(&shop, QUERY, more);
-            let said = fails(&shop, &window("append")).await;
-            assert!(said.contains("1 keys (day, region) were appended to `sales` before, with other content"), "{said}");
-            assert!(said.contains("eu") && said.contains("on-change = \"first\"") && said.contains("nothing was published"), "{said}");
-            assert_eq!(sales(&shop).await, ["eu 30", "us 14"]);
-        }
-    }
-
-    async fn the_first_content_stays_where_the_job_says_so_and_a_suspect_is_shown(database) {
-        let shop = warehouse(database).await;
-        appends(&shop, QUERY, "on-change = \"first\"");
-        well(&shop, &window("append"), Ask::Once).await;
-        assert_eq!(told(&shop).await, ([2, 0, 0, 0], Vec::new()));
-        shop.execute(CHANGE).await;
-        for (processed, known) in [(1, 1), (0, 2)] {
-            well(&shop, &window("append"), Ask::Again).await;
-            assert_eq!(sales(&shop).await, ["asia 3", "eu 30", "us 14"]);
-            let (counts, dedupes) = told(&shop).await;
-            assert_eq!(counts, [processed, 0, known + 1, 0]);
-            let suspect = dedupes.iter().find(|dedupe| dedupe.is_suspect()).unwrap();
-            assert_eq!((suspect.reason.as_str(), suspect.count), ("first-wins", 1));
-            assert!(suspect.keys[0].contains("eu"), "{suspect:?}");
-        }
-        let refrain = shop.open().await;
-        let why = refrain.why(&window("append")).await.unwrap();
-        refrain.close().await;
-        assert!(why.names("wide-key"), "{why:?}");
-    }
-
-    async fn the_same_content_is_the_same_in_any_order_of_columns_and_whatever_the_version(database) {
-        let shop = warehouse(database).await;
-        appends(&shop, QUERY, "surrogate = { sales_sk = [\"day\", \"region\"] }");
-        well(&shop, &window("append"), Ask::Once).await;
-        let turned = "select sum(amount) as amount, region, day from orders where day = :ds group by day, region";
-        appends(&shop, turned, "");
-        let text = std::fs::read_to_string(shop.root().join("jobs/append.toml")).unwrap();
-        shop.job("append", &format!("version = 2\n{text}"));
+#[both_databases]
+async fn other_content_under_a_known_key_is_an_error_and_nothing_is_appended(database: TestDatabase) {
+    let shop = warehouse(database).await;
+    for more in ["", "on-change = \"reject\""] {
+        appends(&shop, QUERY, more);
         well(&shop, &window("append"), Ask::Again).await;
-        assert_eq!(told(&shop).await.0, [0, 0, 2, 0]);
+    }
+    assert_eq!(told(&shop).await.0, [0, 0, 2, 0], "what is known is deduplicated, and not processed");
+    shop.execute(CHANGE).await;
+    for more in ["", "on-change = \"reject\""] {
+        appends(&shop, QUERY, more);
+        let said = fails(&shop, &window("append")).await;
+        assert!(
+            said.contains("1 keys (day, region) were appended to `sales` before, with other content"),
+            "{said}"
+        );
+        assert!(
+            said.contains("eu")
+                && said.contains("on-change = \"first\"")
+                && said.contains("nothing was published"),
+            "{said}"
+        );
         assert_eq!(sales(&shop).await, ["eu 30", "us 14"]);
     }
+}
 
-    async fn what_was_appended_when_no_content_was_kept_is_known_from_the_next_time_on(database) {
-        let shop = warehouse(database).await;
-        appends(&shop, QUERY, "");
-        well(&shop, &window("append"), Ask::Once).await;
-        shop.execute(shop.either("update refrain_units set fingerprint = null", "update refrain.units set fingerprint = null")).await;
+#[both_databases]
+async fn the_first_content_stays_where_the_job_says_so_and_a_suspect_is_shown(database: TestDatabase) {
+    let shop = warehouse(database).await;
+    appends(&shop, QUERY, "on-change = \"first\"");
+    well(&shop, &window("append"), Ask::Once).await;
+    assert_eq!(told(&shop).await, ([2, 0, 0, 0], Vec::new()));
+    shop.execute(CHANGE).await;
+    for (processed, known) in [(1, 1), (0, 2)] {
         well(&shop, &window("append"), Ask::Again).await;
+        assert_eq!(sales(&shop).await, ["asia 3", "eu 30", "us 14"]);
+        let (counts, dedupes) = told(&shop).await;
+        assert_eq!(counts, [processed, 0, known + 1, 0]);
+        let suspect = dedupes.iter().find(|dedupe| dedupe.is_suspect).unwrap();
+        assert_eq!((suspect.reason.as_str(), suspect.count), ("first-wins", 1));
+        assert!(suspect.keys[0].contains("eu"), "{suspect:?}");
+    }
+    let refrain = shop.open().await;
+    let why = refrain.why(&window("append")).await.unwrap();
+    refrain.close().await;
+    assert!(why.names("wide-key"), "{why:?}");
+}
+
+#[both_databases]
+async fn content_is_compared_without_column_order_and_version(database: TestDatabase) {
+    let shop = warehouse(database).await;
+    appends(&shop, QUERY, "surrogate = { sales_sk = [\"day\", \"region\"] }");
+    well(&shop, &window("append"), Ask::Once).await;
+    let turned = "select sum(amount) as amount, region, day from orders where day = :ds group by day, region";
+    appends(&shop, turned, "");
+    let text = std::fs::read_to_string(shop.root().join("jobs/append.toml")).unwrap();
+    shop.job("append", &format!("version = 2\n{text}"));
+    well(&shop, &window("append"), Ask::Again).await;
+    assert_eq!(told(&shop).await.0, [0, 0, 2, 0]);
+    assert_eq!(sales(&shop).await, ["eu 30", "us 14"]);
+}
+
+#[both_databases]
+async fn rows_appended_without_stored_content_are_known_from_the_next_run_on(database: TestDatabase) {
+    let shop = warehouse(database).await;
+    appends(&shop, QUERY, "");
+    well(&shop, &window("append"), Ask::Once).await;
+    shop.execute(shop.either(
+        "update refrain_units set fingerprint = null",
+        "update refrain.units set fingerprint = null",
+    ))
+    .await;
+    well(&shop, &window("append"), Ask::Again).await;
+    shop.execute("update orders set amount = 11 where id = 2").await;
+    let said = fails(&shop, &window("append")).await;
+    assert!(said.contains("before, with other content"), "{said}");
+}
+
+#[both_databases]
+async fn f4_rows_appended_with_a_lost_reply_count_as_processed(database: TestDatabase) {
+    let shop = warehouse(database).await;
+    appends(&shop, QUERY, "");
+    shop.open().await.close().await;
+    shop.done_with(&["run", &window("append")], &[("FAILPOINTS", "publish.reply=1*return(lost)")]).await;
+    assert_eq!(shop.lines("struck"), ["publish.reply"]);
+    assert_eq!(told(&shop).await.0, [2, 0, 0, 0]);
+}
+
+#[both_databases]
+async fn without_the_comparison_other_content_is_ignored(database: TestDatabase) {
+    for guard in ["nothing", "publish.swallowed"] {
+        let shop = warehouse(TestDatabase::like(&database).await).await;
+        appends(&shop, QUERY, "on-change = \"first\"");
+        well(&shop, &window("append"), Ask::Once).await;
         shop.execute("update orders set amount = 11 where id = 2").await;
-        let said = fails(&shop, &window("append")).await;
-        assert!(said.contains("before, with other content"), "{said}");
-    }
-
-    async fn f4_when_the_answer_is_lost_what_was_appended_is_counted_as_processed(database) {
-        let shop = warehouse(database).await;
-        appends(&shop, QUERY, "");
-        shop.open().await.close().await;
-        shop.done_with(&["run", &window("append")], &[("FAILPOINTS", "publish.reply=1*return(lost)")]).await;
-        assert_eq!(shop.lines("struck"), ["publish.reply"]);
-        assert_eq!(told(&shop).await.0, [2, 0, 0, 0]);
-    }
-
-    async fn without_the_comparison_other_content_is_swallowed(database) {
-        for guard in ["nothing", "publish.swallowed"] {
-            let shop = warehouse(TestDatabase::like(&database).await).await;
-            appends(&shop, QUERY, "on-change = \"first\"");
-            well(&shop, &window("append"), Ask::Once).await;
-            shop.execute("update orders set amount = 11 where id = 2").await;
-            let weak = format!("{guard}=return(weak)");
-            shop.done_with(&["run", &window("append"), "--again"], &[("FAILPOINTS", &weak)]).await;
-            let (counts, dedupes) = told(&shop).await;
-            assert_eq!(counts, [0, 0, 2, 0], "{guard}");
-            assert_eq!(dedupes.iter().any(UnitDedupes::is_suspect), guard == "nothing", "{guard}");
-        }
+        let weak = format!("{guard}=return(weak)");
+        shop.done_with(&["run", &window("append"), "--again"], &[("FAILPOINTS", &weak)]).await;
+        let (counts, dedupes) = told(&shop).await;
+        assert_eq!(counts, [0, 0, 2, 0], "{guard}");
+        assert_eq!(dedupes.iter().any(|dedupe| dedupe.is_suspect), guard == "nothing", "{guard}");
     }
 }
 
@@ -154,11 +178,12 @@ async fn cut_off(weakened: &[(&str, &str)]) -> usize {
 }
 
 #[tokio::test]
-async fn f4_a_commit_that_never_arrived_is_not_taken_for_that_of_the_attempt_before() {
+async fn f4_a_lost_commit_is_not_mistaken_for_that_of_an_earlier_attempt() {
     assert_eq!(cut_off(&[]).await, 3);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("find.sql");
-    let weak = "-- Of whichever attempt.\nselect target, rows from refrain_publishes where ledger = $1 and fence = $2 and $3 > 0\n";
+    let weak = "-- Of whichever attempt.\nselect target, rows from refrain_publishes where ledger = $1 \
+         and fence = $2 and $3 > 0\n";
     std::fs::write(&path, weak).unwrap();
     let weakened = format!("sql/publish/find.sql={}", path.display());
     assert_eq!(cut_off(&[("REFRAIN_WEAKENED", &weakened)]).await, 2, "the rows of the first attempt");

@@ -1,11 +1,11 @@
-//! From one database into another: rows stream, and keep what they are.
+//! From one database into another: rows are streamed and keep their values.
 
 use refrain::Ask;
 use sqlx::{AssertSqlSafe, Executor};
 
-use crate::shop::Shop;
-use crate::support::TestDatabase;
 use crate::warehouse::{daily, fails, well};
+use refrain_harness::TestDatabase;
+use refrain_harness::project::TestProject;
 
 async fn execute(database: &TestDatabase, text: &str) {
     match database {
@@ -15,8 +15,8 @@ async fn execute(database: &TestDatabase, text: &str) {
 }
 
 /// A project that reads from one database and writes into another.
-fn project(from: &TestDatabase, to: TestDatabase) -> Shop {
-    let shop = Shop::of(to);
+fn project(from: &TestDatabase, to: TestDatabase) -> TestProject {
+    let shop = TestProject::of(to);
     let databases = format!("source = \"{}\"\nshop = \"{}\"", from.url(), shop.database.url());
     shop.settings("sqlite:refrain.db", &databases);
     shop
@@ -27,32 +27,51 @@ const COLUMNS: &str = "id, day, at, price, share, ok, note";
 async fn moved(from: TestDatabase, to: TestDatabase) -> Vec<String> {
     let is_file = from.is_sqlite();
     let source = if is_file {
-        "create table sales (id integer, day date, at text, price numeric, share real, ok integer, note text);
-         insert into sales values (9007199254740993, '2026-06-09', '2026-06-09 12:00:00', 12.5, 0.1, 1, 'a\tb\\N \"quoted\" ü'), (2, '2026-06-09', null, null, 1e300, 0, null)"
+        "create table sales (id integer, day date, at text, price numeric, share real, ok integer, \
+         note text);
+         insert into sales values (9007199254740993, '2026-06-09', '2026-06-09 12:00:00', 12.5, 0.1, \
+         1, 'a\tb\\N \"quoted\" ü'), (2, '2026-06-09', null, null, 1e300, 0, null)"
     } else {
-        "create table sales (id bigint, day date, at timestamptz, price numeric, share double precision, ok boolean, note text);
-         insert into sales values (9007199254740993, '2026-06-09', '2026-06-09 12:00:00Z', 12.5, 0.1, true, E'a\\tb\\\\N \"quoted\" ü'), (2, '2026-06-09', null, null, 1e300, false, null)"
+        "create table sales (id bigint, day date, at timestamptz, price numeric, \
+         share double precision, ok boolean, note text);
+         insert into sales values (9007199254740993, '2026-06-09', '2026-06-09 12:00:00Z', 12.5, 0.1, \
+         true, E'a\\tb\\\\N \"quoted\" ü'), (2, '2026-06-09', null, null, 1e300, false, null)"
     };
     execute(&from, source).await;
     let shop = project(&from, to);
     shop.execute(shop.either(
-        "create table sales (id integer primary key, day date, at text, price numeric, share real, ok integer, note text)",
-        "create table sales (id bigint primary key, day date, at timestamptz, price numeric, share double precision, ok boolean, note text)",
+        "create table sales (id integer primary key, day date, at text, price numeric, share real, \
+         ok integer, note text)",
+        "create table sales (id bigint primary key, day date, at timestamptz, price numeric, \
+         share double precision, ok boolean, note text)",
     ))
     .await;
     daily(
         &shop,
         "copy",
         &format!(
-            "database = \"source\"\nquery = \"select {COLUMNS} from sales where day = :ds\"\n[publish]\ndatabase = \"shop\"\ntable = \"sales\"\nmode = \"merge\"\nkey = [\"id\"]"
+            r#"
+                database = "source"
+                query = "select {COLUMNS} from sales where day = :ds"
+                [publish]
+                database = "shop"
+                table = "sales"
+                mode = "merge"
+                key = ["id"]
+            "#
         ),
     );
     for _ in 0..2 {
         well(&shop, "copy@2026-06-09", Ask::Again).await;
     }
     let texts = shop.either(
-        "cast(id as text) || '|' || day || '|' || coalesce(at, '') || '|' || coalesce(cast(price as text), '') || '|' || (share = 0.1) || '|' || ok || '|' || coalesce(note, '')",
-        "cast(id as text) || '|' || cast(day as text) || '|' || coalesce(to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS'), '') || '|' || coalesce(cast(price as text), '') || '|' || cast((share = 0.1)::int as text) || '|' || cast(ok::int as text) || '|' || coalesce(note, '')",
+        "cast(id as text) || '|' || day || '|' || coalesce(at, '') \
+         || '|' || coalesce(cast(price as text), '') || '|' || (share = 0.1) \
+         || '|' || ok || '|' || coalesce(note, '')",
+        "cast(id as text) || '|' || cast(day as text) || '|' || coalesce(to_char(at at time zone 'UTC', \
+         'YYYY-MM-DD HH24:MI:SS'), '') || '|' || coalesce(cast(price as text), \
+         '') || '|' || cast((share = 0.1)::int as text) || '|' || cast(ok::int as text) \
+         || '|' || coalesce(note, '')",
     );
     shop.rows(&format!("select {texts} from sales order by id")).await
 }
@@ -97,7 +116,15 @@ async fn many_pages_arrive_whole() {
         daily(
             &shop,
             "copy",
-            "database = \"source\"\nquery = \"select :ds as day, i from numbers\"\n[publish]\ndatabase = \"shop\"\ntable = \"numbers\"\nmode = \"overwrite\"\nowns = \"day = :ds\"",
+            r#"
+                database = "source"
+                query = "select :ds as day, i from numbers"
+                [publish]
+                database = "shop"
+                table = "numbers"
+                mode = "overwrite"
+                owns = "day = :ds"
+            "#,
         );
         for _ in 0..2 {
             well(&shop, "copy@2026-06-09", Ask::Again).await;
@@ -119,7 +146,16 @@ async fn scopes_of_one_database_own_rows_of_another() {
         daily(
             &shop,
             "count",
-            "database = \"source\"\nscopes = \"select id from orgs\"\nquery = \"select :ds as day, id as org, 1 as n from orgs where id = :scope\"\n[publish]\ndatabase = \"shop\"\ntable = \"counts\"\nmode = \"overwrite\"\nowns = \"day = :ds and org = :scope\"",
+            r#"
+                database = "source"
+                scopes = "select id from orgs"
+                query = "select :ds as day, id as org, 1 as n from orgs where id = :scope"
+                [publish]
+                database = "shop"
+                table = "counts"
+                mode = "overwrite"
+                owns = "day = :ds and org = :scope"
+            "#,
         );
         well(&shop, "count@2026-06-09", Ask::Once).await;
         for _ in 0..2 {
@@ -132,17 +168,25 @@ async fn scopes_of_one_database_own_rows_of_another() {
 }
 
 /// A project that copies one value from a server into a file that holds moments in this form; and the server.
-async fn copied(value: &str, kind: &str, time: &str) -> (Shop, TestDatabase) {
+async fn copied(value: &str, kind: &str, time: &str) -> (TestProject, TestDatabase) {
     let from = TestDatabase::postgres().await;
     execute(&from, &format!("create table source as select cast('{value}' as {kind}) as v")).await;
-    let shop = Shop::of(TestDatabase::sqlite().await);
+    let shop = TestProject::of(TestDatabase::sqlite().await);
     let into = format!("{{ url = \"{}\", time = \"{time}\" }}", shop.database.url());
     shop.settings("sqlite:refrain.db", &format!("source = \"{}\"\nshop = {into}", from.url()));
     shop.execute("create table kept (day date, v text)").await;
     daily(
         &shop,
         "copy",
-        "database = \"source\"\nquery = \"select :ds as day, v from source\"\n[publish]\ndatabase = \"shop\"\ntable = \"kept\"\nmode = \"overwrite\"\nowns = \"day = :ds\"",
+        r#"
+            database = "source"
+            query = "select :ds as day, v from source"
+            [publish]
+            database = "shop"
+            table = "kept"
+            mode = "overwrite"
+            owns = "day = :ds"
+        "#,
     );
     (shop, from)
 }
@@ -166,22 +210,22 @@ async fn a_fraction_of_a_second_is_kept_or_refused() {
             assert_eq!(shop.rows("select v from kept").await, [expected], "{value} {time}");
         } else {
             let said = fails(&shop, "copy@2026-06-09").await;
-            assert!(said.contains(&format!("has a fraction that time = \"{time}\" does not hold")), "{said}");
+            assert!(said.contains(&format!("has a fraction that time = \"{time}\" cannot store")), "{said}");
             assert_eq!(shop.rows("select v from kept").await, [""; 0]);
         }
     }
 }
 
 #[tokio::test]
-async fn bytes_that_no_file_can_hold_are_refused() {
+async fn values_that_sqlite_cannot_store_are_refused() {
     let (shop, _from) = copied("\\x00ff", "bytea", "text").await;
     let said = fails(&shop, "copy@2026-06-09").await;
-    assert!(said.contains("a value is bytes, which cannot be moved into a file"), "{said}");
+    assert!(said.contains("bytes cannot be copied to SQLite"), "{said}");
     assert_eq!(shop.rows("select v from kept").await, [""; 0]);
 }
 
 #[tokio::test]
-async fn a_number_that_goes_into_a_text_keeps_all_of_its_digits() {
+async fn a_number_stored_as_text_keeps_all_of_its_digits() {
     for (value, kind) in [
         ("1.00", "numeric"),
         ("12345678901234567890123456789.125", "numeric"),

@@ -1,4 +1,4 @@
-//! Killed at any moment, again and again.
+//! Killed at random, again and again.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use refrain::core::random::{SeededRandom, duration_up_to};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
-use crate::both_databases;
-use crate::shop::Shop;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::warehouse::{MODES, warehouse, well, window, written};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::project::TestProject;
 
 /// How many processes are killed, the same number in each mode: a hundred in the long form.
 fn kills() -> usize {
@@ -23,7 +23,7 @@ fn kills() -> usize {
 const STARTS_MAX: usize = 20;
 
 /// A shop with so many orders that publishing takes a moment, and jobs that bear dying often.
-async fn busy(database: TestDatabase) -> Shop {
+async fn busy(database: TestDatabase) -> TestProject {
     let shop = warehouse(database).await;
     let series = shop.either(
         "with recursive n (i) as (select 100 union all select i + 1 from n where i < 3000) select i from n",
@@ -39,52 +39,51 @@ async fn busy(database: TestDatabase) -> Shop {
     shop
 }
 
-both_databases! {
-    async fn m7_killed_at_random_a_window_is_whole_and_in_the_end_as_if_it_had_run_once(database) {
-        let clean = busy(TestDatabase::like(&database).await).await;
-        let mut expected = Vec::new();
-        for mode in MODES {
-            well(&clean, &window(mode), Ask::Once).await;
-            expected.push(written(&clean, mode).await);
-        }
-        let shop = busy(database).await;
-        shop.open().await.close().await;
-        let mut before = Vec::new();
-        for mode in MODES {
-            before.push(written(&shop, mode).await);
-        }
-        let guarded = shop.root().join("guarded");
-        let (mut random, mut killed, mut inside) = (SeededRandom::of_member(7, 1), 0, 0);
-        let mut span = Duration::from_millis(400);
-        for _ in 0..kills() * STARTS_MAX {
-            let at = killed % MODES.len();
-            std::fs::write(&guarded, [0]).unwrap();
-            let variables = [("REFRAIN_GUARDED", guarded.to_str().unwrap()), ("PROJECT_LEASE", "600")];
-            let mut process = shop.process(&["run", &window(MODES[at]), "--again"], &variables);
-            // Whatever it has got to by then.
-            let moment = duration_up_to(span, &mut random);
-            let _ = timeout(moment, process.line_with("never said")).await;
-            process.signal(Signal::KILL);
-            if process.wait().await.signal() == Some(Signal::KILL.as_raw()) {
-                killed += 1;
-                // Empty if it was killed when it was about to say so for the first time.
-                inside += usize::from(std::fs::read(&guarded).unwrap().first().is_some_and(|open| *open > 0));
-                span = span * 11 / 10;
-            } else {
-                span = span * 9 / 10;
-            }
-            let left = written(&shop, MODES[at]).await;
-            assert!(left == expected[at] || left == before[at], "{} is torn: {} rows", MODES[at], left.len());
-            if killed == kills() {
-                break;
-            }
-        }
-        for (mode, expected) in MODES.into_iter().zip(&expected) {
-            let is_done = async || shop.run(&window(mode), Ask::Again).await.is_done();
-            eventually("what was killed is done", DEADLINE, is_done).await;
-            assert_eq!(written(&shop, mode).await, *expected, "{mode}");
-        }
-        eprintln!("{killed} killed, {inside} of them in a transaction that writes");
-        assert!(killed == kills() && inside > 0, "{killed} killed, {inside} inside");
+#[both_databases]
+async fn m7_killed_at_random_a_window_ends_as_if_it_had_run_once(database: TestDatabase) {
+    let clean = busy(TestDatabase::like(&database).await).await;
+    let mut expected = Vec::new();
+    for mode in MODES {
+        well(&clean, &window(mode), Ask::Once).await;
+        expected.push(written(&clean, mode).await);
     }
+    let shop = busy(database).await;
+    shop.open().await.close().await;
+    let mut before = Vec::new();
+    for mode in MODES {
+        before.push(written(&shop, mode).await);
+    }
+    let guarded = shop.root().join("guarded");
+    let (mut random, mut killed, mut inside) = (SeededRandom::of_member(7, 1), 0, 0);
+    let mut span = Duration::from_millis(400);
+    for _ in 0..kills() * STARTS_MAX {
+        let at = killed % MODES.len();
+        std::fs::write(&guarded, [0]).unwrap();
+        let variables = [("REFRAIN_GUARDED", guarded.to_str().unwrap()), ("PROJECT_LEASE", "600")];
+        let mut process = shop.process(&["run", &window(MODES[at]), "--again"], &variables);
+        // Whatever it has got to by then.
+        let moment = duration_up_to(span, &mut random);
+        let _ = timeout(moment, process.line_with("never said")).await;
+        process.signal(Signal::KILL);
+        if process.wait().await.signal() == Some(Signal::KILL.as_raw()) {
+            killed += 1;
+            // Empty if it was killed when it was about to say so for the first time.
+            inside += usize::from(std::fs::read(&guarded).unwrap().first().is_some_and(|open| *open > 0));
+            span = span * 11 / 10;
+        } else {
+            span = span * 9 / 10;
+        }
+        let left = written(&shop, MODES[at]).await;
+        assert!(left == expected[at] || left == before[at], "{} is torn: {} rows", MODES[at], left.len());
+        if killed == kills() {
+            break;
+        }
+    }
+    for (mode, expected) in MODES.into_iter().zip(&expected) {
+        let is_done = async || shop.run(&window(mode), Ask::Again).await.is_done();
+        eventually("what was killed is done", DEADLINE, is_done).await;
+        assert_eq!(written(&shop, mode).await, *expected, "{mode}");
+    }
+    eprintln!("{killed} killed, {inside} of them in a transaction that writes");
+    assert!(killed == kills() && inside > 0, "{killed} killed, {inside} inside");
 }

@@ -1,18 +1,19 @@
-//! The connection of a publish is cut while the server is still at its commit, and the server goes on: whoever asks what became
-//! of it waits for it first.
+//! The connection of a publish is cut while the server is still committing, and the server
+//! continues: a lookup of the result waits for that commit.
 //!
-//! On PostgreSQL alone: a file has no server that could go on. A trigger that is deferred to the end of the transaction notes
-//! that the publish is recorded, and waits for a lock that the story holds.
+//! On PostgreSQL only: a file has no server that could continue. A trigger that is deferred to the
+//! end of the transaction notes that the publish is recorded, and waits for a lock that the test
+//! holds.
 
 use sqlx::postgres::PgPool;
 use sqlx::{Connection as _, Executor as _};
 
-use crate::shop::Shop;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::proxy::Proxy;
 use crate::warehouse::{MODES, warehouse, well, window, written};
 use refrain::Ask;
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::project::TestProject;
+use refrain_harness::proxy::Proxy;
 
 const HOLD: &str = "create table public.records (target text);
     create function public.hold() returns trigger language plpgsql as $$ begin
@@ -26,7 +27,7 @@ const HOLD: &str = "create table public.records (target text);
     select pg_advisory_lock(77)";
 
 /// A warehouse that is reached through a network; the store is not.
-async fn far() -> (Shop, Proxy) {
+async fn far() -> (TestProject, Proxy) {
     let shop = warehouse(TestDatabase::postgres().await).await;
     let direct = shop.database.url();
     let network = Proxy::in_front_of(&direct).await;
@@ -36,15 +37,16 @@ async fn far() -> (Shop, Proxy) {
     (shop, network)
 }
 
-async fn is_waiting(shop: &Shop, what: &str) -> bool {
+async fn is_waiting(shop: &TestProject, what: &str) -> bool {
     let waiting = format!(
-        "select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and {what}"
+        "select query from pg_stat_activity where datname = current_database() \
+         and wait_event_type = 'Lock' and {what}"
     );
     !shop.rows(&waiting).await.is_empty()
 }
 
 #[tokio::test]
-async fn f4_a_publish_whose_commit_is_still_under_way_when_its_connection_is_cut_is_made_once() {
+async fn f4_a_publish_cut_off_during_its_commit_happens_once() {
     let clean = warehouse(TestDatabase::postgres().await).await;
     for mode in MODES {
         well(&clean, &window(mode), Ask::Once).await;
@@ -56,12 +58,12 @@ async fn f4_a_publish_whose_commit_is_still_under_way_when_its_connection_is_cut
         let mut process = shop.process(&["run", &window(mode)], &[]);
         let under_way = async || is_waiting(&shop, "wait_event = 'advisory' and query = 'COMMIT'").await;
         tokio::select! {
-            () = eventually("the commit is under way", DEADLINE, under_way) => {}
+            () = eventually("the commit is in flight", DEADLINE, under_way) => {}
             ended = process.finish() => panic!("{mode}: {ended:?}"),
         }
         network.cut_all().await;
         let asked = async || is_waiting(&shop, "query <> 'COMMIT'").await;
-        eventually("somebody asks what became of it", DEADLINE, asked).await;
+        eventually("a lookup of the result waits", DEADLINE, asked).await;
         assert_eq!(shop.rows("select target from public.records").await, Vec::<String>::new(), "{mode}");
         holder.execute("select pg_advisory_unlock(77)").await.unwrap();
 

@@ -1,17 +1,17 @@
-//! Killed in the middle of a publish, at every place and at any moment: what is there is old or new, and then as if it had
-//! run once.
+//! Killed at every place of a publish and at any moment: the rows are old or new, and in the end as
+//! if it had run once.
 
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
 
-use crate::both_databases;
-use crate::shop::Shop;
-use crate::support::TestDatabase;
 use crate::warehouse::{MODES, warehouse, well, window, written};
 use refrain::Ask;
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::project::TestProject;
 
-/// Long, so that a victim gets to its place; it is made to run out afterwards.
+/// Long, so that a process reaches the place where it is killed; the test expires it afterwards.
 const LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 
 fn places(mode: &str) -> Vec<&'static str> {
@@ -41,42 +41,47 @@ async fn clean(database: &TestDatabase) -> Vec<Vec<String>> {
     rows
 }
 
-async fn killed(shop: &Shop, mode: &str, place: &str) {
+async fn killed(shop: &TestProject, mode: &str, place: &str) {
     let failpoints = format!("{place}=return(kill)");
     let mut process = shop.process(&["run", &window(mode)], &[("FAILPOINTS", &failpoints), LEASE]);
     assert_eq!(process.wait().await.signal(), Some(Signal::KILL.as_raw()), "{mode}: {place} was not reached");
     shop.expire().await;
 }
 
-both_databases! {
-    async fn m4_killed_anywhere_the_old_rows_are_there_or_the_new_and_then_as_if_it_had_run_once(database) {
-        let expected = clean(&database).await;
-        for (mode, expected) in MODES.into_iter().zip(&expected) {
-            for place in places(mode) {
-                let shop = warehouse(TestDatabase::like(&database).await).await;
-                shop.open().await.close().await;
-                let before = written(&shop, mode).await;
-                killed(&shop, mode, place).await;
-                let left = written(&shop, mode).await;
-                let is_whole = if place.starts_with("publish.after") || place.starts_with("finish") { left == *expected } else { left == before };
-                assert!(is_whole, "{mode}, killed at {place}: {left:?}");
-                let said = shop.done(&["run", &window(mode)]).await;
-                assert!(said.starts_with("did Ran done"), "{mode}, after {place}: {said}");
-                assert_eq!(written(&shop, mode).await, *expected, "{mode}, after {place}");
-            }
-        }
-    }
-
-    async fn f4_the_answer_to_the_commit_is_lost_and_nothing_is_done_twice(database) {
-        let expected = clean(&database).await;
-        for (mode, expected) in MODES.into_iter().zip(&expected) {
+#[both_databases]
+async fn m4_killed_anywhere_a_window_has_its_old_or_its_new_rows(database: TestDatabase) {
+    let expected = clean(&database).await;
+    for (mode, expected) in MODES.into_iter().zip(&expected) {
+        for place in places(mode) {
             let shop = warehouse(TestDatabase::like(&database).await).await;
             shop.open().await.close().await;
-            let mut process = shop.process(&["run", &window(mode)], &[("FAILPOINTS", "publish.reply=1*return(lost)")]);
-            let said = String::from_utf8(process.finish().await.stdout).unwrap();
-            assert!(said.starts_with("did Ran done 1"), "{mode}: {said}");
-            assert_eq!(shop.lines("struck"), ["publish.reply"], "{mode}");
-            assert_eq!(written(&shop, mode).await, *expected, "{mode}");
+            let before = written(&shop, mode).await;
+            killed(&shop, mode, place).await;
+            let left = written(&shop, mode).await;
+            let is_whole = if place.starts_with("publish.after") || place.starts_with("finish") {
+                left == *expected
+            } else {
+                left == before
+            };
+            assert!(is_whole, "{mode}, killed at {place}: {left:?}");
+            let said = shop.done(&["run", &window(mode)]).await;
+            assert!(said.starts_with("did Ran done"), "{mode}, after {place}: {said}");
+            assert_eq!(written(&shop, mode).await, *expected, "{mode}, after {place}");
         }
+    }
+}
+
+#[both_databases]
+async fn f4_with_the_reply_to_the_commit_lost_a_publish_happens_once(database: TestDatabase) {
+    let expected = clean(&database).await;
+    for (mode, expected) in MODES.into_iter().zip(&expected) {
+        let shop = warehouse(TestDatabase::like(&database).await).await;
+        shop.open().await.close().await;
+        let mut process =
+            shop.process(&["run", &window(mode)], &[("FAILPOINTS", "publish.reply=1*return(lost)")]);
+        let said = String::from_utf8(process.finish().await.stdout).unwrap();
+        assert!(said.starts_with("did Ran done 1"), "{mode}: {said}");
+        assert_eq!(shop.lines("struck"), ["publish.reply"], "{mode}");
+        assert_eq!(written(&shop, mode).await, *expected, "{mode}");
     }
 }

@@ -1,25 +1,32 @@
-//! `land` with its view: what came more than once is once in it.
+//! `land` with its view: rows delivered more than once are in the view once.
 
 use refrain::Ask;
 
-use crate::both_databases;
-use crate::shop::Shop;
-use crate::support::TestDatabase;
 use crate::warehouse::{daily, fails, well};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::project::TestProject;
 
-const PUBLISH: &str = "[publish]\ntable = \"raw_clicks\"\nmode = \"land\"\nview = \"clicks\"";
+const PUBLISH: &str = r#"
+    [publish]
+    table = "raw_clicks"
+    mode = "land"
+    view = "clicks"
+"#;
 
 /// A source without ids, which gives all of its last days whenever it is asked.
 const QUERY: &str = "query = \"select at, page from log\"";
 
-async fn clicks(database: TestDatabase) -> Shop {
-    let shop = Shop::of(database);
+async fn clicks(database: TestDatabase) -> TestProject {
+    let shop = TestProject::of(database);
     let moment = shop.either("text", "timestamp");
     shop.execute(&format!(
         "create table log (at {moment}, page text);
-         create table raw_clicks (at {moment}, page text, source text not null, content_hash text not null,
+         create table raw_clicks (at {moment}, page text, source text not null, \
+         content_hash text not null,
              occurrence integer not null, unique (source, content_hash, occurrence));
-         insert into log values ('2026-06-08 10:00:00', '/'), ('2026-06-09 10:00:00', '/'), ('2026-06-09 10:00:00', '/'), ('2026-06-09 11:00:00', '/buy')"
+         insert into log values ('2026-06-08 10:00:00', '/'), ('2026-06-09 10:00:00', '/'), \
+         ('2026-06-09 10:00:00', '/'), ('2026-06-09 11:00:00', '/buy')"
     ))
     .await;
     daily(&shop, "clicks", &format!("{QUERY}\n{PUBLISH}"));
@@ -27,63 +34,75 @@ async fn clicks(database: TestDatabase) -> Shop {
 }
 
 /// Runs a window; on a server the view is asked for first, and made as it is said.
-async fn lands(shop: &Shop, run: &str) {
+async fn lands(shop: &TestProject, run: &str) {
     if !shop.database.is_sqlite() {
         let said = fails(shop, run).await;
-        assert!(said.contains("there is no view `clicks`"), "{said}");
-        let (_, statement) = said.split_once("make it: ").unwrap();
+        assert!(said.contains("the view `clicks` does not exist"), "{said}");
+        let (_, statement) = said.split_once("create it: ").unwrap();
         shop.execute(statement).await;
     }
     well(shop, run, Ask::Again).await;
 }
 
-const COUNTS: &str = "select (select cast(count(*) as text) from raw_clicks) || ' ' || (select cast(count(*) as text) from clicks)";
+const COUNTS: &str = "select (select cast(count(*) as text) from raw_clicks) \
+     || ' ' || (select cast(count(*) as text) from clicks)";
 
-both_databases! {
-    async fn m25_an_event_that_two_overlapping_windows_delivered_is_twice_in_the_table_and_once_in_the_view(database) {
-        let shop = clicks(database).await;
-        lands(&shop, "clicks@2026-06-08").await;
-        assert_eq!(shop.rows(COUNTS).await, ["4 3"], "two rows that say the same are one in the view");
-        well(&shop, "clicks@2026-06-09", Ask::Once).await;
-        well(&shop, "clicks@2026-06-09", Ask::Again).await;
-        assert_eq!(shop.rows(COUNTS).await, ["8 3"]);
-        assert_eq!(shop.rows("select page from clicks order by at, page").await, ["/", "/", "/buy"]);
-        let hashes = "select cast(count(*) as text) from clicks join raw_clicks as r on r.content_hash = clicks.content_hash";
-        assert_eq!(shop.rows(hashes).await, ["8"]);
-    }
+#[both_databases]
+async fn m25_an_event_of_two_overlapping_windows_is_once_in_the_view(database: TestDatabase) {
+    let shop = clicks(database).await;
+    lands(&shop, "clicks@2026-06-08").await;
+    assert_eq!(shop.rows(COUNTS).await, ["4 3"], "two rows that say the same are one in the view");
+    well(&shop, "clicks@2026-06-09", Ask::Once).await;
+    well(&shop, "clicks@2026-06-09", Ask::Again).await;
+    assert_eq!(shop.rows(COUNTS).await, ["8 3"]);
+    assert_eq!(shop.rows("select page from clicks order by at, page").await, ["/", "/", "/buy"]);
+    let hashes = "select cast(count(*) as text) from clicks join raw_clicks as r on r.content_hash = \
+         clicks.content_hash";
+    assert_eq!(shop.rows(hashes).await, ["8"]);
+}
 
-    async fn units_that_land_have_a_view_as_well(database) {
-        let shop = clicks(database).await;
-        daily(&shop, "clicks", &format!("{QUERY}\n[unit]\nkey = \"{{$content}}\"\n{PUBLISH}"));
-        lands(&shop, "clicks@2026-06-08").await;
-        well(&shop, "clicks@2026-06-09", Ask::Once).await;
-        assert_eq!(shop.rows(COUNTS).await, ["6 3"]);
-    }
+#[both_databases]
+async fn units_that_land_have_a_view_as_well(database: TestDatabase) {
+    let shop = clicks(database).await;
+    daily(&shop, "clicks", &format!("{QUERY}\n[unit]\nkey = \"{{$content}}\"\n{PUBLISH}"));
+    lands(&shop, "clicks@2026-06-08").await;
+    well(&shop, "clicks@2026-06-09", Ask::Once).await;
+    assert_eq!(shop.rows(COUNTS).await, ["6 3"]);
+}
 
-    async fn something_else_by_the_name_of_the_view_is_left_alone(database) {
-        let shop = clicks(database).await;
-        shop.execute("create table clicks (content_hash text, at text, page text)").await;
-        let said = fails(&shop, "clicks@2026-06-08").await;
-        assert!(said.contains("`clicks` exists, and is not a view") && said.contains("create view \"clicks\" as select"), "{said}");
-        assert_eq!(shop.rows(COUNTS).await, ["0 0"]);
-    }
+#[both_databases]
+async fn another_object_with_the_name_of_the_view_is_left_unchanged(database: TestDatabase) {
+    let shop = clicks(database).await;
+    shop.execute("create table clicks (content_hash text, at text, page text)").await;
+    let said = fails(&shop, "clicks@2026-06-08").await;
+    assert!(
+        said.contains("`clicks` exists and is not a view")
+            && said.contains("create view \"clicks\" as select"),
+        "{said}"
+    );
+    assert_eq!(shop.rows(COUNTS).await, ["0 0"]);
+}
 
-    async fn a_view_that_lacks_a_new_column_is_told_with_how_to_make_it_anew(database) {
-        let shop = clicks(database).await;
-        lands(&shop, "clicks@2026-06-08").await;
-        shop.execute("alter table raw_clicks add column agent text").await;
-        let said = fails(&shop, "clicks@2026-06-09").await;
-        assert!(said.contains("the view `clicks` lacks the column `agent` of `raw_clicks`"), "{said}");
-        let (_, statement) = said.split_once("make it anew: ").unwrap();
-        shop.execute(statement).await;
-        well(&shop, "clicks@2026-06-09", Ask::Again).await;
-        assert_eq!(shop.rows("select page from clicks where agent is null order by at, page").await, ["/", "/", "/buy"]);
-    }
+#[both_databases]
+async fn a_view_without_a_new_column_is_reported_with_advice(database: TestDatabase) {
+    let shop = clicks(database).await;
+    lands(&shop, "clicks@2026-06-08").await;
+    shop.execute("alter table raw_clicks add column agent text").await;
+    let said = fails(&shop, "clicks@2026-06-09").await;
+    assert!(said.contains("the view `clicks` lacks the column `agent` of `raw_clicks`"), "{said}");
+    let (_, statement) = said.split_once("recreate it: ").unwrap();
+    shop.execute(statement).await;
+    well(&shop, "clicks@2026-06-09", Ask::Again).await;
+    assert_eq!(
+        shop.rows("select page from clicks where agent is null order by at, page").await,
+        ["/", "/", "/buy"]
+    );
+}
 
-    async fn a_table_that_is_not_there_is_what_is_said_and_no_view_is_made(database) {
-        let shop = clicks(database).await;
-        shop.execute("drop table raw_clicks").await;
-        let said = fails(&shop, "clicks@2026-06-08").await;
-        assert!(said.contains("there is no table `raw_clicks`"), "{said}");
-    }
+#[both_databases]
+async fn a_missing_table_is_reported_and_no_view_is_created(database: TestDatabase) {
+    let shop = clicks(database).await;
+    shop.execute("drop table raw_clicks").await;
+    let said = fails(&shop, "clicks@2026-06-08").await;
+    assert!(said.contains("there is no table `raw_clicks`"), "{said}");
 }

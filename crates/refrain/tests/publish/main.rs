@@ -1,9 +1,6 @@
-//! Results that are published: what a window owns is replaced, whole, by whoever comes last, and nothing happens twice.
+//! Published results: the rows that a window owns are replaced as a whole by the last publish, and
+//! nothing happens twice.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
-
-use refrain_harness as support;
-use refrain_harness::both_databases;
-use refrain_harness::shop;
 
 mod appended;
 mod between;

@@ -1,101 +1,25 @@
-//! Tables and columns may be called anything: what our own statements are made of, words of SQL, and all that can be quoted.
+//! Tables and columns can have any name: words of Refrain's own statements, words of SQL, and
+//! anything that can be quoted.
 
-use refrain::{Ask, Differences, Project, Refrain};
+use refrain::admin::Differences;
+use refrain::project::Project;
+use refrain::{Ask, Refrain};
 
-use crate::both_databases;
-use crate::shop::Shop;
-use crate::support::TestDatabase;
 use crate::warehouse::daily;
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::project::TestProject;
 
-/// Names of ours without their form, names that look like ours, words of SQL, and letters that have to be quoted.
-const NAMES: [&str; 86] = [
-    "rowid",
-    "s",
-    "t",
-    "d",
-    "d0",
-    "c",
-    "g",
-    "u",
-    "l",
-    "f",
-    "i",
-    "row",
-    "target",
-    "later",
-    "entry",
-    "change",
-    "amount:0",
-    "gone",
-    "found",
-    "inner",
-    "key",
-    "content",
-    "hash",
-    "shown",
-    "holds",
-    "number",
-    "told",
-    "there",
-    "unit",
-    "spoken",
-    "stage",
-    "staged",
-    "made",
-    "place",
-    "value",
-    "id",
-    "twins",
-    "checked",
-    "landed",
-    "hashed",
-    "scope",
-    "ledger",
-    "name",
-    "fence",
-    "attempt",
-    "fingerprint",
-    "at",
-    "version",
-    "failures",
-    "written",
-    "status",
-    "now",
-    "refrain_key",
-    "refrain_unit",
-    "refrain_order",
-    "refrain_number",
-    "refrain_spoken",
-    "refrain_rows",
-    "refrain_stage_1",
-    "refrain_stage_1_keyed",
-    "refrain_units",
-    "c0",
-    "excluded",
-    "count",
-    "min",
-    "order",
-    "select",
-    "table",
-    "user",
-    "default",
-    "group",
-    "where",
-    "null",
-    "MixedCase",
-    "with space",
-    "double\"quote",
-    "it's",
-    "a.b",
-    "100%",
-    "$1",
-    ":ds",
-    "größe 漢字",
-    "back\\slash",
-    "_rowid_",
-    "oid",
-    "n23456789012345678901234567890123456789012345678901234567890123",
-];
+/// Names of ours without their form, names that look like ours, words of SQL, and names that need quotes.
+const NAMES: &str = "\
+    rowid|s|t|d|d0|c|g|u|l|f|i|row|target|later|entry|change|amount:0|gone|found|inner|key|content|\
+    hash|shown|holds|number|told|there|unit|spoken|stage|staged|made|place|value|id|twins|checked|\
+    landed|hashed|scope|ledger|name|fence|attempt|fingerprint|at|version|failures|written|status|now|\
+    refrain_key|refrain_unit|refrain_order|refrain_number|refrain_spoken|refrain_rows|refrain_stage_1|\
+    refrain_stage_1_keyed|refrain_units|c0|excluded|count|min|order|select|table|user|default|group|\
+    where|null|MixedCase|with space|double\"quote|it's|a.b|100%|$1|:ds|größe 漢字|back\\slash|_rowid_|\
+    oid|n23456789012345678901234567890123456789012345678901234567890123";
+
 /// How many names one table has.
 const GROUP: usize = 43;
 
@@ -177,7 +101,7 @@ impl Round {
     }
 
     /// How many rows a table has, and what comes of adding up each column of numbers.
-    async fn sums(&self, shop: &Shop, table: &str) -> Vec<String> {
+    async fn sums(&self, shop: &TestProject, table: &str) -> Vec<String> {
         let sums: Vec<String> =
             self.numbers.iter().map(|name| format!("cast(sum({}) as text)", quoted(name))).collect();
         let query = format!(
@@ -201,32 +125,26 @@ fn modes(round: &Round) -> Vec<(&'static str, String, String)> {
     let owns = format!("owns = '''{day} = :ds'''");
     let made = format!("surrogate = {{ {} = {key} }}\nstamp = {}", written(&round.id), written(&round.stamp));
     let check = format!("check = ['''count(*) = 2''', '''{} >= 1''']", quoted(&round.numbers[0]));
-    let landed = ", \"source\" text not null, \"content_hash\" text not null, \"occurrence\" integer not null, \
-                  unique (\"source\", \"content_hash\", \"occurrence\")";
+    let landed = ", \"source\" text not null, \"content_hash\" text not null, \
+        \"occurrence\" integer not null, unique (\"source\", \"content_hash\", \"occurrence\")";
     let unit = "[unit]\nkey = \"unit:{$content}\"";
+    let numbers = array(&round.numbers);
+    let overwrite = format!("mode = \"overwrite\"\n{owns}\n{made}\n{check}");
+    let merge = format!("mode = \"merge\"\nkey = {key}\n{owns}");
+    let append = format!("mode = \"append-once\"\nkey = {key}\n{made}");
+    let delta = format!("mode = \"apply-delta\"\nkey = {key}\ncolumns = {numbers}\ninsert-missing = true");
     let nothing = String::new;
     vec![
-        ("", format!("mode = \"overwrite\"\n{owns}\n{made}\n{check}"), nothing()),
-        (
-            "",
-            format!("mode = \"merge\"\nkey = {key}\n{owns}\ndelete-missing = true\n{made}\n{check}"),
-            unique.clone(),
-        ),
-        ("", format!("mode = \"append-once\"\nkey = {key}\n{made}"), nothing()),
-        (
-            "",
-            format!(
-                "mode = \"apply-delta\"\nkey = {key}\ncolumns = {}\ninsert-missing = true",
-                array(&round.numbers)
-            ),
-            unique.clone(),
-        ),
+        ("", overwrite, nothing()),
+        ("", format!("{merge}\ndelete-missing = true\n{made}\n{check}"), unique.clone()),
+        ("", append.clone(), nothing()),
+        ("", delta, unique.clone()),
         ("", "mode = \"land\"\nview = \"VIEW\"".to_owned(), landed.to_owned()),
-        (unit, format!("mode = \"merge\"\nkey = {key}\n{owns}\n{made}"), unique.clone()),
-        (unit, format!("mode = \"append-once\"\nkey = {key}\n{made}"), nothing()),
+        (unit, format!("{merge}\n{made}"), unique.clone()),
+        (unit, append.clone(), nothing()),
         (unit, "mode = \"land\"".to_owned(), landed.to_owned()),
-        (unit, format!("mode = \"merge\"\nkey = {key}\n{owns}\nledger = false"), unique.clone()),
-        (unit, format!("mode = \"append-once\"\nkey = {key}\nledger = false\n{made}"), unique),
+        (unit, format!("{merge}\nledger = false"), unique.clone()),
+        (unit, format!("{append}\nledger = false"), unique),
     ]
 }
 
@@ -237,8 +155,8 @@ async fn done(refrain: &Refrain, run: &str, what: &str) {
 
 /// Every mode, from the same database and from another one, twice; and where there are units, held beside their source.
 async fn round(database: &TestDatabase, round: &Round) {
-    let shop = Shop::of(TestDatabase::like(database).await);
-    let other = Shop::of(TestDatabase::like(database).await);
+    let shop = TestProject::of(TestDatabase::like(database).await);
+    let other = TestProject::of(TestDatabase::like(database).await);
     let (url, elsewhere) = (shop.database.url(), other.database.url());
     shop.settings("sqlite:refrain.db", &format!("shop = \"{url}\"\nother = \"{elsewhere}\""));
     let (source, tables) = round.tables.split_first().unwrap();
@@ -261,7 +179,15 @@ async fn round(database: &TestDatabase, round: &Round) {
             let view = format!("{table} as view");
             let mode = mode.replace("\"VIEW\"", &written(&view));
             let job = format!("{from}-{number}");
-            let publish = format!("[publish]\ndatabase = \"shop\"\ntable = {}\n{mode}", written(&table));
+            let publish = format!(
+                r#"
+                    [publish]
+                    database = "shop"
+                    table = {}
+                    {mode}
+                "#,
+                written(&table)
+            );
             daily(&shop, &job, &format!("database = \"{from}\"\n{query}\n{unit}\n{publish}"));
             jobs.push((job, table, mode, unit));
         }
@@ -272,7 +198,7 @@ async fn round(database: &TestDatabase, round: &Round) {
         if mode.contains("view = ") && !shop.database.is_sqlite() {
             let report = refrain.run(&run, Ask::Again).await.unwrap();
             let said = report.run.message.clone().unwrap_or_default();
-            let (_, make) = said.split_once("make it: ").unwrap();
+            let (_, make) = said.split_once("create it: ").unwrap();
             shop.execute(make).await;
         }
         done(&refrain, &run, &what).await;
@@ -292,44 +218,67 @@ async fn round(database: &TestDatabase, round: &Round) {
 
 /// One half of the names, each in both of its places.
 async fn names(database: TestDatabase, part: usize) {
-    for group in NAMES.chunks(GROUP).skip(part).step_by(2) {
+    let names: Vec<&str> = NAMES.split('|').collect();
+    assert_eq!(names.len(), 2 * GROUP);
+    for group in names.chunks(GROUP).skip(part).step_by(2) {
         for is_turned in [false, true] {
             round(&database, &Round::of(group, is_turned)).await;
         }
     }
 }
 
-both_databases! {
-    async fn every_mode_takes_tables_and_columns_of_any_name_one(database) {
-        names(database, 0).await;
-    }
+#[both_databases]
+async fn every_mode_takes_tables_and_columns_of_any_name_one(database: TestDatabase) {
+    names(database, 0).await;
+}
 
-    async fn every_mode_takes_tables_and_columns_of_any_name_two(database) {
-        names(database, 1).await;
-    }
+#[both_databases]
+async fn every_mode_takes_tables_and_columns_of_any_name_two(database: TestDatabase) {
+    names(database, 1).await;
+}
 
-    async fn a_name_of_our_own_form_is_refused_with_what_to_do(database) {
-        let shop = Shop::of(database);
-        shop.execute("create table plain (\"refrain:key\" text, amount integer)").await;
-        daily(&shop, "plain", "query = \"select 1 as amount\"\n[publish]\ntable = \"plain\"\nmode = \"append-once\"\nkey = [\"amount\"]");
-        let report = shop.run("plain@2026-06-09", Ask::Once).await;
-        let said = report.run.message.clone().unwrap_or_default();
-        assert!(said.contains("`plain` has a column `refrain:key`, and names that begin with `refrain:` are kept"), "{said}");
-        assert!(said.contains("alter table \"plain\" rename column \"refrain:key\" to another_name"), "{said}");
-    }
+#[both_databases]
+async fn a_reserved_column_name_is_refused_with_advice(database: TestDatabase) {
+    let shop = TestProject::of(database);
+    shop.execute("create table plain (\"refrain:key\" text, amount integer)").await;
+    daily(
+        &shop,
+        "plain",
+        r#"
+            query = "select 1 as amount"
+            [publish]
+            table = "plain"
+            mode = "append-once"
+            key = ["amount"]
+        "#,
+    );
+    let report = shop.run("plain@2026-06-09", Ask::Once).await;
+    let said = report.run.message.clone().unwrap_or_default();
+    assert!(
+        said.contains(
+            "`plain` has a column `refrain:key`, and names that begin with `refrain:` are reserved"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("alter table \"plain\" rename column \"refrain:key\" to another_name"), "{said}");
 }
 
 /// Functions that fit our arguments better than the server's own, in a schema that is searched before the server's.
 #[tokio::test]
-async fn functions_that_a_user_made_are_not_taken_for_those_of_the_server() {
+async fn functions_of_a_user_do_not_shadow_those_of_the_server() {
     let shop = crate::warehouse::warehouse(TestDatabase::postgres().await).await;
     shop.execute(
-        "create function public.json_build_array(text, text) returns json language sql as $$ select cast('[\"same\"]' as json) $$;
-         create function public.json_build_array(text) returns json language sql as $$ select cast('[\"same\"]' as json) $$;
-         create function public.sha256(bytea) returns bytea language sql as $$ select cast('' as bytea) $$;
-         create function public.to_json(text[]) returns json language sql as $$ select cast('[]' as json) $$;
+        "create function public.json_build_array(text, text) returns json language sql as $$ select \
+         cast('[\"same\"]' as json) $$;
+         create function public.json_build_array(text) returns json language sql as $$ select \
+         cast('[\"same\"]' as json) $$;
+         create function public.sha256(bytea) returns bytea language sql as $$ select cast('' as bytea) \
+         $$;
+         create function public.to_json(text[]) returns json language sql as $$ select cast('[]' as \
+         json) $$;
          create function public.strpos(text, text) returns integer language sql as $$ select 0 $$;
-         do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$",
+         do $$ begin execute format('alter database %I set search_path = public, pg_catalog', \
+         current_database()); end $$",
     )
     .await;
     for mode in crate::warehouse::MODES {

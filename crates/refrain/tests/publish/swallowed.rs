@@ -1,24 +1,29 @@
-//! The network swallows everything between a worker and the database of a job, in the middle of an attempt, and the store is
-//! fine: nothing tells the worker, so the timeout of the job ends the attempt, and the next one does the work.
+//! The network swallows all traffic between a worker and the database of a job during an attempt,
+//! while the store is fine: the worker gets no error, so the timeout of the job ends the attempt,
+//! and the next one does the work.
 //!
-//! On PostgreSQL alone: there is no network in front of a file.
+//! On PostgreSQL only: there is no network in front of a file.
 
 use sqlx::{Connection as _, Executor as _};
 
-use crate::shop::Shop;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
-use crate::support::proxy::Proxy;
+use refrain_harness::TestDatabase;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::project::TestProject;
+use refrain_harness::proxy::Proxy;
 
 /// On a busy machine an attempt may be too slow as well, so there are many.
-const JOB: &str = "queue = true\ntimeout = \"5s\"\nretry = { attempts = 100, backoff = \"1s..1s\" }
-    sql = \"\"\"insert into notes values ('one'); select pg_advisory_xact_lock_shared(77); insert into notes values ('two')\"\"\"";
+const JOB: &str = r#"
+    queue = true
+    timeout = "5s"
+    retry = { attempts = 100, backoff = "1s..1s" }
+    sql = """insert into notes values ('one'); select pg_advisory_xact_lock_shared(77); insert into notes values ('two')"""
+"#;
 
 const TIMED_OUT: &str = "select ended from refrain.attempts where reason = 'timed-out'";
 
 #[tokio::test]
-async fn f21_a_job_whose_database_falls_silent_in_the_middle_is_tried_again_and_writes_once() {
-    let shop = Shop::of(TestDatabase::postgres().await);
+async fn f21_a_job_whose_database_falls_silent_is_retried_and_writes_once() {
+    let shop = TestProject::of(TestDatabase::postgres().await);
     let direct = shop.database.url();
     let network = Proxy::in_front_of(&direct).await;
     let name = direct.rsplit('/').next().unwrap();
@@ -35,7 +40,7 @@ async fn f21_a_job_whose_database_falls_silent_in_the_middle_is_tried_again_and_
     let waiting =
         "select query from pg_stat_activity where datname = current_database() and wait_event = 'advisory'";
     let under_way = async || !shop.rows(waiting).await.is_empty();
-    eventually("the attempt is under way", DEADLINE, under_way).await;
+    eventually("the attempt is running", DEADLINE, under_way).await;
     network.swallow(true);
     holder.execute("select pg_advisory_unlock(77)").await.unwrap();
     let before = shop.rows(TIMED_OUT).await.len();

@@ -1,59 +1,70 @@
-//! Each guard taken away: what happens then is what it is there for.
+//! Each guard is removed, and the fault that it prevents happens.
 
 use rustix::process::Signal;
 
-use crate::both_databases;
-use crate::shop::Shop;
-use crate::support::TestDatabase;
-use crate::support::eventually::{DEADLINE, eventually};
 use crate::warehouse::{daily, warehouse, window, written};
+use refrain_harness::TestDatabase;
+use refrain_harness::both_databases;
+use refrain_harness::eventually::{DEADLINE, eventually};
+use refrain_harness::project::TestProject;
 
-const PLAIN: &str = "query = \"select day, region, amount from orders where day = :ds\"\n[publish]\ntable = \"revenue\"\nmode = \"overwrite\"\nowns = \"day = :ds\"";
+const PLAIN: &str = r#"
+    query = "select day, region, amount from orders where day = :ds"
+    [publish]
+    table = "revenue"
+    mode = "overwrite"
+    owns = "day = :ds"
+"#;
 
 fn weak(guard: &str) -> String {
     format!("{guard}=return(weak)")
 }
 
-both_databases! {
-    async fn without_the_record_rows_are_appended_twice(database) {
-        for (guard, rows) in [("nothing", 2), ("publish.unrecorded", 4)] {
-            let shop = warehouse(TestDatabase::like(&database).await).await;
-            shop.open().await.close().await;
-            for _ in 0..2 {
-                shop.done_with(&["run", &window("append"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
-            }
-            assert_eq!(written(&shop, "append").await.len(), rows, "{guard}");
+#[both_databases]
+async fn without_the_record_rows_are_appended_twice(database: TestDatabase) {
+    for (guard, rows) in [("nothing", 2), ("publish.unrecorded", 4)] {
+        let shop = warehouse(TestDatabase::like(&database).await).await;
+        shop.open().await.close().await;
+        for _ in 0..2 {
+            shop.done_with(&["run", &window("append"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
         }
+        assert_eq!(written(&shop, "append").await.len(), rows, "{guard}");
     }
+}
 
-    async fn without_the_amounts_a_difference_is_applied_twice(database) {
-        for (guard, stock) in [("nothing", "eu 970 a"), ("publish.unremembered", "eu 940 a")] {
-            let shop = warehouse(TestDatabase::like(&database).await).await;
-            shop.open().await.close().await;
-            for _ in 0..2 {
-                shop.done_with(&["run", &window("delta"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
-            }
-            assert_eq!(written(&shop, "delta").await[1], stock, "{guard}");
+#[both_databases]
+async fn without_the_recorded_amounts_a_delta_is_applied_twice(database: TestDatabase) {
+    for (guard, stock) in [("nothing", "eu 970 a"), ("publish.unremembered", "eu 940 a")] {
+        let shop = warehouse(TestDatabase::like(&database).await).await;
+        shop.open().await.close().await;
+        for _ in 0..2 {
+            shop.done_with(&["run", &window("delta"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
         }
+        assert_eq!(written(&shop, "delta").await[1], stock, "{guard}");
     }
+}
 
-    async fn without_the_look_at_what_is_owned_rows_of_another_day_are_doubled(database) {
-        for (guard, rows) in [("nothing", 0), ("publish.outside", 6)] {
-            let shop = warehouse(TestDatabase::like(&database).await).await;
-            daily(&shop, "overwrite", &PLAIN.replace("where day = :ds\"", "\""));
-            shop.open().await.close().await;
-            for _ in 0..2 {
-                shop.done_with(&["run", &window("overwrite"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
-            }
-            assert_eq!(written(&shop, "overwrite").await.len(), rows, "{guard}: the 8th is written again and again");
+#[both_databases]
+async fn without_the_owns_check_rows_of_another_day_are_doubled(database: TestDatabase) {
+    for (guard, rows) in [("nothing", 0), ("publish.outside", 6)] {
+        let shop = warehouse(TestDatabase::like(&database).await).await;
+        daily(&shop, "overwrite", &PLAIN.replace("where day = :ds\"", "\""));
+        shop.open().await.close().await;
+        for _ in 0..2 {
+            shop.done_with(&["run", &window("overwrite"), "--again"], &[("FAILPOINTS", &weak(guard))]).await;
         }
+        assert_eq!(
+            written(&shop, "overwrite").await.len(),
+            rows,
+            "{guard}: the 8th is written again and again"
+        );
     }
 }
 
 /// Two projects over one server. One is stopped between deleting and inserting while the other publishes the same rows.
 async fn raced(guards: &str, lease: &str) -> usize {
     let one = warehouse(TestDatabase::postgres().await).await;
-    let other = Shop::of(TestDatabase::postgres().await);
+    let other = TestProject::of(TestDatabase::postgres().await);
     other.settings_of("other", &other.database.url(), &format!("shop = \"{}\"", one.database.url()));
     for shop in [&one, &other] {
         daily(shop, "overwrite", PLAIN);
@@ -70,7 +81,7 @@ async fn raced(guards: &str, lease: &str) -> usize {
 }
 
 #[tokio::test]
-async fn without_the_lock_on_the_table_two_that_overwrite_the_same_rows_double_them() {
+async fn without_the_table_lock_two_overwrites_double_the_rows() {
     // The one that is stopped keeps the other waiting, until the server ends its transaction.
     assert_eq!(raced("", "3000").await, 4);
     // Without a lock nobody waits. However long that takes, the server does not end the transaction of the one that is
@@ -104,7 +115,7 @@ async fn overtaken(guards: &str) -> usize {
 }
 
 #[tokio::test]
-async fn f11_without_the_fence_an_attempt_that_was_overtaken_has_the_last_word() {
+async fn f11_without_the_fence_a_superseded_attempt_writes_last() {
     assert_eq!(overtaken("").await, 2);
     assert_eq!(overtaken("publish.unfenced=return(weak)").await, 4);
 }

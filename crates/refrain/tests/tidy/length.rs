@@ -70,7 +70,7 @@ impl<'ast> Visit<'ast> for Functions<'_> {
 }
 
 #[test]
-fn what_is_too_long_is_found() {
+fn files_and_functions_that_are_too_long_are_found() {
     let body = |lines: usize| format!("fn f() {{\n{}}}\n", "    g();\n".repeat(lines - 2));
     assert!(super::planted(is_bounded, &[("a.rs", &body(70))]).is_empty());
     assert_eq!(super::planted(is_bounded, &[("a.rs", &body(71))]), ["a.rs:1"]);

@@ -6,18 +6,22 @@
 //! needed any more is a finding too.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
+mod databases;
 mod documents;
 mod exceptions;
 mod headers;
+mod index;
 mod layers;
 mod length;
 mod migrations;
+mod modules;
 mod names;
 mod phrases;
 mod statements;
 mod syntax;
 mod transactions;
 mod tree;
+mod types;
 mod words;
 
 use std::fmt;
@@ -41,16 +45,22 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 16] = [
+    databases::are_known_where_listed,
     documents::paths_exist,
     headers::modules_say_why,
+    index::has_every_file,
     layers::point_one_way,
     length::is_bounded,
+    migrations::are_never_edited,
     migrations::are_numbered_alike,
+    modules::use_only_those_below,
     names::are_whole_words,
     phrases::are_plain,
     statements::are_in_place_and_used,
+    statements::can_be_rewritten,
     transactions::begin_in_one_place,
+    types::have_names_of_their_own,
     words::are_fit_to_print,
 ];
 

@@ -27,6 +27,13 @@ pub(crate) fn names(file: &File) -> Vec<Word> {
     found
 }
 
+/// The names of types and traits that are declared with a visibility: `pub`, `pub(crate)`, `pub(super)`.
+pub(crate) fn visible_types(file: &File) -> Vec<Word> {
+    let mut found = Vec::new();
+    visible_types_in(tokens(file), &mut found);
+    found
+}
+
 /// None for what is not Rust; a Rust file that cannot be read is found by the rule on length.
 fn tokens(file: &File) -> TokenStream {
     if file.is(".rs") { file.text.parse().unwrap_or_default() } else { TokenStream::new() }
@@ -97,6 +104,28 @@ fn names_in(tokens: TokenStream, found: &mut Vec<Word>) {
         }
         declares = matches!(&token, TokenTree::Ident(word)
             if ["fn", "struct", "enum", "trait", "type", "mod"].iter().any(|keyword| word == keyword));
+    }
+}
+
+fn visible_types_in(tokens: TokenStream, found: &mut Vec<Word>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) => visible_types_in(group.stream(), found),
+            TokenTree::Ident(word) if word == "pub" => {
+                let after = tokens.get(at + 1..).unwrap_or_default();
+                let after = match after {
+                    [TokenTree::Group(to), after @ ..] if to.delimiter() == Delimiter::Parenthesis => after,
+                    after => after,
+                };
+                if let [TokenTree::Ident(keyword), TokenTree::Ident(name), ..] = after
+                    && ["struct", "enum", "union", "trait", "type"].iter().any(|word| keyword == word)
+                {
+                    found.push(Word { line: name.span().start().line, text: name.to_string() });
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -27,7 +27,7 @@ fn raw_beginnings(file: &File) -> Vec<Finding> {
 }
 
 #[test]
-fn a_raw_beginning_is_found_wherever_it_stands_but_in_an_example_of_the_documentation() {
+fn a_raw_begin_is_found_everywhere_but_in_doc_examples() {
     let path = "crates/refrain/src/publish/writer.rs";
     let text = "//! Why.\nfn f() {\n    pool.begin().await;\n    /// let tx = pool.begin().await?;\n    pool.begin_with(how);\n}\n";
     let held = "crates/refrain/src/database/held.rs";

@@ -1,11 +1,12 @@
-//! Another machine on loopback that is called for each invoice, and says nothing to some of the calls.
+//! An HTTP server on loopback that books an invoice per call, and does not answer some of the
+//! calls.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-/// Answers each request but those whose path ends with one of these; gives its port, and tells which paths it has heard of.
+/// Answers each request except those whose path ends with one of these. Gives its port, and sends the path of each request.
 pub(crate) fn books(unanswered: &'static [char]) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -17,7 +18,7 @@ pub(crate) fn books(unanswered: &'static [char]) -> (u16, Receiver<String>) {
             let length = stream.read(&mut request).unwrap();
             let text = String::from_utf8_lossy(request.get(..length).unwrap()).into_owned();
             let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
-            // Told first: a caller that has its answer may ask at once what was heard.
+            // Sent before the answer: a caller may ask for the paths as soon as it has its answer.
             let is_answered = !path.ends_with(unanswered);
             if told.send(path).is_err() {
                 return;

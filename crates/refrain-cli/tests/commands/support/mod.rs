@@ -1,4 +1,4 @@
-//! A directory in which commands are typed, and a store that they share.
+//! A directory in which a test types commands, and the store that they share.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,18 +14,20 @@ pub(crate) use refrain_harness::{address, black_hole, children, eventually};
 pub(crate) mod books;
 pub(crate) mod postgres;
 pub(crate) mod project;
+pub(crate) mod release;
 pub(crate) mod terminal;
 pub(crate) mod transcript;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_refrain");
 
-/// The folder of a project in which commands are typed; it goes when it goes out of scope.
+/// The folder of a project in which commands are typed; it is removed when it is dropped.
 pub(crate) struct Desk {
     directory: TempDir,
     store: Option<String>,
+    variables: Vec<(String, String)>,
 }
 
-/// What a command said, and how it ended.
+/// The output and the exit code of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -34,14 +36,14 @@ pub(crate) struct Said {
 }
 
 impl Desk {
-    /// With the store that nobody has to name, and jobs that do nothing.
+    /// With the default store, and jobs that do nothing.
     pub(crate) fn new() -> Desk {
         Desk::of(&project::noop("refrain"))
     }
 
     /// With these files.
     pub(crate) fn of(files: &[(&str, impl AsRef<str>)]) -> Desk {
-        let desk = Desk { directory: tempfile::tempdir().unwrap(), store: None };
+        let desk = Desk { directory: tempfile::tempdir().unwrap(), store: None, variables: Vec::new() };
         for (name, text) in files {
             desk.write(name, text.as_ref());
         }
@@ -53,9 +55,15 @@ impl Desk {
         Desk::new().with_store(store)
     }
 
-    /// The same with a store that is named in the environment.
+    /// These files, with a store that is named in the environment.
     pub(crate) fn with_store(self, store: &str) -> Desk {
         Desk { store: Some(store.to_owned()), ..self }
+    }
+
+    /// The same with a variable of the environment.
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Desk {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// With a SQLite file in the directory, `store.db`.
@@ -93,7 +101,7 @@ impl Desk {
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.file(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // The whole text or none of it: a process that serves may be reading the folder.
+        // Atomic, because a serving process may be reading the folder.
         let part = self.file(".part");
         std::fs::write(&part, text).unwrap();
         let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
@@ -114,6 +122,7 @@ impl Desk {
         if let Some(store) = &self.store {
             command.env("REFRAIN_STORE", store);
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -137,7 +146,7 @@ pub(crate) fn said(command: &mut Command) -> Said {
 }
 
 impl Said {
-    /// Ended with this code, and with all of these words on stderr.
+    /// It must have ended with this code, and with all of these texts on stderr.
     #[track_caller]
     pub(crate) fn refuses(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");

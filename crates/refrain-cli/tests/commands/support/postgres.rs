@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use super::address::Address;
 
-/// A database that nobody else uses, and that goes when it goes out of scope.
+/// A database of one test, which is dropped with this value.
 pub(crate) struct Scratch {
     server: String,
     pub(crate) address: Address,

@@ -18,8 +18,12 @@ error=$(value error | sed 's/\\u001b/\\0033/g')
 
 const QUEUED: &str = "queue = true\ncommand = [\"./noop.sh\"]\n";
 const TRIED_ONCE: &str = "queue = true\nretry = { attempts = 1 }\ncommand = [\"./noop.sh\"]\n";
-const HOURLY: &str =
-    "schedule = \"@hourly\"\nwindow = \"hour\"\ncatch-up = \"all\"\ncommand = [\"./noop.sh\"]\n";
+const HOURLY: &str = r#"
+    schedule = "@hourly"
+    window = "hour"
+    catch-up = "all"
+    command = ["./noop.sh"]
+"#;
 
 /// Its files: `noop` is queued, `noop-once` too but is tried only once, `noop-hourly` has a window for every hour.
 pub(crate) fn noop(name: &str) -> [(&'static str, String); 5] {
@@ -32,9 +36,18 @@ pub(crate) fn noop(name: &str) -> [(&'static str, String); 5] {
     ]
 }
 
-/// A shop: days that are exported, days of each customer, statements, and a queue of letters.
+/// A shop with four jobs: exports by day, digests by day and customer, statements, and a queue of letters.
 pub(crate) const SHOP: [(&str, &str); 9] = [
-    ("refrain.toml", "[project]\nname = \"shop\"\n\n[databases]\nshop = \"sqlite:shop.db\"\n"),
+    (
+        "refrain.toml",
+        r#"
+            [project]
+            name = "shop"
+
+            [databases]
+            shop = "sqlite:shop.db"
+        "#,
+    ),
     (
         "jobs/export.toml",
         r#"schedule = "30 2 * * *"
@@ -61,7 +74,12 @@ command  = ["./digest.sh", "for {scope}"]
     ),
     (
         "jobs/totals.toml",
-        "schedule = \"@daily\"\nwindow = \"day\"\ndatabase = \"shop\"\nsql = \"insert into totals (day) values (:ds)\"\n",
+        r#"
+            schedule = "@daily"
+            window = "day"
+            database = "shop"
+            sql = "insert into totals (day) values (:ds)"
+        "#,
     ),
     (
         "jobs/letter.toml",
@@ -73,7 +91,12 @@ command  = ["./digest.sh", "for {scope}"]
     ),
     (
         "jobs/slow.toml",
-        "queue = true\ntimeout = \"1s\"\nretry = { attempts = 1 }\ncommand = [\"sleep\", \"60\"]\n",
+        r#"
+            queue = true
+            timeout = "1s"
+            retry = { attempts = 1 }
+            command = ["sleep", "60"]
+        "#,
     ),
     (
         "jobs/payment.toml",

@@ -1,14 +1,14 @@
-//! A command on a terminal of its own: only there are sequences not stripped that a terminal would act on.
+//! A command on a terminal of its own: only there are escape sequences not stripped.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
 use super::{Said, said};
 
-/// Gives its first argument a terminal, and all that it writes there to standard output.
+/// Runs its first argument on a terminal, and copies the output to standard output.
 const PTY: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
-/// Runs a command to its end on a terminal; all that it said is in `stdout`.
+/// Runs a command to its end on a terminal; all of its output is in `stdout`.
 pub(crate) fn on_a_terminal(command: &Command) -> Said {
     let mut terminal = Command::new("python3");
     terminal.args(["-c", PTY]).arg(command.get_program()).args(command.get_args()).env("TERM", "xterm");
@@ -22,7 +22,7 @@ pub(crate) fn on_a_terminal(command: &Command) -> Said {
     said(&mut terminal)
 }
 
-/// Everything that a terminal acts on but colours, line ends and tabs.
+/// All control characters and escape sequences except colours, line ends and tabs.
 pub(crate) fn sequences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text;

@@ -1,21 +1,23 @@
-//! What commands print, word for word: people learn it, and programs read it.
+//! The output of commands, verbatim: users learn it, and programs parse it.
 //!
-//! A transcript has what was typed after `$`, what came on stdout as it is, what came on stderr after `|`, and the exit
-//! code after `=`. `REFRAIN_BLESS=1` writes them anew.
+//! A transcript has the typed line after `$`, stdout as it is, stderr after `|`, and the exit code
+//! after `=`. `REFRAIN_BLESS=1` rewrites it.
 
 use std::fmt::Write;
 use std::path::Path;
 
+use refrain_harness::golden;
+
 use super::{Desk, Said};
 
-/// Types these lines one after the other.
+/// Types these lines one after the other. Gives their transcript.
 pub(crate) fn transcript(desk: &Desk, lines: &[&str]) -> String {
     let mut text = String::new();
     for line in lines {
         let Said { code, stdout, stderr } = desk.refrain(line);
         write!(text, "$ refrain {line}\n{stdout}").unwrap();
-        // Who runs the tests must not change what is expected.
-        for talk in stderr.lines().filter(|line| !line.starts_with("this is root")) {
+        // The user who runs the tests must not change the expected text.
+        for talk in stderr.lines().filter(|line| !line.starts_with("running as root")) {
             writeln!(text, "{}", format!("| {talk}").trim_end()).unwrap();
         }
         writeln!(text, "= {}\n", code.unwrap()).unwrap();
@@ -23,7 +25,7 @@ pub(crate) fn transcript(desk: &Desk, lines: &[&str]) -> String {
     timeless(&text.replace(desk.path().to_str().unwrap(), "/desk"))
 }
 
-/// Hides the times at which the test ran, those that it chose are of 2001; and how long something took, or is.
+/// Hides the times at which the test ran (the times that it chose are in 2001), and durations and sizes.
 fn timeless(text: &str) -> String {
     let is_part = |letter: char| letter.is_ascii_digit() || "TZ:.-".contains(letter);
     let mut shown = String::new();
@@ -41,21 +43,16 @@ fn timeless(text: &str) -> String {
             () if is_length => "N",
             () => word,
         };
-        // A length has the unit that it needs, which is another one on a slow machine.
+        // The unit of a duration depends on the speed of the machine.
         let is_unit = |letter: char| letter == ' ' || letter.is_ascii_alphanumeric();
         rest = if before.ends_with("took ") { after.trim_start_matches(is_unit) } else { after };
     }
     shown + rest
 }
 
-/// Compares it with what is kept under this name.
+/// Compares a transcript with the checked-in one of this name.
 #[track_caller]
 pub(crate) fn matches(name: &str, transcript: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands").join(name);
-    if std::env::var_os("REFRAIN_BLESS").is_some() {
-        std::fs::write(path, transcript).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(transcript == expected, "{name} differs; REFRAIN_BLESS=1 writes it anew:\n{transcript}");
+    golden::matches(&path, transcript);
 }

@@ -1,28 +1,28 @@
-//! A table as its database describes it, and whether a result fits into it. Everything that can be said before a row is
-//! written is said here, with what to do about it.
+//! A table as its database describes it, and whether a result fits into it. Everything that can be checked before a row
+//! is written is checked here, and every error says what to do about it.
 
 mod compared;
 mod view;
 
-use super::text::Texts;
+use super::text::TableStatements;
 use super::text::names::{OWN, ROW, is_own};
 use super::{Mode, TablePublish, quoted};
 use crate::project::Dialect;
 use crate::project::suggest::nearest;
 
-/// The column that says where a landed row came from.
+/// The column with the source of a landed row.
 pub const SOURCE: &str = "source";
-/// The column that says what a landed row says.
+/// The column with the hash of a landed row's content.
 pub const CONTENT_HASH: &str = "content_hash";
-/// The column that tells landed rows of one source that say the same apart.
+/// The column that numbers landed rows of one source with equal content.
 pub const OCCURRENCE: &str = "occurrence";
-/// All that `land` writes beside the columns of a row.
+/// The columns that `land` writes besides those of the row.
 pub const LANDED: [&str; 3] = [SOURCE, CONTENT_HASH, OCCURRENCE];
 
-/// Types of PostgreSQL that know no equality.
+/// PostgreSQL types without an equality operator.
 const INCOMPARABLE: [&str; 9] = ["json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle"];
 
-/// Types of PostgreSQL that hold what they are given, as the driver calls them and as the server writes them.
+/// PostgreSQL types that store a value unchanged: the driver's name and the server's name.
 const PLAIN: [(&str, &str); 12] = [
     ("BOOL", "boolean"),
     ("DATE", "date"),
@@ -38,43 +38,43 @@ const PLAIN: [(&str, &str); 12] = [
     ("UUID", "uuid"),
 ];
 
-/// A table.
+/// A table or view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
-    /// What it is called, however it is written in a job file.
+    /// Its full name as the database knows it, however the job file spells it.
     pub name: String,
     /// Its columns, in order.
-    pub columns: Vec<Column>,
-    /// The columns of each unique constraint of all its rows.
+    pub columns: Vec<TargetColumn>,
+    /// The columns of each unique constraint that covers all rows.
     pub unique: Vec<Vec<String>>,
     /// Whether it is a view.
     pub is_view: bool,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    /// Its name.
+pub struct TargetColumn {
+    /// The name.
     pub name: String,
-    /// Its type, as the database writes it.
+    /// The type, as the database writes it.
     pub kind: String,
-    /// Whether the database itself fills it, and nobody else may.
+    /// Whether only the database may fill it (a generated column).
     pub is_generated: bool,
 }
 
-/// A result that fits.
+/// How the columns of a result map to those of a table.
 #[derive(Debug, Clone)]
-pub struct Fitting {
-    /// Its statements.
-    pub texts: Texts,
-    /// Columns that a row that is there is compared by as text.
+pub struct ColumnMapping {
+    /// The statements that write the result.
+    pub texts: TableStatements,
+    /// Columns that are compared as text, because their type has no equality operator.
     pub incomparable: Vec<String>,
-    /// Ids that are filled in row by row: the column, and what it is made of.
+    /// Surrogate keys that are filled in row by row: the column, and the columns it is derived from.
     pub filled: Vec<(String, Vec<String>)>,
 }
 
 impl Target {
-    /// Fits rows with these columns, or says why they do not fit. `stage` is a name for the staged rows.
+    /// Maps result columns to this table, or says why they do not fit. `stage` is the name of the staging table.
     pub fn fit(
         &self,
         publish: &TablePublish,
@@ -82,8 +82,8 @@ impl Target {
         dialect: Dialect,
         version: u32,
         stage: &str,
-    ) -> Result<Fitting, String> {
-        self.has_no_own(publish)?;
+    ) -> Result<ColumnMapping, String> {
+        self.has_no_reserved_names(publish)?;
         self.columns_fit(publish, rows)?;
         let key = self.key(publish)?;
         let mut columns = rows.to_vec();
@@ -104,15 +104,15 @@ impl Target {
         let stamp = publish.stamp.iter().map(|column| (column.clone(), version.to_string()));
         let derived = derived.chain(stamp).chain(counted).collect();
         let (table, stage) = (publish.table.clone(), stage.to_owned());
-        let texts = Texts { dialect, table, stage, columns, derived, key };
+        let texts = TableStatements { dialect, table, stage, columns, derived, key };
         if dialect == Dialect::Sqlite && !publish.surrogate.is_empty() && texts.row_number().is_none() {
             return Err(format!(
-                "`{}` has columns called `rowid`, `oid` and `_rowid_`, so nothing is left by which SQLite tells its rows apart\n  \
+                "`{}` has columns called `rowid`, `oid` and `_rowid_`, so SQLite has no name left for the number of a row\n  \
                  rename one of them, or leave `surrogate` out",
                 publish.table
             ));
         }
-        Ok(Fitting {
+        Ok(ColumnMapping {
             texts,
             incomparable: self.incomparable(),
             filled: match dialect {
@@ -122,13 +122,13 @@ impl Target {
         })
     }
 
-    /// Whether all that a mode relies on is there.
+    /// Whether everything that the mode relies on exists.
     pub fn is_ready(&self, publish: &TablePublish) -> Result<(), String> {
-        self.has_no_own(publish)?;
+        self.has_no_reserved_names(publish)?;
         self.key(publish).map(drop)
     }
 
-    /// Whether columns of these types, as the driver calls them, are exactly those of the table.
+    /// Whether columns of these types, as the driver calls them, have exactly the types of the table.
     pub fn has_types(&self, columns: &[String], kinds: &[String]) -> bool {
         let is_same = |(name, kind): (&String, &String)| {
             let column = self.find(name).map(|column| column.kind.as_str());
@@ -137,21 +137,21 @@ impl Target {
         columns.len() == kinds.len() && columns.iter().zip(kinds).all(is_same)
     }
 
-    /// Its columns of a type that knows no equality.
+    /// The columns whose type has no equality operator.
     fn incomparable(&self) -> Vec<String> {
-        let is_one = |column: &&Column| INCOMPARABLE.contains(&column.kind.as_str());
+        let is_one = |column: &&TargetColumn| INCOMPARABLE.contains(&column.kind.as_str());
         self.columns.iter().filter(is_one).map(|column| column.name.clone()).collect()
     }
 
-    fn find(&self, name: &str) -> Option<&Column> {
+    fn find(&self, name: &str) -> Option<&TargetColumn> {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Whether no column has a name of the form that is kept for ours: both stand in the same statements.
-    fn has_no_own(&self, publish: &TablePublish) -> Result<(), String> {
+    /// Refuses columns with a reserved name: both kinds of names appear in the same statements.
+    fn has_no_reserved_names(&self, publish: &TablePublish) -> Result<(), String> {
         let Some(column) = self.columns.iter().find(|column| is_own(&column.name)) else { return Ok(()) };
         Err(format!(
-            "`{}` has a column `{}`, and names that begin with `{OWN}` are kept for columns of Refrain's own\n  \
+            "`{}` has a column `{}`, and names that begin with `{OWN}` are reserved for Refrain\n  \
              rename it: alter table {} rename column {} to another_name",
             publish.table,
             column.name,
@@ -173,48 +173,49 @@ impl Target {
                 return Err(format!("two columns of the result are called `{name}`\n  {advice}"));
             }
             let Some(column) = self.find(name) else {
-                let told = format!("the result has a column `{name}`, and `{table}` has none of that name");
-                return Err(format!("{told}\n  {}", self.advice(name)));
+                let message =
+                    format!("the result has a column `{name}`, and `{table}` has none of that name");
+                return Err(format!("{message}\n  {}", self.advice(name)));
             };
             if column.is_generated {
-                let told = format!("the column `{name}` of `{table}` is filled by the database itself");
-                return Err(format!("{told}\n  leave it out of the result"));
+                let message = format!("the column `{name}` of `{table}` is filled by the database itself");
+                return Err(format!("{message}\n  leave it out of the result"));
             }
         }
         self.derived_fit(publish, rows)?;
         named_fit(publish, rows)
     }
 
-    /// Columns that are filled by us are there, are nobody else's, and are made of something.
+    /// Checks derived columns: each exists in the table, is not in the result, and is derived from at least one column.
     fn derived_fit(&self, publish: &TablePublish, rows: &[String]) -> Result<(), String> {
         let made = publish.surrogate.iter().map(|(column, _)| ("surrogate", column));
         for (key, name) in made.chain(publish.stamp.iter().map(|column| ("stamp", column))) {
             if self.find(name).is_none() {
-                let told = format!(
+                let message = format!(
                     "`{key}` fills the column `{name}`, and `{}` has none of that name",
                     publish.table
                 );
-                return Err(format!("{told}\n  {}", self.advice(name)));
+                return Err(format!("{message}\n  {}", self.advice(name)));
             }
             if rows.contains(name) {
-                let told = format!("`{key}` fills the column `{name}`, and so does the result");
-                return Err(format!("{told}\n  leave one of them out"));
+                let message = format!("`{key}` fills the column `{name}`, and so does the result");
+                return Err(format!("{message}\n  leave one of them out"));
             }
         }
         for (column, parts) in &publish.surrogate {
             if parts.is_empty() {
                 let advice = "name the columns that identify a row";
-                return Err(format!("`{column}` is made of nothing\n  {advice}"));
+                return Err(format!("`{column}` is derived from no columns\n  {advice}"));
             }
             if let Some(part) = parts.iter().find(|part| !rows.contains(part)) {
-                let told = format!("`{column}` is made of `{part}`, which the result lacks");
-                return Err(format!("{told}\n  the result has {}", rows.join(", ")));
+                let message = format!("`{column}` is derived from `{part}`, which the result lacks");
+                return Err(format!("{message}\n  the result has {}", rows.join(", ")));
             }
         }
         Ok(())
     }
 
-    /// The key, which must be unique where a mode relies on it.
+    /// The key columns with their types; they must be unique where the mode relies on it.
     fn key(&self, publish: &TablePublish) -> Result<Vec<(String, String)>, String> {
         let names: Vec<String> = match publish.mode {
             Mode::Overwrite => return Ok(Vec::new()),
@@ -226,14 +227,14 @@ impl Target {
             self.find(name).map(|column| (name.clone(), column.kind.clone())).ok_or_else(missing)
         });
         let key: Vec<(String, String)> = key.collect::<Result<_, _>>()?;
-        // Where rows are added once, their keys are in the ledger, unless that is to have none.
+        // `append-once` keeps its keys in the ledger, unless the job has none.
         let needs_unique = publish.mode != Mode::AppendOnce || !publish.has_ledger;
         if needs_unique && !self.unique.iter().any(|unique| is_same(unique, &names)) {
             let (table, mode, columns) = (&publish.table, publish.mode, names.join(", "));
             let index = quoted(&format!("{}_{}", table.name(), names.join("_")));
             let quoted = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
             return Err(format!(
-                "`{mode}` needs a unique constraint on `{table}` ({columns}), and there is none\n  \
+                "`{mode}` needs a unique constraint on `{table}` ({columns}), which does not exist\n  \
                  add it: create unique index {index} on {} ({quoted})",
                 table.quoted()
             ));
@@ -241,7 +242,7 @@ impl Target {
         Ok(key)
     }
 
-    /// An id on PostgreSQL, of a staged row.
+    /// The expression that derives a surrogate key of a staged row on PostgreSQL.
     fn surrogate(&self, column: &str, parts: &[String]) -> String {
         let columns: Vec<String> = parts.iter().map(|part| format!("{ROW}.{}", quoted(part))).collect();
         let id = crate::surrogate::apart(&columns);
@@ -260,18 +261,18 @@ impl Target {
     }
 }
 
-/// Columns that the job names are in the result.
+/// Checks that the result has every column that the job names.
 fn named_fit(publish: &TablePublish, rows: &[String]) -> Result<(), String> {
     if let Some((column, parts)) = publish.surrogate.iter().find(|(column, _)| publish.key.contains(column)) {
-        let told = format!("`key` names `{column}`, which is derived");
-        return Err(format!("{told}\n  write what it is made of: key = {parts:?}"));
+        let message = format!("`key` names `{column}`, which is derived");
+        return Err(format!("{message}\n  name the columns it is derived from: key = {parts:?}"));
     }
     let given = |name: &String| rows.contains(name);
     let named = publish.key.iter().map(|name| ("key", name));
     for (what, name) in named.chain(publish.columns.iter().map(|name| ("columns", name))) {
         if !given(name) {
-            let told = format!("`{what}` names the column `{name}`, which the result lacks");
-            return Err(format!("{told}\n  the result has {}", rows.join(", ")));
+            let message = format!("`{what}` names the column `{name}`, which the result lacks");
+            return Err(format!("{message}\n  the result has {}", rows.join(", ")));
         }
     }
     let other = rows.iter().find(|name| !publish.key.contains(name) && !publish.columns.contains(name));
@@ -295,7 +296,7 @@ mod tests {
     use crate::publish::TableName;
 
     fn target() -> Target {
-        let column = |(name, kind, is_generated): (&str, &str, bool)| Column {
+        let column = |(name, kind, is_generated): (&str, &str, bool)| TargetColumn {
             name: name.to_owned(),
             kind: kind.to_owned(),
             is_generated,
@@ -337,13 +338,13 @@ mod tests {
         }
     }
 
-    fn fit(publish: &TablePublish, rows: &[&str]) -> Result<Fitting, String> {
+    fn fit(publish: &TablePublish, rows: &[&str]) -> Result<ColumnMapping, String> {
         let rows: Vec<String> = rows.iter().map(|name| (*name).to_owned()).collect();
         target().fit(publish, &rows, Dialect::Postgres, 3, "stage")
     }
 
     #[test]
-    fn what_does_not_fit_is_said_with_what_to_do() {
+    fn a_misfit_is_reported_with_advice() {
         let overwrite = publish(Mode::Overwrite, &[]);
         let surrogate = |column: &str, parts: &[&str]| TablePublish {
             surrogate: vec![(column.to_owned(), parts.iter().map(|part| (*part).to_owned()).collect())],
@@ -358,8 +359,8 @@ mod tests {
             (stamp, &["day"], "did you mean `version`?"),
             (surrogate("ks", &["day"]), &["day"], "`surrogate` fills the column `ks`"),
             (surrogate("sk", &["day"]), &["day", "sk"], "and so does the result"),
-            (surrogate("sk", &[]), &["day"], "made of nothing"),
-            (surrogate("sk", &["region"]), &["day"], "made of `region`, which the result lacks"),
+            (surrogate("sk", &[]), &["day"], "derived from no columns"),
+            (surrogate("sk", &["region"]), &["day"], "derived from `region`, which the result lacks"),
             (publish(Mode::Merge, &["region"]), &["day"], "`key` names the column `region`"),
             (
                 publish(Mode::Merge, &["amount"]),
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_unique_in_any_order_of_its_columns() {
+    fn a_unique_constraint_matches_a_key_in_any_column_order() {
         let fitting = fit(&publish(Mode::Merge, &["day", "region"]), &["region", "day", "body"]).unwrap();
         assert_eq!(fitting.incomparable, ["body"]);
         let kinds: Vec<&str> = fitting.texts.key.iter().map(|(_, kind)| kind.as_str()).collect();

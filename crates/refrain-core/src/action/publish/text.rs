@@ -1,9 +1,9 @@
-//! The statements that a publish becomes, as texts for one of the two databases.
+//! The statements of a publish, as SQL text for one of the two databases.
 //!
-//! They name tables and columns of somebody else, so they cannot stand in files; names go in quoted, values never go in
-//! at all: what `owns` binds keeps its places, and whatever else is bound comes after them. Rows are staged in a temporary
-//! table first, with the types of the table that they are meant for, so that everything that can be wrong with them is known
-//! before anybody else's rows are touched.
+//! They name tables and columns of the user, so they cannot be files. Names are quoted, and values are never
+//! interpolated: the parameters of `owns` keep their numbers, and further parameters follow them. Rows are first staged
+//! in a temporary table with the column types of the target, so every fault in them is known before the user's rows
+//! change.
 
 pub mod append;
 pub mod delta;
@@ -16,34 +16,34 @@ use self::names::{ROW, TARGET};
 use super::{TableName, quoted};
 use crate::project::Dialect;
 
-/// What all statements of one publish are about.
+/// What all statements of one publish share.
 #[derive(Debug, Clone)]
-pub struct Texts {
-    /// Whose SQL it is.
+pub struct TableStatements {
+    /// The SQL dialect.
     pub dialect: Dialect,
-    /// The table.
+    /// The table that is written.
     pub table: TableName,
-    /// The table that rows are staged in.
+    /// The temporary table for staged rows.
     pub stage: String,
-    /// The columns that the rows have.
+    /// The columns of the rows.
     pub columns: Vec<String>,
-    /// Columns that are derived from those, each with its expression over a staged row, [`names::ROW`].
+    /// Derived columns, each with its expression over a staged row, [`names::ROW`].
     pub derived: Vec<(String, String)>,
     /// The columns that identify a row, each with its type as the database writes it.
     pub key: Vec<(String, String)>,
 }
 
-impl Texts {
+impl TableStatements {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().chain(self.derived.iter().map(|(column, _)| column)).map(String::as_str)
     }
 
-    /// The columns of the table that get a value.
+    /// The columns of the table that get a value, as a list.
     fn into(&self) -> String {
         list(self.names().map(quoted))
     }
 
-    /// Their values, of a staged row.
+    /// Their values from a staged row, as a list.
     fn values(&self) -> String {
         let staged = self.columns.iter().map(|column| format!("{ROW}.{}", quoted(column)));
         list(staged.chain(self.derived.iter().map(|(_, expression)| expression.clone())))
@@ -61,13 +61,13 @@ impl Texts {
         self.key.iter().map(|(column, _)| column.as_str())
     }
 
-    /// Whether a row of one and a row of the other have the same key.
+    /// The condition that two rows have the same key.
     fn same_key(&self, one: &str, other: &str) -> String {
         let same = |column: &str| format!("{one}.{0} = {other}.{0}", quoted(column));
         self.keys().map(same).collect::<Vec<_>>().join(" and ")
     }
 
-    /// The key of a row as one text, the same for the same values in the same database.
+    /// The key of a row as one text; equal keys in one database give equal texts.
     fn key_text(&self, row: &str) -> String {
         let columns = self.keys().map(|column| format!("{row}.{}", quoted(column)));
         match self.dialect {
@@ -79,23 +79,23 @@ impl Texts {
         }
     }
 
-    /// A function or a type of the database itself.
+    /// A function or type of the database itself.
     fn built_in(&self, name: &str) -> String {
         self.dialect.built_in(name)
     }
 
-    /// An expression as text.
+    /// An expression cast to text.
     fn as_text(&self, expression: &str) -> String {
         format!("cast({expression} as {})", self.built_in("text"))
     }
 
-    /// A count and nothing to show of it, from a table or a query in brackets.
+    /// Selects a count and no example, from a table or a parenthesized query.
     fn counted(&self, from: &str) -> String {
         format!("select {}(*), {} from {from}", self.built_in("count"), self.as_text("null"))
     }
 
-    /// A text as a value in a statement. For names that became values; values of a run are bound. What a backslash means on
-    /// a server is a setting, unless the text begins with `E`.
+    /// A string literal, for names that serve as values; values of a run are bound. What a backslash means is a server
+    /// setting, unless the literal begins with `E`.
     fn literal(&self, text: &str) -> String {
         let text = text.replace('\'', "''");
         match self.dialect {
@@ -104,7 +104,7 @@ impl Texts {
         }
     }
 
-    /// A row as JSON, to show it to a person.
+    /// A row as JSON, for messages.
     fn shown(&self, row: &str) -> String {
         match self.dialect {
             Dialect::Postgres => self.as_text(&format!("{}({row})", self.built_in("row_to_json"))),
@@ -120,20 +120,20 @@ impl Texts {
         }
     }
 
-    /// An index of staged rows.
+    /// An index on staged rows.
     fn index(&self, name: &str, columns: &str) -> String {
         let place = if self.dialect == Dialect::Sqlite { "temp." } else { "" };
         let name = quoted(&format!("{}:{name}", self.stage));
         format!("create index {place}{name} on {} ({columns})", self.stage())
     }
 
-    /// Finds staged rows by their keys.
+    /// Indexes staged rows by key.
     fn index_keys(&self) -> String {
         let staged = self.keys().filter(|key| self.names().any(|name| name == *key));
         self.index("key", &list(staged.map(quoted)))
     }
 
-    /// A temporary table with the columns of a query that gives no rows.
+    /// A temporary table with the columns of a query that returns no rows.
     fn temporary(&self, name: &str, columns: &str) -> String {
         let (name, table) = (quoted(name), self.table());
         match self.dialect {

@@ -1,45 +1,44 @@
-//! Key templates: how a job file says what the key of a unit or an effect is, as in `invoice:{id}`.
+//! Key templates: how a job file defines the key of a unit or an effect, as in `invoice:{id}`.
 //!
-//! A template gives the same key as [`key!`](crate::key!): values are escaped as parts are, literal text
-//! stands as it is, its `:` included. Names are separated by `:`, because a value may contain anything
-//! else: with `{a}-{b}`, `x-y` + `z` and `x` + `y-z` would be one key, and the second unit would silently
-//! count as done. Names of a run, the clock or chance are refused, even where a unit has a field of that
-//! name: whoever means the field calls it otherwise.
+//! A template gives the same key as [`key!`](crate::key!): values are escaped like parts, literal text is kept, including
+//! its `:`. Names must be separated by `:`, because a value may contain anything else: with `{a}-{b}`, `x-y` + `z` and
+//! `x` + `y-z` would be one key, and the second unit would silently count as done. Names of the run, the clock or random
+//! values are refused, even if a unit has a field of that name: rename the field in the source.
 
 use std::ops::Range;
 use std::{fmt, str};
 
 use super::{KEY_BYTES_MAX, Key, KeyError, push_part};
 use crate::name::one_line;
-use crate::template::Piece;
+use crate::template::TemplatePiece;
 use crate::{ParseError, template};
 
-/// The name that stands for the hash of the whole unit.
+/// The placeholder for the hash of the whole unit.
 pub const CONTENT: &str = "$content";
 
 const WHAT: &str = "key template";
 
-/// Names that change when the same work is done again (in lower case, without `_`), why not, and what
-/// instead.
+/// Names whose value changes when the same work is done again (in lower case, without `_`), why they are refused, and
+/// what to use instead.
 const UNSTABLE: [(&[&str], &str, &str); 3] = [
     (
         &["now", "today", "timestamp"],
-        "a key made of the clock makes every rerun look like new work",
+        "a key that contains the time makes every rerun look like new work",
         "use {window_start} or {ds}",
     ),
     (
         &["run", "runid", "attempt"],
-        "a key made of the run makes every rerun look like new work",
+        "a key that contains the run makes every rerun look like new work",
         "name the fact by a field that stays the same, such as {id}",
     ),
     (
         &["uuid", "random"],
-        "a key made of chance is a new one each time",
+        "a random key is a new one each time",
         "name the fact by a field that stays the same, such as {id}, or use {$content}",
     ),
 ];
 
-/// A key with names to fill in.
+/// A key with placeholders.
 ///
 /// ```
 /// use refrain_core::{KeyTemplate, key};
@@ -53,7 +52,7 @@ const UNSTABLE: [(&[&str], &str, &str); 3] = [
 ///     error.to_string(),
 ///     "cannot read the key template\n  \
 ///        digest:{now}\n         \
-///               ^^^^^ a key made of the clock makes every rerun look like new work\n  \
+///               ^^^^^ a key that contains the time makes every rerun look like new work\n  \
 ///      use {window_start} or {ds}"
 /// );
 /// # Ok::<(), refrain_core::ParseError>(())
@@ -61,7 +60,7 @@ const UNSTABLE: [(&[&str], &str, &str); 3] = [
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeyTemplate {
     text: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePiece>,
 }
 
 impl KeyTemplate {
@@ -76,8 +75,8 @@ impl KeyTemplate {
         let mut is_parted = false;
         for piece in &pieces {
             match piece {
-                Piece::Literal(literal) => is_parted |= literal.contains(':'),
-                Piece::Name(name, span) => {
+                TemplatePiece::Literal(literal) => is_parted |= literal.contains(':'),
+                TemplatePiece::Name(name, span) => {
                     identity(text, name, span)?;
                     if let Some(start) = last_name.replace(span.start).filter(|_| !is_parted) {
                         let reason = "these two values would run together into one";
@@ -101,9 +100,9 @@ impl KeyTemplate {
         self.places().map(|(name, _)| name)
     }
 
-    /// The names and where they stand, braces included.
+    /// The names and their positions, braces included.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&str, Range<usize>)> {
-        self.pieces.iter().filter_map(Piece::name)
+        self.pieces.iter().filter_map(TemplatePiece::name)
     }
 
     /// Fills in the names. A name without a value, or with an empty one, is an error.
@@ -111,8 +110,8 @@ impl KeyTemplate {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(literal) => text.push_str(literal),
-                Piece::Name(name, _) => {
+                TemplatePiece::Literal(literal) => text.push_str(literal),
+                TemplatePiece::Name(name, _) => {
                     let part = value(name).ok_or_else(|| KeyError::Missing { field: name.clone() })?;
                     push_part(&mut text, &part, || format!("{{{name}}}"))?;
                 }
@@ -136,7 +135,7 @@ impl str::FromStr for KeyTemplate {
     }
 }
 
-/// Refuses a name that cannot be an identity.
+/// Refuses a name that cannot identify a fact.
 fn identity(text: &str, name: &str, span: &Range<usize>) -> Result<(), ParseError> {
     let refuse = |reason: &str| ParseError::new(WHAT, text, span.clone(), reason);
     if name != CONTENT && !template::is_path(name) {

@@ -1,20 +1,20 @@
-//! What a job does: exactly one thing.
+//! The action of a job: exactly one.
 
-use super::Reader;
-use super::publish::Published;
+use super::JobReader;
+use super::publish::JobOutputs;
 use crate::feed::FeedSource;
 use crate::project::Action;
 use crate::project::names::Names;
-use crate::publish::Step;
+use crate::publish::PublishStep;
 
-/// What a job may do; it does one of these.
+/// The keys of actions; a job has one of them.
 const ACTIONS: [&str; 5] = ["command", "sql", "query", "step", "http"];
 
-/// What a job may do besides, or alone.
+/// The keys that need a command or stand alone.
 const ALSO: [&str; 2] = ["digest", "effect"];
 
-impl Reader<'_> {
-    pub(super) fn action(&mut self, names: Names, published: Published) -> Option<Action> {
+impl JobReader<'_> {
+    pub(super) fn action(&mut self, names: Names, published: JobOutputs) -> Option<Action> {
         let actions: Vec<&str> = ACTIONS.into_iter().filter(|key| self.has(key)).collect();
         match actions.as_slice() {
             [] if !ALSO.iter().any(|key| self.has(key)) => {
@@ -36,12 +36,12 @@ impl Reader<'_> {
         let words = self.texts("command");
         let command = self.argv(&words, names);
         let sql = self.text("sql").and_then(|sql| self.statements(&sql, names)).map(Action::Sql);
-        let Published { result, steps, .. } = published;
+        let JobOutputs { result, steps, .. } = published;
         if self.is_feed() {
             let source = command.map(FeedSource::Command).or(query.map(FeedSource::Query));
             return self.feed(source, names, result).map(Box::new).map(Action::Units);
         }
-        let published = query.zip(result).map(|(query, publish)| vec![Step { query, publish }]);
+        let published = query.zip(result).map(|(query, publish)| vec![PublishStep { query, publish }]);
         let published = published.or((!steps.is_empty()).then_some(steps));
         command.map(Action::Command).or(sql).or(published.map(Action::Publish))
     }

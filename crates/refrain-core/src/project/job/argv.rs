@@ -1,36 +1,36 @@
-//! Commands as lists of words: the program is fixed, and no value becomes a part of a script.
+//! Commands as lists of words: the program is fixed, and no value becomes part of a script.
 //!
-//! A value is data: a payload that anyone may enqueue, a line that a script printed, a scope from a table. As a word of its
-//! own it stays a word; pasted into a text that another program interprets, it is a program. Programs that are known are
-//! followed word by word ([`chain`]). Which others interpret their arguments cannot be listed, so what announces a script is
-//! looked at too, in all words. JOBS.md says what is not found.
+//! A value is data: a payload that any caller may enqueue, a line that a script printed, a scope from a table. As a word of
+//! its own it stays data; pasted into a text that another program interprets, it is code. Words of known programs are
+//! followed one by one ([`chain`]). The other programs that interpret their arguments cannot be listed, so options that
+//! announce a script are recognized for every program. JOBS.md says what is not detected.
 
 mod chain;
 
 use std::collections::BTreeSet;
 
-use chain::Taken;
+use chain::Misplaced;
 
-use super::Reader;
+use super::JobReader;
 use crate::Template;
-use crate::project::document::Text;
+use crate::project::document::LocatedText;
 use crate::project::names::Names;
 
 /// Long options that announce a script.
 const ANNOUNCEMENTS: [&str; 7] =
     ["--command", "--eval", "--exec", "--execute", "--expression", "--print", "--split-string"];
-/// The last letters of short options that announce one to any program, and to one that is named.
+/// The last letters of short options that announce a script: to any program, and to known ones.
 const ANNOUNCED_BY: [char; 3] = ['c', 'e', 'E'];
 const LETTERS_MAX: usize = 3;
 const ANNOUNCED_BY_IN: [(&str, char); 4] = [("php", 'r'), ("env", 'S'), ("node", 'p'), ("ruby", 'E')];
 
-impl Reader<'_> {
-    /// The templates of a command, if it has any words.
-    pub(super) fn argv(&mut self, elements: &[Text], names: Names) -> Option<Vec<Template>> {
+impl JobReader<'_> {
+    /// Parses the templates of a command; `None` without any words.
+    pub(super) fn argv(&mut self, elements: &[LocatedText], names: Names) -> Option<Vec<Template>> {
         let (program, _) = elements.split_first()?;
-        let taken = chain::taken(elements);
-        let script = match taken {
-            Some(Taken::Script(script)) => Some(script),
+        let misplaced = chain::misplaced(elements);
+        let script = match misplaced {
+            Some(Misplaced::Script(script)) => Some(script),
             _ => pasted(elements),
         };
         if let Some(script) = script {
@@ -41,7 +41,7 @@ impl Reader<'_> {
         }
         let templates: Option<Vec<Template>> =
             elements.iter().map(|element| self.template(element, names)).collect();
-        if let Some(Taken::Program(program)) = taken {
+        if let Some(Misplaced::Program(program)) = misplaced {
             let problem =
                 program.wrong("the program is fixed; only its arguments take values", "a value in here");
             self.problems
@@ -54,8 +54,8 @@ impl Reader<'_> {
     }
 }
 
-/// The first word that holds a value and is a script.
-fn pasted(elements: &[Text]) -> Option<&Text> {
+/// The first word that is a script and contains a value.
+fn pasted(elements: &[LocatedText]) -> Option<&LocatedText> {
     let mut programs = BTreeSet::new();
     for (at, word) in elements.iter().enumerate() {
         let after = elements.get(at + 1..).unwrap_or_default();
@@ -63,7 +63,7 @@ fn pasted(elements: &[Text]) -> Option<&Text> {
         if script.is_some() {
             return script;
         }
-        // Arguments after the file of a script are for that script, not for its interpreter.
+        // Arguments after the script file are for the script, not for its interpreter.
         if is_file(word) && !chain::is_interpreter(program(word)) {
             programs.clear();
         }
@@ -72,12 +72,16 @@ fn pasted(elements: &[Text]) -> Option<&Text> {
     None
 }
 
-fn is_file(word: &Text) -> bool {
+fn is_file(word: &LocatedText) -> bool {
     !word.value.starts_with('-') && word.value.contains(['/', '.'])
 }
 
-/// The script that a word announces to one of the programs before it, if it holds a value.
-fn announced<'t>(word: &'t Text, programs: &BTreeSet<&str>, after: &'t [Text]) -> Option<&'t Text> {
+/// The script that a word announces to one of the programs before it, if it contains a value.
+fn announced<'t>(
+    word: &'t LocatedText,
+    programs: &BTreeSet<&str>,
+    after: &'t [LocatedText],
+) -> Option<&'t LocatedText> {
     let is_known = programs.iter().any(|name| chain::is_interpreter(name));
     let (option, attached) = match word.value.split_once('=') {
         Some((option, _)) => (option, true),
@@ -95,13 +99,13 @@ fn announced<'t>(word: &'t Text, programs: &BTreeSet<&str>, after: &'t [Text]) -
         return None;
     }
     let script = script_after(after)?;
-    // To a program that is not known, a value that is the whole word may be a pattern or a name.
+    // For an unknown program, a value that is the whole word may be a pattern or a name.
     let is_script = if is_known { has_value(script) } else { has_value(script) && !is_value(script) };
     is_script.then_some(script)
 }
 
-/// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces; to a shell `c` does anywhere, as in `-cx`. To a program
-/// that is not known many letters are one name, as in `-source`.
+/// `-c`, `-ec`, `-qc`: letters after one dash, of which the last announces a script; to a shell `c` does in any position, as
+/// in `-cx`. For an unknown program several letters are one name, as in `-source`.
 fn is_short_announcement(option: &str, programs: &BTreeSet<&str>) -> bool {
     let Some(letters) = option.strip_prefix('-') else { return false };
     let is_cluster = letters.chars().all(|letter| letter.is_ascii_alphabetic());
@@ -113,8 +117,8 @@ fn is_short_announcement(option: &str, programs: &BTreeSet<&str>) -> bool {
         && (letters.ends_with(ANNOUNCED_BY) || is_of_shell() || ANNOUNCED_BY_IN.into_iter().any(is_named))
 }
 
-/// The first word that is no option; a shell's `-o` takes a word with it.
-fn script_after(words: &[Text]) -> Option<&Text> {
+/// The first word that is not an option; a shell's `-o` takes the next word with it.
+fn script_after(words: &[LocatedText]) -> Option<&LocatedText> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.value.as_str() {
@@ -127,17 +131,17 @@ fn script_after(words: &[Text]) -> Option<&Text> {
     None
 }
 
-/// The name of a program without its folder and its version: `python` for `/usr/bin/python3.11`.
-fn program(word: &Text) -> &str {
+/// The name of a program without its directory and version: `python` for `/usr/bin/python3.11`.
+fn program(word: &LocatedText) -> &str {
     let name = word.value.rsplit('/').next().unwrap_or_default();
     name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-')
 }
 
-fn has_value(word: &Text) -> bool {
+fn has_value(word: &LocatedText) -> bool {
     Template::parse(&word.value).is_ok_and(|template| template.names().next().is_some())
 }
 
 /// Whether the word is one value and nothing else.
-fn is_value(word: &Text) -> bool {
+fn is_value(word: &LocatedText) -> bool {
     Template::parse(&word.value).is_ok_and(|template| template.only_name().is_some())
 }

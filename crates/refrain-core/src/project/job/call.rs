@@ -1,23 +1,23 @@
-//! Calls to other machines.
+//! HTTP calls of a job file.
 
 use std::time::Duration;
 
-use super::Reader;
+use super::JobReader;
 use crate::call::{Body, Call, Method, names_its_host};
-use crate::project::document::{Entries, Text, Value};
+use crate::project::document::{Entries, LocatedText, Value};
 use crate::project::environment;
 use crate::project::problem::Problem;
 use crate::{Template, duration};
 
-/// How long an answer is waited for.
+/// The default time to wait for a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Headers that are the connection's own.
+/// Headers that belong to the connection.
 const OF_THE_CONNECTION: [&str; 7] =
     ["connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
-impl Reader<'_> {
-    /// A call whose host stands in the file. What its names mean is checked with those of effects.
+impl JobReader<'_> {
+    /// A call whose host is fixed in the file. Its names are checked together with those of effects.
     pub(super) fn call_of(&mut self, call: &Entries<'_>) -> Option<Call> {
         let written = call.text("url")?;
         let url = self.expanded(&written)?;
@@ -67,8 +67,8 @@ impl Reader<'_> {
         Some(headers)
     }
 
-    /// A template with the environment put into it; braces that come from there mean nothing.
-    fn expanded(&self, text: &Text) -> Option<Template> {
+    /// A template with the environment filled in; braces in those values are literal.
+    fn expanded(&self, text: &LocatedText) -> Option<Template> {
         let literal = |name: &str| {
             let value = (self.files.environment)(name).and_then(|value| value.into_string().ok());
             value.map(|value| value.replace('{', "{{").replace('}', "}}").into())

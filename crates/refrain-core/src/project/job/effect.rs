@@ -1,16 +1,16 @@
-//! Effects: each is caused by a fact, and done in one way.
+//! Effects: each is caused by a fact and delivered in one way.
 
-use super::Reader;
-use crate::project::document::{Entries, Text, Value};
+use super::JobReader;
+use crate::project::document::{Entries, LocatedText, Value};
 use crate::project::environment;
 use crate::project::names::Names;
 use crate::project::problem::Problem;
 use crate::{KeyTemplate, Template};
 
-/// The ways to do it.
+/// The keys of the ways of delivery.
 const WAYS: [&str; 3] = ["http", "webhook", "command"];
 
-impl Reader<'_> {
+impl JobReader<'_> {
     pub(super) fn effects(&mut self, names: Names) {
         let with_fields = Names { fields: true, ..names };
         if let Some(unit) = self.table("unit") {
@@ -87,7 +87,7 @@ impl Reader<'_> {
         self.placeholders(&text, places.into_iter(), names);
     }
 
-    /// The templates of whatever is called.
+    /// The templates of a call or command.
     fn call(&mut self, entries: &Entries<'_>, names: Names) {
         self.argv(&super::texts(entries, "command"), names);
         for way in ["http", "webhook"] {
@@ -110,8 +110,8 @@ impl Reader<'_> {
     }
 }
 
-/// All texts in a value, however deep.
-pub(super) fn texts_below(value: Value<'_>) -> Vec<Text> {
+/// All strings in a value, at any depth.
+pub(super) fn texts_below(value: Value<'_>) -> Vec<LocatedText> {
     let elements = value.list().into_iter().flatten();
     let fields: Vec<Value<'_>> =
         value.table().iter().flat_map(|table| table.iter().map(|(.., value)| value)).collect();

@@ -1,19 +1,19 @@
-//! Where results go. A window may replace only what it alone owns, or two windows would undo one another.
+//! The results of a job. A window may replace only rows that no other window owns, or two windows would undo one another.
 
-use super::{Reader, texts};
-use crate::project::document::{Entries, Text, Value};
+use super::{JobReader, texts};
+use crate::project::document::{Entries, LocatedText, Value};
 use crate::project::names::Names;
 use crate::project::problem::Problem;
 use crate::project::sql::Sql;
-use crate::publish::place::unfit_path;
-use crate::publish::{FilesPublish, Mode, Publish, Step, TableName, TablePublish};
+use crate::publish::directory::unfit_path;
+use crate::publish::{FilesPublish, Mode, Publish, PublishStep, TableName, TablePublish};
 use crate::state::OnChange;
 use crate::{Grid, Timetable};
 
-/// How many ticks are looked at to see whether two fall on one date.
+/// How many ticks are checked to see whether two fall on one date.
 const TICKS_LOOKED_AT: usize = 60;
 
-/// What is of use only where rows go into a table.
+/// Keys that are useful only for tables.
 const OF_A_TABLE: [&str; 14] = [
     "database",
     "mode",
@@ -31,10 +31,10 @@ const OF_A_TABLE: [&str; 14] = [
     "view",
 ];
 
-/// The modes that write rows as they are.
+/// The modes that write whole rows.
 const ROWS: &[Mode] = &[Mode::Overwrite, Mode::Merge, Mode::AppendOnce, Mode::Land];
 
-/// Keys that some modes alone know, and what to do about them elsewhere.
+/// Keys that only some modes support, and the advice for the others.
 const ONLY_WITH: [(&str, &[Mode], &str); 8] = [
     ("columns", &[Mode::ApplyDelta], "leave it out: the columns are those of the query"),
     ("delete-missing", &[Mode::Merge], "leave it out"),
@@ -46,31 +46,31 @@ const ONLY_WITH: [(&str, &[Mode], &str); 8] = [
     ("view", &[Mode::Land], "leave it out, or write mode = \"land\""),
 ];
 
-/// All that a job publishes.
+/// All outputs of a job.
 #[derive(Default)]
-pub(super) struct Published {
+pub(super) struct JobOutputs {
     pub(super) result: Option<Publish>,
-    pub(super) steps: Vec<Step>,
-    /// What is overwritten: database, table, and where it says so.
-    pub(super) overwrites: Vec<(String, String, Text)>,
-    /// The directories that are written.
+    pub(super) steps: Vec<PublishStep>,
+    /// The overwritten tables: database, table, and the position of the declaration.
+    pub(super) overwrites: Vec<(String, String, LocatedText)>,
+    /// The directories that files are published into.
     paths: Vec<String>,
 }
 
-impl Reader<'_> {
-    /// Checks all that is published, and gives it.
-    pub(super) fn publishes(&mut self, names: Names, timetable: Option<&Timetable>) -> Published {
+impl JobReader<'_> {
+    /// Checks and builds all outputs.
+    pub(super) fn publishes(&mut self, names: Names, timetable: Option<&Timetable>) -> JobOutputs {
         if let Some(leaves) = self.table("digest").and_then(|digest| digest.text("leaves")) {
             self.query(&leaves, names);
         }
-        let mut published = Published::default();
+        let mut published = JobOutputs::default();
         for step in self.entries.get("step").and_then(Value::list).unwrap_or_default() {
             let Some(step) = step.table() else { continue };
             let query = step.text("query").and_then(|query| self.query(&query, names));
             let publish = step.get("publish").and_then(Value::table);
             let publish =
                 publish.and_then(|publish| self.publish(&publish, names, timetable, &mut published));
-            published.steps.extend(query.zip(publish).map(|(query, publish)| Step { query, publish }));
+            published.steps.extend(query.zip(publish).map(|(query, publish)| PublishStep { query, publish }));
         }
         self.differences(&published.steps);
         if let Some(publish) = self.table("publish") {
@@ -79,9 +79,9 @@ impl Reader<'_> {
         published
     }
 
-    /// Two steps that add to one column would each take the other's amounts for their own; of two that overwrite the same
-    /// rows, only the second would be seen.
-    fn differences(&mut self, steps: &[Step]) {
+    /// Two steps that add to one column would each take the other's amounts for their own; of two steps that overwrite the same
+    /// rows, only the second would be visible.
+    fn differences(&mut self, steps: &[PublishStep]) {
         let mut known: Vec<(&str, &TableName, &String)> = Vec::new();
         let mut replaced: Vec<(&String, &TableName, Option<&str>)> = Vec::new();
         for step in steps {
@@ -115,7 +115,7 @@ impl Reader<'_> {
         publish: &Entries<'_>,
         names: Names,
         timetable: Option<&Timetable>,
-        published: &mut Published,
+        published: &mut JobOutputs,
     ) -> Option<Publish> {
         match (publish.text("table"), publish.text("path")) {
             (Some(table), None) => {
@@ -157,7 +157,7 @@ impl Reader<'_> {
     fn table_publish(
         &mut self,
         publish: &Entries<'_>,
-        table: &Text,
+        table: &LocatedText,
         names: Names,
         timetable: Option<&Timetable>,
     ) -> Option<TablePublish> {
@@ -211,8 +211,8 @@ impl Reader<'_> {
         })
     }
 
-    /// What other content under a known key means, in this table of the file. A row that is only ever added cannot be
-    /// brought up to date, and a second one would be a row twice.
+    /// What different content under a known key means, in this table of the file. A row that is only ever added cannot be
+    /// updated, and a second one would be a duplicate.
     pub(super) fn on_change_of(&mut self, entries: &Entries<'_>, mode: Mode, default: OnChange) -> OnChange {
         let Some(word) = entries.text("on-change") else { return default };
         let on_change = word.value.parse().unwrap_or(default);
@@ -225,7 +225,7 @@ impl Reader<'_> {
         on_change
     }
 
-    fn table_name(&mut self, text: &Text, what: &str) -> Option<TableName> {
+    fn table_name(&mut self, text: &LocatedText, what: &str) -> Option<TableName> {
         match TableName::parse(&text.value) {
             Ok(name) => Some(name),
             Err(error) => {
@@ -238,7 +238,7 @@ impl Reader<'_> {
     fn files_publish(
         &mut self,
         publish: &Entries<'_>,
-        path: &Text,
+        path: &LocatedText,
         names: Names,
         timetable: Option<&Timetable>,
     ) -> Option<FilesPublish> {
@@ -262,7 +262,13 @@ impl Reader<'_> {
         Some(FilesPublish { path: template, format })
     }
 
-    fn expression(&mut self, key: &str, text: &Text, database: Option<&str>, names: Names) -> Option<Sql> {
+    fn expression(
+        &mut self,
+        key: &str,
+        text: &LocatedText,
+        database: Option<&str>,
+        names: Names,
+    ) -> Option<Sql> {
         match Sql::parse(&text.value, self.dialect(database)) {
             Ok(sql) => {
                 self.binds(text, &sql, names);
@@ -275,7 +281,7 @@ impl Reader<'_> {
         }
     }
 
-    fn needed_by(&mut self, publish: &Entries<'_>, word: &Text, mode: Mode) {
+    fn needed_by(&mut self, publish: &Entries<'_>, word: &LocatedText, mode: Mode) {
         const KEY: (&str, &str) = ("key", "add key = [\"id\"]: the columns that identify a row");
         let has_units = self.is_feed();
         let is_bulk = publish.get("ledger").and_then(Value::flag) == Some(false);
@@ -285,7 +291,7 @@ impl Reader<'_> {
                 &[KEY, ("owns", "add owns = \"order_date = :ds\": only rows that it owns may be deleted")]
             }
             Mode::Merge => &[KEY],
-            // Without an entry for each unit, only the table can tell whether a row is there.
+            // Without an entry for each unit, only the table can tell whether a row exists.
             Mode::AppendOnce if !has_units || is_bulk => &[KEY],
             Mode::ApplyDelta => {
                 &[KEY, ("columns", "add columns = [\"qty\"]: the columns that the difference is applied to")]
@@ -327,13 +333,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether what a window owns is its own.
-    fn owns(&mut self, text: &Text, bound: &[&str], timetable: Option<&Timetable>) {
+    /// Checks that a window owns only rows of its own.
+    fn owns(&mut self, text: &LocatedText, bound: &[&str], timetable: Option<&Timetable>) {
         self.own_place("owns", text, bound, timetable);
     }
 
-    /// Whether two windows, or two scopes, never mean the same place.
-    fn own_place(&mut self, key: &str, text: &Text, bound: &[&str], timetable: Option<&Timetable>) {
+    /// Checks that two windows, or two scopes, never mean the same rows or directory.
+    fn own_place(&mut self, key: &str, text: &LocatedText, bound: &[&str], timetable: Option<&Timetable>) {
         let (day, part, scope) = match key {
             "owns" => (
                 "\"order_date = :ds\"".to_owned(),

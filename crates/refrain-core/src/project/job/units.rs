@@ -1,7 +1,7 @@
-//! Units: what a command prints, or the rows of a query, each with a key of its own.
+//! Units: the output lines of a command, or the rows of a query, each with a key of its own.
 
 use super::effect::texts_below;
-use super::{Reader, number, texts};
+use super::{JobReader, number, texts};
 use crate::feed::{Apply, Feed, FeedCursor, FeedSource, FeedWatermark};
 use crate::project::document::{Entries, Value};
 use crate::project::environment;
@@ -12,13 +12,13 @@ use crate::state::{InDoubtPolicy, OnChange};
 use crate::values::PAYLOAD;
 use crate::{KeyTemplate, Per, Template, duration};
 
-/// The cursor of a job that names none.
+/// The default name of a cursor.
 const CURSOR: &str = "cursor";
-/// How many units are applied at once by a command each, unless it is said otherwise.
+/// The default number of units that are processed in parallel.
 const PARALLEL: u32 = 4;
 
-impl Reader<'_> {
-    /// Whether this job is about units.
+impl JobReader<'_> {
+    /// Whether this job processes units.
     pub(super) fn is_feed(&self) -> bool {
         self.prints_units() || (self.has("query") && self.has("unit"))
     }
@@ -27,13 +27,13 @@ impl Reader<'_> {
         self.text("output").is_some_and(|output| output.value == "units")
     }
 
-    /// For how long a key is remembered if nothing is said.
+    /// The default of how long a key is remembered.
     pub(super) fn usual_per(&self) -> Per {
         let is_for_ever = self.has("watermark") || self.has("cursor") || self.flag("queue");
         if is_for_ever { Per::Ever } else { Per::Window }
     }
 
-    /// Checks that what is said of units, queries and results belongs together.
+    /// Checks that units, queries and results fit together.
     pub(super) fn belongs_together(&mut self) {
         if self.prints_units() && !self.has("unit") {
             let help = "add [unit] with key = \"invoice:{id}\"";
@@ -79,7 +79,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a checkpoint is called is the same in every run; what changes from run to run is said by `per`.
+    /// Checks the names of checkpoints, which are the same in every run; `per` is what makes them differ between runs.
     fn of_progress(&mut self) {
         for (table, key, help) in [
             (
@@ -106,7 +106,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One thing is done with a unit; and only a call can be in doubt.
+    /// Checks that one thing is done with a unit, and that only calls can be in doubt.
     fn one_way(&mut self) {
         let Some(unit) = self.table("unit") else { return };
         let mut problem = |key: &str, message: &str, label: &str, help: &str| {
@@ -126,9 +126,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A request that is sent again has to be the same one; and a unit that is remembered for ever may be sent again by
-    /// another run.
-    fn same_whoever_sends_it(&mut self, http: &Entries<'_>, per: Per) {
+    /// Checks that a repeated request is identical; a unit that is remembered for ever may be sent again by another run.
+    fn repeated_request_is_identical(&mut self, http: &Entries<'_>, per: Per) {
         let changes = |name: &str| match name.split('.').next().unwrap_or(name) {
             "cursor" | "watermark" => Some("attempt"),
             "ds" | "window_start" | "window_end" | PAYLOAD if per == Per::Ever => Some("run"),
@@ -150,7 +149,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is decided by the entry of each unit needs one.
+    /// Checks that keys which depend on the entry of each unit are used only with a ledger.
     fn only_with_entries(&mut self) {
         let Some(unit) = self.table("unit") else { return };
         let ledger = self.table("publish").and_then(|publish| publish.get("ledger").and_then(Value::flag));
@@ -208,7 +207,7 @@ impl Reader<'_> {
     ) -> Option<Apply> {
         let parallel = number(unit, "parallel").unwrap_or(PARALLEL);
         if let Some(http) = unit.get("http").and_then(Value::table) {
-            self.same_whoever_sends_it(&http, per);
+            self.repeated_request_is_identical(&http, per);
             let in_doubt = unit.text("in-doubt").and_then(|policy| policy.value.parse().ok());
             let provider_ttl = unit.text("provider-ttl").and_then(|ttl| duration::parse(&ttl.value).ok());
             return Some(Apply::Http {

@@ -1,16 +1,16 @@
 //! When a job runs: its timetable, or the queue.
 
-use super::Reader;
+use super::JobReader;
 use crate::project::document::Value;
 use crate::schedule::{Dst, Fold, Gap};
 use crate::{CatchUp, Grid, Schedule, Timetable, Zone, duration, window_name};
 
-/// What means nothing without ticks.
+/// Keys that have no meaning without ticks.
 const OF_TICKS: [&str; 10] =
     ["timezone", "window", "start", "catch-up", "while-running", "dst", "scopes", "grace", "after", "spread"];
 
-impl Reader<'_> {
-    /// The timetable, if all of it could be read.
+impl JobReader<'_> {
+    /// The timetable, if all of it is valid.
     pub(super) fn timetable(&mut self) -> Option<Timetable> {
         self.one_way_to_run();
         let schedule = Schedule::parse(&self.text("schedule")?.value).ok()?;
@@ -43,7 +43,7 @@ impl Reader<'_> {
                 let help = "leave one of them out: a job has windows or a queue";
                 self.problem(
                     "queue",
-                    "`queue` and `schedule` exclude one another",
+                    "`queue` and `schedule` cannot both be set",
                     "beside a `schedule`",
                     help,
                 );
@@ -60,7 +60,7 @@ impl Reader<'_> {
             return;
         }
         if !is_queued {
-            let message = format!("nothing says when `{}` runs", self.name);
+            let message = format!("`{}` has no schedule and no queue", self.name);
             let help = "add schedule = \"@daily\", or queue = true for runs that are enqueued";
             self.problem("schedule", message, "neither `schedule` nor `queue = true` in this file", help);
             return;

@@ -1,32 +1,38 @@
 //! The keys of `refrain.toml`.
 
 use super::then::WEBHOOK;
-use super::{Key, Kind, TEMPLATES, TEXTS, Table, key, of};
+use super::{FileKey, KeyKind, TEMPLATES, TEXTS, Table, key, of};
 use crate::project::TimeForm;
-use crate::project::form::Form;
+use crate::project::text_form::TextForm;
 
 /// `refrain.toml`.
 pub(crate) static PROJECT: Table = Table {
     name: "project-file",
     doc: "The project: its name, where its runs are kept, and the databases that its jobs read and write.",
     keys: &[
-        key("project", Kind::Table(&PROJECT_TABLE), r#"{ name = "shop" }"#, "The project itself.").required(),
+        key("project", KeyKind::Table(&PROJECT_TABLE), r#"{ name = "shop" }"#, "The project itself.")
+            .required(),
         key(
             "store",
-            Kind::Table(&STORE),
+            KeyKind::Table(&STORE),
             r#"{ url = "sqlite:.refrain/refrain.db" }"#,
             "Where runs are kept.",
         ),
         key(
             "databases",
-            Kind::Map(&Kind::OneOf(&[Kind::Text(Form::Address), Kind::Table(&DATABASE)])),
+            KeyKind::Map(&KeyKind::OneOf(&[KeyKind::Text(TextForm::Address), KeyKind::Table(&DATABASE)])),
             r#"{ shop = "sqlite:shop.db" }"#,
             "The databases that jobs read and write, each with a name that you choose.",
         ),
-        key("http", Kind::Table(&HTTP), r#"{ allow-private = ["hooks.internal"] }"#, "Rules for HTTP calls."),
+        key(
+            "http",
+            KeyKind::Table(&HTTP),
+            r#"{ allow-private = ["hooks.internal"] }"#,
+            "Rules for HTTP calls.",
+        ),
         key(
             "alert",
-            Kind::Table(&ALERT),
+            KeyKind::Table(&ALERT),
             r#"{ command = ["./alert.sh"] }"#,
             "Where to report failed, late and in-doubt work, and spikes of dedupes.",
         )
@@ -39,7 +45,7 @@ static PROJECT_TABLE: Table = Table {
     doc: "The project itself.",
     keys: &[key(
         "name",
-        Kind::Text(Form::ProjectName),
+        KeyKind::Text(TextForm::ProjectName),
         r#""shop""#,
         "The project's name. It is part of every ledger key, so it must never change.",
     )
@@ -51,16 +57,16 @@ static STORE: Table = Table {
     doc: "Where runs are kept.",
     keys: &[key(
         "url",
-        Kind::Text(Form::Address),
+        KeyKind::Text(TextForm::Address),
         r#""postgres://refrain@db/refrain""#,
         "The URL of a SQLite file, or of PostgreSQL for several machines; ${ENV} is expanded.",
     )
     .default(r#""sqlite:.refrain/refrain.db""#)],
 };
 
-const TIME: Key = key(
+const TIME: FileKey = key(
     "time",
-    Kind::Word(of::<TimeForm>),
+    KeyKind::Word(of::<TimeForm>),
     r#""iso""#,
     "How SQLite stores timestamps in this database; values are bound in the same form.",
 )
@@ -70,7 +76,7 @@ static DATABASE: Table = Table {
     name: "database",
     doc: "A database that jobs read and write.",
     keys: &[
-        key("url", Kind::Text(Form::Address), r#""sqlite:shop.db""#, "Its URL; ${ENV} is expanded.")
+        key("url", KeyKind::Text(TextForm::Address), r#""sqlite:shop.db""#, "Its URL; ${ENV} is expanded.")
             .required(),
         TIME,
     ],
@@ -99,7 +105,7 @@ static ALERT: Table = Table {
         ),
         key(
             "webhook",
-            Kind::Table(&WEBHOOK),
+            KeyKind::Table(&WEBHOOK),
             r#"{ url = "${ALERT_URL}", type = "refrain.alert" }"#,
             "A URL that receives the report.",
         ),

@@ -1,14 +1,14 @@
-//! The tokenizer: enough of both languages to know what is *not* a bind and not the end of a statement.
+//! The tokenizer: enough of both dialects to know what is *not* a bind and not the end of a statement.
 
 use std::ops::Range;
 
 use super::{Dialect, WHAT};
 use crate::ParseError;
 
-/// What a piece of SQL is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Space or a comment.
+    /// Whitespace or a comment.
     Nothing,
     /// A keyword, a name, a number.
     Word,
@@ -20,7 +20,7 @@ pub(super) enum Token {
     Other,
 }
 
-/// Cuts a text into tokens that follow one another without a gap.
+/// Splits a text into tokens without gaps.
 pub(super) struct Scanner<'t> {
     text: &'t str,
     at: usize,
@@ -38,7 +38,7 @@ impl<'t> Scanner<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The token here and its length.
+    /// The token at the current position and its length.
     fn token(&self, first: char) -> Scanned {
         let rest = self.rest();
         let after = |begin: usize| rest.get(begin..).unwrap_or_default();
@@ -69,7 +69,7 @@ impl<'t> Scanner<'t> {
         before.ends_with(|last: char| is_word(last) || last == ']' || last == ')')
     }
 
-    /// In PostgreSQL a `$` inside a word is part of it, and begins no quote.
+    /// In PostgreSQL a `$` inside a word is part of the word and does not begin a quote.
     fn word(&self) -> usize {
         let rest = self.rest();
         let belongs = |c: char| is_word(c) || (c == '$' && self.dialect == Dialect::Postgres);
@@ -97,7 +97,7 @@ impl<'t> Scanner<'t> {
         self.fault(2, "this comment is never closed", "close it with `*/`")
     }
 
-    /// A quoted text of which `opening` bytes open it; a doubled quote stands for one.
+    /// A quoted text with `opening` bytes of opening quote; a doubled quote stands for one.
     fn quoted(&self, quote: char, opening: usize, backslash_escapes: bool) -> Scanned {
         let rest = self.rest();
         let mut characters = rest.char_indices().skip_while(|(at, _)| *at < opening).peekable();
@@ -114,7 +114,7 @@ impl<'t> Scanner<'t> {
         self.fault(opening, "this quote is never closed", "close it, and double each quote inside")
     }
 
-    /// `$$ … $$` or `$tag$ … $tag$`, else a parameter of the wrong kind.
+    /// `$$ … $$` or `$tag$ … $tag$`; any other `$` is an unsupported parameter.
     fn dollar(&self) -> Scanned {
         let rest = self.rest();
         let inner = rest.get(1..).unwrap_or_default();
@@ -166,7 +166,7 @@ fn word_length(text: &str) -> usize {
     text.find(|c: char| !is_word(c)).unwrap_or(text.len())
 }
 
-/// How long the name at the beginning is: identifiers joined by dots.
+/// The length of the name at the beginning: identifiers joined by dots.
 fn path_length(text: &str) -> usize {
     let mut length = 0;
     loop {

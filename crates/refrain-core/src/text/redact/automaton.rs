@@ -1,11 +1,11 @@
-//! All forms of all secrets in one automaton, after Aho and Corasick: the state after a text is the longest end of the
-//! text with which a form begins.
+//! All forms of all secrets in one automaton (Aho-Corasick): the state after a text is the longest suffix of it that is a
+//! prefix of a form.
 //!
-//! Not the crate of that name: the scan follows many spellings of one text, and needs to know of a state how long its
-//! beginning is, which the crate does not tell. Children are a list of siblings and not a table, so that a state takes 28
-//! bytes; nearly all of them have one child.
+//! Not the crate of that name: the scan follows many spellings of one text and needs the length of a state's prefix, which
+//! the crate does not expose. Children are a list of siblings and not a table, so a state takes 28 bytes; nearly all of
+//! them have one child.
 
-use super::forms::Form;
+use super::forms::SecretForm;
 
 /// The state in which no form has begun.
 pub(super) const ROOT: u32 = 0;
@@ -14,7 +14,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Default)]
 pub(super) struct Automaton {
     states: Vec<State>,
-    /// The children of the root by their byte, for nearly every byte of a text is looked up there.
+    /// The children of the root by byte, because nearly every byte of a text is looked up there.
     first: Vec<u32>,
 }
 
@@ -24,10 +24,10 @@ struct State {
     is_encoded: bool,
     child: u32,
     sibling: u32,
-    /// The state of the longest proper end of this one.
+    /// The state of the longest proper suffix.
     shorter: u32,
-    /// The longest proper end after which more bytes can follow than after this one. Looking for a byte that does not
-    /// follow here goes on there: in a secret that repeats a letter, all the ends between have nothing else to offer.
+    /// The longest proper suffix that has a child this state does not have. The search for a byte without a child here goes on
+    /// there: in a secret that repeats a letter, none of the suffixes in between has another child.
     other: u32,
     depth: u32,
     /// The length of the longest form that ends here.
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Automaton {
-    pub(super) fn of(forms: impl Iterator<Item = Form>) -> Automaton {
+    pub(super) fn of(forms: impl Iterator<Item = SecretForm>) -> Automaton {
         let root = State {
             byte: 0,
             is_encoded: false,
@@ -111,7 +111,7 @@ impl Automaton {
         None
     }
 
-    fn insert(&mut self, form: &Form) {
+    fn insert(&mut self, form: &SecretForm) {
         let mut state = ROOT;
         for (depth, byte) in (1..).zip(&form.bytes) {
             state = match self.child(state, *byte) {
@@ -146,7 +146,7 @@ impl Automaton {
         index
     }
 
-    /// Level by level, so that what a state leans on is known before it.
+    /// Visits the states level by level, so that a state's suffix is complete before the state.
     fn link(&mut self) {
         let mut level = vec![ROOT];
         while !level.is_empty() {

@@ -1,41 +1,40 @@
-//! Follows every spelling of a text through the automaton, and shows what is surely no secret.
+//! Follows every spelling of a text through the automaton, and releases what cannot be part of a secret.
 //!
-//! A place in the text can be reached in several ways: `%41` is three letters or one. So the text is a graph, whose
-//! edges are spellings, and at each place there are as many steps as there are states in which a way has arrived there.
-//! Each step knows the one before it. A form that ends at a step covers as many letters as it is long, backwards; that
-//! need is handed from step to step in one pass, so overlapping secrets cost nothing.
+//! A place in the text can be reached in several ways: `%41` is three letters or one. So the text is a graph whose edges are
+//! spellings, and each place has as many steps as there are states in which a path arrives there. Each step knows the one
+//! before it. A form that ends at a step covers as many letters as it is long, backwards; that need is passed from step
+//! to step in one pass, so overlapping secrets cost nothing.
 //!
-//! Base64 and hexadecimal may be broken into lines: a line break, and the blanks that begin the next line, are passed over
-//! without a letter.
+//! Base64 and hexadecimal may be broken into lines: a line break, and the blanks that begin the next line, are skipped.
 
 use super::HIDDEN;
 use super::automaton::{Automaton, ROOT};
 use super::spelling::{LONGEST, Spelling, has_one_spelling, spellings};
 
 const NONE: usize = usize::MAX;
-/// The longest spelling ends so many places further at most.
+/// The longest spelling ends at most so many places further.
 const AHEAD: usize = LONGEST + 2;
-/// The most steps at one place. More states than that in one place come from a text that was made for it.
+/// The most steps at one place. Only text made for the purpose reaches more states in one place.
 const STEPS_MAX: usize = 64;
-/// The most blanks that are passed over between two lines.
+/// The most blanks that are skipped between two lines.
 const BLANKS_MAX: u8 = 64;
-/// So much of an encoded secret must stand before a line break to be held back until the next line has come: a letter
-/// or two stand at the end of many lines, which should be seen.
+/// How much of an encoded secret must precede a line break to be held back until the next line arrives: many lines end
+/// with a letter or two of one, and should be shown.
 const TELLING: u32 = 4;
 
 #[derive(Default)]
 pub(super) struct Scan {
-    /// What is held back; it begins at the place `base` of all that came.
+    /// The text that is held back; it begins at offset `base` of the whole.
     text: String,
     /// Which bytes of it are hidden.
     is_hidden: Vec<bool>,
     base: usize,
-    /// Up to here the text was followed.
+    /// The place up to which the text was followed.
     at: usize,
     steps: Vec<Step>,
     /// The steps that end at each of the next places.
     ends: [Vec<usize>; AHEAD],
-    /// Whether what was shown last is hidden: then what follows it is hidden by the same mark.
+    /// Whether the text shown last was hidden: a secret that continues it is hidden by the same mark.
     was_hidden: bool,
 }
 
@@ -45,11 +44,11 @@ struct Step {
     before: usize,
     end: usize,
     length: usize,
-    /// How many letters of a form it stands for; none in a line break.
+    /// How many letters of a form it stands for; zero for a line break.
     letters: u32,
     /// How many blanks of a line break it ends.
     blanks: u8,
-    /// So many letters, counted backwards from here, belong to a secret.
+    /// How many letters, counted backwards from here, belong to a secret.
     need: u32,
 }
 
@@ -59,7 +58,7 @@ impl Scan {
         self.is_hidden.resize(self.text.len(), false);
     }
 
-    /// Follows the text as far as it is there, and gives what can be shown.
+    /// Follows the available text, and returns what can be shown.
     pub(super) fn go_on(&mut self, automaton: &Automaton, is_whole: bool) -> String {
         while self.at < self.base + self.text.len() {
             let rest = self.text.as_bytes().get(self.at - self.base..).unwrap_or_default();
@@ -81,12 +80,12 @@ impl Scan {
         self.show(sure)
     }
 
-    /// One spelling, after each way by which its beginning was reached, and at the beginning of a secret.
+    /// Follows one spelling from each path that reaches its beginning, and from the beginning of a secret.
     fn take(&mut self, automaton: &Automaton, steps: &[usize], spelling: Spelling) {
         let letters = u32::try_from(spelling.letters().len()).unwrap_or_default();
-        // The end of each way is an end of the empty one too: only where no way arrives does one begin by itself.
+        // The end of each path is an end of the empty one too: a new path begins only where none arrives.
         let beginning = (steps.is_empty() || spelling.is_alphabet).then_some(NONE);
-        // For the same reason, what begins with this spelling is left out where something goes on with it.
+        // For the same reason, a path that begins with this spelling is dropped where another continues with it.
         let (mut begun, mut has_gone_on) = (None, false);
         for before in steps.iter().copied().chain(beginning) {
             let from = self.steps.get(before).copied();
@@ -133,7 +132,7 @@ impl Scan {
         }
     }
 
-    /// Hands every need backwards: a step comes after the one before it.
+    /// Passes every need backwards: a step comes after the one before it.
     fn hide(&mut self) {
         for index in (0..self.steps.len()).rev() {
             let Some(step) = self.steps.get(index).copied().filter(|step| step.need > 0) else { continue };
@@ -146,7 +145,7 @@ impl Scan {
         }
     }
 
-    /// Up to where nothing that comes can change what is hidden.
+    /// The place up to which later text cannot change what is hidden.
     fn sure(&self, automaton: &Automaton) -> usize {
         let open = self.ends.iter().flatten().filter_map(|index| self.steps.get(*index));
         let begins = open.map(|step| self.begin(*step, automaton.depth(step.state)));
@@ -163,7 +162,7 @@ impl Scan {
             step = *before;
             left = left.saturating_sub(step.letters);
         }
-        // A line break that does not tell of what stood before it holds nothing back.
+        // A line break without enough of a secret before it holds nothing back.
         if step.letters == 0 { step.end } else { step.end - step.length }
     }
 
@@ -187,7 +186,7 @@ impl Scan {
         shown
     }
 
-    /// Lets go of steps that nothing leads back to.
+    /// Drops steps that no later step leads back to.
     fn forget(&mut self) {
         let open = self.ends.iter().flatten().copied().min().unwrap_or(self.steps.len());
         let ended = self.steps.iter().take_while(|step| step.end <= self.base).count();
@@ -203,7 +202,7 @@ impl Scan {
     }
 }
 
-/// Whether a spelling is a part of a line break after so many blanks.
+/// Whether a spelling continues a line break after so many blanks.
 fn is_passed_over(blanks: u8, spelling: &Spelling) -> bool {
     matches!((blanks, spelling.letters()), (0, b"\n" | b"\r") | (1, b"\n") | (1..BLANKS_MAX, b" " | b"\t"))
 }

@@ -1,17 +1,17 @@
-//! The ways in which bytes are written: as they are, percent-encoded, and with the escapes of JSON, HTML, Python and
-//! shells; the first two also twice.
+//! The spellings of bytes: literal, percent-encoded, and with the escapes of JSON, HTML, Python and shells; the first two
+//! also twice.
 
-/// The longest way to write anything: two surrogates in JSON inside JSON.
+/// The length of the longest spelling: two surrogates in JSON inside JSON.
 pub(super) const LONGEST: usize = 14;
 
-/// What a few bytes of a text may stand for.
+/// The meaning of a few bytes of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spelling {
     /// How many bytes of the text.
     pub(super) length: usize,
     letters: [u8; 4],
     count: usize,
-    /// Whether it is another alphabet of base64 or hexadecimal, and means nothing elsewhere.
+    /// Whether it is another alphabet of base64 or hexadecimal, and meaningless elsewhere.
     pub(super) is_alphabet: bool,
 }
 
@@ -34,7 +34,7 @@ impl Spelling {
     }
 }
 
-/// The text ends in the middle of what may be a spelling.
+/// The text ends in the middle of a possible spelling.
 #[derive(Debug)]
 pub(super) struct Cut;
 
@@ -77,12 +77,12 @@ const CHARACTERS: [&str; 2] = ["\\U", "\\\\U"];
 const NUMBERS: [(&str, u32); 3] = [("&#", 10), ("&#x", 16), ("&#X", 16)];
 const NUMBER_DIGITS_MAX: usize = 8;
 
-/// Whether a byte that begins a text stands for itself only, whatever follows.
+/// Whether a byte stands for itself only, whatever follows.
 pub(super) fn has_one_spelling(first: u8) -> bool {
     !matches!(first, b'-' | b'_' | b'A'..=b'F' | b'%' | b'\\' | b'&' | b'\'' | b'+')
 }
 
-/// Everything that the beginning of a text may stand for. If the text goes on, that may depend on what comes.
+/// All meanings of the beginning of a text. If more text follows, they may depend on it.
 pub(super) fn spellings(text: &[u8], is_whole: bool) -> Result<Vec<Spelling>, Cut> {
     let Some(first) = text.first() else { return Ok(Vec::new()) };
     let mut found = vec![Spelling::of(1, &[*first])];
@@ -102,7 +102,7 @@ pub(super) fn spellings(text: &[u8], is_whole: bool) -> Result<Vec<Spelling>, Cu
     Ok(found)
 }
 
-/// A spelling that is cut off keeps nobody from trying the others: at the end of a text it is none.
+/// An incomplete spelling does not stop the others: at the end of a text it is not one.
 fn escapes(text: &[u8], found: &mut Vec<Spelling>) -> Result<(), Cut> {
     let mut is_cut = false;
     let mut take = |spelling: Result<Option<Spelling>, Cut>| match spelling {
@@ -134,7 +134,7 @@ fn escapes(text: &[u8], found: &mut Vec<Spelling>) -> Result<(), Cut> {
     if is_cut { Err(Cut) } else { Ok(()) }
 }
 
-/// What follows a sign, if the text begins with it.
+/// What follows a prefix, if the text begins with it.
 fn after<'t>(text: &'t [u8], sign: &str) -> Result<Option<&'t [u8]>, Cut> {
     match text.strip_prefix(sign.as_bytes()) {
         None if sign.as_bytes().starts_with(text) => Err(Cut),
@@ -142,7 +142,7 @@ fn after<'t>(text: &'t [u8], sign: &str) -> Result<Option<&'t [u8]>, Cut> {
     }
 }
 
-/// The number that a sign and so many hexadecimal digits stand for.
+/// The number that a prefix and so many hexadecimal digits stand for.
 fn number(text: &[u8], sign: &str, digits: usize) -> Result<Option<u32>, Cut> {
     let Some(rest) = after(text, sign)? else { return Ok(None) };
     let there = rest.get(..digits).unwrap_or(rest);

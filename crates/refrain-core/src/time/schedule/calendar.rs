@@ -1,13 +1,13 @@
-//! The calendar of a cron pattern: which days and which times of day it names, searched without regard to jumps.
+//! The calendar of a cron pattern: which days and times of day it names, searched without regard to jumps.
 //!
 //! Every field is a set of small numbers, so a set is one word of bits and a month of days is one as well. A search
 //! looks at whole months: it computes the days of one month on which the pattern ticks and takes the nearest. Rejected:
 //! `croner`, which keeps `L` and `LW` as two marks of the whole field and loses one of them when a list has both, reads
-//! `*/2` beside a weekday differently from cron, and describes steps that it has not got.
+//! `*/2` beside a weekday differently from cron, and describes steps that a pattern does not have.
 
 use jiff::civil::{Date, DateTime, Time};
 
-/// The Gregorian calendar repeats after 400 years, weekdays included: what does not come in that time never comes.
+/// The Gregorian calendar repeats after 400 years, weekdays included: a date that does not occur in that time never does.
 const MONTHS_OF_THE_CALENDAR: usize = 400 * 12;
 
 /// A set of numbers from 0 to 63.
@@ -62,31 +62,31 @@ impl Set {
     }
 }
 
-/// No bit at all for what is outside of a set.
+/// No bit for a value outside of a set.
 fn bit(value: i8) -> u64 {
     u32::try_from(value).ok().and_then(|value| 1_u64.checked_shl(value)).unwrap_or(0)
 }
 
-/// The values of one field, and what it says that is not a value.
+/// The values of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Values {
+pub(super) struct FieldValues {
     pub(super) set: Set,
     /// Days that depend on the month.
     pub(super) floating: Vec<Floating>,
-    /// Whether the field begins with `*`, or is `?`: of day and weekday, one that does is no restriction to choose by.
+    /// Whether the field begins with `*`, or is `?`: such a day or weekday field does not restrict the other one.
     pub(super) is_open: bool,
     /// The whole field is `*/n`.
     pub(super) step: Option<i8>,
 }
 
-impl Values {
+impl FieldValues {
     /// One value.
-    pub(super) fn only(value: i8) -> Values {
-        Values { set: Set::of([value]), ..Values::default() }
+    pub(super) fn only(value: i8) -> FieldValues {
+        FieldValues { set: Set::of([value]), ..FieldValues::default() }
     }
 }
 
-/// A day that is another one in each month.
+/// A day that differs from month to month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Floating {
     /// `L`, `L-3`: so many days before the last one.
@@ -95,9 +95,9 @@ pub(super) enum Floating {
     Nearest(i8),
     /// `LW`, `L-3W`: the weekday nearest to the day so many days before the last one.
     NearestBeforeLast(i8),
-    /// `MON#2`: the weekday that comes for the nth time.
+    /// `MON#2`: the nth such weekday of the month.
     Nth(i8, i8),
-    /// `5L`: the weekday that comes for the last time.
+    /// `5L`: the last such weekday of the month.
     LastOf(i8),
 }
 
@@ -121,7 +121,7 @@ impl Month {
         Set(bit(self.length + 1).saturating_sub(bit(1)))
     }
 
-    /// The day on which a weekday comes for the first time.
+    /// The first day of the month that is this weekday.
     fn first(self, weekday: i8) -> i8 {
         1 + (weekday - self.begins).rem_euclid(7)
     }
@@ -164,21 +164,21 @@ impl Month {
         (1..=self.length).contains(&day).then_some(day)
     }
 
-    fn floating_days(self, values: &Values) -> Set {
+    fn floating_days(self, values: &FieldValues) -> Set {
         Set::of(values.floating.iter().filter_map(|floating| self.floating(*floating)))
     }
 }
 
-/// Which dates: month, day and weekday together.
+/// The dates of a pattern: month, day and weekday together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dates {
-    pub(super) months: Values,
-    pub(super) days: Values,
-    pub(super) weekdays: Values,
+    pub(super) months: FieldValues,
+    pub(super) days: FieldValues,
+    pub(super) weekdays: FieldValues,
 }
 
 impl Dates {
-    /// As crontab(5) has it: if both fields restrict, a day ticks by either of them, else by both.
+    /// As in crontab(5): if both fields restrict, either of them ticks; else both must match.
     pub(super) fn either(&self) -> bool {
         !self.days.is_open && !self.weekdays.is_open
     }
@@ -217,12 +217,12 @@ impl Dates {
     }
 }
 
-/// Which times of day.
+/// The times of day of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Times {
-    pub(super) seconds: Values,
-    pub(super) minutes: Values,
-    pub(super) hours: Values,
+    pub(super) seconds: FieldValues,
+    pub(super) minutes: FieldValues,
+    pub(super) hours: FieldValues,
 }
 
 impl Times {

@@ -1,11 +1,11 @@
-//! Cron patterns: read strictly, with the fault pointed out, and searched on a calendar without jumps.
+//! Cron patterns: read strictly, with the position of each fault, and searched on a calendar without jumps.
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-use super::calendar::{self, Dates, Times, Values};
-use super::fault::{Fault, Remedy, place};
+use super::calendar::{self, Dates, FieldValues, Times};
 use super::field::FIELDS;
+use super::pattern_fault::{PatternFault, Remedy, place};
 use super::{elsewhere, in_words};
 use crate::ParseError;
 
@@ -28,24 +28,24 @@ pub(super) const NICKNAMES: [(&str, &str); 7] = [
 ];
 
 impl CronPattern {
-    /// Reads a pattern or a nickname; a fault is explained.
+    /// Reads a pattern or a nickname; the error has advice.
     pub(super) fn parse(text: &str) -> Result<CronPattern, ParseError> {
         Self::read(text).map_err(|fault| fault.explain(text))
     }
 
     /// Reads a pattern or a nickname.
-    pub(super) fn read(text: &str) -> Result<CronPattern, Fault> {
+    pub(super) fn read(text: &str) -> Result<CronPattern, PatternFault> {
         let name = text.trim();
         match NICKNAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((_, pattern)) => Self::read_fields(pattern),
             None if name.starts_with('@') => {
-                Err(Fault::whole(text, "it is not one of the nicknames", Remedy::None))
+                Err(PatternFault::whole(text, "it is not one of the nicknames", Remedy::None))
             }
             None => Self::read_fields(text),
         }
     }
 
-    fn read_fields(text: &str) -> Result<CronPattern, Fault> {
+    fn read_fields(text: &str) -> Result<CronPattern, PatternFault> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (words, year) = match words.as_slice() {
             [fields @ .., year] if fields.len() == 6 => (fields, Some(year)),
@@ -58,13 +58,13 @@ impl CronPattern {
         };
         if year.is_some_and(|year| elsewhere::is_year(year)) && elsewhere::counts_weekdays(weekday) {
             let reason = "patterns with a year come from systems that number weekdays differently".to_owned();
-            return Err(Fault { span: place(text, weekday), reason, remedy: Remedy::NameWeekdays });
+            return Err(PatternFault { span: place(text, weekday), reason, remedy: Remedy::NameWeekdays });
         }
         let [of_seconds, of_minutes, of_hours, of_days, of_months, of_weekdays] = &FIELDS;
         let times = Times {
             seconds: match seconds {
                 Some(second) => of_seconds.read(text, second)?,
-                None => Values::only(0),
+                None => FieldValues::only(0),
             },
             minutes: of_minutes.read(text, minute)?,
             hours: of_hours.read(text, hour)?,
@@ -76,12 +76,16 @@ impl CronPattern {
         };
         if let Some(year) = year.filter(|year| **year != "*") {
             let reason = "a pattern has no field for the year".to_owned();
-            return Err(Fault { span: place(text, year), reason, remedy: Remedy::NoYear });
+            return Err(PatternFault { span: place(text, year), reason, remedy: Remedy::NoYear });
         }
         let fixed = !seconds.into_iter().chain([minute, hour]).any(|word| word.contains('*'));
         let pattern = CronPattern { dates, times, fixed };
         if pattern.at_or_after(jiff::civil::date(2000, 1, 1).at(0, 0, 0, 0)).is_none() {
-            return Err(Fault::whole(text, "there is no such date, so it would never tick", Remedy::None));
+            return Err(PatternFault::whole(
+                text,
+                "there is no such date, so it would never tick",
+                Remedy::None,
+            ));
         }
         Ok(pattern)
     }
@@ -126,18 +130,18 @@ impl CronPattern {
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-/// The second that a wall time lies in.
+/// The second that contains a wall time.
 fn whole(wall: DateTime) -> DateTime {
     wall.with().subsec_nanosecond(0).build().unwrap_or(wall)
 }
 
-fn wrong_count(text: &str, words: &[&str]) -> Fault {
+fn wrong_count(text: &str, words: &[&str]) -> PatternFault {
     let reason = match words.len() {
         0 => "it is empty".to_owned(),
         1 => "it is neither a cron pattern nor `every` with a length".to_owned(),
         count => format!("it has {count} fields; a pattern has 5, or 6 with seconds first"),
     };
-    Fault::whole(text, reason, Remedy::Order)
+    PatternFault::whole(text, reason, Remedy::Order)
 }
 
 #[cfg(test)]
@@ -149,7 +153,7 @@ mod tests {
     const COUNTED: &str = "patterns with a year come from systems that number weekdays differently";
 
     #[test]
-    fn each_fault_is_named_where_it_stands() {
+    fn each_fault_is_reported_with_its_position() {
         for (text, span, reason) in [
             ("0 25 * * *", 2..4, "hour 25 is outside 0–23"),
             ("60 2 * * *", 0..2, "minute 60 is outside 0–59"),
@@ -185,7 +189,7 @@ mod tests {
             ("0 0 * * L", 8..9, "`L` follows a weekday: `5L` is the last Friday of a month"),
             ("0 0 1 * +MON", 8..12, "`+MON` is not a weekday"),
             ("0 ? * * *", 2..3, "`?` stands for any day or weekday, not for an hour"),
-            ("0 0 1,? * *", 6..7, "`?` stands alone in its field"),
+            ("0 0 1,? * *", 6..7, "`?` must be alone in its field"),
             ("0 0 30 2 *", 0..10, "there is no such date, so it would never tick"),
             ("0 2 * *", 0..7, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
             ("  0 2 * * ", 2..9, "it has 4 fields; a pattern has 5, or 6 with seconds first"),
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_meaning_is_plain_the_right_text_is_proposed() {
+    fn if_the_meaning_is_clear_the_right_text_is_proposed() {
         for (text, help) in [
             ("0 22-2 * * *", "write \"0 22-23,0-2 * * *\""),
             ("0 0 * * FRI-MON", "write \"0 0 * * FRI-SUN,MON\""),
@@ -235,8 +239,8 @@ mod tests {
             ("0 15 10 ? * 6L 2026-2028", elsewhere::NAME_WEEKDAYS),
             ("0 0 12 ? * 2-6 *", elsewhere::NAME_WEEKDAYS),
             ("0 0 12 ? * MON#2 2026", "without a year it ticks in every year: \"0 0 12 ? * MON#2\""),
-            ("MON 2 * * *", super::super::fault::ORDER),
-            ("0 2 * *", super::super::fault::ORDER),
+            ("MON 2 * * *", super::super::pattern_fault::ORDER),
+            ("0 2 * *", super::super::pattern_fault::ORDER),
         ] {
             assert_eq!(CronPattern::parse(text).unwrap_err().advice(), Some(help), "{text}");
         }
@@ -335,7 +339,7 @@ mod tests {
         proptest::collection::vec(field, 1..9).prop_map(|fields| fields.join(" "))
     }
 
-    /// Everything in double quotes that stands in an advice.
+    /// Every quoted text in an advice.
     fn quoted(help: &str) -> Vec<String> {
         help.split('"').skip(1).step_by(2).map(str::to_owned).collect()
     }

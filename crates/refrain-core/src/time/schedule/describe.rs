@@ -4,7 +4,7 @@ use super::{Fold, Gap, Kind, Schedule};
 use crate::timetable::Timetable;
 use crate::{Grid, duration};
 
-/// Says in words when a job ticks, which windows a tick opens, and what happens when the clocks change.
+/// Describes when a job ticks, which windows a tick opens, and what happens when the clocks change.
 ///
 /// ```
 /// use refrain_core::{Dst, Grid, Schedule, Timetable, Zone, schedule};

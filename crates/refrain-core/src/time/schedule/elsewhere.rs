@@ -1,7 +1,7 @@
-//! Schedules as other programs write them: named as what they are, with the same thing in our words where there is one.
+//! Schedules in the syntax of other programs: recognized as such, and answered with our equivalent if there is one.
 //!
-//! People bring lines of crontabs, Jenkins' `H`, AWS' `cron(…)` and `rate(…)`, zones in front of the pattern. Read as a
-//! pattern with a fault they would get advice on the wrong thing. Only texts that cannot be read come here.
+//! People paste lines of crontabs, Jenkins' `H`, AWS' `cron(…)` and `rate(…)`, zones in front of the pattern. Read as a
+//! faulty pattern they would get misleading advice. Only texts that cannot be read come here.
 
 mod chosen;
 mod lengths;
@@ -12,7 +12,7 @@ mod years;
 mod zones;
 
 use super::cron::{CronPattern, NICKNAMES};
-use super::fault::{ORDER, place};
+use super::pattern_fault::{ORDER, place};
 use super::{Schedule, WHAT};
 use crate::ParseError;
 
@@ -20,7 +20,7 @@ pub(super) use lengths::length;
 pub(super) use lists::is_torn;
 pub(super) use years::{NAME_WEEKDAYS, counts_weekdays, is_year};
 
-/// What a text is that is not one of our schedules, if it can be told.
+/// Recognizes a text that is not one of our schedules.
 pub(super) fn recognise(text: &str) -> Option<ParseError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     quoted(text)
@@ -41,7 +41,7 @@ fn fault(text: &str, part: &str, reason: impl Into<String>) -> ParseError {
     ParseError::new(WHAT, text, place(text, part), reason)
 }
 
-/// From one part of a text to its end.
+/// The text from one part to its end.
 fn since<'t>(text: &'t str, part: &str) -> &'t str {
     text.get(place(text, part).start..).unwrap_or_default().trim_end()
 }
@@ -122,7 +122,7 @@ fn crontab_line(text: &str, words: &[&str]) -> Option<ParseError> {
         is_readable(&words.get(..count)?.join(" ")).then_some((count, *next))
     })?;
     let pattern = words.get(..count)?.join(" ");
-    // What follows the blank in a list is the rest of the list, not a command.
+    // A word after the blank in a list is the rest of the list, not a command.
     if words.get(count..)?.iter().any(|word| lists::is_part(word)) {
         return None;
     }
@@ -131,7 +131,7 @@ fn crontab_line(text: &str, words: &[&str]) -> Option<ParseError> {
     if is_field && !is_command || count == 6 && words.len() == 7 && is_year(next) {
         return None;
     }
-    // A slip in a weekday looks like the name of a user.
+    // A typing error in a weekday looks like a user name.
     if count == 5 && words.len() == 6 && !is_command {
         let error = fault(text, next, format!("`{next}` is not a weekday"));
         return Some(error.help(format!("if this is a line of a crontab, write \"{pattern}\"")));

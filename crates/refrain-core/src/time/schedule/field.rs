@@ -1,24 +1,24 @@
-//! One field of a cron pattern: the text of it becomes a set of values, or a fault that can be pointed at.
+//! One field of a cron pattern: its text becomes a set of values, or a fault with a position.
 //!
-//! A slip of the keyboard must be seen, so everything that could be one is refused (`1,,2`, a step longer than its
-//! field, a range that runs backwards), and where the meaning is plain the fault carries the text to write instead.
-//! The parts of a text are slices of it, which is how a fault knows its place.
+//! A typing error must be noticed, so everything that could be one is refused (`1,,2`, a step longer than its field, a range
+//! that runs backwards), and if the meaning is clear the fault carries the text to write instead. The parts of a text are
+//! slices of it, which is how a fault knows its position.
 
-use super::calendar::Values;
-use super::fault::{Fault, Remedy, place};
+use super::calendar::FieldValues;
+use super::pattern_fault::{PatternFault, Remedy, place};
 
-/// One field of a pattern: what it is called and what may stand in it.
+/// One field of a pattern: its name and the values it accepts.
 pub(super) struct Field {
-    /// What one value of it is called.
+    /// The name of one value.
     pub(super) name: &'static str,
     pub(super) low: i8,
     pub(super) high: i8,
-    /// The names of its values, from the lowest; their first three letters may be written.
+    /// The names of the values, from the lowest; their first three letters are accepted.
     pub(super) names: &'static [&'static str],
     floats: Floats,
 }
 
-/// Which days that differ from month to month may stand in a field.
+/// The days a field accepts that differ from month to month.
 #[derive(PartialEq)]
 pub(super) enum Floats {
     None,
@@ -43,7 +43,7 @@ pub(super) const MONTHS: [&str; 12] = [
 pub(super) const WEEKDAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// All fields in their order; a pattern of five has no seconds.
+/// All fields in order; a pattern of five has no seconds.
 pub(super) const FIELDS: [Field; 6] = [
     Field { name: "second", low: 0, high: 59, names: &[], floats: Floats::None },
     Field { name: "minute", low: 0, high: 59, names: &[], floats: Floats::None },
@@ -53,21 +53,21 @@ pub(super) const FIELDS: [Field; 6] = [
     Field { name: "weekday", low: 0, high: 7, names: &WEEKDAYS, floats: Floats::Weekdays },
 ];
 
-/// A field of a text that is being read.
-pub(super) struct Reader<'t> {
+/// Reads one field of a text.
+pub(super) struct FieldReader<'t> {
     pub(super) field: &'t Field,
     text: &'t str,
-    values: Values,
+    values: FieldValues,
 }
 
 impl Field {
-    /// How many different values there are; a week has seven days although Sunday is 0 and 7.
+    /// The number of different values; a week has seven days although Sunday is 0 and 7.
     pub(super) fn size(&self) -> i8 {
         if self.floats == Floats::Weekdays { 7 } else { self.high - self.low + 1 }
     }
 
     /// Whether the set has all values of this field.
-    pub(super) fn is_full(&self, values: &Values) -> bool {
+    pub(super) fn is_full(&self, values: &FieldValues) -> bool {
         i8::try_from(values.set.count()) == Ok(self.size())
     }
 
@@ -75,17 +75,19 @@ impl Field {
         self.floats != Floats::None
     }
 
-    /// A number as it stands in the set.
+    /// A number as the set stores it.
     pub(super) fn normal(&self, value: i8) -> i8 {
         if self.floats == Floats::Weekdays { value % 7 } else { value }
     }
 
     /// The values of `word`, a part of `text`.
-    pub(super) fn read(&self, text: &str, word: &str) -> Result<Values, Fault> {
+    pub(super) fn read(&self, text: &str, word: &str) -> Result<FieldValues, PatternFault> {
         let is_any = word == "?" && self.is_of_days();
-        let values =
-            Values { is_open: is_any || self.is_of_days() && word.starts_with('*'), ..Values::default() };
-        let mut reader = Reader { field: self, text, values };
+        let values = FieldValues {
+            is_open: is_any || self.is_of_days() && word.starts_with('*'),
+            ..FieldValues::default()
+        };
+        let mut reader = FieldReader { field: self, text, values };
         if is_any {
             reader.insert((self.low, self.high), 1);
             return Ok(reader.values);
@@ -94,13 +96,13 @@ impl Field {
             reader.item(word, item)?;
         }
         let step = word.strip_prefix("*/").and_then(|step| step.parse().ok());
-        Ok(Values { step, ..reader.values })
+        Ok(FieldValues { step, ..reader.values })
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn fault(&self, part: &str, reason: impl Into<String>, remedy: Remedy) -> Fault {
-        Fault { span: place(self.text, part), reason: reason.into(), remedy }
+impl FieldReader<'_> {
+    pub(super) fn fault(&self, part: &str, reason: impl Into<String>, remedy: Remedy) -> PatternFault {
+        PatternFault { span: place(self.text, part), reason: reason.into(), remedy }
     }
 
     fn insert(&mut self, (first, last): (i8, i8), step: usize) {
@@ -109,13 +111,13 @@ impl Reader<'_> {
         }
     }
 
-    fn item(&mut self, word: &str, item: &str) -> Result<(), Fault> {
+    fn item(&mut self, word: &str, item: &str) -> Result<(), PatternFault> {
         if item.is_empty() {
             return Err(self.empty_item(word, item));
         }
         if item.contains('?') {
             let reason = if self.field.is_of_days() {
-                "`?` stands alone in its field".to_owned()
+                "`?` must be alone in its field".to_owned()
             } else {
                 format!("`?` stands for any day or weekday, not for {}", self.field.any())
             };
@@ -150,15 +152,15 @@ impl Reader<'_> {
         }
     }
 
-    fn empty_item(&self, word: &str, item: &str) -> Fault {
+    fn empty_item(&self, word: &str, item: &str) -> PatternFault {
         let (field, at) = (place(self.text, word), place(self.text, item).start);
         let span = at.saturating_sub(1).max(field.start)..(at + 1).min(field.end);
         let reason = format!("an item of the {} list is empty", self.field.name);
         let instead = if span.len() == 2 { "," } else { "" };
-        Fault { span, reason, remedy: Remedy::Instead(instead.to_owned()) }
+        PatternFault { span, reason, remedy: Remedy::Instead(instead.to_owned()) }
     }
 
-    fn steps(&mut self, item: &str, range: &str, step: &str) -> Result<(), Fault> {
+    fn steps(&mut self, item: &str, range: &str, step: &str) -> Result<(), PatternFault> {
         let Field { name, low, high, .. } = self.field;
         let longest = u32::try_from(self.field.size() - 1).unwrap_or(0);
         if range.is_empty() {
@@ -194,7 +196,7 @@ impl Reader<'_> {
     }
 
     /// The ends of `5` or `1-5`, or of a range that runs backwards.
-    fn ends(&self, range: &str) -> Result<(i8, i8), Fault> {
+    fn ends(&self, range: &str) -> Result<(i8, i8), PatternFault> {
         let Some((low, high)) = range.split_once('-') else {
             let value = self.value(range)?;
             return Ok((value, value));
@@ -215,7 +217,7 @@ impl Reader<'_> {
         Ok((first, if ends_on_sunday { 7 } else { last }))
     }
 
-    fn range(&self, range: &str) -> Result<(i8, i8), Fault> {
+    fn range(&self, range: &str) -> Result<(i8, i8), PatternFault> {
         let (first, last) = self.ends(range)?;
         if first <= last {
             return Ok((first, last));
@@ -224,8 +226,8 @@ impl Reader<'_> {
         Err(self.fault(range, format!("the range {range} runs backwards"), remedy))
     }
 
-    /// `22-2/2` is `22,0,2`. Of days that cannot be said, since months differ.
-    fn stepped_range(&self, item: &str, range: &str, step: u32) -> Result<(i8, i8), Fault> {
+    /// `22-2/2` is `22,0,2`. For days that is impossible, since months differ.
+    fn stepped_range(&self, item: &str, range: &str, step: u32) -> Result<(i8, i8), PatternFault> {
         let (first, last) = self.ends(range)?;
         if first <= last {
             return Ok((first, last));
@@ -255,7 +257,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn value(&self, text: &str) -> Result<i8, Fault> {
+    pub(super) fn value(&self, text: &str) -> Result<i8, PatternFault> {
         let Field { name, low, high, .. } = self.field;
         if let Some(value) = self.field.named(|full| short(full).eq_ignore_ascii_case(text)) {
             return Ok(value);
@@ -294,7 +296,7 @@ impl Field {
         Some(i8::try_from(at).ok()? + self.low)
     }
 
-    /// A value as one would write it in this field.
+    /// A value as people write it in this field.
     fn write(&self, value: i8) -> String {
         let at = usize::try_from(self.normal(value) - self.low).unwrap_or(usize::MAX);
         self.names.get(at).map_or_else(|| value.to_string(), |full| short(full).to_ascii_uppercase())

@@ -1,12 +1,12 @@
-//! Days that are other ones in each month: `L`, `15W`, `MON#1`, `5L`.
+//! Days that differ from month to month: `L`, `15W`, `MON#1`, `5L`.
 
 use super::calendar::Floating;
-use super::fault::{Fault, Remedy};
-use super::field::{Reader, is_digits};
+use super::field::{FieldReader, is_digits};
+use super::pattern_fault::{PatternFault, Remedy};
 
-impl Reader<'_> {
+impl FieldReader<'_> {
     /// `L`, `L-3`, `LW`, `L-3W` and `15W`.
-    pub(super) fn floating_day(&self, item: &str) -> Result<Option<Floating>, Fault> {
+    pub(super) fn floating_day(&self, item: &str) -> Result<Option<Floating>, PatternFault> {
         let upper = item.to_ascii_uppercase();
         let (body, is_nearest) = match upper.strip_suffix('W') {
             Some(body) => (body, true),
@@ -49,7 +49,7 @@ impl Reader<'_> {
     }
 
     /// `MON#1` and `5L`.
-    pub(super) fn floating_weekday(&self, item: &str) -> Result<Option<Floating>, Fault> {
+    pub(super) fn floating_weekday(&self, item: &str) -> Result<Option<Floating>, PatternFault> {
         let last = "`L` follows a weekday: `5L` is the last Friday of a month";
         if let Some((day, nth)) = item.split_once('#') {
             if day.is_empty() || day.contains('-') {

@@ -1,18 +1,18 @@
 //! A cron pattern in words that can be taken literally.
 //!
-//! A field is said to come "every" so often only if it is `*`, or `*/n` and `n` divides the field; all else is told
-//! value by value, because `*/45` ticks a quarter of an hour apart and `0-30/10` rests for half an hour.
+//! A field is described as "every" so often only if it is `*`, or `*/n` and `n` divides the field; otherwise its values are
+//! listed, because `*/45` ticks a quarter of an hour apart and `0-30/10` pauses for half an hour.
 
-use super::calendar::{Floating, Set, Values};
+use super::calendar::{FieldValues, Floating, Set};
 use super::cron::CronPattern;
 use super::field::{FIELDS, Field, MONTHS, WEEKDAYS};
 
-/// At most so many times of day are told one by one.
+/// The most times of day that are listed one by one.
 const TIMES: u32 = 8;
 
-/// How a field is told.
-enum Told {
-    /// All of its values.
+/// How a field is described.
+enum Described {
+    /// All values.
     Every,
     /// Each nth, from the lowest value.
     Nth(i8),
@@ -20,17 +20,17 @@ enum Told {
     These(Set),
 }
 
-impl Told {
-    fn of(field: &Field, values: &Values) -> Told {
+impl Described {
+    fn of(field: &Field, values: &FieldValues) -> Described {
         match values.step {
-            _ if field.is_full(values) => Told::Every,
-            Some(step) if field.size() % step == 0 => Told::Nth(step),
-            _ => Told::These(values.set),
+            _ if field.is_full(values) => Described::Every,
+            Some(step) if field.size() % step == 0 => Described::Nth(step),
+            _ => Described::These(values.set),
         }
     }
 }
 
-/// When the pattern ticks.
+/// Describes when the pattern ticks.
 pub(super) fn of(pattern: &CronPattern) -> String {
     let mut words = times(pattern);
     for part in [days(pattern), months(pattern)].into_iter().flatten() {
@@ -43,10 +43,10 @@ pub(super) fn of(pattern: &CronPattern) -> String {
 fn times(pattern: &CronPattern) -> String {
     let [of_seconds, of_minutes, of_hours, ..] = &FIELDS;
     let times = &pattern.times;
-    let seconds = Told::of(of_seconds, &times.seconds);
-    let minutes = Told::of(of_minutes, &times.minutes);
-    let hours = Told::of(of_hours, &times.hours);
-    let is_on_the_minute = times.seconds == Values::only(0) || times.seconds.set == Set::of([0]);
+    let seconds = Described::of(of_seconds, &times.seconds);
+    let minutes = Described::of(of_minutes, &times.minutes);
+    let hours = Described::of(of_hours, &times.hours);
+    let is_on_the_minute = times.seconds == FieldValues::only(0) || times.seconds.set == Set::of([0]);
     if let Some(clock) = clock_times(&seconds, &minutes, &hours) {
         return format!("At {clock}");
     }
@@ -54,49 +54,51 @@ fn times(pattern: &CronPattern) -> String {
         return minutes_alone(&minutes, &hours);
     }
     let of_what = match (&minutes, &hours) {
-        (Told::Every, Told::Every) => String::new(),
-        (Told::Every, _) => format!(" of every minute{}", past(" of", &hours)),
-        (Told::Nth(step), Told::Every) => format!(" of every {} minute from minute 0", nth(*step)),
-        (Told::Nth(step), _) => {
+        (Described::Every, Described::Every) => String::new(),
+        (Described::Every, _) => format!(" of every minute{}", past(" of", &hours)),
+        (Described::Nth(step), Described::Every) => format!(" of every {} minute from minute 0", nth(*step)),
+        (Described::Nth(step), _) => {
             format!(" of every {} minute from minute 0{}", nth(*step), past(" of", &hours))
         }
-        (Told::These(set), _) => match clock_times(&Told::These(Set::of([0])), &minutes, &hours) {
+        (Described::These(set), _) => match clock_times(&Described::These(Set::of([0])), &minutes, &hours) {
             Some(clock) => format!(" of {clock}"),
             None => format!(" of {}{}", numbered("minute", *set), past(" past", &hours)),
         },
     };
     match seconds {
-        Told::Every => format!("Every second{of_what}"),
-        Told::Nth(step) => format!("Every {step} seconds from second 0{of_what}"),
-        Told::These(set) => format!("At {}{of_what}", numbered("second", set)),
+        Described::Every => format!("Every second{of_what}"),
+        Described::Nth(step) => format!("Every {step} seconds from second 0{of_what}"),
+        Described::These(set) => format!("At {}{of_what}", numbered("second", set)),
     }
 }
 
-fn minutes_alone(minutes: &Told, hours: &Told) -> String {
+fn minutes_alone(minutes: &Described, hours: &Described) -> String {
     match minutes {
-        Told::Every => match hours {
-            Told::Every => "Every minute".to_owned(),
+        Described::Every => match hours {
+            Described::Every => "Every minute".to_owned(),
             _ => format!("Every minute{}", past(" of", hours)),
         },
-        Told::Nth(step) => match hours {
-            Told::Every => format!("Every {step} minutes from minute 0"),
+        Described::Nth(step) => match hours {
+            Described::Every => format!("Every {step} minutes from minute 0"),
             _ => format!("Every {step} minutes from minute 0{}", past(" of", hours)),
         },
-        Told::These(set) => format!("At {}{}", numbered("minute", *set), past(" past", hours)),
+        Described::These(set) => format!("At {}{}", numbered("minute", *set), past(" past", hours)),
     }
 }
 
-fn past(preposition: &str, hours: &Told) -> String {
+fn past(preposition: &str, hours: &Described) -> String {
     match hours {
-        Told::Every => format!("{preposition} every hour"),
-        Told::Nth(step) => format!("{preposition} every {} hour from midnight", nth(*step)),
-        Told::These(set) => format!("{preposition} {}", numbered("hour", *set)),
+        Described::Every => format!("{preposition} every hour"),
+        Described::Nth(step) => format!("{preposition} every {} hour from midnight", nth(*step)),
+        Described::These(set) => format!("{preposition} {}", numbered("hour", *set)),
     }
 }
 
 /// A few times of day, one by one.
-fn clock_times(seconds: &Told, minutes: &Told, hours: &Told) -> Option<String> {
-    let (Told::These(seconds), Told::These(minutes), Told::These(hours)) = (seconds, minutes, hours) else {
+fn clock_times(seconds: &Described, minutes: &Described, hours: &Described) -> Option<String> {
+    let (Described::These(seconds), Described::These(minutes), Described::These(hours)) =
+        (seconds, minutes, hours)
+    else {
         return None;
     };
     if seconds.count() * minutes.count() * hours.count() > TIMES {
@@ -118,7 +120,7 @@ fn clock_times(seconds: &Told, minutes: &Told, hours: &Told) -> Option<String> {
 fn days(pattern: &CronPattern) -> Option<String> {
     let [_, _, _, of_days, _, of_weekdays] = &FIELDS;
     let dates = &pattern.dates;
-    let is_any = |field: &Field, values: &Values| field.is_full(values);
+    let is_any = |field: &Field, values: &FieldValues| field.is_full(values);
     let (any_day, any_weekday) = (is_any(of_days, &dates.days), is_any(of_weekdays, &dates.weekdays));
     match (any_day, any_weekday) {
         (true, true) => None,
@@ -136,7 +138,7 @@ fn days(pattern: &CronPattern) -> Option<String> {
     }
 }
 
-fn days_of_month(values: &Values) -> String {
+fn days_of_month(values: &FieldValues) -> String {
     let mut told = Vec::new();
     if !values.set.is_empty() {
         told.push(numbered("day", values.set));
@@ -159,8 +161,8 @@ fn count_of_days(count: i8) -> String {
     if count == 1 { "1 day".to_owned() } else { format!("{count} days") }
 }
 
-fn weekdays(values: &Values, joined: &str) -> String {
-    // A week is told from Monday on.
+fn weekdays(values: &FieldValues, joined: &str) -> String {
+    // A week is described from Monday on.
     let from_monday = (1..=7).map(|day| day % 7).filter(|day| values.set.has(*day));
     let mut told: Vec<String> = from_monday.map(|day| name(&WEEKDAYS, day, 0)).collect();
     for floating in &values.floating {

@@ -1,4 +1,4 @@
-//! A schedule around a change of the clocks, tick by tick: what a person wants to see before trusting it.
+//! A schedule around a change of the clocks, tick by tick: what an operator checks before trusting it.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::window::Window;
 use crate::zone::{Jump, second_before};
 use crate::{Gap, Timetable, duration, window_name};
 
-/// At most this many ticks are shown on each side.
+/// The most ticks that are shown on each side.
 const LINES_EACH_SIDE: usize = 12;
 
-/// At most this many hours are looked at on each side.
+/// The most hours that are searched on each side.
 const HOURS_EACH_SIDE: i64 = 60;
 
-/// At most this many windows of a tick are counted.
+/// The most windows of a tick that are counted.
 const WINDOWS_COUNTED: usize = 1_000;
 
-/// The ticks around a date: around the change of the clocks on it, if there is one.
+/// The ticks around a date, centered on a change of the clocks on that date, if there is one.
 ///
 /// ```
 /// use refrain_core::{Dst, Grid, Revisions, Schedule, Timetable, Zone, schedule::Preview};
@@ -41,7 +41,7 @@ const WINDOWS_COUNTED: usize = 1_000;
 pub struct Preview {
     /// The zone's name.
     pub zone: String,
-    /// The jumps of the clock in the time that is shown.
+    /// The jumps of the clock in the period shown.
     pub jumps: Vec<Jump>,
     /// The ticks, in order.
     pub lines: Vec<PreviewLine>,
@@ -50,31 +50,31 @@ pub struct Preview {
 /// One tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewLine {
-    /// When it comes.
+    /// The instant of the tick.
     pub tick: Timestamp,
-    /// What the zone's clock shows then.
+    /// The wall time of the zone at the tick.
     pub wall: DateTime,
-    /// The zone's offset from UTC then.
+    /// The zone's offset from UTC at the tick.
     pub offset: Offset,
     /// The windows it opens.
     pub opens: Opens,
-    /// What a jump of the clock did to it.
+    /// The effect of a jump of the clock on it.
     pub note: Option<String>,
 }
 
 /// The windows that a tick opens, by name; the count stops at 1,000.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opens {
-    /// None have ended since the tick before.
+    /// None have ended since the previous tick.
     Nothing,
-    /// One, and how long it really is.
+    /// One, and its real length.
     One(String, Duration),
-    /// The first, the last, and how many.
+    /// The first, the last, and the number of windows.
     Several(String, String, usize),
 }
 
 impl Preview {
-    /// Looks at the ticks of a revision around a date.
+    /// The ticks of a revision around a date.
     pub fn around(revision: &Revision, date: Date) -> Preview {
         let Timetable { zone, .. } = &revision.timetable;
         let mut preview = Preview { zone: zone.name().to_owned(), jumps: Vec::new(), lines: Vec::new() };
@@ -122,7 +122,7 @@ impl Preview {
     }
 }
 
-/// The windows that ended after the tick before and not after this one; the first tick opens all there are.
+/// The windows that ended after the previous tick and not after this one; the first tick opens all of them.
 fn opens(revision: &Revision, tick: Timestamp) -> Opens {
     let Timetable { zone, grid, .. } = &revision.timetable;
     let name = |window: Window| window_name::write(window.start(), *grid, zone);

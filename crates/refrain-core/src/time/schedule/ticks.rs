@@ -22,7 +22,7 @@ impl<'s> Ticks<'s> {
         Ticks { schedule, zone, dst, anchor: Timestamp::UNIX_EPOCH }
     }
 
-    /// Counts an `every` from this instant. Cron patterns are not counted from anywhere.
+    /// Counts an `every` from this instant. Cron patterns have no origin.
     #[must_use]
     pub fn counted_from(mut self, anchor: Timestamp) -> Ticks<'s> {
         self.anchor = anchor;
@@ -33,8 +33,8 @@ impl<'s> Ticks<'s> {
     ///
     /// # Panics
     ///
-    /// If it does not lie after `at`. That cannot happen; were it to, stopping is better than a window that
-    /// is opened twice or never.
+    /// If the tick does not lie after `at`. That cannot happen; if it did, stopping would be better than opening a window
+    /// twice or never.
     pub fn after(&self, at: Timestamp) -> Option<Timestamp> {
         let from = at.max(second_before(EARLIEST));
         let tick = match &self.schedule.kind {
@@ -54,7 +54,7 @@ impl<'s> Ticks<'s> {
     ///
     /// # Panics
     ///
-    /// If it lies after `at`, which cannot happen either.
+    /// If the tick lies after `at`, which cannot happen either.
     pub fn at_or_before(&self, at: Timestamp) -> Option<Timestamp> {
         if at < EARLIEST {
             return None;
@@ -86,7 +86,7 @@ impl<'s> Ticks<'s> {
     }
 
     fn cron(&self, pattern: &'s CronPattern) -> CronTicks<'s> {
-        // An interval takes time as it comes: it ticks through both passes of a fold and never in a gap.
+        // An interval follows real time: it ticks through both passes of a fold and never in a gap.
         let dst = if pattern.is_fixed() { self.dst } else { Dst { gap: Gap::Skip, fold: Fold::Both } };
         CronTicks { pattern, zone: self.zone, dst }
     }
@@ -143,7 +143,7 @@ impl CronTicks<'_> {
             && self.pattern.at_or_after(jump.wall_before()).is_some_and(|wall| jump.jumps_over(wall))
     }
 
-    /// Whether a match in this stretch ticks: one that happens twice may be wanted only once.
+    /// Whether a match in this stretch ticks: the rule may want only one of two passes.
     fn wants(&self, stretch: &Stretch, wall: DateTime) -> bool {
         let comes_again = stretch.until.is_some_and(|jump| jump.repeats(wall));
         let came_before = stretch.from.is_some_and(|jump| jump.repeats(wall));

@@ -79,7 +79,8 @@ pub(super) async fn finish(
         "update refrain_runs as runs
          set open = false, outcome = r.outcome, attempt = 1, version = 1, started_at = r.started_at,
              ended_at = (select now from refrain_clock), worker = 1
-         from (select value ->> 0 as run, value ->> 1 as outcome, value ->> 2 as started_at from jsonb_each($1)) as r
+         from (select value ->> 0 as run, value ->> 1 as outcome, \
+         value ->> 2 as started_at from jsonb_each($1)) as r
          where runs.id = r.run and runs.open",
     )
     .bind(serde_json::to_string(&rows)?)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use refrain::Project;
+use refrain::project::Project;
 
 use super::lines::{TABLE, prepared, timed, written};
 use crate::report::{Figure, Report, Target, Unit};

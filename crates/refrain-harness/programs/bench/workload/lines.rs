@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use refrain::{Ask, Project, Refrain};
+use refrain::project::Project;
+use refrain::{Ask, Refrain};
 
 use super::units::resident;
 use crate::report::{Figure, Report, Target, Unit};
@@ -97,7 +98,8 @@ async fn upsert(plain: &mut Plain, rows: &str) -> Result<()> {
             sqlx::query(sqlx::AssertSqlSafe(text)).bind(rows).execute(connection).await?;
         }
         Plain::Postgres(connection) => {
-            let source = "select id, amount, note from json_to_recordset(cast($1 as json)) as r (id text, amount bigint, note text)";
+            let source = "select id, amount, note from json_to_recordset(cast($1 as json)) \
+                 as r (id text, amount bigint, note text)";
             let text = format!("insert into invoices (id, amount, note) {source} {UPSERT}");
             sqlx::query(sqlx::AssertSqlSafe(text)).bind(rows).execute(connection).await?;
         }
@@ -139,14 +141,30 @@ async fn opened(folder: &Path, scratch: &Scratch) -> Result<Refrain> {
 pub(super) async fn prepared(folder: &Path, scratch: &Scratch) -> Result<Project> {
     let address = &scratch.address;
     let project = format!(
-        "[project]\nname = \"bench\"\n[store]\nurl = \"{address}\"\n[databases]\nshop = \"{address}\"\n"
+        r#"
+            [project]
+            name = "bench"
+            [store]
+            url = "{address}"
+            [databases]
+            shop = "{address}"
+        "#
     );
     std::fs::write(folder.join("refrain.toml"), project)?;
     std::fs::create_dir(folder.join("jobs"))?;
     for name in ["few", "many"] {
         let job = format!(
-            "queue = true\ncommand = [\"cat\", \"{name}\"]\noutput = \"units\"\n[unit]\nkey = \"invoice:{{id}}\"
-             [publish]\ntable = \"invoices\"\nmode = \"merge\"\nkey = [\"id\"]\n"
+            r#"
+                queue = true
+                command = ["cat", "{name}"]
+                output = "units"
+                [unit]
+                key = "invoice:{{id}}"
+                [publish]
+                table = "invoices"
+                mode = "merge"
+                key = ["id"]
+            "#
         );
         std::fs::write(folder.join(format!("jobs/{name}.toml")), job)?;
     }

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_millis(5);
 const SHORT: Duration = Duration::from_millis(5);
 /// One in so many is long.
 const LONG_ONE_IN: u32 = 100;
-/// Room for every long run that is under way at once, and for the short ones beside them.
+/// Room for every long run that executes at once, and for the short ones beside them.
 const SLOTS: usize = 100;
 const BEARABLE: f64 = 2.0;
 

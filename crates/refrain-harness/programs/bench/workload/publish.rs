@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use refrain::{Ask, Project, Refrain};
+use refrain::project::Project;
+use refrain::{Ask, Refrain};
 
 use super::units::resident;
 use crate::report::{Figure, Report, Target, Unit};
@@ -14,7 +15,8 @@ const ROWS: u32 = 1_000_000;
 const FEW: u32 = 100_000;
 
 const DELETE: &str = "delete from totals where day = '2026-06-09'";
-const INSERT: &str = "insert into totals (day, id, region, amount) select day, id, region, amount from orders where day = '2026-06-09'";
+const INSERT: &str = "insert into totals (day, id, region, amount) select day, id, region, \
+     amount from orders where day = '2026-06-09'";
 
 pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {
     let count = plan.scaled(ROWS);
@@ -101,14 +103,31 @@ async fn published(server: &Server, count: u32, more: &str) -> Result<(Duration,
 async fn opened(folder: &Path, scratch: &Scratch, more: &str) -> Result<Refrain> {
     let address = &scratch.address;
     let project = format!(
-        "[project]\nname = \"bench\"\n[store]\nurl = \"{address}\"\n[databases]\nshop = \"{address}\"\n"
+        r#"
+            [project]
+            name = "bench"
+            [store]
+            url = "{address}"
+            [databases]
+            shop = "{address}"
+        "#
     );
     std::fs::write(folder.join("refrain.toml"), project)?;
     std::fs::create_dir(folder.join("jobs"))?;
     let job = format!(
-        "schedule = \"@daily\"\nwindow = \"day\"\nstart = 2026-06-09\ncatch-up = \"none\"\nwhile-running = \"allow\"
-         query = \"select day, id, region, amount from orders where day = :ds\"
-         [publish]\ntable = \"totals\"\nmode = \"overwrite\"\nowns = \"day = :ds\"\n{more}\n"
+        r#"
+            schedule = "@daily"
+            window = "day"
+            start = 2026-06-09
+            catch-up = "none"
+            while-running = "allow"
+            query = "select day, id, region, amount from orders where day = :ds"
+            [publish]
+            table = "totals"
+            mode = "overwrite"
+            owns = "day = :ds"
+            {more}
+        "#
     );
     std::fs::write(folder.join("jobs/totals.toml"), job)?;
     let project = Project::load(folder)?;

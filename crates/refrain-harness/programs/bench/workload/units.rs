@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use by_hand::{Kept, Row, Rows, TABLES, by_hand, rows};
-use refrain::{Ask, Definition, Job, JobError, Ledger, Per, Refrain, Run, key};
+use refrain::ledger::Per;
+use refrain::{Ask, Definition, Job, JobError, Ledger, Refrain, Run, key};
 use sqlx::{Pool, Postgres, Sqlite};
 
 use crate::report::{Figure, Pairs, Report, Target, Unit};

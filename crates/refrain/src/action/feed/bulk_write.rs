@@ -1,66 +1,63 @@
-//! Pages of units as rows of a table, each in one transaction with one row of the ledger.
+//! Writes pages of units as rows of a table: one transaction and one ledger entry per page.
 //!
-//! A page that cannot be written is written in halves, until the bad unit stands alone; that one is recorded as failed, with
-//! what it was given, before its page is recorded. Whatever is cut off is written again: the table has a unique key, and a row
-//! that is there already stays as it is.
+//! A page that cannot be written is bisected until the bad unit stands alone; that unit is recorded as failed, with its input,
+//! before its page is recorded. After an interruption a page is written again: the table has a unique key, and existing rows
+//! stay unchanged.
 
 use std::collections::VecDeque;
 
 use super::ingest::FAILED_TOGETHER;
 use super::unit::Unit;
-use super::unit_rows::Rows;
-use crate::database::{DatabaseError, pause, place};
-use crate::job::JobError;
-use crate::ledger::tally::Reason;
+use super::unit_rows::UnitRows;
+use crate::database::{DatabaseError, Repeats, place};
+use crate::ledger::circuit_breaker::{CircuitBreaker, all_fail, halves};
 use crate::ledger::{Arrival, BatchError, BulkPage, LedgerError, Units};
-use crate::publish::table::Publishes;
+use crate::run::JobError;
+use crate::store::counts::Reason;
+use crate::user_database::Backend;
 
 /// The most lines of a page.
 pub(super) const PAGE_LINES_MAX: usize = 10_000;
-/// How often a page is written anew because of locks, conflicts and lost connections.
-const AGAIN_MAX: u32 = 8;
-/// So many units that fail one after another are not to blame: something else is wrong.
-const IN_A_ROW_MAX: usize = 20;
 
-/// Where a page stands in its source.
-pub(super) struct PagePlace {
-    /// Empty for a source that is always read whole.
+/// Where a page comes from.
+pub(super) struct PageOrigin {
+    /// The place in the source; empty for a source that is always read whole.
     pub(super) place: String,
     pub(super) number: u64,
-    /// Where the source was read from, if a checkpoint says so.
+    /// The position that the source was read from, if there is a checkpoint.
     pub(super) position: Option<String>,
-    /// Whether one that is recorded need not be written.
+    /// Whether a page that is recorded is skipped.
     pub(super) skips: bool,
 }
 
 type Entries<'p> = Vec<&'p (&'p Unit, Arrival)>;
 
-/// Writes a page. Gives what stands for its units in the ledger.
-pub(super) async fn settle<DB: Publishes>(
-    rows: &Rows<DB>,
+/// Writes a page. Gives the ledger entries that prove it.
+pub(super) async fn write_page<DB: Backend>(
+    rows: &UnitRows<DB>,
     units: &Units<DB, Unit>,
     list: &[Unit],
-    at: &PagePlace,
+    origin: &PageOrigin,
 ) -> Result<Vec<Arrival>, JobError> {
     if list.is_empty() {
         return Ok(Vec::new());
     }
-    let page = units.bulk_page(list, &at.place, at.number)?;
+    let page = units.bulk_page(list, &origin.place, origin.number)?;
     let failed = units.unapplied(&page).await?;
     let (apart, due): (Entries<'_>, Entries<'_>) =
         page.items.iter().partition(|(_, arrival)| failed.contains(arrival.key.as_str()));
-    let mut proof: Vec<Arrival> = one_by_one(rows, units, &apart, at).await?;
+    let mut proof: Vec<Arrival> = with_entries(rows, units, &apart, origin).await?;
     let tally = &units.fence.raised.tally;
-    if at.skips && units.is_recorded(&page).await? {
+    if origin.skips && units.is_recorded(&page).await? {
         tally.discovered(due.len());
         tally.deduplicated(Reason::AlreadyApplied, due.iter().map(|(_, arrival)| arrival.key.as_str()));
         return Ok(proof);
     }
-    let writing = Writing { rows, units, page: &page };
-    let bad = writing.all(&due).await?;
+    let writer = PageWriter { rows, units, page: &page };
+    let bad = writer.write_all(&due).await?;
     if !bad.is_empty() {
-        proof.extend(one_by_one(rows, units, &bad, at).await?);
-        writing.recorded().await?;
+        proof.extend(with_entries(rows, units, &bad, origin).await?);
+        writer.record().await?;
     }
     tally.discovered(due.len() - bad.len());
     tally.processed(due.len() - bad.len());
@@ -68,66 +65,67 @@ pub(super) async fn settle<DB: Publishes>(
     Ok(proof)
 }
 
-/// Units that have rows of their own in the ledger.
-async fn one_by_one<DB: Publishes>(
-    rows: &Rows<DB>,
+/// Writes units that have ledger entries of their own.
+async fn with_entries<DB: Backend>(
+    rows: &UnitRows<DB>,
     units: &Units<DB, Unit>,
     entries: &Entries<'_>,
-    at: &PagePlace,
+    origin: &PageOrigin,
 ) -> Result<Vec<Arrival>, JobError> {
     for some in entries.chunks(FAILED_TOGETHER) {
         let some: Vec<Unit> = some.iter().map(|(unit, _)| (*unit).clone()).collect();
-        rows.apply(units.apply_from(at.position.clone(), &some).await?).await?;
+        rows.apply(units.apply_from(origin.position.clone(), &some).await?).await?;
     }
     Ok(entries.iter().map(|(_, arrival)| arrival.clone()).collect())
 }
 
 /// A page that is being written.
-struct Writing<'w, DB: Publishes> {
-    rows: &'w Rows<DB>,
+struct PageWriter<'w, DB: Backend> {
+    rows: &'w UnitRows<DB>,
     units: &'w Units<DB, Unit>,
     page: &'w BulkPage<'w, Unit>,
 }
 
-impl<'w, DB: Publishes> Writing<'w, DB> {
-    /// Writes all of them and records the page; or all but some, which are given, and then it is not recorded.
-    async fn all(&self, due: &Entries<'w>) -> Result<Entries<'w>, JobError> {
-        let (mut todo, mut bad, mut in_a_row) = (VecDeque::from([due.clone()]), Vec::new(), 0);
-        let mut is_whole = true;
+impl<'w, DB: Backend> PageWriter<'w, DB> {
+    /// Writes all units and records the page; or gives the bad units, and then the page is not recorded.
+    async fn write_all(&self, due: &Entries<'w>) -> Result<Entries<'w>, JobError> {
+        let (mut todo, mut bad) = (VecDeque::from([due.clone()]), Vec::new());
+        let (mut breaker, mut is_whole) = (CircuitBreaker::default(), true);
         while let Some(some) = todo.pop_front() {
             let Err(message) = self.write(&some, is_whole).await? else {
-                in_a_row = 0;
+                breaker.reset();
                 continue;
             };
             is_whole = false;
             if some.len() > 1 {
-                let (first, second) = some.split_at(some.len() / 2);
+                let [first, second] = halves(&some);
                 todo.push_front(second.to_vec());
                 todo.push_front(first.to_vec());
                 continue;
             }
             bad.extend(some);
-            in_a_row += 1;
-            if in_a_row >= IN_A_ROW_MAX && !todo.is_empty() {
-                return Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message }.into());
+            breaker.count_failure();
+            if breaker.is_open() && !todo.is_empty() {
+                return Err(all_fail(message).into());
             }
         }
         if !is_whole && bad.is_empty() {
-            self.recorded().await?;
+            self.record().await?;
         }
         Ok(bad)
     }
 
-    /// Records the page, of which everything is settled.
-    async fn recorded(&self) -> Result<(), JobError> {
+    /// Records the page without writing anything.
+    async fn record(&self) -> Result<(), JobError> {
         self.write(&Vec::new(), true).await?.map_err(JobError::new)
     }
 
-    /// Writes some of the page in one transaction, however often it takes; or says what is wrong with them.
+    /// Writes units of the page in one transaction, with retries. The inner error says what is wrong with the units.
     async fn write(&self, some: &Entries<'_>, records: bool) -> Result<Result<(), String>, JobError> {
         let units: Vec<&Unit> = some.iter().map(|(unit, _)| *unit).collect();
-        for again in 0.. {
-            let fault = match self.once(&units, records).await {
+        let mut repeats = Repeats::up_to(Repeats::MAX);
+        loop {
+            let fault = match self.write_once(&units, records).await {
                 Ok(Ok(())) => return Ok(Ok(())),
                 Ok(Err(error)) => match error.blamed() {
                     Ok(message) => return Ok(Err(message)),
@@ -136,16 +134,21 @@ impl<'w, DB: Publishes> Writing<'w, DB> {
                 Err(LedgerError::Database(fault)) => fault,
                 Err(error) => return Err(error.into()),
             };
-            if !fault.is_worth_a_retry() || again >= AGAIN_MAX {
+            if !fault.is_worth_a_retry() {
                 return Err(LedgerError::from(fault).into());
             }
-            tracing::debug!(error = %fault, "beginning a page again");
-            pause(again).await;
+            tracing::debug!(error = %fault, "writing a page again");
+            if !repeats.again().await {
+                return Err(LedgerError::from(fault).into());
+            }
         }
-        Err(LedgerError::Contended.into())
     }
 
-    async fn once(&self, units: &[&Unit], records: bool) -> Result<Result<(), BatchError>, LedgerError> {
+    async fn write_once(
+        &self,
+        units: &[&Unit],
+        records: bool,
+    ) -> Result<Result<(), BatchError>, LedgerError> {
         let mut transaction = self.units.begin_page(self.page).await?;
         if records {
             self.units.record_page(&mut transaction, self.page).await?;
@@ -157,7 +160,7 @@ impl<'w, DB: Publishes> Writing<'w, DB> {
                 None => Err(BatchError::new("the transaction is not one of this database")),
             };
             if let Err(error) = went {
-                // Whatever became of the connection, the transaction is not going to be committed.
+                // The transaction is not committed, whatever the state of the connection.
                 drop(transaction.rollback().await);
                 return Ok(Err(error));
             }

@@ -1,10 +1,8 @@
-//! The commands of one attempt: the one that lists units, and those that are executed for each, all in one log.
+//! The commands of one attempt: the one that lists units, and those that process single units. They share one log.
 //!
-//! Calls that are made for units are only counted here: one that is on its way cannot be called off, and its answer is
-//! waited for.
-//!
-//! Each is attended by a task of its own. When the attempt is over, for whatever reason, those that are left are called off,
-//! and nothing returns before the last of them has ended.
+//! Each command has a task of its own. When the attempt ends, for whatever reason, running commands are cancelled, and the
+//! attempt is over only when the last of them has ended. HTTP calls are only counted here: a request in flight cannot be
+//! cancelled, so its response is awaited.
 
 use std::convert::Infallible;
 use std::os::fd::OwnedFd;
@@ -14,34 +12,33 @@ use refrain_core::redact::Redactor;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::action::attempt_log::Log;
-use crate::action::command::{Command, CommandJob};
-use crate::action::command_output::Printing;
-use crate::job::JobError;
-use crate::leaving::Seen;
+use crate::action::attempt_log::AttemptLog;
+use crate::action::command::{Command, CommandRunner};
+use crate::action::command_output::CommandOutput;
 use crate::run::Run;
+use crate::run::awaited_task::TaskResult;
 
-pub(super) struct Commands {
+pub(super) struct AttemptCommands {
     run: Run,
-    log: Arc<Log>,
-    off: watch::Sender<bool>,
-    /// Whether there are calls whose end is not recorded.
+    log: Arc<AttemptLog>,
+    cancelled: watch::Sender<bool>,
+    /// Whether there are calls whose result is not recorded.
     calls: watch::Sender<bool>,
-    /// Held by every command that is under way.
+    /// A clone is held by every running command; when all are dropped, `tokens` is closed.
     token: mpsc::Sender<Infallible>,
     tokens: mpsc::Receiver<Infallible>,
-    /// The token of those among which these are.
+    /// The token of the commands that these were separated from.
     outer: Option<mpsc::Sender<Infallible>>,
 }
 
-impl Commands {
-    pub(super) fn begin(run: &Run, redactor: &Redactor) -> Commands {
+impl AttemptCommands {
+    pub(super) fn begin(run: &Run, redactor: &Redactor) -> AttemptCommands {
         let (token, tokens) = mpsc::channel(1);
-        let log = Arc::new(Log::begin(run, redactor));
-        Commands {
+        let log = Arc::new(AttemptLog::begin(run, redactor));
+        AttemptCommands {
             run: run.clone(),
             log,
-            off: watch::Sender::new(false),
+            cancelled: watch::Sender::new(false),
             calls: watch::Sender::new(false),
             token,
             tokens,
@@ -49,13 +46,13 @@ impl Commands {
         }
     }
 
-    /// Commands that may be ended before the others are. They write into the same log, and the others wait for them.
-    pub(super) fn apart(&self) -> Commands {
+    /// Commands that can be ended before the others. They write to the same log, and the others wait for them.
+    pub(super) fn separate(&self) -> AttemptCommands {
         let (token, tokens) = mpsc::channel(1);
-        Commands {
+        AttemptCommands {
             run: self.run.clone(),
             log: Arc::clone(&self.log),
-            off: watch::Sender::new(false),
+            cancelled: watch::Sender::new(false),
             calls: watch::Sender::new(false),
             token,
             tokens,
@@ -63,26 +60,26 @@ impl Commands {
         }
     }
 
-    /// Executes a command. Its standard output is for somebody else, or goes into the log as well, under its name.
+    /// Executes a command. Its standard output goes to `stdout`, or into the log under this name.
     pub(super) fn execute(
         &self,
         command: Command,
         name: &str,
         stdout: Option<oneshot::Sender<OwnedFd>>,
-    ) -> JoinHandle<Seen> {
-        let printing = Printing::Beside { log: Arc::clone(&self.log), name: name.to_owned(), stdout };
-        let job = CommandJob::new(|_| Err(JobError::for_good("it is made elsewhere")));
-        let (run, mut off) = (self.run.clone(), self.off.subscribe());
+    ) -> JoinHandle<TaskResult> {
+        let output = CommandOutput::Shared { log: Arc::clone(&self.log), name: name.to_owned(), stdout };
+        let (run, mut is_cancelled) = (self.run.clone(), self.cancelled.subscribe());
         let tokens = (self.token.clone(), self.outer.clone());
         tokio::spawn(async move {
-            let (call_off, called_off) = oneshot::channel();
+            let (cancel, cancelled) = oneshot::channel();
             let seen = {
-                let mut attended = Box::pin(job.attend(run, command, printing, called_off));
+                let runner = CommandRunner::default();
+                let mut attended = Box::pin(runner.attend(run, command, output, cancelled));
                 tokio::select! {
                     seen = &mut attended => seen,
-                    () = async { drop(off.wait_for(|off| *off).await) } => {
-                        // Nobody hears it who has ended by itself.
-                        let _ = call_off.send(());
+                    () = async { drop(is_cancelled.wait_for(|is_cancelled| *is_cancelled).await) } => {
+                        // The command may have ended by itself.
+                        let _ = cancel.send(());
                         attended.await
                     }
                 }
@@ -92,35 +89,35 @@ impl Commands {
         })
     }
 
-    /// Nothing more is to be begun, and every command is to end.
-    pub(super) fn call_off(&self) {
-        self.off.send_replace(true);
+    /// Starts nothing more, and ends every command.
+    pub(super) fn cancel(&self) {
+        self.cancelled.send_replace(true);
     }
 
-    pub(super) fn is_off(&self) -> bool {
-        *self.off.borrow()
+    pub(super) fn is_cancelled(&self) -> bool {
+        *self.cancelled.borrow()
     }
 
-    /// From now on there are calls whose end is not recorded.
+    /// From now on there are calls whose result is not recorded.
     pub(super) fn calls_begin(&self) {
         self.calls.send_replace(true);
     }
 
-    /// All calls that were begun are recorded.
+    /// All calls that were sent are recorded.
     pub(super) fn calls_end(&self) {
         self.calls.send_replace(false);
     }
 
-    /// Waits until there is no call whose end is not recorded.
+    /// Waits until the result of every call is recorded.
     pub(super) async fn calls_are_over(&self) {
-        // It cannot fail while the sender is here.
+        // It cannot fail: `self` holds the sender.
         drop(self.calls.subscribe().wait_for(|calls| !calls).await);
     }
 
-    /// Calls off whatever is left, waits until it is over, and stores the rest of the log.
+    /// Cancels commands that are still running, waits until they have ended, and stores the rest of the log.
     pub(super) async fn end(self) {
-        let Commands { log, off, token, mut tokens, .. } = self;
-        off.send_replace(true);
+        let AttemptCommands { log, cancelled, token, mut tokens, .. } = self;
+        cancelled.send_replace(true);
         drop(token);
         let _ = tokens.recv().await;
         if let Some(log) = Arc::into_inner(log) {

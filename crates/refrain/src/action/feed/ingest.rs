@@ -1,4 +1,4 @@
-//! A source on its way into a database: each part of it applied, then passed by whatever remembers how far it was read.
+//! Applies a source part by part, and moves its checkpoint past each part that was applied.
 
 use std::time::Duration;
 
@@ -6,56 +6,58 @@ use refrain_core::redact::Redactor;
 use refrain_core::state::{Doubt, InDoubtPolicy, NextStep};
 use refrain_core::{Fingerprint, Key, Per, Values};
 
-use super::bulk_write::{self, PagePlace};
-use super::parts::{Odd, Part};
-use super::per_unit::Each;
-use super::unit::{Shape, Unit};
-use super::unit_rows::Rows;
-use crate::job::JobError;
+use super::bulk_write::{self, PageOrigin};
+use super::parts::{MalformedLine, SourcePart};
+use super::per_unit::PerUnit;
+use super::unit::{Unit, UnitReader};
+use super::unit_rows::UnitRows;
 use crate::ledger::{
-    Arrival, Cursor, ExternalWork, FAILED_MAX, Fetched, LedgerError, MalformedRecord, Page, Units, Watermark,
+    Arrival, Cursor, ExternalWork, FAILED_MAX, FetchedPage, LedgerError, MalformedRecord, Page, Units,
+    Watermark,
 };
-use crate::publish::table::Publishes;
-use crate::run::Run;
+use crate::run::{JobError, Run};
+use crate::user_database::Backend;
 
-/// How many units that failed are tried together. So few, that they are never taken for a sign that all would fail.
+/// How many failed units are retried together: few enough not to trip the limit on consecutive failures.
 pub(super) const FAILED_TOGETHER: usize = 20;
-/// How many of those that failed in earlier attempts are read and tried together, which are fewer: each may have a megabyte.
+/// How many units that failed in earlier attempts are read from the ledger together: each may have a megabyte.
 const FAILED_AT_ONCE: i64 = 8;
-/// The longest key of a run that is a part of the place of a line.
+/// The longest key of a run that is used in the place of a line; a longer one is hashed.
 const RUN_BYTES_MAX: usize = 400;
-/// The beginning of the key of a line that is no unit.
+/// The beginning of the key of a malformed line.
 pub(super) const LINE: &str = "$line";
 
-/// What is remembered of how far the source was read.
-pub(super) enum Progress<'u, DB: Publishes> {
-    /// Nothing: each run reads all of what is its own.
-    Window,
-    /// A cursor, and for how long its position is remembered.
+/// How far the source was read, as later runs will know it.
+pub(super) enum SourceCheckpoint<'u, DB: Backend> {
+    /// No checkpoint: each run reads its whole window or payload.
+    None,
+    /// A cursor, and whether it belongs to the job or to a window.
     Cursor(Cursor<'u, DB, Unit>, Per),
     Watermark(Watermark<'u, DB, Unit>),
 }
 
-impl<DB: Publishes> Progress<'_, DB> {
-    /// Where the source is read from, if a checkpoint says so: empty at the beginning of everything.
+impl<DB: Backend> SourceCheckpoint<'_, DB> {
+    /// The position to read from, if there is a checkpoint; empty for the first run.
     pub(super) fn position(&self) -> Option<String> {
         match self {
-            Progress::Window => None,
-            Progress::Cursor(cursor, _) => Some(cursor.position().unwrap_or_default().to_owned()),
-            Progress::Watermark(mark) => Some(mark.from().map(|from| from.to_string()).unwrap_or_default()),
+            SourceCheckpoint::None => None,
+            SourceCheckpoint::Cursor(cursor, _) => Some(cursor.position().unwrap_or_default().to_owned()),
+            SourceCheckpoint::Watermark(mark) => {
+                Some(mark.from().map(|from| from.to_string()).unwrap_or_default())
+            }
         }
     }
 
-    /// Values with this as where to go on.
+    /// Values with this as the position to read from.
     pub(super) fn values_at(&self, position: String, values: Values) -> Values {
         match self {
-            Progress::Window => values,
-            Progress::Cursor(..) => Values { cursor: Some(position), ..values },
-            Progress::Watermark(_) => Values { watermark: Some(position), ..values },
+            SourceCheckpoint::None => values,
+            SourceCheckpoint::Cursor(..) => Values { cursor: Some(position), ..values },
+            SourceCheckpoint::Watermark(_) => Values { watermark: Some(position), ..values },
         }
     }
 
-    /// Values with where to go on: empty at the beginning of everything.
+    /// Values with the position to read from.
     pub(super) fn values(&self, values: Values) -> Values {
         match self.position() {
             Some(position) => self.values_at(position, values),
@@ -64,48 +66,54 @@ impl<DB: Publishes> Progress<'_, DB> {
     }
 }
 
-/// What is done with units.
-pub(super) enum How<'f, DB> {
-    Rows(Box<Rows<DB>>),
-    /// The same, page by page, with no entry for each.
-    Bulk(Box<Rows<DB>>),
-    Each(Box<Each<'f>>),
+/// What the job does with its units.
+pub(super) enum UnitHandler<'f, DB> {
+    /// Writes rows, with a ledger entry per unit.
+    Rows(Box<UnitRows<DB>>),
+    /// Writes rows, with a ledger entry per page.
+    Bulk(Box<UnitRows<DB>>),
+    /// Runs a command or sends a request for each unit.
+    PerUnit(Box<PerUnit<'f>>),
 }
 
-impl<DB: Publishes> How<'_, DB> {
-    /// Does it. Gives what stands for the units in the ledger, if it is not they themselves.
-    async fn page(
+impl<DB: Backend> UnitHandler<'_, DB> {
+    /// Applies a page. Gives the ledger entries that prove it, if they are not those of the units themselves.
+    async fn apply_page(
         &self,
         units: &Units<DB, Unit>,
         page: &Page<'_, '_, DB, Unit>,
-        at: &PagePlace,
+        origin: &PageOrigin,
     ) -> Result<Option<Vec<Arrival>>, JobError> {
         match self {
-            How::Rows(rows) => rows.apply(page.apply()).await?,
-            How::Bulk(rows) => return bulk_write::settle(rows, units, page.units(), at).await.map(Some),
-            How::Each(each) => each.run(page.outside().await?).await?,
+            UnitHandler::Rows(rows) => rows.apply(page.apply()).await?,
+            UnitHandler::Bulk(rows) => {
+                return bulk_write::write_page(rows, units, page.units(), origin).await.map(Some);
+            }
+            UnitHandler::PerUnit(each) => each.run(page.outside().await?).await?,
         }
         Ok(None)
     }
 
-    /// The same for units of no page; `place` is where the source was read from, if a checkpoint says so.
-    pub(super) async fn list(
+    /// Applies units that belong to no page. `position` is where the source was read from, if there is a checkpoint.
+    pub(super) async fn apply_list(
         &self,
         units: &Units<DB, Unit>,
         list: &[Unit],
-        place: Option<String>,
+        position: Option<String>,
     ) -> Result<(), JobError> {
         match self {
-            How::Rows(rows) | How::Bulk(rows) => rows.apply(units.apply_from(place, list).await?).await,
-            How::Each(each) => {
-                let outside: ExternalWork<'_, DB, Unit> = units.outside_from(place, list).await?;
+            UnitHandler::Rows(rows) | UnitHandler::Bulk(rows) => {
+                rows.apply(units.apply_from(position, list).await?).await
+            }
+            UnitHandler::PerUnit(each) => {
+                let outside: ExternalWork<'_, DB, Unit> = units.outside_from(position, list).await?;
                 each.run(outside).await
             }
         }
     }
 }
 
-async fn done<DB: Publishes>(
+async fn pass<DB: Backend>(
     page: Page<'_, '_, DB, Unit>,
     proof: Option<Vec<Arrival>>,
 ) -> Result<(), LedgerError> {
@@ -115,55 +123,55 @@ async fn done<DB: Publishes>(
     }
 }
 
-/// A source on its way into a database.
-pub(super) struct Ingest<'c, 'u, DB: Publishes> {
+/// One reading of a source.
+pub(super) struct Ingest<'c, 'u, DB: Backend> {
     run: &'c Run,
     pub(super) units: &'u Units<DB, Unit>,
-    pub(super) apply: How<'c, DB>,
-    pub(super) progress: Progress<'u, DB>,
+    pub(super) handler: UnitHandler<'c, DB>,
+    pub(super) checkpoint: SourceCheckpoint<'u, DB>,
     pub(super) redactor: &'c Redactor,
-    /// Whether something was read of which not all could be kept: nothing may pass it.
+    /// Whether a line was too long to be stored: no checkpoint may pass it.
     has_gap: bool,
-    /// Whether earlier readings have kept lines that were no units.
-    has_odd: bool,
-    /// The number of the last part, since the cursor moved.
+    /// Whether the ledger has malformed lines of earlier readings.
+    has_malformed: bool,
+    /// The number of the last part since the cursor moved.
     part: u64,
 }
 
-impl<'c, 'u, DB: Publishes> Ingest<'c, 'u, DB> {
+impl<'c, 'u, DB: Backend> Ingest<'c, 'u, DB> {
     pub(super) async fn begin(
         run: &'c Run,
         units: &'u Units<DB, Unit>,
-        apply: How<'c, DB>,
-        progress: Progress<'u, DB>,
+        handler: UnitHandler<'c, DB>,
+        checkpoint: SourceCheckpoint<'u, DB>,
         redactor: &'c Redactor,
     ) -> Result<Self, JobError> {
-        let has_odd = units.has_unreadable(LINE).await?;
-        Ok(Ingest { run, units, apply, progress, redactor, has_gap: false, has_odd, part: 0 })
+        let has_malformed = units.has_unreadable(LINE).await?;
+        Ok(Ingest { run, units, handler, checkpoint, redactor, has_gap: false, has_malformed, part: 0 })
     }
 
-    /// Units that failed in earlier attempts, from what was kept of them.
-    pub(super) async fn failed_before(&self, shape: &Shape) -> Result<(), JobError> {
+    /// Retries units that failed in earlier attempts, from their stored input.
+    pub(super) async fn retry_failed(&self, reader: &UnitReader) -> Result<(), JobError> {
         let mut after = String::new();
         for _ in 0..FAILED_MAX / FAILED_AT_ONCE {
             let (failed, last) = self.units.failed_after(&after, FAILED_AT_ONCE).await?;
             let Some(last) = last else { break };
-            let read: Vec<Unit> = failed.iter().filter_map(|unit| shape.unit(&unit.text)).collect();
-            self.apply.list(self.units, &read, None).await?;
+            let read: Vec<Unit> = failed.iter().filter_map(|unit| reader.unit(&unit.text)).collect();
+            self.handler.apply_list(self.units, &read, None).await?;
             after = last;
         }
         Ok(())
     }
 
-    /// Units that earlier attempts of this run have left in doubt: those that may be sent again are.
-    pub(super) async fn doubted_before(
+    /// Sends requests again that earlier attempts of this run left in doubt, if the policy allows it.
+    pub(super) async fn resend_doubtful(
         &self,
-        shape: &Shape,
+        reader: &UnitReader,
         policy: InDoubtPolicy,
         provider_ttl: Option<Duration>,
         horizon: Duration,
     ) -> Result<(), JobError> {
-        let How::Each(each) = &self.apply else { return Ok(()) };
+        let UnitHandler::PerUnit(each) = &self.handler else { return Ok(()) };
         let mut after = String::new();
         loop {
             let (doubtful, last) = self.units.doubtful(&after).await?;
@@ -174,9 +182,9 @@ impl<'c, 'u, DB: Publishes> Ingest<'c, 'u, DB> {
                 let doubt = Doubt { since_first_send, since_last_send, horizon, provider_ttl, probe: None };
                 matches!(policy.next(&doubt), NextStep::Apply(_))
             });
-            let again: Vec<Unit> = again.filter_map(|doubtful| shape.unit(&doubtful.unit.text)).collect();
+            let again: Vec<Unit> = again.filter_map(|doubtful| reader.unit(&doubtful.unit.text)).collect();
             self.units.fence.raised.tally.kept(again.iter().map(Unit::key));
-            // The last of them is begun when the first have been answered: it is looked at again then.
+            // The last request is sent after the first were answered: its age is checked once more then.
             let since_max = match policy {
                 InDoubtPolicy::ProviderKey => provider_ttl.unwrap_or_default().saturating_sub(horizon),
                 _ => Duration::MAX,
@@ -185,39 +193,44 @@ impl<'c, 'u, DB: Publishes> Ingest<'c, 'u, DB> {
         }
     }
 
-    /// Applies a part of the source, and moves on past it.
-    pub(super) async fn settle(&mut self, part: Part) -> Result<(), JobError> {
-        let place = self.place();
-        self.has_gap |= part.odd.iter().any(|odd| !odd.is_whole);
-        let position = self.progress.position();
-        self.units.park(&unreadable(&place, part.odd, self.redactor)?, position.as_deref()).await?;
-        let at = self.page_place();
-        let (units, apply) = (self.units, &self.apply);
-        match &mut self.progress {
-            Progress::Window => match apply {
-                How::Bulk(rows) => drop(bulk_write::settle(rows, units, &part.units, &at).await?),
-                How::Rows(_) | How::Each(_) => apply.list(units, &part.units, None).await?,
+    /// Applies a part of the source, and moves the checkpoint past it.
+    pub(super) async fn apply_part(&mut self, part: SourcePart) -> Result<(), JobError> {
+        let place = self.line_place();
+        self.has_gap |= part.malformed.iter().any(|malformed| !malformed.is_whole);
+        let position = self.checkpoint.position();
+        let malformed = malformed_records(&place, part.malformed, self.redactor)?;
+        self.units.park(&malformed, position.as_deref()).await?;
+        let origin = self.page_origin();
+        let (units, handler) = (self.units, &self.handler);
+        match &mut self.checkpoint {
+            SourceCheckpoint::None => match handler {
+                UnitHandler::Bulk(rows) => {
+                    bulk_write::write_page(rows, units, &part.units, &origin).await?;
+                }
+                UnitHandler::Rows(_) | UnitHandler::PerUnit(_) => {
+                    handler.apply_list(units, &part.units, None).await?;
+                }
             },
-            Progress::Watermark(mark) => {
+            SourceCheckpoint::Watermark(mark) => {
                 let page = mark.page(part.units)?;
-                let proof = apply.page(units, &page, &at).await?;
-                done(page, proof).await?;
+                let proof = handler.apply_page(units, &page, &origin).await?;
+                pass(page, proof).await?;
             }
-            Progress::Cursor(cursor, _) => match part.cursor.filter(|_| !self.has_gap) {
+            SourceCheckpoint::Cursor(cursor, _) => match part.cursor.filter(|_| !self.has_gap) {
                 None => {
                     let page = cursor.part(part.units)?;
-                    let proof = apply.page(units, &page, &at).await?;
-                    done(page, proof).await?;
+                    let proof = handler.apply_page(units, &page, &origin).await?;
+                    pass(page, proof).await?;
                 }
                 Some(token) => {
-                    let fetched = Fetched { units: part.units, next: Some(token) };
+                    let fetched = FetchedPage { units: part.units, next: Some(token) };
                     let page = cursor.next(async |_| Ok::<_, LedgerError>(fetched)).await?;
                     let Some(page) = page else { return Ok(()) };
-                    let proof = apply.page(units, &page, &at).await?;
-                    if self.has_odd {
+                    let proof = handler.apply_page(units, &page, &origin).await?;
+                    if self.has_malformed {
                         units.clear(&place, position.as_deref()).await?;
                     }
-                    done(page, proof).await?;
+                    pass(page, proof).await?;
                     self.part = 0;
                 }
             },
@@ -225,22 +238,22 @@ impl<'c, 'u, DB: Publishes> Ingest<'c, 'u, DB> {
         Ok(())
     }
 
-    /// Where the next part stands. What is read from a checkpoint on is another part of the source each time, so that nothing
-    /// can be said of one by what is recorded of another.
-    fn page_place(&mut self) -> PagePlace {
+    /// Where the next part comes from. With a checkpoint each reading returns another part of the source, so that a recorded
+    /// page says nothing about the page of the same number in a later reading.
+    fn page_origin(&mut self) -> PageOrigin {
         self.part += 1;
-        let is_whole = matches!(self.progress, Progress::Window);
-        let place = if is_whole { String::new() } else { self.part_of_the_source() };
-        PagePlace { place, number: self.part, position: self.progress.position(), skips: is_whole }
+        let is_whole = matches!(self.checkpoint, SourceCheckpoint::None);
+        let place = if is_whole { String::new() } else { self.source_place() };
+        PageOrigin { place, number: self.part, position: self.checkpoint.position(), skips: is_whole }
     }
 
-    /// The source was read to its end, and all of it is settled.
+    /// Concludes a source that was read and applied to its end.
     pub(super) async fn end(self) -> Result<(), JobError> {
-        if self.has_odd {
-            self.units.clear(&self.place(), self.progress.position().as_deref()).await?;
+        if self.has_malformed {
+            self.units.clear(&self.line_place(), self.checkpoint.position().as_deref()).await?;
         }
-        match self.progress {
-            Progress::Watermark(mark) if !self.has_gap => {
+        match self.checkpoint {
+            SourceCheckpoint::Watermark(mark) if !self.has_gap => {
                 mark.advance().await?;
             }
             _ => {}
@@ -248,29 +261,29 @@ impl<'c, 'u, DB: Publishes> Ingest<'c, 'u, DB> {
         Ok(())
     }
 
-    /// Where lines stand that are being read: in the source of this run, after a position of its own cursor, or after a
-    /// position of the cursor of all runs, which any of them may read.
-    fn place(&self) -> String {
-        format!("{LINE}:{}", self.part_of_the_source())
+    /// The beginning of the keys of malformed lines read from here: a place in the source of this run, or, with a cursor of
+    /// the job, a position that every run of the job shares.
+    fn line_place(&self) -> String {
+        format!("{LINE}:{}", self.source_place())
     }
 
-    fn part_of_the_source(&self) -> String {
-        self.part_at(&self.progress.position().unwrap_or_default())
+    fn source_place(&self) -> String {
+        self.place_at(&self.checkpoint.position().unwrap_or_default())
     }
 
-    /// The part of the source that is read from a position on.
-    pub(super) fn part_at(&self, position: &str) -> String {
-        match &self.progress {
-            Progress::Cursor(_, Per::Ever) => hashed(position),
-            // The same token may stand for other lines in another window.
-            Progress::Cursor(_, Per::Window) => format!("{}:{}", self.source_of_the_run(), hashed(position)),
-            Progress::Window | Progress::Watermark(_) => self.source_of_the_run(),
+    /// The place in the source that begins at a position.
+    pub(super) fn place_at(&self, position: &str) -> String {
+        match &self.checkpoint {
+            SourceCheckpoint::Cursor(_, Per::Ever) => hashed(position),
+            // The same cursor may mean other lines in another window.
+            SourceCheckpoint::Cursor(_, Per::Window) => format!("{}:{}", self.run_place(), hashed(position)),
+            SourceCheckpoint::None | SourceCheckpoint::Watermark(_) => self.run_place(),
         }
     }
 
-    fn source_of_the_run(&self) -> String {
+    fn run_place(&self) -> String {
         match self.run.key() {
-            // The place of `a` must not be the beginning of that of `a:b`.
+            // The place of `a` must not be a prefix of the place of `a:b`.
             key if key.len() <= RUN_BYTES_MAX && (self.run.window().is_some() || !key.contains(':')) => {
                 key.to_owned()
             }
@@ -285,16 +298,16 @@ fn hashed(text: &str) -> String {
     hash.get(..16).unwrap_or_default().to_owned()
 }
 
-/// A line that is no unit may be anything that a script prints by mistake: secrets are taken out before it is kept.
-pub(super) fn unreadable(
+/// A malformed line may be anything that a script prints by mistake: secrets are removed before it is stored.
+pub(super) fn malformed_records(
     place: &str,
-    odd: Vec<Odd>,
+    malformed: Vec<MalformedLine>,
     redactor: &Redactor,
 ) -> Result<Vec<MalformedRecord>, JobError> {
-    let of = |Odd { number, text, message, .. }: Odd| {
+    let of = |MalformedLine { number, text, message, .. }: MalformedLine| {
         let key = Key::parse(&format!("{place}:{number}"))?;
         let [input, message] = [&text, &message].map(|text| redactor.redact(text).into_owned());
         Ok(MalformedRecord { key, input, message })
     };
-    odd.into_iter().map(of).collect()
+    malformed.into_iter().map(of).collect()
 }

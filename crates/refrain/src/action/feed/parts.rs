@@ -1,55 +1,55 @@
-//! Lines become pages: bounded parts of what a source says, each ended by a cursor or because it is long enough.
+//! Groups the lines of a source into parts of bounded size. A part ends with a cursor, or when it is full.
 //!
-//! Values in, values out: bytes come in as they were read, in any pieces. Memory is bounded by the longest line and the
-//! longest part, whatever is printed.
+//! Pure: bytes come in as they were read, in pieces of any size. Memory is bounded by the longest line and the largest part,
+//! whatever the source prints.
 
 use refrain_core::content::CONTENT_BYTES_MAX;
+use refrain_core::terminal::harmless;
 
-use super::unit::{Fault, Said, Shape, Unit};
-use crate::action::harmless;
-use crate::job::JobError;
+use super::unit::{LineContent, LineError, Unit, UnitReader};
+use crate::run::JobError;
 
 /// The longest line.
 pub(super) const LINE_BYTES_MAX: usize = CONTENT_BYTES_MAX;
-/// The most lines of one part, unless it is said otherwise.
+/// The default for the most lines of a part.
 pub(super) const PART_LINES_MAX: usize = 1_000;
-/// The most bytes of one part, but for its last line.
+/// The most bytes of a part, not counting its last line.
 pub(super) const PART_BYTES_MAX: usize = 8 * 1_024 * 1_024;
-/// The most lines of one attempt that may be no units: beyond that it is not the lines.
+/// The most malformed lines of one attempt: with more, the program is wrong and not single lines.
 const FAULTS_MAX: u64 = 1_000;
-/// What is kept of a line that is too long.
-const BEGINNING_BYTES: usize = 4_096;
+/// How many bytes of a line that is too long are kept.
+const KEPT_BYTES_MAX: usize = 4_096;
 
-/// A line as it was printed.
+/// A line of the source.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct SourceLine {
     bytes: Vec<u8>,
-    /// How long it is, if that is too long.
+    /// Its length if it is too long; `bytes` is then its beginning.
     too_long: Option<usize>,
 }
 
 /// Cuts bytes into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    line: Line,
+pub(super) struct LineSplitter {
+    line: SourceLine,
 }
 
-impl Lines {
-    /// The lines that end in these bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
+impl LineSplitter {
+    /// Adds bytes; gives the lines that end in them.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<SourceLine> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let (words, is_whole) = match piece.strip_suffix(b"\n") {
-                Some(words) => (words, true),
+            let (text, is_whole) = match piece.strip_suffix(b"\n") {
+                Some(text) => (text, true),
                 None => (piece, false),
             };
-            let length = self.line.too_long.unwrap_or(self.line.bytes.len()) + words.len();
+            let length = self.line.too_long.unwrap_or(self.line.bytes.len()) + text.len();
             if length > LINE_BYTES_MAX {
                 self.line.too_long = Some(length);
-                self.line.bytes.extend_from_slice(words.get(..BEGINNING_BYTES).unwrap_or(words));
-                self.line.bytes.truncate(BEGINNING_BYTES);
+                self.line.bytes.extend_from_slice(text.get(..KEPT_BYTES_MAX).unwrap_or(text));
+                self.line.bytes.truncate(KEPT_BYTES_MAX);
             } else {
-                self.line.bytes.extend_from_slice(words);
+                self.line.bytes.extend_from_slice(text);
             }
             if is_whole {
                 lines.push(std::mem::take(&mut self.line));
@@ -58,82 +58,83 @@ impl Lines {
         lines
     }
 
-    /// What stands after the last end of a line.
-    pub(super) fn rest(self) -> Option<Line> {
+    /// The last line if it has no line end.
+    pub(super) fn rest(self) -> Option<SourceLine> {
         (!self.line.bytes.is_empty()).then_some(self.line)
     }
 }
 
-impl From<String> for Line {
-    fn from(text: String) -> Line {
+impl From<String> for SourceLine {
+    fn from(text: String) -> SourceLine {
         let too_long = (text.len() > LINE_BYTES_MAX).then_some(text.len());
         let mut bytes = text.into_bytes();
         if too_long.is_some() {
-            bytes.truncate(BEGINNING_BYTES);
+            bytes.truncate(KEPT_BYTES_MAX);
         }
-        Line { bytes, too_long }
+        SourceLine { bytes, too_long }
     }
 }
 
-/// A line that is no unit.
+/// A line from which no unit can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Odd {
-    /// Its number in its page.
+pub(super) struct MalformedLine {
+    /// Its number since the last cursor.
     pub(super) number: u64,
     pub(super) text: String,
     pub(super) message: String,
-    /// Whether all of it is in the text.
+    /// Whether `text` is the whole line.
     pub(super) is_whole: bool,
 }
 
-/// Some of a source, in its order.
+/// Consecutive lines of a source.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct SourcePart {
     pub(super) units: Vec<Unit>,
-    pub(super) odd: Vec<Odd>,
-    /// The page ends here, and this is where to go on.
+    pub(super) malformed: Vec<MalformedLine>,
+    /// The position to continue from, if the part ends with a cursor.
     pub(super) cursor: Option<String>,
     bytes: usize,
 }
 
-impl Part {
+impl SourcePart {
     pub(super) fn is_empty(&self) -> bool {
-        self.units.is_empty() && self.odd.is_empty() && self.cursor.is_none()
+        self.units.is_empty() && self.malformed.is_empty() && self.cursor.is_none()
     }
 }
 
-/// Makes pages of lines.
+/// Makes parts of lines.
 #[derive(Debug)]
-pub(super) struct Pages {
-    shape: Shape,
+pub(super) struct PartBuilder {
+    reader: UnitReader,
     has_cursor: bool,
     /// The most lines of a part.
     lines_max: usize,
-    /// The number of the last line, from the beginning and in its page.
+    /// The number of the last line from the beginning of the source.
     line: u64,
+    /// The number of the last line since the last cursor.
     in_page: u64,
-    /// Whether a line was too long: no cursor is passed from there on, so that all that follows is one page.
+    /// Whether a line was too long to be kept: no cursor is passed from there on, so all that follows counts as one page.
     has_gap: bool,
     faults: u64,
-    part: Part,
+    part: SourcePart,
 }
 
-impl Pages {
-    pub(super) fn new(shape: Shape, has_cursor: bool, lines_max: usize) -> Pages {
-        Pages {
-            shape,
+impl PartBuilder {
+    pub(super) fn new(reader: UnitReader, has_cursor: bool, lines_max: usize) -> PartBuilder {
+        PartBuilder {
+            reader,
             has_cursor,
             lines_max,
             line: 0,
             in_page: 0,
             has_gap: false,
             faults: 0,
-            part: Part::default(),
+            part: SourcePart::default(),
         }
     }
 
-    /// Takes a line; gives the part that ends with it.
-    pub(super) fn push(&mut self, line: &Line) -> Result<Option<Part>, JobError> {
+    /// Adds a line; gives a part if one ends with it.
+    pub(super) fn push(&mut self, line: &SourceLine) -> Result<Option<SourcePart>, JobError> {
         self.line += 1;
         self.in_page += 1;
         let text = String::from_utf8_lossy(&line.bytes);
@@ -141,62 +142,67 @@ impl Pages {
             return Ok(None);
         }
         self.part.bytes += line.bytes.len();
-        let said = match line.too_long {
-            Some(bytes) => Err(Fault {
+        let content = match line.too_long {
+            Some(bytes) => Err(LineError {
                 column: None,
-                message: format!("it is {bytes} bytes long, and {LINE_BYTES_MAX} is the most"),
+                message: format!("the line has {bytes} bytes; the maximum is {LINE_BYTES_MAX}"),
             }),
             None => match str::from_utf8(&line.bytes) {
-                Ok(text) => self.shape.read(text.trim()),
-                Err(error) => Err(Fault {
+                Ok(text) => self.reader.read(text.trim()),
+                Err(error) => Err(LineError {
                     column: Some(
                         text.get(..error.valid_up_to()).map_or(0, |valid| valid.chars().count()) + 1,
                     ),
-                    message: "this is no UTF-8".to_owned(),
+                    message: "not valid UTF-8".to_owned(),
                 }),
             },
         };
-        match said {
-            Ok(Said::Unit(unit)) => self.part.units.push(unit),
-            Ok(Said::Cursor(_)) if !self.has_cursor => {
+        match content {
+            Ok(LineContent::Unit(unit)) => self.part.units.push(unit),
+            Ok(LineContent::Cursor(_)) if !self.has_cursor => {
                 return Err(JobError::for_good(format!(
-                    "line {}: this is a cursor, and the job has none\n  add [cursor] to its file, so that the next \
-                     run goes on from there; or print no {{\"$cursor\": …}}",
+                    "line {}: the source printed a cursor, but the job has no [cursor]\n  add [cursor] to the job \
+                     file, so that the next run continues from there; or do not print {{\"$cursor\": …}}",
                     self.line
                 )));
             }
-            Ok(Said::Cursor(token)) => {
+            Ok(LineContent::Cursor(token)) => {
                 self.part.cursor = Some(token);
                 if !self.has_gap {
                     self.in_page = 0;
                 }
             }
-            Err(fault) => self.odd(&text, &fault, line.too_long.is_none())?,
+            Err(error) => self.add_malformed(&text, &error, line.too_long.is_none())?,
         }
-        let lines = self.part.units.len() + self.part.odd.len();
+        let lines = self.part.units.len() + self.part.malformed.len();
         let is_full = lines >= self.lines_max || self.part.bytes >= PART_BYTES_MAX;
         Ok((is_full || self.part.cursor.is_some()).then(|| std::mem::take(&mut self.part)))
     }
 
-    fn odd(&mut self, text: &str, fault: &Fault, is_whole: bool) -> Result<(), JobError> {
-        let column = fault.column.map(|column| format!(", column {column}")).unwrap_or_default();
-        let message = format!("line {}{column}: {}", self.line, fault.message);
+    fn add_malformed(&mut self, text: &str, error: &LineError, is_whole: bool) -> Result<(), JobError> {
+        let column = error.column.map(|column| format!(", column {column}")).unwrap_or_default();
+        let message = format!("line {}{column}: {}", self.line, error.message);
         self.faults += 1;
         self.has_gap |= !is_whole;
         if self.faults > FAULTS_MAX {
             return Err(JobError::new(format!(
-                "more than {FAULTS_MAX} lines are no units, the last one: {message}\n  each line of the output is \
-                 one JSON object; what is meant for people goes to standard error"
+                "more than {FAULTS_MAX} lines are malformed, the last one: {message}\n  print one JSON object per line; \
+                 messages belong on standard error"
             )));
         }
-        // PostgreSQL keeps no NUL.
+        // PostgreSQL cannot store NUL.
         let text = text.replace('\0', "\u{fffd}");
-        self.part.odd.push(Odd { number: self.in_page, text, message: harmless(&message), is_whole });
+        self.part.malformed.push(MalformedLine {
+            number: self.in_page,
+            text,
+            message: harmless(&message),
+            is_whole,
+        });
         Ok(())
     }
 
-    /// The last part, of which more would have come.
-    pub(super) fn rest(&mut self) -> Part {
+    /// The last part, which may be empty.
+    pub(super) fn rest(&mut self) -> SourcePart {
         std::mem::take(&mut self.part)
     }
 }

@@ -1,8 +1,8 @@
-//! A program or a call for each unit, some of them at once.
+//! Runs a command or sends an HTTP request for each unit, several at once.
 //!
-//! No transaction is open while one is under way: units are looked up first, and recorded when their work has ended, as many
-//! together as have ended meanwhile. A program that is cut off by a death is executed again, under the same key. A call may
-//! not be sent again so lightly: its unit is reserved before, and stays in doubt until its end is recorded.
+//! No transaction is open while a command or a request is in flight: units are looked up before, and recorded together
+//! afterwards. A command that dies with its worker is executed again under the same idempotency key. A request must not be
+//! sent again so easily: its unit is reserved first, and is in doubt until its result is recorded.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,215 +13,215 @@ use refrain_core::{Fingerprint, IdempotencyKey, Key, Template, Values};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::commands::Commands;
-use super::unit::{Read, Unit};
+use super::commands::AttemptCommands;
+use super::unit::{ParsedUnit, Unit};
 use crate::action::command::{Command, Interrupted};
-use crate::action::http::{Answer, Caller};
+use crate::action::http::{HttpCaller, HttpOutcome};
 use crate::failpoint;
-use crate::job::JobError;
-use crate::leaving::Seen;
-use crate::ledger::{Backend, ExternalWork, LedgerError};
-use crate::run::Run;
+use crate::ledger::ExternalWork;
+use crate::ledger::circuit_breaker::{CircuitBreaker, FAILURES_MAX, all_fail};
+use crate::run::awaited_task::TaskResult;
+use crate::run::{JobError, Run};
+use crate::user_database::Backend;
 
-/// So many units that fail one after another are not to blame: something else is wrong.
-const IN_A_ROW_MAX: usize = 20;
-/// The longest text that a variable of a command's environment can hold, with some room for its name.
+/// The most bytes of an environment variable, with room for its name.
 const VARIABLE_BYTES_MAX: usize = 120 * 1_024;
 
-/// What is done with each unit.
-pub(super) struct Each<'f> {
+/// Processes single units.
+pub(super) struct PerUnit<'f> {
     pub(super) run: &'f Run,
-    pub(super) commands: &'f Commands,
-    pub(super) way: UnitAction<'f>,
+    pub(super) commands: &'f AttemptCommands,
+    pub(super) action: UnitAction<'f>,
     pub(super) parallel: usize,
     pub(super) values: Values,
     pub(super) is_by_window: bool,
-    /// How many calls are newly in doubt since the last one that went well, in whichever list: somebody has to look at each.
+    /// How many requests came to be in doubt since the last success, over all pages: the operator must check each.
     pub(super) doubts: AtomicUsize,
-    /// Whether a call that is in doubt waits for a person, and no later attempt sends it.
+    /// Whether a request in doubt waits for the operator, and no later attempt sends it again.
     pub(super) holds_doubts: bool,
 }
 
-/// How it is done.
+/// What is done with each unit.
 pub(super) enum UnitAction<'f> {
-    /// By a program; directory, environment and what else a command of this job has.
+    /// Runs a command: its arguments, and what commands of this job have in common.
     Command(&'f [Template], Box<Command>),
-    /// By a call.
-    Http(&'f Call, Caller),
+    Http(&'f Call, HttpCaller),
 }
 
-/// The work of one unit.
-enum Work {
+/// The command or request of one unit.
+enum UnitWork {
     Command(Box<Command>),
     Call(Request),
 }
 
-/// How the work of a unit ended.
-enum Ended {
+/// How the command or request of a unit ended.
+enum UnitResult {
     Done,
     Failed(String),
     InDoubt(String),
-    /// It is the same for every unit: a program that is not there, for example.
+    /// An error that every unit would meet, such as a missing program.
     Fault(JobError),
-    CutOff,
-    /// The lease was over before anything was sent.
-    TooLate,
+    Interrupted,
+    /// The lease expired before anything was sent.
+    LeaseExpired,
 }
 
-/// What is known and not recorded.
+/// Units that were begun and are not recorded.
 #[derive(Default)]
-struct UnderWay {
-    running: JoinSet<(usize, Ended)>,
-    /// Those that failed since the last one that went well. Whether it was theirs or everybody's fault is known when
-    /// another one goes well.
+struct InFlight {
+    running: JoinSet<(usize, UnitResult)>,
+    /// Units that failed since the last success, with messages. Recorded at the next success: the cause may be a common one.
     failing: Vec<(usize, String)>,
-    /// How many failed or are in doubt since then.
-    in_a_row: usize,
-    /// What was last said against one.
-    last: String,
+    /// Counts units that failed or are in doubt since the last success.
+    breaker: CircuitBreaker,
+    last_message: String,
 }
 
-impl Each<'_> {
-    /// Does the work of all units that are to be done, and records what became of them.
-    pub(super) async fn run<DB: Backend>(&self, work: ExternalWork<'_, DB, Unit>) -> Result<(), JobError> {
-        let mut due = work.due().peekable();
-        let mut under_way = UnderWay::default();
-        if self.doubts.load(Ordering::Relaxed) >= IN_A_ROW_MAX && due.peek().is_some() {
-            let message =
-                "the calls before are in doubt, one after another; see what is left: refrain why RUN";
-            return Err(LedgerError::AllFail { count: IN_A_ROW_MAX, message: message.to_owned() }.into());
+impl PerUnit<'_> {
+    /// Processes all units that are due, and records the results.
+    pub(super) async fn run<DB: Backend>(
+        &self,
+        external: ExternalWork<'_, DB, Unit>,
+    ) -> Result<(), JobError> {
+        let mut due = external.due().peekable();
+        let mut in_flight = InFlight::default();
+        if self.doubts.load(Ordering::Relaxed) >= FAILURES_MAX && due.peek().is_some() {
+            let message = "the last requests are all in doubt; to see which: refrain why RUN";
+            return Err(all_fail(message.to_owned()).into());
         }
         loop {
-            if !self.commands.is_off() {
-                self.begin(&work, &mut due, &mut under_way).await?;
+            if !self.commands.is_cancelled() {
+                self.begin(&external, &mut due, &mut in_flight).await?;
             }
-            if under_way.in_a_row >= IN_A_ROW_MAX && due.peek().is_some() {
-                return Err(self.nobody_is_to_blame(&work, under_way).await?);
+            if in_flight.breaker.is_open() && due.peek().is_some() {
+                return Err(self.conclude_all_failed(&external, in_flight).await?);
             }
-            if under_way.running.is_empty() && (due.peek().is_none() || self.commands.is_off()) {
+            if in_flight.running.is_empty() && (due.peek().is_none() || self.commands.is_cancelled()) {
                 break;
             }
-            self.record(&work, &mut under_way).await?;
+            self.record(&external, &mut in_flight).await?;
         }
-        self.record_failing(&work, &mut under_way).await?;
+        self.record_failing(&external, &mut in_flight).await?;
         if due.peek().is_some() { Err(JobError::lost()) } else { Ok(()) }
     }
 
-    /// Begins the work of as many as may be under way at once.
+    /// Begins as many units as may be in flight at once.
     async fn begin<'u, DB: Backend>(
         &self,
-        outside: &ExternalWork<'_, DB, Unit>,
+        external: &ExternalWork<'_, DB, Unit>,
         due: &mut impl Iterator<Item = (usize, &'u Unit)>,
-        under_way: &mut UnderWay,
+        in_flight: &mut InFlight,
     ) -> Result<(), JobError> {
         let mut works = Vec::new();
-        while under_way.running.len() + works.len() < self.parallel
-            && under_way.in_a_row < IN_A_ROW_MAX
+        while in_flight.running.len() + works.len() < self.parallel
+            && !in_flight.breaker.is_open()
             && let Some((member, unit)) = due.next()
         {
-            match self.work(unit, outside.over(member)) {
+            match self.work_of(unit, external.over(member)) {
                 Ok(work) => works.push((member, unit, work)),
-                Err(message) => under_way.fail(member, message),
+                Err(message) => in_flight.fail(member, message),
             }
         }
         if works.is_empty() {
             return Ok(());
         }
         let mut reserved = HashMap::new();
-        if let UnitAction::Http(..) = self.way {
+        if let UnitAction::Http(..) = self.action {
             self.commands.calls_begin();
             let members: Vec<usize> = works.iter().map(|(member, ..)| *member).collect();
             if failpoint::is_weakened("call.unreserved") {
-                reserved.extend(members.into_iter().map(|member| (member, outside.over(member))));
+                reserved.extend(members.into_iter().map(|member| (member, external.over(member))));
             } else {
-                reserved.extend(outside.reserve(&members).await?);
+                reserved.extend(external.reserve(&members).await?);
             }
             works.retain(|(member, ..)| reserved.contains_key(member));
-            if works.is_empty() && under_way.running.is_empty() {
+            if works.is_empty() && in_flight.running.is_empty() {
                 self.commands.calls_end();
             }
         }
         for (member, unit, work) in works {
             let (commands, key) = (self.commands, unit.key());
-            match (&self.way, work) {
-                (UnitAction::Http(_, caller), Work::Call(request)) => {
+            match (&self.action, work) {
+                (UnitAction::Http(_, caller), UnitWork::Call(request)) => {
                     let (caller, over) = (caller.clone(), reserved.get(&member).copied().flatten());
                     let idempotency_key = match self.idempotency_key(unit, over) {
                         Ok(key) => key,
                         Err(message) => {
-                            outside.unsent(member).await?;
-                            under_way.fail(member, message);
+                            external.unsent(member).await?;
+                            in_flight.fail(member, message);
                             continue;
                         }
                     };
-                    under_way.running.spawn(async move {
+                    in_flight.running.spawn(async move {
                         failpoint::reach("call.reserved");
                         let answer = caller.call(request, idempotency_key).await;
                         failpoint::reach("call.answered");
                         (member, answer.into())
                     });
                 }
-                (_, Work::Command(command)) => {
+                (_, UnitWork::Command(command)) => {
                     let ended = commands.execute(*command, key, None);
-                    under_way.running.spawn(async move { (member, ended.await.unwrap_or(None).into()) });
+                    in_flight.running.spawn(async move { (member, ended.await.unwrap_or(None).into()) });
                 }
-                (UnitAction::Command(..), Work::Call(..)) => {}
+                (UnitAction::Command(..), UnitWork::Call(..)) => {}
             }
         }
         Ok(())
     }
 
-    /// Waits until something has ended, and records it. If that cannot be done, the answers to the other calls are still heard: one
-    /// that says that its call was done is evidence, also from an attempt that was taken over.
+    /// Records a unit that has ended. If that fails, the other responses are still awaited: one that confirms success is
+    /// evidence, also from an attempt that was taken over.
     async fn record<DB: Backend>(
         &self,
-        outside: &ExternalWork<'_, DB, Unit>,
-        under_way: &mut UnderWay,
+        external: &ExternalWork<'_, DB, Unit>,
+        in_flight: &mut InFlight,
     ) -> Result<(), JobError> {
-        let recorded = self.record_some(outside, under_way).await;
+        let recorded = self.record_some(external, in_flight).await;
         if recorded.is_err()
-            && let UnitAction::Http(..) = self.way
+            && let UnitAction::Http(..) = self.action
         {
-            while let Some(ended) = under_way.running.join_next().await {
-                let heard = match ended {
-                    Ok((member, Ended::Done)) => outside.done(&[member]).await,
-                    Ok((member, Ended::Failed(_) | Ended::TooLate)) => outside.unsent(member).await,
+            while let Some(ended) = in_flight.running.join_next().await {
+                let recorded = match ended {
+                    Ok((member, UnitResult::Done)) => external.done(&[member]).await,
+                    Ok((member, UnitResult::Failed(_) | UnitResult::LeaseExpired)) => {
+                        external.unsent(member).await
+                    }
                     _ => Ok(()),
                 };
-                if let Err(error) = heard {
-                    tracing::warn!(%error, "a call was answered, and that could not be recorded");
+                if let Err(error) = recorded {
+                    tracing::warn!(%error, "a response was received but could not be recorded");
                 }
             }
         }
         recorded
     }
 
-    /// Records what has ended. What is wrong with one keeps no other from that: an answer that is not written down would be a doubt.
+    /// Records all units that have ended, even after an error of one: an unrecorded response would be a doubt.
     async fn record_some<DB: Backend>(
         &self,
-        outside: &ExternalWork<'_, DB, Unit>,
-        under_way: &mut UnderWay,
+        external: &ExternalWork<'_, DB, Unit>,
+        in_flight: &mut InFlight,
     ) -> Result<(), JobError> {
         let (mut done, mut fault) = (Vec::new(), None);
-        let mut ended = under_way.running.join_next().await;
+        let mut ended = in_flight.running.join_next().await;
         while let Some(one) = ended {
             let wrong = match one {
-                Ok((member, Ended::Done)) => {
+                Ok((member, UnitResult::Done)) => {
                     done.push(member);
                     Ok(())
                 }
-                Ok((member, one)) => self.record_undone(outside, under_way, member, one).await,
+                Ok((member, one)) => self.record_undone(external, in_flight, member, one).await,
                 Err(error) => Err(JobError::new(format!("panicked: {error}"))),
             };
             fault = fault.or(wrong.err());
             ended = if fault.is_some() {
-                under_way.running.join_next().await
+                in_flight.running.join_next().await
             } else {
-                under_way.running.try_join_next()
+                in_flight.running.try_join_next()
             };
         }
-        let recorded = self.record_done(outside, under_way, &done).await;
-        if under_way.running.is_empty() {
+        let recorded = self.record_done(external, in_flight, &done).await;
+        if in_flight.running.is_empty() {
             self.commands.calls_end();
         }
         recorded.and(fault.map_or(Ok(()), Err))
@@ -229,47 +229,47 @@ impl Each<'_> {
 
     async fn record_done<DB: Backend>(
         &self,
-        outside: &ExternalWork<'_, DB, Unit>,
-        under_way: &mut UnderWay,
+        external: &ExternalWork<'_, DB, Unit>,
+        in_flight: &mut InFlight,
         done: &[usize],
     ) -> Result<(), JobError> {
         if done.is_empty() {
             return Ok(());
         }
-        outside.done(done).await?;
-        self.record_failing(outside, under_way).await?;
-        under_way.in_a_row = 0;
+        external.done(done).await?;
+        self.record_failing(external, in_flight).await?;
+        in_flight.breaker.reset();
         self.doubts.store(0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Records that the work of a unit was not done, or may not have been; or says why no other may be begun.
+    /// Records that a unit was not processed, or may not have been. An error means that no other unit may be begun.
     async fn record_undone<DB: Backend>(
         &self,
-        outside: &ExternalWork<'_, DB, Unit>,
-        under_way: &mut UnderWay,
+        external: &ExternalWork<'_, DB, Unit>,
+        in_flight: &mut InFlight,
         member: usize,
-        ended: Ended,
+        ended: UnitResult,
     ) -> Result<(), JobError> {
         match ended {
-            Ended::Done => {}
-            Ended::Failed(message) => {
-                if let UnitAction::Http(..) = self.way {
-                    outside.unsent(member).await?;
+            UnitResult::Done => {}
+            UnitResult::Failed(message) => {
+                if let UnitAction::Http(..) = self.action {
+                    external.unsent(member).await?;
                 }
-                under_way.fail(member, message);
+                in_flight.fail(member, message);
             }
-            Ended::InDoubt(message) => {
-                outside.doubted(member, &message, self.holds_doubts).await?;
-                under_way.in_a_row += 1;
-                under_way.last = message;
-                self.doubts.fetch_add(usize::from(!outside.is_again()), Ordering::Relaxed);
+            UnitResult::InDoubt(message) => {
+                external.doubted(member, &message, self.holds_doubts).await?;
+                in_flight.breaker.count_failure();
+                in_flight.last_message = message;
+                self.doubts.fetch_add(usize::from(!external.is_again()), Ordering::Relaxed);
             }
-            Ended::Fault(error) => return Err(error),
-            Ended::CutOff => return Err(JobError::lost()),
-            // While no other attempt has taken over, it is as if it had not been begun.
-            Ended::TooLate => {
-                outside.unsent(member).await.map_err(JobError::from).and(Err(JobError::lost()))?;
+            UnitResult::Fault(error) => return Err(error),
+            UnitResult::Interrupted => return Err(JobError::lost()),
+            // While no other attempt has taken over, this is the same as if it had not been begun.
+            UnitResult::LeaseExpired => {
+                external.unsent(member).await.map_err(JobError::from).and(Err(JobError::lost()))?;
             }
         }
         Ok(())
@@ -277,59 +277,59 @@ impl Each<'_> {
 
     async fn record_failing<DB: Backend>(
         &self,
-        outside: &ExternalWork<'_, DB, Unit>,
-        under_way: &mut UnderWay,
+        external: &ExternalWork<'_, DB, Unit>,
+        in_flight: &mut InFlight,
     ) -> Result<(), JobError> {
-        for (member, message) in under_way.failing.drain(..) {
-            outside.failed(member, &message).await?;
+        for (member, message) in in_flight.failing.drain(..) {
+            external.failed(member, &message).await?;
         }
         Ok(())
     }
 
-    /// All fail: none of them is recorded as failed. Whatever is still under way is recorded first.
-    async fn nobody_is_to_blame<DB: Backend>(
+    /// Records the units in flight, then gives the error that all units fail. None of the last failures is recorded.
+    async fn conclude_all_failed<DB: Backend>(
         &self,
-        outside: &ExternalWork<'_, DB, Unit>,
-        mut under_way: UnderWay,
+        external: &ExternalWork<'_, DB, Unit>,
+        mut in_flight: InFlight,
     ) -> Result<JobError, JobError> {
-        while !under_way.running.is_empty() {
-            self.record(outside, &mut under_way).await?;
+        while !in_flight.running.is_empty() {
+            self.record(external, &mut in_flight).await?;
         }
         self.commands.calls_end();
-        Ok(LedgerError::AllFail { count: IN_A_ROW_MAX, message: under_way.last }.into())
+        Ok(all_fail(in_flight.last_message).into())
     }
 
-    /// The work of a unit; or why there can be none.
-    fn work(&self, unit: &Unit, over: Option<i64>) -> Result<Work, String> {
-        let read = read(unit)?;
+    /// The command or request of a unit, or why there is none.
+    fn work_of(&self, unit: &Unit, over: Option<i64>) -> Result<UnitWork, String> {
+        let parsed = parsed(unit)?;
         let values = Values { unit: Some(unit.text.clone()), ..self.values.clone() };
-        match &self.way {
+        match &self.action {
             UnitAction::Command(argv, command) => {
                 let key = self.idempotency_key(unit, over)?;
-                let command = with_arguments(argv, command, unit, &values, read, key)?;
-                Ok(Work::Command(Box::new(command)))
+                let command = with_arguments(argv, command, unit, &values, parsed, key)?;
+                Ok(UnitWork::Command(Box::new(command)))
             }
             UnitAction::Http(call, caller) => {
-                let request = call.request(&values).map_err(|error| caller.hidden(&error.to_string()))?;
-                Ok(Work::Call(request))
+                let request = call.request(&values).map_err(|error| caller.redacted(&error.to_string()))?;
+                Ok(UnitWork::Call(request))
             }
         }
     }
 
-    /// The same whenever this content of this unit is done again, by whichever run; another one when other content was applied in
-    /// between. Whoever remembers the key would take the way back from B to A for the A that it knows, and keep B.
+    /// The key by which the receiver recognises a repetition: the same for this content of this unit in any run, unless other
+    /// content was applied in between. Else a receiver would take a change from B back to A for the A it knows, and keep B.
     fn idempotency_key(&self, unit: &Unit, over: Option<i64>) -> Result<String, String> {
-        /// What the key is made of: job, scope, window, unit, content; and what it goes over, if anything.
+        /// What the key is made of: job, scope, window, unit and content, and the revision that it replaces, if any.
         #[derive(Serialize)]
         #[serde(untagged)]
         enum Fact<'f> {
             First(&'f str, &'f str, Option<String>, &'f str, String),
             Over(&'f str, &'f str, Option<String>, &'f str, String, i64),
         }
-        let (facts, read) = (&self.run.facts, read(unit)?);
+        let (facts, parsed) = (&self.run.facts, parsed(unit)?);
         let window = facts.window.filter(|_| self.is_by_window).map(|window| window.start().to_string());
-        let (identity, content) = (facts.identity.as_str(), read.fingerprint.to_string());
-        let (scope, key) = (facts.scope.as_str(), read.key.as_str());
+        let (identity, content) = (facts.identity.as_str(), parsed.fingerprint.to_string());
+        let (scope, key) = (facts.scope.as_str(), parsed.key.as_str());
         let fact = match over {
             None => Fact::First(identity, scope, window, key, content),
             Some(over) => Fact::Over(identity, scope, window, key, content, over),
@@ -341,8 +341,8 @@ impl Each<'_> {
     }
 }
 
-fn read(unit: &Unit) -> Result<&Read, String> {
-    unit.read.as_ref().ok_or_else(|| "it was not read".to_owned())
+fn parsed(unit: &Unit) -> Result<&ParsedUnit, String> {
+    unit.parsed.as_ref().ok_or_else(|| "the unit was not parsed".to_owned())
 }
 
 fn with_arguments(
@@ -350,12 +350,12 @@ fn with_arguments(
     command: &Command,
     unit: &Unit,
     values: &Values,
-    read: &Read,
+    parsed: &ParsedUnit,
     idempotency_key: String,
 ) -> Result<Command, String> {
     if unit.text.len() > VARIABLE_BYTES_MAX {
         return Err(format!(
-            "it is {} bytes long, and a command can be given {VARIABLE_BYTES_MAX}: pass a reference, not the body",
+            "the unit has {} bytes; the maximum for a command is {VARIABLE_BYTES_MAX}: pass a reference, not the content",
             unit.text.len()
         ));
     }
@@ -363,38 +363,38 @@ fn with_arguments(
     let mut environment = command.environment.clone();
     environment.extend([
         ("REFRAIN_UNIT".to_owned(), unit.text.clone()),
-        ("REFRAIN_UNIT_KEY".to_owned(), read.key.to_string()),
+        ("REFRAIN_UNIT_KEY".to_owned(), parsed.key.to_string()),
         ("REFRAIN_IDEMPOTENCY_KEY".to_owned(), idempotency_key),
     ]);
     Ok(Command { argv, environment, interrupted: Interrupted::Again, ..command.clone() })
 }
 
-impl UnderWay {
+impl InFlight {
     fn fail(&mut self, member: usize, message: String) {
-        self.last.clone_from(&message);
+        self.last_message.clone_from(&message);
         self.failing.push((member, message));
-        self.in_a_row += 1;
+        self.breaker.count_failure();
     }
 }
 
-impl From<Seen> for Ended {
-    fn from(seen: Seen) -> Ended {
+impl From<TaskResult> for UnitResult {
+    fn from(seen: TaskResult) -> UnitResult {
         match seen {
-            Some(Ok(())) => Ended::Done,
-            Some(Err(error)) if !error.is_retryable() => Ended::Fault(error),
-            Some(Err(error)) => Ended::Failed(error.to_string()),
-            None => Ended::CutOff,
+            Some(Ok(())) => UnitResult::Done,
+            Some(Err(error)) if !error.is_retryable() => UnitResult::Fault(error),
+            Some(Err(error)) => UnitResult::Failed(error.to_string()),
+            None => UnitResult::Interrupted,
         }
     }
 }
 
-impl From<Answer> for Ended {
-    fn from(answer: Answer) -> Ended {
+impl From<HttpOutcome> for UnitResult {
+    fn from(answer: HttpOutcome) -> UnitResult {
         match answer {
-            Answer::Done => Ended::Done,
-            Answer::NotDone(message) => Ended::Failed(message),
-            Answer::InDoubt(message) => Ended::InDoubt(message),
-            Answer::TooLate => Ended::TooLate,
+            HttpOutcome::Done => UnitResult::Done,
+            HttpOutcome::NotDone(message) => UnitResult::Failed(message),
+            HttpOutcome::InDoubt(message) => UnitResult::InDoubt(message),
+            HttpOutcome::LeaseExpired => UnitResult::LeaseExpired,
         }
     }
 }

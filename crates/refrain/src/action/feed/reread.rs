@@ -1,107 +1,117 @@
-//! What was mended at its source, behind the checkpoint.
+//! Reads units again that were corrected at the source, behind the checkpoint.
 //!
-//! A person wants a unit tried again that failed. The source may say something else of it by now, but the
-//! checkpoint has passed it. So the source is read once more from where it was read when the unit was met, until it has shown
-//! the unit, and whatever it shows on the way is applied or deduplicated. The checkpoint stays where it is. A line that was no
-//! unit is looked for in the same manner: to the end of its page, for nobody knows what it says now.
+//! The operator wants a failed unit retried. The source may return other content for it by now, but the checkpoint has passed
+//! it. So the source is read again from the position it was read from when the unit failed, until it has returned the unit;
+//! everything it returns on the way is applied or deduplicated. The checkpoint stays. A malformed line is looked for in the
+//! same way, to the end of its page, because its new content is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::bulk_write::{self, PagePlace};
-use super::ingest::{How, Ingest, LINE, Progress, unreadable};
-use super::parts::Part;
-use crate::job::JobError;
+use super::bulk_write::{self, PageOrigin};
+use super::ingest::{Ingest, LINE, SourceCheckpoint, UnitHandler, malformed_records};
+use super::parts::SourcePart;
 use crate::ledger::RetryRequest;
-use crate::publish::table::Publishes;
+use crate::run::JobError;
+use crate::user_database::Backend;
 
-/// Units that are looked for from one position of the source on.
+/// Units to look for when the source is read again from one position.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
-    /// Where the source is read from.
-    pub(super) place: String,
-    /// Keys of units that it has not shown yet.
+pub(super) struct Reread {
+    /// The position to read from.
+    pub(super) position: String,
+    /// Keys of units that the source has not returned yet.
     keys: BTreeSet<String>,
-    /// The beginnings of the keys of lines whose page it has not shown yet.
-    lines: BTreeSet<String>,
+    /// Places of malformed lines whose page the source has not returned yet.
+    line_places: BTreeSet<String>,
     /// The number of the last part.
     part: u64,
 }
 
-impl<DB: Publishes> Progress<'_, DB> {
-    /// Whether what was met after this position is not shown by this attempt anyway.
-    fn has_passed(&self, place: &str) -> bool {
+impl<DB: Backend> SourceCheckpoint<'_, DB> {
+    /// Whether this attempt does not read the source from this position anyway.
+    fn has_passed(&self, position: &str) -> bool {
         match self {
-            Progress::Window => false,
-            Progress::Cursor(cursor, _) => cursor.position().is_some_and(|position| position != place),
-            Progress::Watermark(mark) => mark.from().is_some_and(|from| {
-                // No time is the beginning of everything.
-                place.parse().map_or(true, |place: Timestamp| place < from)
+            SourceCheckpoint::None => false,
+            SourceCheckpoint::Cursor(cursor, _) => {
+                cursor.position().is_some_and(|current| current != position)
+            }
+            SourceCheckpoint::Watermark(mark) => mark.from().is_some_and(|from| {
+                // An empty position is before every timestamp.
+                position.parse().map_or(true, |position: Timestamp| position < from)
             }),
         }
     }
 }
 
-impl<DB: Publishes> Ingest<'_, '_, DB> {
-    /// What is to be looked for at the source, by the position from which it is read.
-    pub(super) fn maybe_mended(&self, asked: Vec<RetryRequest>) -> Vec<Wanted> {
-        let mut all: BTreeMap<String, Wanted> = BTreeMap::new();
-        for RetryRequest { key, place } in asked {
-            if !self.progress.has_passed(&place) {
+impl<DB: Backend> Ingest<'_, '_, DB> {
+    /// The units to look for at the source, grouped by the position to read from.
+    pub(super) fn rereads(&self, requests: Vec<RetryRequest>) -> Vec<Reread> {
+        let mut all: BTreeMap<String, Reread> = BTreeMap::new();
+        for RetryRequest { key, place } in requests {
+            if !self.checkpoint.has_passed(&place) {
                 continue;
             }
-            let wanted = all.entry(place).or_default();
+            let reread = all.entry(place).or_default();
             match key.rsplit_once(':') {
-                Some((beginning, _)) if key.starts_with(LINE) => wanted.lines.insert(beginning.to_owned()),
-                _ => wanted.keys.insert(key),
+                Some((beginning, _)) if key.starts_with(LINE) => {
+                    reread.line_places.insert(beginning.to_owned())
+                }
+                _ => reread.keys.insert(key),
             };
         }
-        all.into_iter().map(|(place, wanted)| Wanted { place, ..wanted }).collect()
+        all.into_iter().map(|(position, reread)| Reread { position, ..reread }).collect()
     }
 
-    /// Applies a part of the source that is read once more. Gives whether nothing is left to look for.
-    pub(super) async fn settle_again(&self, wanted: &mut Wanted, part: Part) -> Result<bool, JobError> {
-        let Part { units, odd, cursor, .. } = part;
-        let place = Some(wanted.place.as_str());
-        for beginning in &wanted.lines {
-            self.units.park(&unreadable(beginning, odd.clone(), self.redactor)?, place).await?;
+    /// Applies a part of the source that is read again. Gives whether nothing is left to look for.
+    pub(super) async fn apply_reread_part(
+        &self,
+        reread: &mut Reread,
+        part: SourcePart,
+    ) -> Result<bool, JobError> {
+        let SourcePart { units, malformed, cursor, .. } = part;
+        let position = Some(reread.position.as_str());
+        for place in &reread.line_places {
+            let records = malformed_records(place, malformed.clone(), self.redactor)?;
+            self.units.park(&records, position).await?;
         }
-        match &self.apply {
-            How::Bulk(rows) => {
-                wanted.part += 1;
-                let (place, position) = (self.part_at(&wanted.place), Some(wanted.place.clone()));
-                let at = PagePlace { place, number: wanted.part, position, skips: false };
-                bulk_write::settle(rows, self.units, &units, &at).await?;
+        match &self.handler {
+            UnitHandler::Bulk(rows) => {
+                reread.part += 1;
+                let (place, position) = (self.place_at(&reread.position), Some(reread.position.clone()));
+                let origin = PageOrigin { place, number: reread.part, position, skips: false };
+                bulk_write::write_page(rows, self.units, &units, &origin).await?;
             }
-            How::Rows(_) | How::Each(_) => {
-                self.apply.list(self.units, &units, Some(wanted.place.clone())).await?;
+            UnitHandler::Rows(_) | UnitHandler::PerUnit(_) => {
+                self.handler.apply_list(self.units, &units, Some(reread.position.clone())).await?;
             }
         }
         for unit in &units {
-            wanted.keys.remove(unit.key());
+            reread.keys.remove(unit.key());
         }
         if cursor.is_some() {
-            self.clear_again(wanted).await?;
+            self.clear_reread_page(reread).await?;
         }
-        let is_all = wanted.keys.is_empty() && wanted.lines.is_empty();
-        // From here on it is shown to this attempt anyway.
-        Ok(is_all || (cursor.is_some() && cursor == self.progress.position()))
+        let is_all = reread.keys.is_empty() && reread.line_places.is_empty();
+        // This attempt reads the source from the checkpoint on anyway.
+        Ok(is_all || (cursor.is_some() && cursor == self.checkpoint.position()))
     }
 
-    /// The source has nothing more to show.
-    pub(super) async fn shown_again(&self, mut wanted: Wanted) -> Result<(), JobError> {
-        self.clear_again(&mut wanted).await?;
-        for key in &wanted.keys {
-            tracing::warn!(job = %self.units.fence.raised.facts.job, key, "the source does not show this unit any more");
+    /// The source was read to its end.
+    pub(super) async fn finish_reread(&self, mut reread: Reread) -> Result<(), JobError> {
+        self.clear_reread_page(&mut reread).await?;
+        for key in &reread.keys {
+            let job = &self.units.fence.raised.facts.job;
+            tracing::warn!(%job, key, "the source no longer returns this unit");
         }
         Ok(())
     }
 
-    /// All of a page was read: a line that was not met in it is mended.
-    async fn clear_again(&self, wanted: &mut Wanted) -> Result<(), JobError> {
-        for beginning in std::mem::take(&mut wanted.lines) {
-            self.units.clear(&beginning, Some(&wanted.place)).await?;
+    /// A page was read to its end: clears its malformed lines that were not read again.
+    async fn clear_reread_page(&self, reread: &mut Reread) -> Result<(), JobError> {
+        for place in std::mem::take(&mut reread.line_places) {
+            self.units.clear(&place, Some(&reread.position)).await?;
         }
         Ok(())
     }

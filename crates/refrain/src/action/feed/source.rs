@@ -1,8 +1,8 @@
-//! Where units come from: what a command prints, or the rows of a query.
+//! Reads a source of units: the output of a command, or the rows of a query.
 //!
-//! A source is read by a task of its own, at most one part ahead of whoever applies it: then it waits, and a command waits on
-//! its pipe. A SQLite file is read to its end before anything is applied, into a file without a name: whoever reads one keeps
-//! others from writing to it, and what is written may lie in the same file.
+//! A task of its own reads the source, at most one part ahead of the task that applies it; then it waits, and a command
+//! waits on its pipe. A query of a SQLite file is read to its end before anything is applied, into an unnamed file: a reader
+//! blocks writers of a SQLite file, and the units may be written to the same file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, Write as _};
@@ -10,7 +10,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
-use refrain_core::project::Dialect;
+use refrain_core::Values;
+use refrain_core::project::{Dialect, Sql};
 use refrain_core::random::{Random as _, SystemRandom};
 use refrain_core::redact::Redactor;
 use sqlx::Pool;
@@ -20,62 +21,82 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::parts::{Line, Lines, Pages, Part};
-use crate::action::binds::Bound;
-use crate::action::sql::said;
-use crate::job::JobError;
-use crate::leaving::Seen;
-use crate::project::databases::Speaks;
+use super::BEGINNING;
+use super::parts::{LineSplitter, PartBuilder, SourceLine, SourcePart};
+use crate::bind::context::About;
+use crate::run::JobError;
+use crate::run::awaited_task::TaskResult;
+use crate::user_database::{Backend, Bound, UserDatabase, on_pool, said};
 
-/// How long to read on after the end of a command: somebody outside may hold the other end of its pipe for ever.
+/// How long to read on after a command has ended: another process may hold the other end of its pipe for ever.
 const LAST_READ: Duration = Duration::from_secs(5);
 const BUFFER: usize = 64 * 1_024;
-/// How many rows of a query wait to be read.
+/// How many rows of a query are buffered.
 const ROWS_AHEAD: usize = 64;
 
 /// A source that is being read.
-pub(super) struct Reading {
-    parts: mpsc::Receiver<Result<Part, JobError>>,
-    source: JoinHandle<Seen>,
+pub(super) struct SourceReader {
+    parts: mpsc::Receiver<Result<SourcePart, JobError>>,
+    task: JoinHandle<TaskResult>,
 }
 
-/// Nobody takes any more.
-struct Gone;
+/// The receiver of parts was dropped.
+struct ReceiverGone;
 
-impl Reading {
-    /// Reads what a command prints, and waits for its end.
+impl SourceReader {
+    /// Reads the output of a command, and waits for its end.
     pub(super) fn of_command(
         stdout: oneshot::Receiver<OwnedFd>,
-        ended: JoinHandle<Seen>,
-        pages: Pages,
-    ) -> Reading {
-        let (taker, parts) = mpsc::channel(1);
-        Reading { parts, source: tokio::spawn(printed(stdout, ended, Taker { pages, taker })) }
+        ended: JoinHandle<TaskResult>,
+        builder: PartBuilder,
+    ) -> SourceReader {
+        let (sender, parts) = mpsc::channel(1);
+        SourceReader { parts, task: tokio::spawn(read_output(stdout, ended, PartSender { builder, sender })) }
     }
 
     /// Reads the rows of a query.
-    pub(super) fn of_query<DB: Speaks>(
-        pool: Pool<DB>,
-        bound: Bound,
-        redactor: Redactor,
-        pages: Pages,
-    ) -> Reading {
-        let (taker, parts) = mpsc::channel(1);
-        let taker = Taker { pages, taker };
-        Reading {
-            parts,
-            source: tokio::spawn(async move { Some(queried(&pool, &bound, &redactor, taker).await) }),
-        }
+    pub(super) async fn of_query(
+        query: &Sql,
+        database: &UserDatabase,
+        about: &About,
+        values: &Values,
+        builder: PartBuilder,
+    ) -> Result<SourceReader, JobError> {
+        let mut values = values.clone();
+        values.watermark =
+            values.watermark.map(|mark| if mark.is_empty() { BEGINNING.to_owned() } else { mark });
+        on_pool!(database.connect().await?, |pool| SourceReader::of_pool(
+            query, pool, database, about, &values, builder
+        )
+        .await)
     }
 
-    /// The next part; none when there is no more, whatever the reason.
-    pub(super) async fn next(&mut self) -> Result<Option<Part>, JobError> {
+    async fn of_pool<DB: Backend>(
+        query: &Sql,
+        pool: &Pool<DB>,
+        database: &UserDatabase,
+        about: &About,
+        values: &Values,
+        builder: PartBuilder,
+    ) -> Result<SourceReader, JobError> {
+        let missing = || JobError::for_good("this job has no query");
+        let bound = about.bound::<DB>([query], values, database.time()).await?;
+        let bound = bound.into_iter().next().ok_or_else(missing)?;
+        let (pool, redactor) = (pool.clone(), about.redactor.clone());
+        let (sender, parts) = mpsc::channel(1);
+        let sender = PartSender { builder, sender };
+        let task = tokio::spawn(async move { Some(read_rows(&pool, &bound, &redactor, sender).await) });
+        Ok(SourceReader { parts, task })
+    }
+
+    /// The next part; none at the end of the source, or when reading has failed.
+    pub(super) async fn next(&mut self) -> Result<Option<SourcePart>, JobError> {
         self.parts.recv().await.transpose()
     }
 
     /// How the source ended.
     pub(super) async fn end(self) -> Result<(), JobError> {
-        match self.source.await {
+        match self.task.await {
             Ok(Some(ended)) => ended,
             Ok(None) => Err(JobError::lost()),
             Err(error) => Err(JobError::new(format!("panicked: {error}"))),
@@ -83,30 +104,31 @@ impl Reading {
     }
 }
 
-/// Hands on what was read, part by part.
-struct Taker {
-    pages: Pages,
-    taker: mpsc::Sender<Result<Part, JobError>>,
+/// Makes parts of lines, and sends them to the task that applies them.
+struct PartSender {
+    builder: PartBuilder,
+    sender: mpsc::Sender<Result<SourcePart, JobError>>,
 }
 
-impl Taker {
-    async fn take(&mut self, line: &Line) -> Result<(), Gone> {
-        match self.pages.push(line) {
+impl PartSender {
+    async fn send(&mut self, line: &SourceLine) -> Result<(), ReceiverGone> {
+        match self.builder.push(line) {
             Ok(None) => Ok(()),
-            Ok(Some(part)) => self.taker.send(Ok(part)).await.map_err(|_| Gone),
+            Ok(Some(part)) => self.sender.send(Ok(part)).await.map_err(|_| ReceiverGone),
             Err(error) => {
-                // Nobody who has gone need hear it.
-                let _ = self.taker.send(Err(error)).await;
-                Err(Gone)
+                // The receiver may be gone; then it needs no error.
+                let _ = self.sender.send(Err(error)).await;
+                Err(ReceiverGone)
             }
         }
     }
 
-    async fn rest(mut self) {
-        let part = self.pages.rest();
+    /// Sends what is left after the last line.
+    async fn finish(mut self) {
+        let part = self.builder.rest();
         if !part.is_empty() {
-            // Whoever has gone has said why.
-            let _ = self.taker.send(Ok(part)).await;
+            // A receiver that is gone has reported its own error.
+            let _ = self.sender.send(Ok(part)).await;
         }
     }
 }
@@ -115,17 +137,21 @@ fn unread(error: &io::Error) -> JobError {
     JobError::of_system("its output cannot be read", error)
 }
 
-async fn printed(stdout: oneshot::Receiver<OwnedFd>, mut ended: JoinHandle<Seen>, mut taker: Taker) -> Seen {
+async fn read_output(
+    stdout: oneshot::Receiver<OwnedFd>,
+    mut ended: JoinHandle<TaskResult>,
+    mut sender: PartSender,
+) -> TaskResult {
     let pipe = match stdout.await {
         Ok(stdout) => pipe::Receiver::from_owned_fd(stdout),
-        // It never began, and says why.
+        // The command was not started; its result has the reason.
         Err(_) => return seen(ended.await),
     };
     let mut pipe = match pipe {
         Ok(pipe) => pipe,
         Err(error) => return Some(Err(unread(&error))),
     };
-    let (mut buffer, mut lines, mut end) = (vec![0; BUFFER], Lines::default(), None);
+    let (mut buffer, mut lines, mut end) = (vec![0; BUFFER], LineSplitter::default(), None);
     loop {
         let length = tokio::select! {
             biased;
@@ -143,7 +169,7 @@ async fn printed(stdout: oneshot::Receiver<OwnedFd>, mut ended: JoinHandle<Seen>
             break;
         }
         for line in lines.push(buffer.get(..length).unwrap_or_default()) {
-            if taker.take(&line).await.is_err() {
+            if sender.send(&line).await.is_err() {
                 return None;
             }
         }
@@ -152,58 +178,60 @@ async fn printed(stdout: oneshot::Receiver<OwnedFd>, mut ended: JoinHandle<Seen>
         Some(end) => end,
         None => seen(ended.await),
     };
-    // A command that was cut off was, perhaps, in the middle of a line.
+    // A command that was killed may have stopped in the middle of a line.
     if let (Some(Ok(())), Some(line)) = (&end, lines.rest())
-        && taker.take(&line).await.is_err()
+        && sender.send(&line).await.is_err()
     {
         return None;
     }
-    taker.rest().await;
+    sender.finish().await;
     end
 }
 
-fn seen(ended: Result<Seen, tokio::task::JoinError>) -> Seen {
+fn seen(ended: Result<TaskResult, tokio::task::JoinError>) -> TaskResult {
     ended.unwrap_or_else(|error| Some(Err(JobError::new(format!("panicked: {error}")))))
 }
 
-async fn queried<DB: Speaks>(
+async fn read_rows<DB: Backend>(
     pool: &Pool<DB>,
     bound: &Bound,
     redactor: &Redactor,
-    mut taker: Taker,
+    mut sender: PartSender,
 ) -> Result<(), JobError> {
-    let told = |error: sqlx::Error| JobError::new(redactor.redact(&format!("the query: {}", said(&error))));
-    let columns = DB::names(pool, bound).await.map_err(told)?;
+    let failed = |error: sqlx::Error| JobError::new(redactor.redact(&format!("the query: {}", said(&error))));
+    let (columns, _) =
+        DB::columns(&mut *pool.acquire().await.map_err(failed)?, bound).await.map_err(failed)?;
     let mut sorted = columns.clone();
     sorted.sort();
     if let Some((twice, _)) = sorted.iter().zip(sorted.iter().skip(1)).find(|(one, next)| one == next) {
-        let what = format!("two columns of the query are called `{twice}`\n  give each a name of its own");
+        let what = format!("two columns of the query are named `{twice}`\n  give each column its own name");
         return Err(JobError::for_good(what));
     }
-    let (sender, mut rows) = mpsc::channel(ROWS_AHEAD);
-    let asking = async { DB::objects(pool, bound, &columns, sender).await.map_err(told) };
+    let (row_sender, mut rows) = mpsc::channel(ROWS_AHEAD);
+    let asking = async { DB::objects(pool, bound, &columns, row_sender).await.map_err(failed) };
     if DB::DIALECT == Dialect::Sqlite {
-        let unwritten =
-            |error: io::Error| JobError::new(format!("the rows cannot be kept meanwhile: {error}"));
-        let keeping = async { kept(&mut rows).await.map_err(unwritten) };
-        let (asked, kept) = tokio::join!(asking, keeping);
+        let not_spooled = |error: io::Error| {
+            JobError::new(format!("the rows of the query cannot be written to a temporary file: {error}"))
+        };
+        let spooling = async { spooled(&mut rows).await.map_err(not_spooled) };
+        let (asked, spooled) = tokio::join!(asking, spooling);
         asked?;
-        return reread(kept?, taker).await.map_err(unwritten);
+        return send_spooled(spooled?, sender).await.map_err(not_spooled);
     }
-    let handing_on = async {
+    let sending = async {
         while let Some(row) = rows.recv().await {
-            if taker.take(&Line::from(row)).await.is_err() {
+            if sender.send(&SourceLine::from(row)).await.is_err() {
                 rows.close();
                 return;
             }
         }
-        taker.rest().await;
+        sender.finish().await;
     };
-    tokio::join!(asking, handing_on).0
+    tokio::join!(asking, sending).0
 }
 
-/// Rows in a file that has no name any more.
-async fn kept(rows: &mut mpsc::Receiver<String>) -> io::Result<File> {
+/// Writes rows to a file that is already unlinked.
+async fn spooled(rows: &mut mpsc::Receiver<String>) -> io::Result<File> {
     let name = format!("refrain-{}-{:016x}", std::process::id(), SystemRandom::new().next_u64());
     let path = std::env::temp_dir().join(name);
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -218,19 +246,19 @@ async fn kept(rows: &mut mpsc::Receiver<String>) -> io::Result<File> {
     Ok(file)
 }
 
-async fn reread(mut file: File, mut taker: Taker) -> io::Result<()> {
-    let (mut buffer, mut lines) = (vec![0; BUFFER], Lines::default());
+async fn send_spooled(mut file: File, mut sender: PartSender) -> io::Result<()> {
+    let (mut buffer, mut lines) = (vec![0; BUFFER], LineSplitter::default());
     loop {
         let length = file.read(&mut buffer)?;
         if length == 0 {
             break;
         }
         for line in lines.push(buffer.get(..length).unwrap_or_default()) {
-            if taker.take(&line).await.is_err() {
+            if sender.send(&line).await.is_err() {
                 return Ok(());
             }
         }
     }
-    taker.rest().await;
+    sender.finish().await;
     Ok(())
 }

@@ -1,7 +1,6 @@
-//! What a line of a source is: a unit, a cursor, or nothing that can be used, and then why.
+//! Reads a line of a source: a unit, a cursor, or an error that names the column.
 //!
-//! Values in, values out. Numbers are taken as they are written and never pass through a float: an id of 25 digits stays that
-//! id. A line that is no unit says at which column it went wrong, because whoever reads that looks at a line of thousands.
+//! Pure. Numbers are taken as they are written and never pass through a float, so an id of 25 digits stays intact.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -14,48 +13,48 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The name of the only field of a line that ends a page.
+/// The only field of a line that holds a cursor.
 pub(super) const CURSOR: &str = "$cursor";
-/// The longest token of a source.
-const TOKEN_BYTES_MAX: usize = 4_096;
-/// Names of a run that are the same whenever it is done again; in a key, other names are fields.
-const STABLE: [&str; 6] = ["ds", "window_start", "window_end", "scope", "job", "version"];
+/// The longest cursor.
+const CURSOR_BYTES_MAX: usize = 4_096;
+/// Names of values that every attempt of a run shares. In a key, all other names are fields of the unit.
+const STABLE_NAMES: [&str; 6] = ["ds", "window_start", "window_end", "scope", "job", "version"];
 
-/// A unit as a line says it.
+/// A unit, as the JSON object of its line.
 #[derive(Debug, Clone)]
 pub(crate) struct Unit {
     pub(super) text: String,
-    /// None if it was read back from the ledger, which keeps only the text.
-    pub(super) read: Option<Read>,
+    /// None if the unit comes from the ledger, which keeps only the text.
+    pub(super) parsed: Option<ParsedUnit>,
 }
 
-/// What was read from the text of a unit.
+/// What Refrain needs to know of a unit.
 #[derive(Debug, Clone)]
-pub(super) struct Read {
+pub(super) struct ParsedUnit {
     pub(super) key: Key,
     pub(super) fingerprint: Fingerprint,
     pub(super) order: Option<i64>,
     pub(super) time: Option<Timestamp>,
 }
 
-/// A line that says something.
+/// The content of a well-formed line.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum LineContent {
     Unit(Unit),
-    /// A page ends here.
+    /// The position after the lines so far.
     Cursor(String),
 }
 
-/// Why a line is no unit, and at which column.
+/// Why a line is malformed, and at which column.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct LineError {
     pub(super) column: Option<usize>,
     pub(super) message: String,
 }
 
-/// How units are read from lines.
+/// Reads lines as units of one job and run.
 #[derive(Debug, Clone)]
-pub(super) struct Shape {
+pub(super) struct UnitReader {
     key: KeyTemplate,
     order: Option<String>,
     time: Option<String>,
@@ -74,52 +73,52 @@ impl<'de> Deserialize<'de> for Unit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         if !text.get().starts_with('{') {
-            return Err(D::Error::custom("it is no object"));
+            return Err(D::Error::custom("it is not a JSON object"));
         }
-        Ok(Unit { text: text.get().to_owned(), read: None })
+        Ok(Unit { text: text.get().to_owned(), parsed: None })
     }
 }
 
 impl Unit {
     pub(super) fn key(&self) -> &str {
-        self.read.as_ref().map_or("", |read| read.key.as_str())
+        self.parsed.as_ref().map_or("", |parsed| parsed.key.as_str())
     }
 }
 
-impl Fault {
-    fn of_line(message: impl Into<String>) -> Fault {
-        Fault { column: None, message: message.into() }
+impl LineError {
+    fn of_line(message: impl Into<String>) -> LineError {
+        LineError { column: None, message: message.into() }
     }
 
-    /// About a value that is a part of this line.
-    fn at(line: &str, value: &str, message: impl Into<String>) -> Fault {
+    /// An error about a value that is a slice of this line.
+    fn at(line: &str, value: &str, message: impl Into<String>) -> LineError {
         let offset = (value.as_ptr() as usize).checked_sub(line.as_ptr() as usize);
         let before = offset.and_then(|offset| line.get(..offset));
-        Fault { column: before.map(|before| before.chars().count() + 1), message: message.into() }
+        LineError { column: before.map(|before| before.chars().count() + 1), message: message.into() }
     }
 
-    /// About all of the line.
-    fn of_content(line: &str, error: &ContentError) -> Fault {
+    /// An error about the whole line.
+    fn of_content(line: &str, error: &ContentError) -> LineError {
         match error {
             ContentError::NotJson(_) => match serde_json::from_str::<&RawValue>(line) {
                 Err(error) => {
                     let said = error.to_string();
                     let said = said.split(" at line ").next().unwrap_or_default();
-                    Fault { column: Some(error.column()), message: format!("this is no JSON: {said}") }
+                    LineError { column: Some(error.column()), message: format!("not valid JSON: {said}") }
                 }
-                Ok(_) => Fault::of_line(error.to_string()),
+                Ok(_) => LineError::of_line(error.to_string()),
             },
             ContentError::NotAnObject => {
-                Fault { column: Some(1), message: "this is no JSON object".to_owned() }
+                LineError { column: Some(1), message: "not a JSON object".to_owned() }
             }
-            other => Fault::of_line(other.to_string()),
+            other => LineError::of_line(other.to_string()),
         }
     }
 }
 
-impl Shape {
-    pub(super) fn of(feed: &Feed, values: &Values) -> Shape {
-        Shape {
+impl UnitReader {
+    pub(super) fn of(feed: &Feed, values: &Values) -> UnitReader {
+        UnitReader {
             key: feed.key.clone(),
             order: feed.order.clone(),
             time: feed.watermark.as_ref().map(|watermark| watermark.field.clone()),
@@ -128,51 +127,56 @@ impl Shape {
         }
     }
 
-    /// Whether no field of a unit is a part of its key.
+    /// Whether the key contains no field of a unit.
     pub(super) fn is_keyed_by_the_run(&self) -> bool {
-        self.key.names().all(|name| STABLE.contains(&name) && self.values.text(name).is_some())
+        self.key.names().all(|name| STABLE_NAMES.contains(&name) && self.values.text(name).is_some())
     }
 
-    /// A unit that was kept, from its text.
+    /// A stored unit, from its text.
     pub(super) fn unit(&self, text: &str) -> Option<Unit> {
         match self.read(text) {
-            Ok(Said::Unit(unit)) => Some(unit),
-            Ok(Said::Cursor(_)) | Err(_) => None,
+            Ok(LineContent::Unit(unit)) => Some(unit),
+            Ok(LineContent::Cursor(_)) | Err(_) => None,
         }
     }
 
-    /// What a line says.
-    pub(super) fn read(&self, line: &str) -> Result<Said, Fault> {
-        let members = content::members(line).map_err(|error| Fault::of_content(line, &error))?;
-        if let Some(token) = field(&members, CURSOR) {
-            return cursor(line, token, members.len()).map(Said::Cursor);
+    /// Reads one line.
+    pub(super) fn read(&self, line: &str) -> Result<LineContent, LineError> {
+        let members = content::members(line).map_err(|error| LineError::of_content(line, &error))?;
+        if let Some(value) = field(&members, CURSOR) {
+            return cursor(line, value, members.len()).map(LineContent::Cursor);
         }
-        let fingerprint = self.fingerprint(line).map_err(|error| Fault::of_content(line, &error))?;
+        let fingerprint = self.fingerprint(line).map_err(|error| LineError::of_content(line, &error))?;
         let key = self.key(line, &members, fingerprint)?;
         let order = self.order.as_deref().map(|path| {
             let value = present(&members, path, "`order`")?;
             order(value).ok_or_else(|| {
-                Fault::at(line, value, format!("`{path}` is {value}: an order is an integer or a time"))
+                LineError::at(
+                    line,
+                    value,
+                    format!("`{path}` is {value}: `order` must be an integer or a timestamp"),
+                )
             })
         });
         let time = self.time.as_deref().map(|path| {
             let value = present(&members, path, "the watermark")?;
-            moment(value).ok_or_else(|| {
-                let told =
-                    format!("`{path}` is {value}: write a time, as in 2026-06-09T12:00:00Z, or seconds");
-                Fault::at(line, value, told)
+            timestamp(value).ok_or_else(|| {
+                let message = format!(
+                    "`{path}` is {value}: expected a timestamp such as 2026-06-09T12:00:00Z, or seconds"
+                );
+                LineError::at(line, value, message)
             })
         });
-        let read = Read { key, fingerprint, order: order.transpose()?, time: time.transpose()? };
-        Ok(Said::Unit(Unit { text: line.to_owned(), read: Some(read) }))
+        let parsed = ParsedUnit { key, fingerprint, order: order.transpose()?, time: time.transpose()? };
+        Ok(LineContent::Unit(Unit { text: line.to_owned(), parsed: Some(parsed) }))
     }
 
-    /// The key of a unit that was kept.
+    /// The key of a unit, which is read from its text if the unit was stored.
     pub(super) fn key_of(&self, unit: &Unit) -> Result<Key, KeyError> {
-        match &unit.read {
-            Some(read) => Ok(read.key.clone()),
+        match &unit.parsed {
+            Some(parsed) => Ok(parsed.key.clone()),
             None => match self.read(&unit.text) {
-                Ok(Said::Unit(Unit { read: Some(read), .. })) => Ok(read.key),
+                Ok(LineContent::Unit(Unit { parsed: Some(parsed), .. })) => Ok(parsed.key),
                 _ => Err(KeyError::Missing { field: self.key.to_string() }),
             },
         }
@@ -188,40 +192,40 @@ impl Shape {
         }
     }
 
-    fn key(&self, line: &str, members: &[Member<'_>], fingerprint: Fingerprint) -> Result<Key, Fault> {
-        let mut odd = None;
+    fn key(&self, line: &str, members: &[Member<'_>], fingerprint: Fingerprint) -> Result<Key, LineError> {
+        let mut error = None;
         let rendered = self.key.render(|name| {
             if name == CONTENT {
                 return Some(fingerprint.to_string());
             }
-            if STABLE.contains(&name)
+            if STABLE_NAMES.contains(&name)
                 && let Some(text) = self.values.text(name)
             {
                 return Some(text);
             }
             let value = within(members, name)?;
             part(value).or_else(|| {
-                let told =
-                    format!("`{name}` is {}: a key is made of texts, integers and booleans", brief(value));
-                odd.get_or_insert(Fault::at(line, value, told));
+                let message =
+                    format!("`{name}` is {}: a key part is a string, an integer or a boolean", brief(value));
+                error.get_or_insert(LineError::at(line, value, message));
                 None
             })
         });
-        rendered.map_err(|error| odd.unwrap_or_else(|| Fault::of_line(error.to_string())))
+        rendered.map_err(|unrendered| error.unwrap_or_else(|| LineError::of_line(unrendered.to_string())))
     }
 }
 
-/// A token that stands alone in its line.
-fn cursor(line: &str, token: &str, fields: usize) -> Result<String, Fault> {
-    let fault = |message: &str| Err(Fault::at(line, token, message));
+/// The cursor of a line that has no other field.
+fn cursor(line: &str, value: &str, fields: usize) -> Result<String, LineError> {
+    let fault = |message: &str| Err(LineError::at(line, value, message));
     if fields > 1 {
-        return fault("a cursor stands alone in its line");
+        return fault("a line with a cursor has no other field");
     }
-    match part(token) {
-        None => fault("a cursor is a text"),
-        Some(text) if text.is_empty() => fault("a cursor is not empty"),
-        Some(text) if text.len() > TOKEN_BYTES_MAX || text.contains('\0') => {
-            fault("a cursor has at most 4096 bytes, and no NUL")
+    match part(value) {
+        None => fault("a cursor must be a string"),
+        Some(text) if text.is_empty() => fault("a cursor must not be empty"),
+        Some(text) if text.len() > CURSOR_BYTES_MAX || text.contains('\0') => {
+            fault("a cursor must have at most 4096 bytes and no NUL")
         }
         Some(text) => Ok(text),
     }
@@ -232,7 +236,7 @@ fn field<'t>(members: &[Member<'t>], name: &str) -> Option<&'t str> {
     members.get(place).map(|(_, value)| *value)
 }
 
-/// The value at a path such as `customer.id`; none if it is not there, or null.
+/// The value at a path such as `customer.id`; none if it is missing or null.
 fn within<'t>(members: &[Member<'t>], path: &str) -> Option<&'t str> {
     let value = match path.split_once('.') {
         None => field(members, path)?,
@@ -241,12 +245,13 @@ fn within<'t>(members: &[Member<'t>], path: &str) -> Option<&'t str> {
     (value != "null").then_some(value)
 }
 
-fn present<'t>(members: &[Member<'t>], path: &str, whose: &str) -> Result<&'t str, Fault> {
+fn present<'t>(members: &[Member<'t>], path: &str, whose: &str) -> Result<&'t str, LineError> {
     within(members, path)
-        .ok_or_else(|| Fault::of_line(format!("there is no `{path}`, which is the field of {whose}")))
+        .ok_or_else(|| LineError::of_line(format!("the field `{path}` of {whose} is missing")))
 }
 
-/// A value as a part of a key: a text, an integer or a boolean. A number with a fraction or an exponent has many spellings.
+/// A value as a part of a key: a string, an integer or a boolean. Not a number with a fraction or an exponent, because it has
+/// many spellings.
 fn part(value: &str) -> Option<String> {
     match value.as_bytes().first()? {
         b'"' => content::unquoted(value).ok().map(std::borrow::Cow::into_owned),
@@ -257,14 +262,14 @@ fn part(value: &str) -> Option<String> {
     }
 }
 
-/// An integer as it is, or a time in microseconds.
+/// An integer, or a timestamp in microseconds.
 fn order(value: &str) -> Option<i64> {
     let text = part(value)?;
     text.parse().ok().or_else(|| civil_or_instant(&text).map(Timestamp::as_microsecond))
 }
 
-/// A time: RFC 3339, without a zone in UTC, a date, or seconds since 1970.
-fn moment(value: &str) -> Option<Timestamp> {
+/// A timestamp: RFC 3339 (UTC if it has no zone), a date, or seconds since 1970.
+fn timestamp(value: &str) -> Option<Timestamp> {
     if value.starts_with('"') {
         let text = content::unquoted(value).ok()?;
         return civil_or_instant(&text);
@@ -279,8 +284,8 @@ fn moment(value: &str) -> Option<Timestamp> {
 
 fn civil_or_instant(text: &str) -> Option<Timestamp> {
     let instant: Option<Timestamp> = text.parse().ok();
-    // A zone in brackets has to agree with the offset before it. Without an offset the time may come twice or never in
-    // that zone, and taken without the zone it would be another one.
+    // A zone in brackets must agree with the offset before it. Without an offset the local time may be ambiguous or missing
+    // in that zone, and without the zone it would be another instant.
     if text.contains('[') {
         return instant.and(text.parse::<Zoned>().ok()).map(|zoned| zoned.timestamp());
     }
@@ -291,7 +296,7 @@ fn civil_or_instant(text: &str) -> Option<Timestamp> {
     civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// The beginning of a value, for people.
+/// The beginning of a value, to show in a message.
 pub(super) fn brief(value: &str) -> String {
     const SHOWN: usize = 40;
     match value.char_indices().nth(SHOWN) {

@@ -1,4 +1,4 @@
-//! Units as rows of a table.
+//! Writes units as rows of a table.
 
 use std::borrow::Cow;
 
@@ -8,41 +8,38 @@ use refrain_core::{ContentError, Fingerprint};
 use sqlx::Pool;
 
 use super::unit::Unit;
-use crate::action::about::About;
 use crate::action::environment::name_of;
-use crate::job::JobError;
-use crate::ledger::{Applying, BatchError};
-use crate::project::databases::Database;
+use crate::bind::context::About;
+use crate::ledger::{BatchError, Batches};
 use crate::publish::error::WriteError;
-use crate::publish::rows::{Cell, Row};
-use crate::publish::table::Publishes;
 use crate::publish::writer::Writer;
-use crate::run::Run;
+use crate::run::{JobError, Run};
+use crate::user_database::{Backend, Cell, Row, UserDatabase};
 
-/// Where the rows of units go.
-pub(super) struct Rows<DB> {
+/// The table that units are written to.
+pub(super) struct UnitRows<DB> {
     writer: Writer<DB>,
-    /// What `land` calls their source.
+    /// The source that `land` records with each row.
     from: String,
 }
 
-impl<DB: Publishes> Rows<DB> {
-    pub(super) async fn look(
+impl<DB: Backend> UnitRows<DB> {
+    pub(super) async fn open(
         pool: &Pool<DB>,
         publish: &TablePublish,
         about: &About,
         run: &Run,
-        database: &Database,
-    ) -> Result<Rows<DB>, JobError> {
-        let told = |error: WriteError| error.told(&about.redactor);
-        let writer = Writer::look(pool, publish, about, &about.values(run), database).await.map_err(told)?;
-        writer.is_ready().map_err(told)?;
-        writer.show(pool).await.map_err(told)?;
-        Ok(Rows { writer, from: name_of(run) })
+        database: &UserDatabase,
+    ) -> Result<UnitRows<DB>, JobError> {
+        let failed = |error: WriteError| error.into_job_error(&about.redactor);
+        let writer =
+            Writer::open(pool, publish, about, &about.values(run), database).await.map_err(failed)?;
+        writer.is_ready().map_err(failed)?;
+        Ok(UnitRows { writer, from: name_of(run) })
     }
 
-    /// Writes units, batch by batch.
-    pub(super) async fn apply(&self, mut batches: Applying<'_, DB, Unit>) -> Result<(), JobError> {
+    /// Writes the units of these batches, each in its own transaction.
+    pub(super) async fn apply(&self, mut batches: Batches<'_, DB, Unit>) -> Result<(), JobError> {
         while let Some(mut batch) = batches.next().await? {
             let (connection, due) = batch.parts();
             let went = self.write(connection, &due).await;
@@ -51,13 +48,13 @@ impl<DB: Publishes> Rows<DB> {
         Ok(())
     }
 
-    /// Writes units, in the transaction of their batch.
+    /// Writes units in a transaction.
     pub(super) async fn write(
         &self,
         connection: &mut DB::Connection,
         units: &[&Unit],
     ) -> Result<(), BatchError> {
-        for (number, Alike { columns, units }) in (1..).zip(alike(units.iter().copied())?) {
+        for (number, RowGroup { columns, units }) in (1..).zip(group_by_columns(units.iter().copied())?) {
             let mut rows = Vec::with_capacity(units.len());
             for (_, unit, mut row) in units {
                 if self.writer.lands() {
@@ -75,27 +72,29 @@ impl<DB: Publishes> Rows<DB> {
     }
 }
 
-/// Units of the same fields.
-pub(super) struct Alike<'u> {
+/// Units with the same fields.
+pub(super) struct RowGroup<'u> {
     pub(super) columns: Vec<String>,
-    /// Each with its place among all of them, and its row.
+    /// Each unit with its index in the part, and its row.
     pub(super) units: Vec<(u64, &'u Unit, Row)>,
 }
 
-/// Units as rows, those of the same fields together. What a unit does not speak of is left as it is, whichever units it comes
-/// with: an absent field is not null.
-pub(super) fn alike<'u>(units: impl IntoIterator<Item = &'u Unit>) -> Result<Vec<Alike<'u>>, ContentError> {
-    let mut all: Vec<Alike<'u>> = Vec::new();
+/// Groups units by their fields. An absent field is not null: a column that a unit does not have stays unchanged, whichever
+/// other units are in the part.
+pub(super) fn group_by_columns<'u>(
+    units: impl IntoIterator<Item = &'u Unit>,
+) -> Result<Vec<RowGroup<'u>>, ContentError> {
+    let mut all: Vec<RowGroup<'u>> = Vec::new();
     for (place, unit) in (0..).zip(units) {
         let members = content::members(&unit.text)?;
-        let is_same = |Alike { columns, .. }: &&mut Alike<'u>| {
+        let is_same = |RowGroup { columns, .. }: &&mut RowGroup<'u>| {
             columns.len() == members.len()
                 && columns.iter().zip(&members).all(|(column, (name, _))| column == name)
         };
         let row = members.iter().map(|(_, value)| cell(value)).collect::<Result<Row, ContentError>>()?;
         match all.iter_mut().find(is_same) {
             Some(same) => same.units.push((place, unit, row)),
-            None => all.push(Alike {
+            None => all.push(RowGroup {
                 columns: members.iter().map(|(name, _)| name.to_string()).collect(),
                 units: vec![(place, unit, row)],
             }),
@@ -104,7 +103,7 @@ pub(super) fn alike<'u>(units: impl IntoIterator<Item = &'u Unit>) -> Result<Vec
     Ok(all)
 }
 
-/// A value as it goes into a column: numbers as they are written, what is nested as JSON.
+/// A JSON value as a column value: numbers as they are written, nested values as JSON text.
 fn cell(value: &str) -> Result<Cell, ContentError> {
     Ok(match value.as_bytes().first() {
         Some(b'"') => Cell::Text(content::unquoted(value).map(Cow::into_owned)?),

@@ -1,9 +1,9 @@
-//! The last look at the lease, between a connection and the first byte of a request.
+//! Checks the lease between connecting and the first byte of a request.
 //!
-//! A worker may be stopped anywhere, also while it connects, and go on when another one has taken over and a person has decided what
-//! becomes of the unit. A look before the connection alone would not see that: it is made again when the connection is there, by
-//! the clock that goes on while the process is stopped or the machine sleeps. What is left is the way from here to the socket,
-//! in which nothing is waited for.
+//! A worker may be suspended anywhere, also while it connects, and resume after another worker has taken over and the operator
+//! has decided about the unit. A check before connecting alone would miss that. So the lease is checked again on the open
+//! connection, by a clock that runs while the process is suspended or the machine sleeps. What remains is the way from here to
+//! the socket, on which nothing is awaited.
 
 use std::error::Error;
 use std::fmt;
@@ -19,28 +19,28 @@ use crate::lease::Lease;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Puts a last look behind whatever connects.
+/// Checks the lease after a connector has connected.
 #[derive(Debug, Clone)]
 pub(super) struct LeaseCheck(pub(super) Lease);
 
-/// Nothing was sent: the lease was over before that.
+/// Nothing was sent, because the lease had expired.
 #[derive(Debug)]
-pub(super) struct TooLate;
+pub(super) struct LeaseExpired;
 
-impl fmt::Display for TooLate {
+impl fmt::Display for LeaseExpired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lease of this worker was over before anything was sent")
+        f.write_str("the lease of this worker expired before anything was sent")
     }
 }
 
-impl Error for TooLate {}
+impl Error for LeaseExpired {}
 
-impl TooLate {
+impl LeaseExpired {
     /// Whether this is why a request failed.
     pub(super) fn caused(error: &reqwest::Error) -> bool {
         let mut cause = error.source();
         while let Some(one) = cause {
-            if one.is::<TooLate>() {
+            if one.is::<LeaseExpired>() {
                 return true;
             }
             cause = one.source();
@@ -50,21 +50,21 @@ impl TooLate {
 }
 
 impl<S> Layer<S> for LeaseCheck {
-    type Service = Looking<S>;
+    type Service = LeaseChecking<S>;
 
-    fn layer(&self, inner: S) -> Looking<S> {
-        Looking { inner, lease: self.0.clone() }
+    fn layer(&self, inner: S) -> LeaseChecking<S> {
+        LeaseChecking { inner, lease: self.0.clone() }
     }
 }
 
-/// Connects, and looks.
+/// A connector that checks the lease.
 #[derive(Debug, Clone)]
-pub(super) struct Looking<S> {
+pub(super) struct LeaseChecking<S> {
     inner: S,
     lease: Lease,
 }
 
-impl<R, S> Service<R> for Looking<S>
+impl<R, S> Service<R> for LeaseChecking<S>
 where
     S: Service<R, Error = BoxError>,
     S::Future: Send + 'static,
@@ -84,10 +84,10 @@ where
             let is_weak = failpoint::is_weakened("call.unlooked");
             let connection = tokio::select! {
                 connected = connecting => connected?,
-                () = lease.over(), if !is_weak => return Err(TooLate.into()),
+                () = lease.expired(), if !is_weak => return Err(LeaseExpired.into()),
             };
             failpoint::reach("call.connected");
-            if is_weak || lease.is_good() { Ok(connection) } else { Err(TooLate.into()) }
+            if is_weak || lease.is_good() { Ok(connection) } else { Err(LeaseExpired.into()) }
         })
     }
 }

@@ -5,16 +5,16 @@ use refrain_core::redact::Secret;
 use super::*;
 use OutputStream::{Remark, Stderr, Stdout};
 
-fn capture() -> Capture {
-    Capture::new(&Redactor::default())
+fn capture() -> OutputCapture {
+    OutputCapture::new(&Redactor::default())
 }
 
-fn told(capture: &mut Capture) -> Vec<(OutputStream, String)> {
+fn told(capture: &mut OutputCapture) -> Vec<(OutputStream, String)> {
     capture.end(7);
     capture.take().into_iter().map(|piece| (piece.stream, piece.text)).collect()
 }
 
-fn all_of(capture: &mut Capture, stream: OutputStream) -> String {
+fn all_of(capture: &mut OutputCapture, stream: OutputStream) -> String {
     let told = told(capture);
     told.into_iter().filter(|(which, _)| *which == stream).map(|(_, text)| text).collect()
 }
@@ -51,9 +51,9 @@ fn ten_megabytes_on_one_line_leave_its_beginning_and_a_count() {
     }
     capture.push(Stdout, b"\nafter\n", 1);
     let kept = all_of(&mut capture, Stdout);
-    let left_out = 10_000_000 - LINE_BYTES_MAX;
+    let skipped = 10_000_000 - LINE_BYTES_MAX;
     let expected =
-        format!("{} … {left_out} bytes of this line are left out …\nafter\n", "x".repeat(LINE_BYTES_MAX));
+        format!("{} … {skipped} bytes of this line are omitted …\nafter\n", "x".repeat(LINE_BYTES_MAX));
     assert_eq!(kept, expected);
 }
 
@@ -72,8 +72,8 @@ fn a_million_lines_leave_the_first_and_the_last_and_a_count_that_adds_up() {
     let all: String = stored.iter().filter(|one| one.stream == Stdout).map(|one| one.text.as_str()).collect();
     assert_eq!(all.len(), HEAD_BYTES_MAX + TAIL_BYTES_MAX);
     assert!(all.starts_with("0000000\n0000001\n") && all.ends_with("0999998\n0999999\n"));
-    let left_out = 1_000_000 - (HEAD_BYTES_MAX + TAIL_BYTES_MAX) / 8;
-    let remark = format!("… {left_out} lines ({} bytes) are left out here …\n", left_out * 8);
+    let skipped = 1_000_000 - (HEAD_BYTES_MAX + TAIL_BYTES_MAX) / 8;
+    let remark = format!("… {skipped} lines ({} bytes) are omitted here …\n", skipped * 8);
     let at = stored.iter().position(|one| one.text.ends_with(&remark)).unwrap();
     assert_eq!(stored[at].stream, Remark);
     assert!(stored[at + 1].text.starts_with(&format!("{:07}\n", 1_000_000 - TAIL_BYTES_MAX / 8)));
@@ -107,7 +107,7 @@ fn the_last_words_are_short_harmless_and_begin_with_a_line() {
 
 #[test]
 fn s19_a_secret_that_comes_in_pieces_is_not_kept_and_not_told() {
-    let mut capture = Capture::new(&Redactor::new(&[Secret::new("hunter2")]));
+    let mut capture = OutputCapture::new(&Redactor::new(&[Secret::new("hunter2")]));
     for byte in b"password hunter2\nhunt" {
         capture.push(Stderr, &[*byte], 1);
     }

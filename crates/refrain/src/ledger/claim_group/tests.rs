@@ -6,16 +6,16 @@ use super::*;
 use crate::database::Address;
 use crate::store::{Reality, Store};
 
-fn asked(attempt: i32, nonce: i64) -> Asked {
+fn asked(attempt: i32, nonce: i64) -> PendingClaim {
     asked_for("a", attempt, nonce)
 }
 
-fn asked_for(key: &str, attempt: i32, nonce: i64) -> Asked {
+fn asked_for(key: &str, attempt: i32, nonce: i64) -> PendingClaim {
     let (job, run) = (JobName::parse("sync").unwrap(), "one".to_owned());
     let claimant = Some(Claimant { job, run, attempt, nonce });
     let key = Key::parse(key).unwrap();
-    let wish = Wish { ledger: 1, key, fingerprint: None, version: 1, claimant };
-    Asked { wish, recorded_at: Some(5), answer: oneshot::channel().0 }
+    let request = ClaimRequest { ledger: 1, key, fingerprint: None, version: 1, claimant };
+    PendingClaim { request, recorded_at: Some(5), answer: oneshot::channel().0 }
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn of_two_attempts_in_one_company_only_the_highest_has_the_fence() {
 }
 
 #[test]
-fn only_what_this_very_wish_has_recorded_before_is_its_own() {
+fn only_its_own_earlier_record_counts_as_a_claims_own() {
     let fences = Fences::from([(("sync".to_owned(), "one".to_owned()), (7, (2, 20)))]);
     let known = || Known {
         ledger: 1,
@@ -40,7 +40,7 @@ fn only_what_this_very_wish_has_recorded_before_is_its_own() {
         status: "applied".to_owned(),
         run: None,
     };
-    let is_own = |known: Known| asked(2, 20).told(&fences, Some(&known)).unwrap().is_fresh();
+    let is_own = |known: Known| asked(2, 20).answer(&fences, Some(&known)).unwrap().is_fresh();
     assert!(is_own(known()));
     for (what, other) in [
         ("recorded at another time", Known { at: 6, ..known() }),

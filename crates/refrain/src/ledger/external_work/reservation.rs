@@ -1,9 +1,9 @@
-//! Work that cannot be taken back and whose end may stay unknown, a call to another machine for example: reserved before it
-//! is begun, so that whoever comes after a death knows that it may have been done.
+//! Work that cannot be taken back and whose outcome may stay unknown, such as an HTTP call: reserved before it is begun, so
+//! that the next attempt knows after a death that it may have been done.
 //!
-//! A unit that is reserved is parked, with when it was begun, and stays so until its end is recorded. It is in doubt from the
-//! first moment on; a record that says so only afterwards would be missing exactly when it is needed. Of two runs that reserve
-//! the same unit, one row is written; the other one finds it changed and leaves it alone.
+//! A reserved unit is parked, with the time of the reservation, and stays so until its outcome is recorded. It is in doubt from
+//! the first moment on; a record that is written afterwards would be missing exactly when it is needed. If two runs reserve
+//! the same unit, one row is written; the other run finds it changed and leaves it alone.
 
 use std::time::Duration;
 
@@ -13,35 +13,35 @@ use serde::de::DeserializeOwned;
 use super::{Circumstances, ExternalWork, persistently};
 use crate::database::statement::{Bound, Statement};
 use crate::database::{DatabaseError, Transaction, place, retried};
-use crate::ledger::backend::Backend;
 use crate::ledger::entry::{self, fenced, kept, shortened};
-use crate::ledger::judge::{ABSENT, Arrival, Entry, Verdict};
+use crate::ledger::judge::{ABSENT, Arrival, Entry, UnitVerdict};
 use crate::ledger::unit_list::key_of;
 use crate::ledger::units::Units;
 use crate::ledger::{Result, catalog};
+use crate::user_database::Backend;
 
-/// What is said of a unit that is reserved, to whoever finds it so.
-const BEGUN: &str = "in doubt: a request was begun, and what became of it is not recorded";
-/// What is said of a unit that a restored store does not know.
+/// The message of a unit that is reserved.
+const BEGUN: &str = "in doubt: a request was begun, and its outcome is not recorded";
+/// The message of a unit that a restored store does not know.
 const FORGOTTEN: &str = "in doubt: this store was restored or copied, and does not know whether the request was made before; \
-     when all such requests were looked at: refrain recover --settled";
-/// Longer ago than anything was sent, in microseconds.
+     after checking all such requests: refrain recover --settled";
+/// A time before anything was sent, in microseconds.
 const SINCE_MAX: i64 = 1_000_000_000_000_000;
-/// So many units in doubt are read at once, with what they were given. So few, that they are never taken for a sign that all
-/// would fail.
+/// How many units in doubt are read at once, with their input: few enough that they never count as a sign that all would
+/// fail.
 const TOGETHER: i64 = 20;
 
 /// A unit in doubt.
 #[derive(Debug)]
 pub(crate) struct Doubtful<T> {
     pub(crate) unit: T,
-    /// Since it was first sent.
+    /// When it was first sent.
     pub(crate) since: Duration,
 }
 
 impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
-    /// Units that earlier attempts of this run have left in doubt in this version, some at a time: those after a key; and
-    /// the last key among them.
+    /// Units that earlier attempts of this run have left in doubt in this version, one page at a time: those after a key; and the
+    /// last key of the page.
     pub(crate) async fn doubtful(&self, after: &str) -> Result<(Vec<Doubtful<T>>, Option<String>)> {
         let (ledger, raised) = (self.ledger().await?, &self.fence.raised);
         let found: Vec<(String, Option<String>, i64)> = retried(|| async {
@@ -58,7 +58,7 @@ impl<DB: Backend, T: Serialize + DeserializeOwned> Units<DB, T> {
         Ok((read.collect(), last))
     }
 
-    /// The same units, to be done once more; each of them only if it was first sent at most so long ago when it is begun.
+    /// The same units, to be sent again; each only if it was first sent at most this long before.
     pub(crate) async fn outside_again<'u>(
         &'u self,
         units: &'u [T],
@@ -81,8 +81,8 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         })
     }
 
-    /// Reserves units before their work is begun, in one transaction. Gives those that are, each with when the content was applied
-    /// that it goes over; the others are somebody else's, or done meanwhile.
+    /// Reserves units before their work is begun, in one transaction. Returns the reserved ones, each with the time when the content
+    /// that it replaces was applied; the others are reserved by another run, or done meanwhile.
     pub(crate) async fn reserve(&self, members: &[usize]) -> Result<Vec<(usize, Option<i64>)>> {
         let mut sorted = members.to_vec();
         sorted.sort_by_key(|member| self.arrivals.get(*member).map(|arrival| &arrival.key));
@@ -104,41 +104,41 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         let (tally, mut reserved) = (&self.units.fence.raised.tally, Vec::new());
         for (member, verdict, over) in judged.await?? {
             match verdict {
-                Verdict::Fresh | Verdict::Changed => reserved.push((member, over)),
-                Verdict::Deduplicated(reason) => {
+                UnitVerdict::Fresh | UnitVerdict::Changed => reserved.push((member, over)),
+                UnitVerdict::Deduplicated(reason) => {
                     tally.deduplicated(reason, [key_of(&self.arrivals, member)]);
                 }
-                Verdict::Landed | Verdict::Parked => tally.skipped(key_of(&self.arrivals, member)),
+                UnitVerdict::Landed | UnitVerdict::Parked => tally.skipped(key_of(&self.arrivals, member)),
             }
         }
         Ok(reserved)
     }
 
-    /// Reserves one, if it is still to be done; what it is, and when the content was applied that it goes over.
+    /// Reserves a unit, if it is still due; returns its verdict, and the time when the content that it replaces was applied.
     async fn reserve_one(
         &self,
         transaction: &mut Transaction,
         member: usize,
-    ) -> std::result::Result<Result<(Verdict, Option<i64>)>, DatabaseError> {
+    ) -> std::result::Result<Result<(UnitVerdict, Option<i64>)>, DatabaseError> {
         let (Some(arrival), Some(item)) = (self.arrivals.get(member), self.items.get(member)) else {
-            return Ok(Ok((Verdict::Parked, None)));
+            return Ok(Ok((UnitVerdict::Parked, None)));
         };
         let judge = self.units.judge();
         let entry = entry::find(transaction, self.ledger, &[arrival]).await?.pop();
-        // None was when it was judged: it was by this very call, whose answer was lost.
+        // It was not reserved when it was judged: this very call has reserved it, and its answer was lost.
         let own = |entry: Option<&Entry>| {
             let own = entry.filter(|entry| judge.has_reserved(entry, arrival));
-            own.map(|entry| Ok((Verdict::Fresh, entry.over())))
+            own.map(|entry| Ok((UnitVerdict::Fresh, entry.over())))
         };
         if let Some(reserved) = own(entry.as_ref()) {
             return Ok(reserved);
         }
         let verdict = if self.about.again.is_some() {
             // If it is not in doubt any more, it is among those that failed, or done.
-            if self.is_doubtful(arrival, entry.as_slice()) { Verdict::Fresh } else { Verdict::Parked }
+            if self.is_doubtful(arrival, entry.as_slice()) { UnitVerdict::Fresh } else { UnitVerdict::Parked }
         } else {
             match judge.judge(&[arrival], entry.as_slice(), false) {
-                Ok(judgement) => judgement.verdicts.into_iter().next().unwrap_or(Verdict::Parked),
+                Ok(judgement) => judgement.verdicts.into_iter().next().unwrap_or(UnitVerdict::Parked),
                 Err(error) => return Ok(Err(error)),
             }
         };
@@ -151,19 +151,19 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         };
         if let Some(before) = self.forgets(entry.as_ref()) {
             transaction.execute(self.forgotten(arrival, &input, before)).await?;
-            return Ok(Ok((Verdict::Parked, None)));
+            return Ok(Ok((UnitVerdict::Parked, None)));
         }
         let reserved = transaction.execute(self.reservation(arrival, entry.as_ref(), &input)).await?;
         if reserved == 1 {
             return Ok(Ok((verdict, entry.and_then(|entry| entry.over()))));
         }
-        // The statement has waited for whoever held the row. That may have been this very call: its commit was still under way when
-        // its answer was lost, and only a look after the wait can see it.
+        // The statement has waited for the holder of the row, which may have been this very call: its commit was still in flight when
+        // its answer was lost, and only a read after the wait can see it.
         let entry = entry::find(transaction, self.ledger, &[arrival]).await?.pop();
-        Ok(own(entry.as_ref()).unwrap_or(Ok((Verdict::Parked, None))))
+        Ok(own(entry.as_ref()).unwrap_or(Ok((UnitVerdict::Parked, None))))
     }
 
-    /// If the store was restored and knows nothing of a unit since: what it does not know was done before then, or was not.
+    /// Handles a restored store that does not know a unit: its work may have been done before the restore.
     fn forgets(&self, entry: Option<&Entry>) -> Option<i64> {
         let raised = &self.units.fence.raised;
         let before = raised.store.forgets_before.filter(|_| raised.is_of_the_store)?;
@@ -171,7 +171,7 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         (!is_known).then_some(before)
     }
 
-    /// Parks such a unit. It is nobody's reservation, so no attempt takes it for its own and begins it.
+    /// Parks such a unit. It is not a reservation of any attempt, so none takes it for its own and begins it.
     fn forgotten<'a>(&self, arrival: &'a Arrival, input: &str, before: i64) -> Bound<'a> {
         let (judge, raised) = (self.units.judge(), &self.units.fence.raised);
         let park = catalog::UNIT_FORGOTTEN.bind(self.ledger).bind(arrival.key.as_str());
@@ -200,7 +200,7 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         reserve.bind(since_max.min(SINCE_MAX)).bind(judge.nonce)
     }
 
-    /// Nobody knows whether the work of this one was done: it stays in doubt, and this is said of it.
+    /// Records that the outcome of this unit's work is unknown: it stays in doubt, with this message.
     /// `is_held`: no later attempt sends it again by itself.
     pub(crate) async fn doubted(&self, member: usize, message: &str, is_held: bool) -> Result<()> {
         let Some(arrival) = self.arrivals.get(member) else { return Ok(()) };
@@ -221,8 +221,8 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         Ok(())
     }
 
-    /// The work of this one was not done, and that was not its fault: it is as if it had not been begun. What is in doubt from
-    /// an earlier time stays so.
+    /// Records that the work of this unit was not done, through no fault of its own: it counts as not begun. A doubt from an
+    /// earlier time stays.
     pub(crate) async fn unsent(&self, member: usize) -> Result<()> {
         let Some(arrival) = self.arrivals.get(member).filter(|_| self.about.again.is_none()) else {
             return Ok(());
@@ -236,9 +236,9 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         .await
     }
 
-    /// These were done, as an answer says that came after another attempt had taken over. What this very attempt has reserved and
-    /// nobody has touched since is confirmed by it, whatever the fence says: the answer is evidence of what happened, and ends a
-    /// doubt that nothing else can end. Where something else was done since, it is only written down.
+    /// Records that these units were done, according to an answer that arrived after a take-over. A reservation of this very
+    /// attempt that is unchanged since is confirmed, whatever the fence says: the answer is evidence of what happened, and ends
+    /// a doubt that nothing else can end. If the unit has changed since, the answer is only recorded.
     pub(super) async fn answered_late(&self, arrivals: &[&Arrival]) -> Result<()> {
         let (raised, version) = (&self.units.fence.raised, i64::from(self.units.judge().version));
         let attempt = raised.facts.attempt;
@@ -265,7 +265,7 @@ impl<DB: Backend, T: Serialize> ExternalWork<'_, DB, T> {
         Ok(())
     }
 
-    /// Writes something about a unit that is reserved, under the fence.
+    /// Writes to a reserved unit, under the fence.
     async fn rewrite<'a>(&self, write: impl Fn() -> Bound<'a>) -> Result<()> {
         let rewritten = persistently(&self.units.fence.raised.lease, || async {
             let mut transaction = match fenced(&self.units.fence.raised).await? {

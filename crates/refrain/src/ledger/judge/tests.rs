@@ -88,7 +88,7 @@ fn what_is_reserved_is_parked_for_everyone_but_the_attempt_that_has_reserved_it(
 #[test]
 fn a_unit_is_guilty_if_it_was_alone_and_every_attempt_since_has_ended_in_a_death() {
     let on_trial = |attempt, suspicion, is_alone| {
-        let failures = i32::try_from(Mark { suspicion, is_alone }.stored()).unwrap();
+        let failures = i32::try_from(TrialMark { suspicion, is_alone }.stored()).unwrap();
         Entry { status: "parked".to_owned(), attempt: Some(attempt), failures, ..applied() }
     };
     let judge = Judge { suspicion: 3, trial: Some(Trial { attempt: 3, units: 1 }), ..judge() };
@@ -150,7 +150,7 @@ fn a_checkpoint_passes_what_is_applied_or_failed_with_its_input_kept() {
 
 #[test]
 fn only_a_higher_order_is_raised_over_content_that_is_done() {
-    let done = [Verdict::Deduplicated(Reason::AlreadyApplied)];
+    let done = [UnitVerdict::Deduplicated(Reason::AlreadyApplied)];
     let raised = |known: Option<i64>, ordinal: Option<i64>| {
         let (entry, arrival) = (Entry { ordinal: known, ..applied() }, Arrival { ordinal, ..arrival() });
         !later(&[&arrival], &[entry], &done).is_empty()
@@ -165,7 +165,7 @@ fn only_a_higher_order_is_raised_over_content_that_is_done() {
 fn a_failure_is_settled_by_the_row_that_came_first_only_where_there_is_one() {
     let adding = Judge { adds: true, on_change: OnChange::First, ..judge() };
     let kept = |judge: &Judge, entry: Entry| {
-        let first = [Verdict::Deduplicated(Reason::FirstWins)];
+        let first = [UnitVerdict::Deduplicated(Reason::FirstWins)];
         !judge.kept_first(&[&arrival()], &[entry], &first).is_empty()
     };
     assert!(kept(&adding, failed_over_other()));
@@ -179,16 +179,16 @@ fn what_is_reserved_is_left_alone_but_by_the_attempt_whose_answer_was_lost() {
     let verdict = |entry: Entry, after_a_lost_answer| {
         judge().judge(&[&arrival()], &[entry], after_a_lost_answer).unwrap().verdicts[0]
     };
-    assert_eq!(verdict(reserved(), false), Verdict::Parked);
-    assert_eq!(verdict(reserved(), true), Verdict::Fresh);
+    assert_eq!(verdict(reserved(), false), UnitVerdict::Parked);
+    assert_eq!(verdict(reserved(), true), UnitVerdict::Fresh);
     let of_another_run = Entry { fence: Some(FENCE + 1), fingerprint: Some(6), ..reserved() };
-    assert_eq!(verdict(of_another_run, true), Verdict::Parked, "whatever it stands for since");
+    assert_eq!(verdict(of_another_run, true), UnitVerdict::Parked, "whatever it stands for since");
 }
 
 #[test]
 fn where_some_content_is_written_nothing_is_new() {
     let failed = Entry { status: "failed".to_owned(), failures: 1, ..applied() };
-    for (written, verdict) in [(false, Verdict::Fresh), (true, Verdict::Changed)] {
+    for (written, verdict) in [(false, UnitVerdict::Fresh), (true, UnitVerdict::Changed)] {
         let entry = Entry { written, ..failed.clone() };
         assert_eq!(judge().judge(&[&arrival()], &[entry], false).unwrap().verdicts, [verdict]);
     }

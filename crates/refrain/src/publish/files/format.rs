@@ -1,36 +1,39 @@
-//! Rows as text: the same rows are the same bytes.
+//! Writes rows as CSV or JSON lines: the same rows give the same bytes.
+//!
+//! CSV is written here and not by a crate, because the `csv` crate cannot write NULL and an empty string differently. Here NULL is an empty
+//! field and an empty string is `""`, as in PostgreSQL's `COPY`; the rest is RFC 4180.
 
 use refrain_core::publish::FileFormat;
 
 use super::super::error::WriteError;
-use super::super::rows::Cell;
+use crate::user_database::Cell;
 
-/// How rows of certain columns are written.
-pub(crate) struct Lines {
+/// Writes rows with certain columns.
+pub(crate) struct RowFormat {
     format: FileFormat,
-    /// The names as they stand in a file.
+    /// The column names as they are written.
     names: Vec<String>,
 }
 
-impl Lines {
-    /// For columns of these names, no two of which may be the same.
-    pub(crate) fn new(format: FileFormat, columns: &[String]) -> Result<Lines, WriteError> {
+impl RowFormat {
+    /// A format for these columns, whose names must be different.
+    pub(crate) fn new(format: FileFormat, columns: &[String]) -> Result<RowFormat, WriteError> {
         for (at, column) in columns.iter().enumerate() {
             if columns.iter().take(at).any(|earlier| earlier == column) {
-                let told = format!(
-                    "the query gives two columns `{column}`\n  name them: select a as first, b as second"
+                let message = format!(
+                    "two columns of the query are named `{column}`\n  name them: select a as first, b as second"
                 );
-                return Err(WriteError::Refused(told));
+                return Err(WriteError::Refused(message));
             }
         }
         let written = |column: &String| match format {
             FileFormat::Csv => field(column),
             FileFormat::JsonLines => text_of_json(column),
         };
-        Ok(Lines { format, names: columns.iter().map(written).collect() })
+        Ok(RowFormat { format, names: columns.iter().map(written).collect() })
     }
 
-    /// What stands before the rows.
+    /// The lines before the rows.
     pub(crate) fn head(&self) -> String {
         match self.format {
             FileFormat::Csv => format!("{}\n", self.names.join(",")),
@@ -58,7 +61,7 @@ impl Lines {
     }
 }
 
-/// A field by RFC 4180, in quotes where it needs them. An empty text has some: nothing at all is `NULL`.
+/// A field by RFC 4180, quoted if needed. An empty string is quoted too: an empty field is NULL.
 fn field(text: &str) -> String {
     if text.is_empty() || text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
@@ -72,7 +75,7 @@ fn value_of_csv(cell: &Cell) -> String {
         Cell::Boolean(value) => value.to_string(),
         Cell::Number(text) => text.clone(),
         Cell::Text(text) | Cell::Bytes(text) => field(text),
-        Cell::Moment(at) => at.to_string(),
+        Cell::Timestamp(at) => at.to_string(),
     }
 }
 
@@ -82,7 +85,7 @@ fn value_of_json(cell: &Cell) -> String {
         Cell::Boolean(value) => value.to_string(),
         Cell::Number(text) => text.clone(),
         Cell::Text(text) | Cell::Bytes(text) => text_of_json(text),
-        Cell::Moment(at) => text_of_json(&at.to_string()),
+        Cell::Timestamp(at) => text_of_json(&at.to_string()),
     }
 }
 
@@ -96,7 +99,7 @@ mod tests {
 
     fn written(format: FileFormat, row: &[Cell]) -> String {
         let columns: Vec<String> = (0..row.len()).map(|at| format!("c{at}")).collect();
-        let lines = Lines::new(format, &columns).unwrap();
+        let lines = RowFormat::new(format, &columns).unwrap();
         let mut text = lines.head();
         lines.row(row, &mut text);
         text
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_separates_fields_is_quoted_and_nothing_is_not_the_empty_text() {
+    fn separators_of_fields_are_quoted_and_null_is_not_the_empty_string() {
         let row = [Cell::Null, text(""), text("a,b"), text("say \"hi\""), text("two\nlines"), text("größe")];
         assert_eq!(
             written(FileFormat::Csv, &row),
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_to_the_last_digit() {
+    fn numbers_are_written_with_all_their_digits() {
         let row = [Cell::Number("12345678901234567890.10".to_owned()), Cell::Boolean(true)];
         assert_eq!(written(FileFormat::Csv, &row), "c0,c1\n12345678901234567890.10,true\n");
         assert_eq!(written(FileFormat::JsonLines, &row), "{\"c0\":12345678901234567890.10,\"c1\":true}\n");
@@ -129,6 +132,6 @@ mod tests {
     #[test]
     fn two_columns_of_one_name_are_refused() {
         let columns = ["a", "b", "a"].map(str::to_owned);
-        assert!(Lines::new(FileFormat::Csv, &columns).is_err());
+        assert!(RowFormat::new(FileFormat::Csv, &columns).is_err());
     }
 }

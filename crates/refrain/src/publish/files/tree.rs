@@ -1,7 +1,6 @@
-//! What is in a directory that is to be published: files and directories, on the disk, and nothing else.
+//! Checks and syncs a directory before it is published: it may contain files and directories, and nothing else.
 //!
-//! A link would show something that can change later, or that the reader may not see; a pipe or a socket means nothing a day
-//! later.
+//! The target of a link can change later, or be unreadable to others; a pipe or a socket is useless after the run.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,11 +9,11 @@ use std::path::Path;
 
 use super::super::error::WriteError;
 
-/// Brings all of it to the disk. Gives how many files there are.
+/// Syncs a directory and everything in it to disk. Gives the number of files.
 pub(crate) fn seal(directory: &Path) -> Result<u64, WriteError> {
     let is_there = fs::symlink_metadata(directory).map_err(|error| unread(directory, error))?.is_dir();
     if !is_there {
-        return Err(unfit(directory, "is no directory any more"));
+        return Err(unfit(directory, "is no longer a directory"));
     }
     let mut files = 0;
     let mut open = vec![directory.to_owned()];
@@ -29,10 +28,7 @@ pub(crate) fn seal(directory: &Path) -> Result<u64, WriteError> {
             } else if kind.is_file() {
                 let names = entry.metadata().map_err(|error| unread(&path, error))?.nlink();
                 if names > 1 {
-                    return Err(unfit(
-                        &path,
-                        "has a second name (a hard link), by which it can change later",
-                    ));
+                    return Err(unfit(&path, "has a second hard link, through which it could change later"));
                 }
                 sync(&path)?;
                 files += 1;
@@ -47,11 +43,11 @@ pub(crate) fn seal(directory: &Path) -> Result<u64, WriteError> {
     Ok(files)
 }
 
-/// Brings a file, or the names in a directory, to the disk.
+/// Syncs a file, or the entries of a directory, to disk.
 pub(crate) fn sync(path: &Path) -> Result<(), WriteError> {
     let synced = File::open(path).and_then(|file| file.sync_all());
     synced.map_err(|source| WriteError::File {
-        what: "cannot be brought to the disk",
+        what: "cannot be synced to disk",
         path: path.to_owned(),
         source,
     })
@@ -62,5 +58,5 @@ fn unread(path: &Path, source: io::Error) -> WriteError {
 }
 
 fn unfit(path: &Path, why: &str) -> WriteError {
-    WriteError::Unfit(format!("`{}` {why}; files and directories are published", path.display()))
+    WriteError::Unfit(format!("`{}` {why}; only files and directories can be published", path.display()))
 }

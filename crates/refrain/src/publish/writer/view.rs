@@ -1,16 +1,17 @@
-//! The view beside a table in which rows land. A file gets one, and it is said so; on a server it is asked for.
+//! The view without duplicates beside a table of mode `land`. In SQLite it is created, and that is logged; on a server the
+//! operator creates it.
 
 use sqlx::Pool;
 
 use super::{Writer, plain};
 use crate::database::begun_in;
 use crate::publish::error::{WriteError, of};
-use crate::publish::table::Publishes;
+use crate::user_database::Backend;
 
-impl<DB: Publishes> Writer<DB> {
-    /// Looks whether the view is there that the job names. Of a table that is not fit for rows to land in there is none; whoever
-    /// writes says so.
-    pub(crate) async fn show(&self, pool: &Pool<DB>) -> Result<(), WriteError> {
+impl<DB: Backend> Writer<DB> {
+    /// Creates the view that the job names, or fails if it is missing on a server. A table that is not ready gets no view; the
+    /// write that follows reports why.
+    pub(crate) async fn create_view(&self, pool: &Pool<DB>) -> Result<(), WriteError> {
         let (Some(view), Ok(())) = (&self.publish.view, self.is_ready()) else { return Ok(()) };
         let what = format!("the view `{view}`");
         let mut transaction = of(&what, begun_in(pool).await)?;
@@ -20,9 +21,9 @@ impl<DB: Publishes> Writer<DB> {
         let made = self.target.view(table, view, &found, DB::DIALECT).map_err(WriteError::Refused)?;
         if let Some(text) = made {
             let mut connection = of(&what, pool.acquire().await)?;
-            of(&what, DB::execute(&mut connection, &plain(text)).await)?;
+            of(&what, DB::execute_bound(&mut connection, &plain(text)).await)?;
             let (view, table) = (view.to_string(), table.to_string());
-            tracing::info!(view, table, "made the view without duplicates in this database");
+            tracing::info!(view, table, "created the view without duplicates in this database");
         }
         Ok(())
     }

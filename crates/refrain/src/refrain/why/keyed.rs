@@ -1,6 +1,6 @@
 //! Reads what became of a key, wherever it stands.
 
-use refrain_core::why::{EffectFacts, Facts, KeyFacts, UnitFacts, why};
+use refrain_core::why::{EffectFacts, KeyFacts, UnitFacts, WhyFacts, why};
 use refrain_core::{JobName, Key};
 
 use super::super::{EffectRecord, Refrain, RunRecord, Trace};
@@ -33,9 +33,9 @@ impl Refrain {
         for effect in &effects {
             facts.effects.push(self.effect_facts(effect).await?);
         }
-        let mut causes = why(&Facts::Key(facts));
+        let mut causes = why(&WhyFacts::Key(facts));
         for run in enqueued.iter().take(RUNS_MAX) {
-            causes.extend(self.causes_of(run).await?);
+            causes.extend(self.causes_of(&run.record).await?);
         }
         Ok(Why { subject: key.to_string(), causes })
     }
@@ -44,9 +44,9 @@ impl Refrain {
         let job = JobName::parse(&run.job)?;
         let (number, _) = self.recorded_job(job.as_str()).await?;
         let view = self.view(job.as_str()).await?;
-        let setting = self.setting(&job, Some(number), &view).await?;
-        let facts = self.recorded_facts(&Asked { number, view, setting }, run.number()).await?;
-        Ok(facts.map_or_else(Vec::new, |facts| why(&Facts::Recorded(facts.into()))))
+        let context = self.context(&job, Some(number), &view).await?;
+        let facts = self.recorded_facts(&Asked { number, view, context }, run.number()).await?;
+        Ok(facts.map_or_else(Vec::new, |facts| why(&WhyFacts::Recorded(facts.into()))))
     }
 
     /// If this is the name of a job: that, and the newest of its runs.

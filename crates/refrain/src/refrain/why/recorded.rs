@@ -1,10 +1,10 @@
 //! Reads what explains where a run stands.
 
 use jiff::Timestamp;
-use refrain_core::state::RunOutcome;
-use refrain_core::why::{AskedAgain, Holder, RecordedFacts, Suspect, UnitLeft, Whereabouts};
+use refrain_core::state::{RunEvent, RunOutcome};
+use refrain_core::why::{AttemptState, LaneHolder, RecordedFacts, RepeatedRequests, UnappliedUnit, WideKeys};
 
-use super::super::{Refrain, RunRecord};
+use super::super::{AttemptEnd, Refrain, RunRecord};
 use super::Asked;
 use crate::error::Error;
 use crate::ledger::trace;
@@ -28,20 +28,22 @@ impl Refrain {
         let Some((row, open)) = show::show(self.store(), run).await? else { return Ok(None) };
         let record = &RunRecord::of(row, open)?;
         let place = match open {
-            Some(open) => Some(self.whereabouts(asked, record, open).await?),
+            Some(open) => Some(self.attempt_state(asked, record, open).await?),
             None => None,
         };
         let past = self.attempts(record).await?;
-        let was_taken = |ended: &str| matches!(ended, "taken-over" | "crashed-alone");
+        let was_taken = |ended: AttemptEnd| {
+            matches!(ended, AttemptEnd::Event(RunEvent::TakenOver | RunEvent::CrashedAlone))
+        };
         let units = self.units(record).await?;
-        let suspects = units.iter().flat_map(|attempt| &attempt.dedupes).filter(|one| one.is_suspect());
+        let wide_keys = units.iter().flat_map(|attempt| &attempt.dedupes).filter(|one| one.is_suspect);
         let late_at = asked.view.late_at(record).filter(|_| record.is_awaited());
         let now = self.schedule_now().await?;
         Ok(Some(RecordedFacts {
             run: asked.view.name_of(record),
-            setting: asked.setting.clone(),
+            context: asked.context.clone(),
             standing: record.standing,
-            place,
+            open: place,
             attempt: record.attempt,
             ended_attempt: record.ended_attempt,
             version: record.version,
@@ -50,45 +52,45 @@ impl Refrain {
             message: record.message.clone(),
             reason: record.reason,
             last_message: past.last().and_then(|attempt| attempt.message.clone()),
-            taken_over: past.iter().filter(|attempt| was_taken(&attempt.ended)).count() as u64,
+            taken_over: past.iter().filter(|attempt| was_taken(attempt.ended)).count() as u64,
             is_suspect: open
                 .is_some_and(|open| open.line.priority().is_ok_and(|one| one == Priority::Suspect)),
-            is_called_off: why::is_called_off(self.store(), record.id).await?,
+            is_cancel_requested: why::is_cancelled(self.store(), record.id).await?,
             is_forgotten: record.is_forgotten,
-            asked_again: self.asked_again(record).await?,
-            units_left: self.units_left(record).await?,
-            suspects: suspects
-                .map(|one| Suspect { reason: one.reason.clone(), count: one.count, keys: one.keys.clone() })
+            repeated_requests: self.repeated_requests(record).await?,
+            unapplied_units: self.unapplied_units(record).await?,
+            wide_keys: wide_keys
+                .map(|one| WideKeys { reason: one.reason.clone(), count: one.count, keys: one.keys.clone() })
                 .collect(),
             late_since: late_at.filter(|late_at| *late_at <= now),
         }))
     }
 
     /// What the open attempt waits for.
-    async fn whereabouts(
+    async fn attempt_state(
         &self,
         asked: &Asked,
         record: &RunRecord,
         open: OpenAttempt,
-    ) -> Result<Whereabouts, Error> {
+    ) -> Result<AttemptState, Error> {
         Ok(match open.place {
             QueuePosition::Queued => {
                 let ahead = why::ahead(self.store(), open.line, record.id, COUNTED).await?;
-                Whereabouts::Queued { ahead, slots: self.slots(asked).await? }
+                AttemptState::Queued { ahead, slots: self.slots(asked).await? }
             }
             QueuePosition::Running => match why::hold(self.store(), asked.number, record.id).await? {
-                Some(hold) => Whereabouts::Running {
+                Some(hold) => AttemptState::Running {
                     worker: hold.worker,
                     process: hold.process.unwrap_or_else(|| "gone".to_owned()),
                     since: instant(hold.claimed_at)?,
                     alive_until: instant(hold.expires_at.unwrap_or_default())?,
                 },
                 // It has ended, or was taken over, between two reads.
-                None => Whereabouts::Queued { ahead: 0, slots: None },
+                None => AttemptState::Queued { ahead: 0, slots: None },
             },
-            QueuePosition::Delayed(until) => Whereabouts::Delayed { until: instant(until)? },
+            QueuePosition::Delayed(until) => AttemptState::Delayed { until },
             QueuePosition::BehindItsLane => {
-                Whereabouts::BehindItsLane { holder: self.lane_holder(asked, record).await? }
+                AttemptState::WaitsForLane { holder: self.lane_holder(asked, record).await? }
             }
         })
     }
@@ -108,7 +110,7 @@ impl Refrain {
         Ok(Some((limit, names)))
     }
 
-    async fn lane_holder(&self, asked: &Asked, record: &RunRecord) -> Result<Option<Holder>, Error> {
+    async fn lane_holder(&self, asked: &Asked, record: &RunRecord) -> Result<Option<LaneHolder>, Error> {
         let holder = show::lane_holder(self.store(), asked.number, &record.key).await?;
         let Some(id) = holder.filter(|holder| *holder != record.id) else { return Ok(None) };
         let Some(holder) = self.record(id).await? else { return Ok(None) };
@@ -117,7 +119,7 @@ impl Refrain {
             .as_ref()
             .map(|hold| format!("worker {} ({})", hold.worker, hold.process.as_deref().unwrap_or("gone")));
         let claimed_at: Option<Timestamp> = hold.map(|hold| instant(hold.claimed_at)).transpose()?;
-        Ok(Some(Holder {
+        Ok(Some(LaneHolder {
             run: asked.view.name_of(&holder),
             standing: holder.standing.node(),
             since: claimed_at.unwrap_or(holder.opened_at),
@@ -125,16 +127,16 @@ impl Refrain {
         }))
     }
 
-    async fn asked_again(&self, record: &RunRecord) -> Result<Option<AskedAgain>, Error> {
+    async fn repeated_requests(&self, record: &RunRecord) -> Result<Option<RepeatedRequests>, Error> {
         let asked = why::asked_again(self.store(), record.id, COUNTED).await?;
         let times = asked.len();
         let Some((last, way)) = asked.into_iter().next() else { return Ok(None) };
         let is_more = i64::try_from(times).is_ok_and(|times| times >= COUNTED);
-        Ok(Some(AskedAgain { times: times as u64, is_more, last: instant(last)?, way }))
+        Ok(Some(RepeatedRequests { times: times as u64, is_more, last: instant(last)?, way }))
     }
 
     /// The first units that a run has left unapplied.
-    async fn units_left(&self, record: &RunRecord) -> Result<Vec<UnitLeft>, Error> {
+    async fn unapplied_units(&self, record: &RunRecord) -> Result<Vec<UnappliedUnit>, Error> {
         if !matches!(record.standing.outcome, Some(RunOutcome::Partial | RunOutcome::Failed)) {
             return Ok(Vec::new());
         }
@@ -147,7 +149,7 @@ impl Refrain {
             let keys =
                 trace::left(&destination.database, &self.engine.project, job, (run, scope, &start), LISTED)
                     .await?;
-            left.extend(keys.into_iter().map(|(key, status, is_in_doubt)| UnitLeft {
+            left.extend(keys.into_iter().map(|(key, status, is_in_doubt)| UnappliedUnit {
                 key,
                 is_parked: status == "parked",
                 is_in_doubt,

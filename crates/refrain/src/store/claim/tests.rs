@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use refrain_core::person::Verb;
 use refrain_core::retry::Retry;
-use refrain_core::state::{FailureReason, RunEvent, RunOutcome};
+use refrain_core::state::{FailureReason, RunEvent};
 use refrain_core::{JobName, Key, RunKey, Scope, WhileRunning, Zone, window_name};
 
 use sqlx::sqlite::SqliteConnectOptions;
@@ -65,31 +65,31 @@ impl World {
         workers::register(&self.store, "elsewhere/1/1/1", LEASE).await.unwrap()
     }
 
-    fn wish(&mut self, worker: i64) -> Wish {
+    fn request(&mut self, worker: i64) -> QueueClaim {
         self.leases += 1;
         let line = Line::of(Priority::Live, self.job);
         let (lease, limit) = (self.leases, 10);
-        Wish { worker, lease, line, limit, after: 0, concurrency: None, run: None, chance: 0 }
+        QueueClaim { worker, lease, line, limit, after: 0, concurrency: None, run: None, chance: 0 }
     }
 
     /// What a worker gets of the live line, with what it holds each by.
-    async fn claimed(&mut self, wish: Wish) -> Vec<Held> {
-        let claimed = claim(&self.store, wish).await.unwrap();
+    async fn claimed(&mut self, request: QueueClaim) -> Vec<Held> {
+        let claimed = claim(&self.store, request).await.unwrap();
         let held = |one: Claimed| Held {
             run: one.run,
             job: self.job,
-            line: wish.line,
-            lease: wish.lease,
+            line: request.line,
+            lease: request.lease,
             attempt: one.attempt,
             lane: one.lane.then(|| one.scope().to_owned()),
-            slot: wish.concurrency.is_some(),
+            slot: request.concurrency.is_some(),
         };
         claimed.into_iter().map(held).collect()
     }
 
     async fn ends(&self, worker: i64, held: &Held, end: End) -> Landed {
         let (held, reason) = (held.clone(), None);
-        let ending = Ending { held, started_at: None, end, units: None, settles: true, reason };
+        let ending = Ending { held, started_at: None, end, units: None, clears_mark: true, reason };
         finish(&self.store, worker, &[ending], &[]).await.unwrap()[0]
     }
 
@@ -119,7 +119,7 @@ fn offer(key: &str) -> Offer {
 }
 
 fn done() -> End {
-    End::Closed { outcome: RunOutcome::Done, version: None, message: None }
+    End::Closed { event: RunEvent::Succeeded, version: None, message: None }
 }
 
 fn again(wait: Duration) -> End {
@@ -132,8 +132,8 @@ async fn a_worker_that_is_alive_keeps_what_it_holds() {
     let mut world = World::new().await;
     world.window(1).await;
     let worker = world.worker().await;
-    let wish = world.wish(worker);
-    let held = world.claimed(wish).await;
+    let request = world.request(worker);
+    let held = world.claimed(request).await;
     assert_eq!(take_over(&world.store, worker, false, &|_| Retry::default()).await.unwrap(), None);
     assert!(is_held(&world.store, &held[0]).await.unwrap());
     assert_eq!(world.ends(worker, &held[0], done()).await, Landed::Yes);
@@ -144,8 +144,8 @@ async fn what_was_called_off_is_not_tried_again() {
     let mut world = World::new().await;
     world.window(1).await;
     let worker = world.worker().await;
-    let wish = world.wish(worker);
-    let held = world.claimed(wish).await;
+    let request = world.request(worker);
+    let held = world.claimed(request).await;
     let decision = Decision::new(None, Verb::Cancel, "sync");
     assert_eq!(cancel(&world.store, held[0].run, &decision).await.unwrap(), Some(Cancelled::Asked));
     assert_eq!(world.ends(worker, &held[0], again(LEASE)).await, Landed::Yes);
@@ -156,21 +156,21 @@ async fn what_was_called_off_is_not_tried_again() {
 #[tokio::test]
 async fn what_is_given_back_late_frees_no_slot_of_the_worker_that_has_it_now() {
     let mut world = World::new().await;
-    let wish_of = |wish: Wish| Wish { concurrency: Some(1), limit: 1, ..wish };
+    let limited = |request: QueueClaim| QueueClaim { concurrency: Some(1), limit: 1, ..request };
     let offers = ["a", "b"].map(offer);
     let line = Line::of(Priority::Live, world.job);
     enqueue(&world.store, world.job, line, &offers, "test").await.unwrap();
     let (first, second) = (world.worker().await, world.worker().await);
-    let wish = wish_of(world.wish(first));
-    let early = world.claimed(wish).await;
+    let request = limited(world.request(first));
+    let early = world.claimed(request).await;
     world.ends(first, &early[0], End::GivenBack).await;
-    let wish = wish_of(world.wish(second));
-    let now = world.claimed(wish).await;
+    let request = limited(world.request(second));
+    let now = world.claimed(request).await;
     assert_eq!(now[0].run, early[0].run);
     world.ends(first, &early[0], End::GivenBack).await;
-    let wish = wish_of(world.wish(first));
-    assert!(world.claimed(wish).await.is_empty(), "the only slot is taken");
-    let one = Wish { run: Some(now[0].run + 1), ..wish_of(world.wish(first)) };
+    let request = limited(world.request(first));
+    assert!(world.claimed(request).await.is_empty(), "the only slot is taken");
+    let one = QueueClaim { run: Some(now[0].run + 1), ..limited(world.request(first)) };
     assert!(world.claimed(one).await.is_empty(), "also for one that is asked for by its number");
 }
 
@@ -181,25 +181,25 @@ async fn a_run_that_comes_again_waits_for_a_lane_that_another_window_holds() {
         world.window(day).await;
     }
     let worker = world.worker().await;
-    let wish = world.wish(worker);
-    let first = world.claimed(wish).await;
+    let request = world.request(worker);
+    let first = world.claimed(request).await;
     assert_eq!(first.len(), 1, "the second waits for the lane");
     world.ends(worker, &first[0], again(LEASE)).await;
-    let wish = world.wish(worker);
-    let second = world.claimed(wish).await;
+    let request = world.request(worker);
+    let second = world.claimed(request).await;
     assert_eq!(second.len(), 1, "the first has left it");
     assert!(delayed::pull(&world.store, first[0].run).await.unwrap());
-    let wish = world.wish(worker);
-    assert!(world.claimed(wish).await.is_empty(), "a person who waits does not pass the lane");
+    let request = world.request(worker);
+    assert!(world.claimed(request).await.is_empty(), "a person who waits does not pass the lane");
     world.ends(worker, &second[0], done()).await;
-    let wish = world.wish(worker);
-    let first = world.claimed(wish).await;
-    assert_eq!(world.reopens(second[0].run, 1).await, Reopened::Queued(2));
-    let wish = world.wish(worker);
-    assert!(world.claimed(wish).await.is_empty(), "nor does one who wants it done again");
+    let request = world.request(worker);
+    let first = world.claimed(request).await;
+    assert_eq!(world.reopens(second[0].run, 1).await, Reopened::Queued);
+    let request = world.request(worker);
+    assert!(world.claimed(request).await.is_empty(), "nor does one who wants it done again");
     world.ends(worker, &first[0], done()).await;
-    let wish = world.wish(worker);
-    assert_eq!(world.claimed(wish).await[0].run, second[0].run);
+    let request = world.request(worker);
+    assert_eq!(world.claimed(request).await[0].run, second[0].run);
 }
 
 #[tokio::test]
@@ -209,8 +209,8 @@ async fn of_windows_that_are_due_again_together_the_oldest_enters_the_lane() {
     let mut runs = Vec::new();
     for (day, wait) in [(1, 2), (2, 1)] {
         world.window(day).await;
-        let wish = world.wish(worker);
-        let held = world.claimed(wish).await;
+        let request = world.request(worker);
+        let held = world.claimed(request).await;
         world.ends(worker, &held[0], again(Duration::from_hours(wait))).await;
         runs.push(held[0].run);
     }
@@ -220,8 +220,8 @@ async fn of_windows_that_are_due_again_together_the_oldest_enters_the_lane() {
     behind.execute("update refrain_delayed set wake_at = wake_at - 86400000000").await.unwrap();
     behind.close().await.unwrap();
     assert_eq!(delayed::wake(&world.store, 10).await.unwrap(), 2);
-    let wish = world.wish(worker);
-    let held = world.claimed(wish).await;
+    let request = world.request(worker);
+    let held = world.claimed(request).await;
     assert_eq!(held.iter().map(|one| one.run).collect::<Vec<_>>(), runs[..1], "although its time came later");
 }
 
@@ -230,13 +230,13 @@ async fn only_the_run_that_was_seen_is_settled_by_a_person() {
     let mut world = World::new().await;
     world.window(1).await;
     let worker = world.worker().await;
-    let wish = world.wish(worker);
-    let held = world.claimed(wish).await[0].clone();
-    assert!(!world.settles(held.run, 1).await, "it is under way");
+    let request = world.request(worker);
+    let held = world.claimed(request).await[0].clone();
+    assert!(!world.settles(held.run, 1).await, "it is running");
     assert!(begun_commands::mark(&world.store, &held).await.unwrap());
-    let end = End::Closed { outcome: RunOutcome::Failed, version: None, message: None };
+    let end = End::Closed { event: RunEvent::Failed, version: None, message: None };
     let (run, reason) = (held.run, Some(FailureReason::Held));
-    let ending = Ending { held, started_at: None, end, units: None, settles: false, reason };
+    let ending = Ending { held, started_at: None, end, units: None, clears_mark: false, reason };
     finish(&world.store, worker, &[ending], &[]).await.unwrap();
     assert!(!world.settles(run, 2).await, "another attempt was seen");
     assert!(world.settles(run, 1).await);
@@ -252,8 +252,8 @@ async fn of_several_suspects_in_the_hands_of_one_worker_none_pays() {
     enqueue(&world.store, world.job, live, &offers, "test").await.unwrap();
     for (priority, suspicion) in [(Priority::Live, 0), (Priority::Suspect, 1), (Priority::Suspect, 2)] {
         let worker = world.worker().await;
-        let wish = Wish { line: Line::of(priority, world.job), ..world.wish(worker) };
-        let claimed = claim(&world.store, wish).await.unwrap();
+        let request = QueueClaim { line: Line::of(priority, world.job), ..world.request(worker) };
+        let claimed = claim(&world.store, request).await.unwrap();
         let counts = claimed.iter().map(|one| (one.spent, one.suspicion)).collect::<Vec<_>>();
         assert_eq!(counts, [(0, suspicion); 2]);
         take_over(&world.store, worker, true, &|_| Retry::default()).await.unwrap().unwrap();

@@ -1,2 +1,2 @@
--- The look does not wait for a claim whose commit is under way.
+-- The read does not wait for a claim whose commit is in flight.
 select id from refrain_workers where id = $1

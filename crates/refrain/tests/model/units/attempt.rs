@@ -157,7 +157,7 @@ impl Units {
         [Step::Apply].into_iter().chain(lose).chain(may_fail.then_some(Step::Fail)).collect()
     }
 
-    /// Takes the step; nobody is left if the attempt ends with it.
+    /// Takes the step; none is left if the attempt ends with it.
     pub(crate) fn after_step(&self, world: &mut World, attempt: Attempt, step: Step) -> Option<Attempt> {
         let afresh = Attempt::at(attempt.run, attempt.number, Act::ReadCheckpoint);
         Some(match step {

@@ -46,12 +46,12 @@ pub(crate) struct Destination {
     /// One intent for each write; all of a unit have the same key.
     pub(crate) intents: [[bool; CONTENTS]; UNITS],
     pub(crate) checkpoint: Position,
-    /// A transaction whose commit is on its way, with nobody left who hears the reply. It holds its locks.
+    /// A transaction whose commit is in flight, without a client for its reply. It holds its locks.
     pub(crate) in_flight: [Option<Write>; RUNS_MAX],
 }
 
 impl Destination {
-    /// The unique index makes whoever wants the same key wait for the transaction that has it.
+    /// The unique index makes a second writer of a key wait for the transaction that has it.
     pub(crate) fn is_key_locked(&self, unit: usize) -> bool {
         self.in_flight.iter().flatten().any(|write| write.unit == unit)
     }
@@ -63,7 +63,7 @@ pub(crate) fn index(content: Content) -> usize {
 }
 
 impl Units {
-    /// Transactions share the fence with each other, but not with whoever raises it.
+    /// Transactions share the fence with each other, but not with a transaction that raises it.
     pub(crate) fn is_fence_held(&self, world: &World, run: usize) -> bool {
         self.has(Guard::FenceHeld) && world.destination.in_flight[run].is_some()
     }
@@ -80,7 +80,7 @@ impl Units {
         true
     }
 
-    /// Whether the fence lets this attempt pass. Where it is never raised, the row can only say that nobody is newer.
+    /// Whether the fence lets this attempt pass. A fence that is never raised lets every attempt pass.
     pub(crate) fn passes(&self, world: &World, attempt: &Attempt, guard: Guard) -> bool {
         let fence = world.destination.fences[attempt.run];
         !self.has(guard) || !self.has(Guard::FenceRaised) || fence == attempt.number

@@ -55,7 +55,7 @@ fn promises() -> Vec<Property<Units>> {
     ]
 }
 
-/// It is there, or in the store, or with somebody who is about to write it and has not been killed.
+/// It is in the destination, or in the store, or with a living process that is about to write it.
 fn is_intent_kept(world: &World, unit: usize) -> bool {
     let is_written = world.destination.intents[unit].contains(&true) || world.recorded[unit] > 0;
     let mut attempts = world.workers.iter().flatten();

@@ -26,10 +26,10 @@ const TWO_RUNS: Bounds = Bounds { runs: 2, crashes: 0, expiries: 1, ..ONE_RUN };
 /// Two runs of one job, one after the other.
 const LANE: Bounds = Bounds { in_lane: true, ..TWO_RUNS };
 
-/// One run, and two relays that carry away what it wishes for.
+/// One run, and two relays that carry its intents away.
 const RELAYS: Bounds = Bounds { relays: 2, expiries: 1, lost_replies: 0, failures: 0, ..ONE_RUN };
 
-/// Two runs, and the run that is over may leave an attempt behind that nobody follows.
+/// Two runs, and the run that is over may leave an attempt behind without a successor.
 const GIVEN_UP: Bounds = Bounds { gives_up: true, ..LANE };
 
 /// One run whose units never fail.
@@ -62,7 +62,7 @@ fn every_intent_reaches_the_store_once() {
 
 // Without one, or without those that cover for each other.
 protocol! { Units:
-    a_fence_that_is_not_raised_stops_nobody: [FenceRaised] in ONE_RUN breaks FENCED;
+    a_fence_that_is_not_raised_stops_no_attempt: [FenceRaised] in ONE_RUN breaks FENCED;
     a_fence_raised_after_reading_lets_older_content_win: [RaisedBeforeReading, Order] in ONE_RUN breaks NEVER_OLDER;
     applying_without_the_fence_lets_an_old_attempt_write: [FenceOfApply] in ONE_RUN breaks FENCED;
     applying_without_the_fence_lets_older_content_win: [FenceOfApply, Order] in ONE_RUN breaks NEVER_OLDER;
@@ -101,6 +101,6 @@ protocol! { Units:
 // What is not promised: a run that is given up has no newer attempt to raise its fence. Content is still never older, if
 // it has an order; and nothing else breaks.
 protocol! { Units:
-    an_attempt_that_nobody_follows_is_not_fenced: [] in GIVEN_UP breaks_only OVER;
-    an_attempt_that_nobody_follows_brings_older_content_into_the_lane: [Order] in GIVEN_UP breaks NEVER_OLDER;
+    an_attempt_without_a_successor_is_not_fenced: [] in GIVEN_UP breaks_only OVER;
+    an_attempt_without_a_successor_brings_older_content_into_the_lane: [Order] in GIVEN_UP breaks NEVER_OLDER;
 }

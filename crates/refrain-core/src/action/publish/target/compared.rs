@@ -1,15 +1,20 @@
-//! How a source is compared with a table: by which columns, and what is staged of it. No constraint is relied on: that there
-//! is none may be why somebody asks.
+//! How a source is compared with a table: by which columns, and what is staged. No unique constraint is required: its
+//! absence may be the reason for the comparison.
 
-use super::{CONTENT_HASH, Column, Fitting, SOURCE, Target};
+use super::{CONTENT_HASH, ColumnMapping, SOURCE, Target, TargetColumn};
 use crate::project::Dialect;
-use crate::publish::text::Texts;
+use crate::publish::text::TableStatements;
 use crate::publish::{Mode, TablePublish};
 
 impl Target {
     /// The statements that compare rows of a source with this table, or why they cannot be compared.
-    pub fn compared(&self, publish: &TablePublish, dialect: Dialect, stage: &str) -> Result<Fitting, String> {
-        self.has_no_own(publish)?;
+    pub fn compared(
+        &self,
+        publish: &TablePublish,
+        dialect: Dialect,
+        stage: &str,
+    ) -> Result<ColumnMapping, String> {
+        self.has_no_reserved_names(publish)?;
         let table = &publish.table;
         let lands = publish.mode == Mode::Land;
         let names: Vec<&str> =
@@ -24,15 +29,15 @@ impl Target {
         };
         let key = names.iter().map(|name| of(name)).collect::<Result<Vec<_>, _>>()?;
         let made = |column: &str| publish.surrogate.iter().any(|(name, _)| name == column);
-        let is_given = |column: &&Column| {
+        let is_given = |column: &&TargetColumn| {
             !column.is_generated && !made(&column.name) && publish.stamp.as_ref() != Some(&column.name)
         };
         let given = self.columns.iter().filter(is_given).map(|column| column.name.clone());
         let surrogate = publish.surrogate.iter().filter(|_| !lands);
         let derived =
             surrogate.clone().map(|(column, parts)| (column.clone(), self.surrogate(column, parts)));
-        Ok(Fitting {
-            texts: Texts {
+        Ok(ColumnMapping {
+            texts: TableStatements {
                 dialect,
                 table: table.clone(),
                 stage: stage.to_owned(),

@@ -1,6 +1,7 @@
-//! The view of landed rows without what came more than once.
+//! The view that shows landed rows without duplicates.
 //!
-//! The hash stands first in it: a server lets a view that is replaced have more columns at its end, and tables gain columns.
+//! The hash is its first column: PostgreSQL lets `create or replace view` add columns only at the end, and tables gain
+//! columns.
 
 use super::{CONTENT_HASH, OCCURRENCE, SOURCE, Target};
 use crate::project::Dialect;
@@ -8,8 +9,8 @@ use crate::publish::text::names::{FOUND, NUMBER, TARGET};
 use crate::publish::{TableName, quoted};
 
 impl Target {
-    /// What makes a view of this table, of which `found` is what is there by that name; nothing if it is as it should be. On
-    /// a server that is for its owner to do.
+    /// The statement that creates the view of this table; `None` if `found`, the existing relation of that name, is
+    /// correct. On PostgreSQL, creating the view is up to its owner.
     pub fn view(
         &self,
         table: &TableName,
@@ -23,13 +24,13 @@ impl Target {
             return match dialect {
                 Dialect::Sqlite => Ok(Some(format!("create view if not exists {name} as {rest}"))),
                 Dialect::Postgres => Err(format!(
-                    "there is no view `{view}`, and Refrain does not create views in a server\n  make it: create view {name} as {rest}"
+                    "the view `{view}` does not exist, and Refrain does not create views on PostgreSQL\n  create it: create view {name} as {rest}"
                 )),
             };
         }
         if !found.is_view {
             return Err(format!(
-                "`{view}` exists, and is not a view\n  give the view another name, or make room for it: create view {name} as {rest}"
+                "`{view}` exists and is not a view\n  give the view another name, or rename that relation and run: create view {name} as {rest}"
             ));
         }
         let Some(lacking) = self.shown().find(|column| found.find(column).is_none()) else {
@@ -40,11 +41,11 @@ impl Target {
             Dialect::Postgres => "create or replace view".to_owned(),
         };
         Err(format!(
-            "the view `{view}` lacks the column `{lacking}` of `{table}`\n  make it anew: {replace} {name} as {rest}"
+            "the view `{view}` lacks the column `{lacking}` of `{table}`\n  recreate it: {replace} {name} as {rest}"
         ))
     }
 
-    /// The columns of a row that say something of it, whichever it is of those that say the same.
+    /// The columns that make up the content of a row; rows with equal content differ only in the others.
     fn shown(&self) -> impl Iterator<Item = &str> {
         let names = self.columns.iter().map(|column| column.name.as_str());
         [CONTENT_HASH]
@@ -52,7 +53,7 @@ impl Target {
             .chain(names.filter(|name| ![SOURCE, CONTENT_HASH, OCCURRENCE].contains(name)))
     }
 
-    /// One row for each content: of the first source, as they are sorted, and the first there.
+    /// Selects one row per content: of the first source in sort order, its first occurrence.
     fn deduplicated(&self, table: &TableName, dialect: Dialect) -> String {
         let [source, hash, occurrence] = [SOURCE, CONTENT_HASH, OCCURRENCE].map(quoted);
         let columns = self.shown().map(quoted).collect::<Vec<_>>().join(", ");
@@ -67,18 +68,21 @@ impl Target {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Column;
+    use super::super::TargetColumn;
     use super::*;
 
     fn relation(columns: &[&str], is_view: bool) -> Target {
-        let column =
-            |name: &&str| Column { name: (*name).to_owned(), kind: "text".to_owned(), is_generated: false };
+        let column = |name: &&str| TargetColumn {
+            name: (*name).to_owned(),
+            kind: "text".to_owned(),
+            is_generated: false,
+        };
         let columns = columns.iter().map(column).collect();
         Target { name: "main.relation".to_owned(), columns, is_view, ..Target::default() }
     }
 
     #[test]
-    fn a_view_is_made_left_alone_or_asked_for() {
+    fn a_view_is_created_left_alone_or_requested() {
         let [table, view] = ["raw", "events"].map(|name| TableName::parse(name).unwrap());
         let raw = relation(&["body", "source", "content_hash", "occurrence"], false);
         let of = |found: &Target, dialect| raw.view(&table, &view, found, dialect);
@@ -88,11 +92,11 @@ mod tests {
                     as \"refrain:found\" where \"refrain:number\" = 1";
         assert_eq!(of(&Target::default(), Dialect::Sqlite), Ok(Some(made.to_owned())));
         let asked = of(&Target::default(), Dialect::Postgres).unwrap_err();
-        assert!(asked.contains("make it: create view \"events\" as select"), "{asked}");
+        assert!(asked.contains("create it: create view \"events\" as select"), "{asked}");
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
             assert_eq!(of(&relation(&["body", "content_hash", "more"], true), dialect), Ok(None));
             let other = of(&relation(&["body", "content_hash"], false), dialect).unwrap_err();
-            assert!(other.contains("`events` exists, and is not a view"), "{other}");
+            assert!(other.contains("`events` exists and is not a view"), "{other}");
             let older = of(&relation(&["content_hash"], true), dialect).unwrap_err();
             assert!(older.contains("lacks the column `body` of `raw`"), "{older}");
         }

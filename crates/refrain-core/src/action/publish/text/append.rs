@@ -1,45 +1,46 @@
-//! Rows that are added once: `append-once`, whose keys are in the ledger, and `land`, whose rows carry what tells them apart.
+//! Rows that are added once: `append-once` keeps their keys in the ledger, `land` keeps what identifies them in the row.
 
 use super::names::{CONTENT, ENTRY, KEY, ROW, SHOWN, TARGET};
-use super::{Texts, list};
+use super::{TableStatements, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
 
-/// Where the ledger keeps what was appended.
+/// The part of the ledger that records appended rows.
 #[derive(Debug, Clone, Copy)]
-pub struct Book<'b> {
+pub struct AppendLedger<'b> {
     /// The table of units.
     pub units: &'b str,
     /// The number of the ledger.
     pub ledger: i64,
-    /// What the table is called: a job may append to several.
+    /// The name of the target table: a job may append to several.
     pub target: &'b str,
     /// The fence of the run.
     pub fence: i64,
     /// The number of the attempt.
     pub attempt: i32,
-    /// Which claim of that attempt.
+    /// The nonce of that attempt's claim.
     pub nonce: i64,
 }
 
-impl Texts {
+impl TableStatements {
     /// The table of staged rows with their keys as one text.
     pub(super) fn keyed(&self) -> String {
         format!("{}:keyed", self.stage)
     }
 
-    /// Makes and fills it.
+    /// Creates and fills that table.
     pub fn make_keyed(&self) -> Vec<String> {
         self.keyed_with("")
     }
 
-    /// The same with a hash of what each row says, for rows that are appended. SQLite has none: there it is filled in from
-    /// outside.
+    /// Creates and fills it with an additional hash of each row's content, for rows that are appended. SQLite has no hash
+    /// function: [`TableStatements::fill_content`] fills it in.
     pub fn make_appended(&self) -> Vec<String> {
         let content = match self.dialect {
             Dialect::Postgres => {
-                let names = self.literal(&self.said_names());
-                let values = self.said().into_iter().map(|column| format!("{ROW}.{}", quoted(column)));
+                let names = self.literal(&self.content_column_names());
+                let values =
+                    self.content_columns().into_iter().map(|column| format!("{ROW}.{}", quoted(column)));
                 let parts: Vec<String> = std::iter::once(names).chain(values).collect();
                 let id = crate::surrogate::apart(&parts);
                 let digits = format!("pg_catalog.replace({}, '-', '')", self.as_text(&id));
@@ -50,25 +51,26 @@ impl Texts {
         self.keyed_with(&format!(", {content} as {CONTENT}"))
     }
 
-    /// The columns that a row says something in, by name: a query may give them in any order. What is derived from them says
-    /// nothing more, and the version is the job's.
-    pub fn said(&self) -> Vec<&str> {
+    /// The columns that make up the content of a row, sorted by name, because a query may return them in any order. Derived
+    /// columns add no content, and the version belongs to the job.
+    pub fn content_columns(&self) -> Vec<&str> {
         let mut columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         columns.sort_unstable();
         columns
     }
 
-    /// Their names, which are a part of what a row says.
-    pub fn said_names(&self) -> String {
-        list(self.said().into_iter().map(quoted))
+    /// The names of those columns, which are part of the content.
+    pub fn content_column_names(&self) -> String {
+        list(self.content_columns().into_iter().map(quoted))
     }
 
-    /// Reads what rows say, from after a key on, so many at once; and writes the hashes of a page of them. Places are those
-    /// of the key and the number, and of the page.
+    /// Reads the content of a page of rows after a key, and writes the hashes of that page. Parameters: the key and the
+    /// limit; the page.
     pub fn fill_content(&self) -> [String; 2] {
         let keyed = quoted(&self.keyed());
         let text = |column: &str| crate::surrogate::text(self.dialect, &format!("{ROW}.{}", quoted(column)));
-        let values = list(std::iter::once(format!("{ROW}.{KEY}")).chain(self.said().into_iter().map(text)));
+        let values =
+            list(std::iter::once(format!("{ROW}.{KEY}")).chain(self.content_columns().into_iter().map(text)));
         [
             format!(
                 "select {values} from {keyed} as {ROW} where {ROW}.{KEY} > $1 order by {ROW}.{KEY} limit $2"
@@ -97,7 +99,7 @@ impl Texts {
     }
 
     /// Inserts the rows whose keys are not in the ledger.
-    pub fn insert_new(&self, book: &Book<'_>) -> String {
+    pub fn insert_new(&self, book: &AppendLedger<'_>) -> String {
         let (table, into, values, keyed) = (self.table(), self.into(), self.values(), quoted(&self.keyed()));
         let (units, known) = (book.units, self.known(book));
         format!(
@@ -106,9 +108,9 @@ impl Texts {
         )
     }
 
-    /// Records their keys, and what they say.
-    pub fn record_new(&self, book: &Book<'_>, clock: &str, version: u32) -> String {
-        let Book { units, ledger, target, fence, attempt, nonce } = *book;
+    /// Records their keys and content.
+    pub fn record_new(&self, book: &AppendLedger<'_>, clock: &str, version: u32) -> String {
+        let AppendLedger { units, ledger, target, fence, attempt, nonce } = *book;
         let (keyed, key) = (quoted(&self.keyed()), self.entry(target));
         format!(
             "insert into {units} (ledger, key, fingerprint, fence, at, version, attempt, nonce, failures, written, status) \
@@ -117,21 +119,21 @@ impl Texts {
         )
     }
 
-    /// Keys that are in the ledger with other content. Of what was recorded without its content, nothing can be said.
-    pub fn appended_otherwise(&self, book: &Book<'_>) -> String {
+    /// Finds keys that the ledger has with other content. Entries recorded without content are left out.
+    pub fn appended_otherwise(&self, book: &AppendLedger<'_>) -> String {
         self.among_known(book, &format!("{ENTRY}.fingerprint <> {ROW}.{CONTENT}"))
     }
 
-    /// Keys that this very attempt has recorded: also those of a commit whose answer was lost.
-    pub fn appended_now(&self, book: &Book<'_>) -> String {
-        let Book { fence, attempt, nonce, .. } = book;
+    /// Finds keys that this very attempt recorded, including those of a commit whose answer was lost.
+    pub fn appended_now(&self, book: &AppendLedger<'_>) -> String {
+        let AppendLedger { fence, attempt, nonce, .. } = book;
         let own =
             format!("{ENTRY}.fence = {fence} and {ENTRY}.attempt = {attempt} and {ENTRY}.nonce = {nonce}");
         self.among_known(book, &own)
     }
 
     /// Records the content of keys that were recorded without it.
-    pub fn adopt_content(&self, book: &Book<'_>) -> String {
+    pub fn adopt_content(&self, book: &AppendLedger<'_>) -> String {
         let (units, keyed, known) = (book.units, quoted(&self.keyed()), self.known(book));
         format!(
             "update {units} as {ENTRY} set fingerprint = {ROW}.{CONTENT} from {keyed} as {ROW} \
@@ -139,7 +141,7 @@ impl Texts {
         )
     }
 
-    fn among_known(&self, book: &Book<'_>, which: &str) -> String {
+    fn among_known(&self, book: &AppendLedger<'_>, which: &str) -> String {
         let (units, keyed, known) = (book.units, quoted(&self.keyed()), self.known(book));
         // A cross join keeps its order on SQLite, which may else read the staged rows for each entry of the ledger.
         self.listed(&format!(
@@ -147,12 +149,12 @@ impl Texts {
         ))
     }
 
-    /// Whether an entry is that of a row.
-    fn known(&self, book: &Book<'_>) -> String {
+    /// The condition that a ledger entry belongs to a row.
+    fn known(&self, book: &AppendLedger<'_>) -> String {
         format!("{ENTRY}.ledger = {} and {ENTRY}.key = {}", book.ledger, self.entry(book.target))
     }
 
-    /// Inserts the rows that are not there yet, by what tells them apart.
+    /// Inserts the rows that do not exist yet, by the columns that identify them.
     pub fn insert_absent(&self) -> String {
         let (table, into, values, stage) = (self.table(), self.into(), self.values(), self.stage());
         let conflict = list(self.keys().map(quoted));
@@ -161,7 +163,7 @@ impl Texts {
         )
     }
 
-    /// Staged rows under whose key the table has a row that says something else: where only the table remembers them.
+    /// Finds staged rows whose key exists in the table with other content, for jobs whose keys are only in the table.
     pub fn there_otherwise(&self, incomparable: &[String]) -> Option<String> {
         let (table, stage, same) = (self.table(), self.stage(), self.same_key(TARGET, ROW));
         let others = self.columns.iter().filter(|name| self.keys().all(|key| key != name.as_str()));
@@ -174,7 +176,7 @@ impl Texts {
         })
     }
 
-    /// The key of a row in the ledger: a job may append to several tables.
+    /// The key of a row in the ledger; it contains the table, because a job may append to several.
     fn entry(&self, target: &str) -> String {
         format!("{} || {ROW}.{KEY}", self.literal(&format!("row:{target}:")))
     }

@@ -1,20 +1,20 @@
-//! Numbers that are changed by the difference to what this window applied before: `apply-delta`.
+//! `apply-delta`: numbers change by the difference to the amounts that this window applied before.
 //!
-//! What was applied is in a table of its own, an amount for each ledger, target, key and column. A key that has vanished
-//! counts as nothing, so its amount is taken back. What two spellings of one key come to is added up.
+//! Applied amounts are kept in a table of their own, one for each ledger, target, key and column. A key that has vanished
+//! from the result counts as zero, so its amount is taken back. The amounts of two spellings of one key are added up.
 
 use super::names::{AMOUNT, CHANGE, FOUND, GONE, KEY, ROW, TARGET};
-use super::{Texts, list};
+use super::{TableStatements, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
 
-impl Texts {
+impl TableStatements {
     /// The table of differences.
     pub(super) fn change(&self) -> String {
         format!("{}:change", self.stage)
     }
 
-    /// Makes it.
+    /// Creates it.
     pub fn make_change(&self, columns: &[String]) -> String {
         let keys = self.keys().map(|column| format!("{TARGET}.{}", quoted(column)));
         let amounts = columns.iter().map(|column| format!("cast(null as numeric) as {}", quoted(column)));
@@ -22,7 +22,7 @@ impl Texts {
         self.temporary(&self.change(), &list(std::iter::once(key).chain(keys).chain(amounts)))
     }
 
-    /// Fills it; the places are those of the ledger's number and of the target.
+    /// Fills it. Parameters: the number of the ledger and the target.
     pub fn fill_change(&self, columns: &[String], deltas: &str, places: [&str; 2]) -> String {
         let (change, keyed) = (quoted(&self.change()), quoted(&self.keyed()));
         let [sum, min] = ["sum", "min"].map(|name| self.built_in(name));
@@ -56,13 +56,13 @@ impl Texts {
         )
     }
 
-    /// An amount of this ledger, target and column.
+    /// The condition for the amounts of this ledger, target and column.
     fn own_amount(&self, amount: &str, column: &str, places: [&str; 2]) -> String {
         let ([ledger, target], name) = (places, self.literal(column));
         format!("{amount}.ledger = {ledger} and {amount}.target = {target} and {amount}.name = {name}")
     }
 
-    /// Amounts of keys that the result has not, to be taken back.
+    /// The amounts of keys that the result no longer has, negated.
     fn vanished(&self, columns: &[String], deltas: &str, places: [&str; 2]) -> String {
         let ([ledger, target], keyed) = (places, quoted(&self.keyed()));
         let sum = self.built_in("sum");
@@ -87,7 +87,7 @@ impl Texts {
         }
     }
 
-    /// Keys of the result, or of what is taken back, that the table has not.
+    /// Finds keys, of the result or of amounts that are taken back, that do not exist in the table.
     pub fn nowhere(&self) -> String {
         let (table, change, keyed) = (self.table(), quoted(&self.change()), quoted(&self.keyed()));
         let [count, min] = ["count", "min"].map(|name| self.built_in(name));
@@ -104,12 +104,12 @@ impl Texts {
         )
     }
 
-    /// How many differences there are.
+    /// Counts the differences.
     pub fn changes(&self) -> String {
         self.counted(&quoted(&self.change()))
     }
 
-    /// Makes those rows, with nothing in them.
+    /// Inserts those rows with nulls.
     pub fn insert_missing(&self, columns: &[String]) -> String {
         let (table, change, keyed) = (self.table(), quoted(&self.change()), quoted(&self.keyed()));
         let same = self.same_key(TARGET, FOUND);
@@ -135,8 +135,7 @@ impl Texts {
         format!("update {table} as {TARGET} set {} from {change} as {CHANGE} where {same}", list(set))
     }
 
-    /// Remembers what is applied now, one column after the other; the places are those of the ledger's number and of the
-    /// target.
+    /// Records the amounts that are applied now, for one column. Parameters: the number of the ledger and the target.
     pub fn remember(&self, column: &str, deltas: &str, places: [&str; 2]) -> String {
         let [ledger, target] = places;
         let (keyed, name, amount) = (quoted(&self.keyed()), self.literal(column), quoted(column));
@@ -147,7 +146,7 @@ impl Texts {
         )
     }
 
-    /// Forgets the amounts of keys that have vanished; they were taken back.
+    /// Deletes the amounts of keys that have vanished; they were taken back.
     pub fn forget(&self, column: &str, deltas: &str, places: [&str; 2]) -> String {
         let (keyed, own) = (quoted(&self.keyed()), self.own_amount(AMOUNT, column, places));
         format!(

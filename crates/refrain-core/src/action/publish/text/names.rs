@@ -1,58 +1,58 @@
-//! The names that our statements give: aliases, temporary tables, columns beside those of a result.
+//! The names that our statements introduce: aliases, temporary tables, additional columns.
 //!
-//! Somebody else's names stand in the same statements, and may be any: `s`, `order`, `refrain_key`. So ours have a form of their own,
-//! are always quoted, and a table or a column of that form is refused before a statement is made. Functions and
-//! types of PostgreSQL are named with their schema: one of the same name that a user made may fit the arguments better, and
-//! would be taken.
+//! The user's names appear in the same statements and may be anything: `s`, `order`, `refrain_key`. So our names have a
+//! form of their own and are always quoted, and a table or column with a name of that form is refused before a
+//! statement is built. Functions and types of PostgreSQL are written with their schema: otherwise a user's function of
+//! the same name could match the arguments better and be called instead.
 
 use crate::project::Dialect;
 
-/// How every name of ours begins. `:` needs quotes, so no name of this form comes about by chance.
+/// The prefix of every name of ours. `:` needs quotes, so no such name arises by accident.
 pub const OWN: &str = "refrain:";
 
 /// A staged row.
 pub const ROW: &str = "\"refrain:row\"";
-/// A row of the table.
+/// A row of the target table.
 pub const TARGET: &str = "\"refrain:target\"";
-/// A staged row that came later.
+/// A staged row that arrived later.
 pub const LATER: &str = "\"refrain:later\"";
-/// The ledger's entry of a row.
+/// The ledger entry of a row.
 pub const ENTRY: &str = "\"refrain:entry\"";
-/// A difference that is to be applied.
+/// A difference to be applied.
 pub const CHANGE: &str = "\"refrain:change\"";
 /// An amount that was applied before.
 pub const AMOUNT: &str = "\"refrain:amount\"";
 /// Amounts of a key that has vanished.
 pub const GONE: &str = "\"refrain:gone\"";
-/// The result of a query within a statement.
+/// The result of a subquery.
 pub const FOUND: &str = "\"refrain:found\"";
-/// The same, one level further in.
+/// The result of a subquery one level deeper.
 pub const INNER: &str = "\"refrain:inner\"";
 
 /// The column with the key of a row as one text.
 pub const KEY: &str = "\"refrain:key\"";
-/// The column with the hash of what a row says.
+/// The column with the hash of a row's content.
 pub const CONTENT: &str = "\"refrain:content\"";
 /// The column with the hash of a natural key.
 pub const HASH: &str = "\"refrain:hash\"";
-/// The column with what is shown to a person.
+/// The column with the text that a message shows.
 pub const SHOWN: &str = "\"refrain:shown\"";
-/// The column that says whether a check holds.
+/// The column with the result of a check.
 pub const HOLDS: &str = "\"refrain:holds\"";
 /// The column with the number of a row.
 pub const NUMBER: &str = "\"refrain:number\"";
-/// The column that says how often something was told.
+/// The column that counts how often the source has a content.
 pub const TOLD: &str = "\"refrain:told\"";
-/// The column that says how often something is there.
+/// The column that counts how often the table has a content.
 pub const THERE: &str = "\"refrain:there\"";
 
-/// Whether a name has the form of ours. SQLite compares names without regard to case.
+/// Whether a name has the form of ours. SQLite compares names case-insensitively.
 pub fn is_own(name: &str) -> bool {
     name.get(..OWN.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(OWN))
 }
 
 impl Dialect {
-    /// A function or a type of the database itself, whatever a user has made of that name.
+    /// A function or type of the database itself, even if the user has one of the same name.
     pub(crate) fn built_in(self, name: &str) -> String {
         match self {
             Dialect::Postgres => format!("pg_catalog.{name}"),

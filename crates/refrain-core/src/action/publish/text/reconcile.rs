@@ -1,21 +1,21 @@
-//! A source beside a table: what only one of them has, and what they say otherwise. Nothing here writes to the table.
+//! Compares a source with a table: rows that only one of them has, and rows that differ. Nothing here writes to the table.
 //!
-//! Every question is answered by a count and a list of the first few, as JSON.
+//! Every statement returns a count and the first few findings as JSON.
 
 use super::names::{FOUND, INNER, LATER, NUMBER, ROW, SHOWN, TARGET, THERE, TOLD};
-use super::{Texts, list};
+use super::{TableStatements, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
 use crate::publish::target::{CONTENT_HASH, SOURCE};
 
-/// The columns that a staged row has beside its own: the key of its unit, what tells the newer of two, and of which columns
-/// it speaks, by [`spoken`].
+/// Additional columns of a staged row: the key of its unit, what orders the newer of two, and which columns it sets, as
+/// [`spoken`] encodes them.
 pub const OF_A_UNIT: [&str; 4] = ["refrain:unit", "refrain:order", "refrain:number", "refrain:spoken"];
 
-/// How many are listed.
+/// How many findings are listed.
 const LISTED: usize = 20;
 
-/// Of which columns a unit speaks, by their places among all of them.
+/// Encodes which columns a unit sets, by their positions among all columns.
 pub fn spoken(places: impl IntoIterator<Item = usize>) -> String {
     places.into_iter().fold(",".to_owned(), |text, place| format!("{text}{place},"))
 }
@@ -26,8 +26,8 @@ fn unit() -> String {
     quoted(unit)
 }
 
-impl Texts {
-    /// Makes the table for the rows of a source.
+impl TableStatements {
+    /// Creates the table for the rows of a source.
     pub fn make_compared(&self) -> String {
         let names = self.names().map(|column| format!("{TARGET}.{}", quoted(column)));
         let [unit, order, number, spoken] = OF_A_UNIT.map(quoted);
@@ -41,7 +41,7 @@ impl Texts {
         self.temporary(&self.stage, &list(names.chain(own)))
     }
 
-    /// Fills in ids that are derived, on a server.
+    /// Fills in derived surrogate keys, on PostgreSQL.
     pub fn derive(&self) -> Option<String> {
         let set =
             self.derived.iter().map(|(column, expression)| format!("{} = {expression}", quoted(column)));
@@ -50,20 +50,20 @@ impl Texts {
             .then(|| format!("update {} as {ROW} set {set}", self.stage()))
     }
 
-    /// Makes what is staged easy to find.
+    /// Indexes the staged rows.
     pub fn index_compared(&self) -> Vec<String> {
         let [unit, ..] = OF_A_UNIT;
         vec![self.index("unit", &quoted(unit)), self.index_keys()]
     }
 
-    /// Removes units that were told again later.
-    pub fn told_again(&self) -> String {
+    /// Deletes units that arrived again later.
+    pub fn delete_repeated(&self) -> String {
         let unit = unit();
         self.later(&format!("{LATER}.{unit} = {ROW}.{unit}"))
     }
 
-    /// Removes rows in whose place a later one came.
-    pub fn replaced(&self) -> String {
+    /// Deletes rows that a later row replaces.
+    pub fn delete_replaced(&self) -> String {
         self.later(&self.same_key(LATER, ROW))
     }
 
@@ -75,18 +75,18 @@ impl Texts {
         )
     }
 
-    /// Units that the table has not.
+    /// Finds units that the table lacks.
     pub fn lost(&self) -> String {
         let (table, stage, same, unit) = (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
         let nothing =
             self.keys().next().map(|key| format!("{TARGET}.{} is null", quoted(key))).unwrap_or_default();
-        // A join, for which SQLite makes an index if the table has none: for `not exists` it does not.
+        // A join, because SQLite builds an automatic index for it, and builds none for `not exists`.
         self.listed(&format!(
             "select {ROW}.{unit} as {SHOWN} from {stage} as {ROW} left join {table} as {TARGET} on {same} where {nothing}"
         ))
     }
 
-    /// Units that the table has more than once.
+    /// Finds units that the table has more than once.
     pub fn duplicated(&self) -> String {
         let (table, stage, same, unit) = (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
         self.listed(&format!(
@@ -96,8 +96,8 @@ impl Texts {
         ))
     }
 
-    /// Units of which the table says something else in one of these columns. Of what a unit does not speak, the table may say
-    /// anything: that is left alone when it is written. `incomparable` are columns of a type that knows no equality.
+    /// Finds units whose row in the table differs in one of these columns. Columns that a unit does not set may have any
+    /// value: writing leaves them alone. `incomparable` are columns whose type has no equality operator.
     pub fn changed(&self, columns: &[String], incomparable: &[String]) -> Option<String> {
         let (table, stage, same, unit) = (self.table(), self.stage(), self.same_key(TARGET, ROW), unit());
         let differs = columns.iter().filter(|name| self.keys().all(|key| key != name.as_str())).map(|name| {
@@ -116,7 +116,7 @@ impl Texts {
         })
     }
 
-    /// Whether a row of the table and a staged one differ in a column.
+    /// The condition that a row of the table and a staged row differ in a column.
     pub(super) fn differs(&self, name: &String, incomparable: &[String]) -> String {
         let column = quoted(name);
         if incomparable.contains(name) {
@@ -136,7 +136,7 @@ impl Texts {
         format!("{find}({ROW}.{column}, {}) > 0", self.literal(&spoken([place])))
     }
 
-    /// Rows that are owned, and that the source has not.
+    /// Finds owned rows that the source lacks.
     pub fn extra(&self, owns: &str) -> String {
         let (table, stage, same) = (self.table(), self.stage(), self.same_key(ROW, TARGET));
         let shown = self.keys().map(|key| {
@@ -149,12 +149,12 @@ impl Texts {
         ))
     }
 
-    /// Units whose content has landed less often than they say it, of this source; `place` is that of its name.
+    /// Finds units whose content has landed less often than this source sent it; `place` is the parameter with its name.
     pub fn not_landed(&self, place: &str) -> String {
         self.landed(place, &format!("coalesce({TARGET}.{THERE}, 0) < {ROW}.{TOLD}"))
     }
 
-    /// Units whose content has landed more often than they say it.
+    /// Finds units whose content has landed more often than this source sent it.
     pub fn landed_again(&self, place: &str) -> String {
         self.landed(place, &format!("{TARGET}.{THERE} > {ROW}.{TOLD}"))
     }
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
     use crate::publish::TableName;
 
-    fn texts(dialect: Dialect) -> Texts {
-        Texts {
+    fn texts(dialect: Dialect) -> TableStatements {
+        TableStatements {
             dialect,
             table: TableName::parse("invoices").unwrap(),
             stage: "refrain:compared".to_owned(),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_what_is_staged_is_ever_written_to() {
+    fn only_staged_rows_are_ever_written() {
         for dialect in [Dialect::Postgres, Dialect::Sqlite] {
             let texts = texts(dialect);
             let columns = ["id", "total"].map(str::to_owned);
@@ -215,7 +215,7 @@ mod tests {
                 let function = dialect.built_in("count");
                 assert!(text.starts_with(&format!("select {function}(*), cast(")), "{text}");
             }
-            for text in [texts.told_again(), texts.replaced()] {
+            for text in [texts.delete_repeated(), texts.delete_replaced()] {
                 assert!(
                     text.starts_with("delete from \"refrain:compared\" as \"refrain:row\" where exists"),
                     "{text}"
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_asked_by_the_key_of_the_table() {
+    fn missing_rows_are_found_by_the_key_of_the_table() {
         assert_eq!(
             texts(Dialect::Sqlite).lost().replace("\"refrain:", "\""),
             "select count(*), cast(json_group_array(\"found\".\"shown\") filter (where \"found\".\"number\" <= 20) as text) \

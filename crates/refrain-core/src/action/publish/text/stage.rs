@@ -1,12 +1,12 @@
-//! Staging rows, and what can be wrong with them there. What is wrong is a count and an example of it.
+//! Stages rows and finds faults in them. A fault is a count and one example.
 
 use super::names::{FOUND, HOLDS, ROW, SHOWN, TARGET};
-use super::{Texts, list};
+use super::{TableStatements, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
 
-impl Texts {
-    /// Removes what an attempt that was cut off has left on this connection. A server needs no such word.
+impl TableStatements {
+    /// Drops what an interrupted attempt left on this connection. PostgreSQL drops it at the end of the transaction.
     pub fn clear(&self) -> Vec<String> {
         match self.dialect {
             Dialect::Postgres => Vec::new(),
@@ -17,67 +17,67 @@ impl Texts {
         }
     }
 
-    /// Makes the table for staged rows.
+    /// Creates the table for staged rows.
     pub fn make(&self) -> String {
         let derived: Vec<&String> = match self.dialect {
             Dialect::Postgres => Vec::new(),
-            // Ids are filled in from outside there: it has no hash.
+            // SQLite has no hash function: surrogate keys are filled in by the caller.
             Dialect::Sqlite => self.derived.iter().map(|(column, _)| column).collect(),
         };
         let columns = self.columns.iter().chain(derived);
         self.temporary(&self.stage, &list(columns.map(|column| format!("{TARGET}.{}", quoted(column)))))
     }
 
-    /// Fills it with what a query gives, in the order of the query's columns.
+    /// Fills it from a query; the column order is the query's.
     pub fn fill(&self, query: &str) -> String {
         let columns = list(self.columns.iter().map(|column| quoted(column)));
         format!("insert into {} ({columns})\n{query}", self.stage())
     }
 
-    /// Makes and fills it in one go, where the types are those of the table anyway: a server does that in two thirds of the
-    /// time. SQLite does not.
+    /// Creates and fills it in one statement, if the query already has the types of the table: PostgreSQL then needs two
+    /// thirds of the time. SQLite gains nothing.
     pub fn make_filled(&self, query: &str) -> Option<String> {
         let name = self.stage();
         (self.dialect == Dialect::Postgres)
             .then(|| format!("create temporary table {name} on commit drop as\n{query}"))
     }
 
-    /// What SQLite calls the number of a staged row: one of three names, of which a column may have two.
+    /// SQLite's name for the number of a staged row: one of three names, of which columns may shadow two.
     pub fn row_number(&self) -> Option<&'static str> {
         let is_free = |name: &&str| self.names().all(|column| !column.eq_ignore_ascii_case(name));
         ["_rowid_", "rowid", "oid"].into_iter().find(is_free)
     }
 
-    /// Tells the planner how much there is.
+    /// Updates the planner's statistics.
     pub fn count_rows(&self) -> Option<String> {
         (self.dialect == Dialect::Postgres).then(|| format!("analyze {}", self.stage()))
     }
 
-    /// How many rows are staged.
+    /// Counts the staged rows.
     pub fn staged(&self) -> String {
         self.counted(&self.stage())
     }
 
-    /// Rows that are not owned, those of which it cannot be said among them.
+    /// Finds rows that the window does not own, including those for which `owns` is null.
     pub fn outside(&self, owns: &str) -> String {
         self.finding(&format!("({owns}\n) is not true"))
     }
 
-    /// Rows without a whole key.
+    /// Finds rows with a null in their key.
     pub fn keyless(&self) -> String {
         let missing: Vec<String> =
             self.keys().map(|column| format!("{ROW}.{} is null", quoted(column))).collect();
         self.finding(&missing.join(" or "))
     }
 
-    /// Rows whose columns hold nothing.
+    /// Finds rows with a null in one of these columns.
     pub fn empty(&self, columns: &[String]) -> String {
         let missing: Vec<String> =
             columns.iter().map(|column| format!("{ROW}.{} is null", quoted(column))).collect();
         self.finding(&missing.join(" or "))
     }
 
-    /// Keys that several rows have.
+    /// Finds keys that several rows share.
     pub fn twins(&self) -> String {
         let key = list(self.keys().map(|column| format!("{ROW}.{}", quoted(column))));
         let (stage, shown) = (self.stage(), self.key_text(ROW));
@@ -88,7 +88,7 @@ impl Texts {
         )
     }
 
-    /// Rows of which a check does not hold; a check of all of them together is one row.
+    /// Finds rows that fail a check; a check over all rows together counts as one row.
     pub fn failing(&self, check: &str) -> String {
         let found = format!("(select ({check}\n) as {HOLDS} from {}) as {FOUND}", self.stage());
         format!("{} where {FOUND}.{HOLDS} is not true", self.counted(&found))

@@ -1,24 +1,24 @@
-//! Staged rows in place of those that are there: `overwrite` and `merge`.
+//! `overwrite` and `merge`: staged rows replace existing ones.
 
 use super::names::{ROW, TARGET};
-use super::{Texts, list};
+use super::{TableStatements, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
 
-impl Texts {
+impl TableStatements {
     /// Deletes the rows that the window owns.
     pub fn delete_owned(&self, owns: &str) -> String {
         format!("delete from {} where ({owns}\n)", self.table())
     }
 
-    /// Inserts what is staged.
+    /// Inserts the staged rows.
     pub fn insert(&self) -> String {
         let (table, into, values, stage) = (self.table(), self.into(), self.values(), self.stage());
         format!("insert into {table} ({into}) select {values} from {stage} as {ROW}")
     }
 
-    /// Inserts what is staged, and where its key is there already, puts it in the place of what is there. A row that says the
-    /// same is left alone. `incomparable` are columns of a type that knows no equality.
+    /// Inserts the staged rows and updates existing rows of the same key. An equal row is left alone. `incomparable` are
+    /// columns whose type has no equality operator.
     pub fn upsert(&self, incomparable: &[String]) -> String {
         let key: Vec<&str> = self.keys().collect();
         let others: Vec<&str> = self.names().filter(|name| !key.contains(name)).collect();
@@ -45,16 +45,16 @@ impl Texts {
         )
     }
 
-    /// Before [`Texts::delete_missing`]: SQLite makes no index of its own for `not exists`, and would read all staged rows for each
-    /// row that the window owns. A server hashes them.
+    /// Runs before [`TableStatements::delete_missing`]: SQLite builds no automatic index for `not exists` and would read all staged
+    /// rows for each owned row. PostgreSQL hashes them.
     pub fn index_missing(&self) -> Option<String> {
         (self.dialect == Dialect::Sqlite).then(|| self.index_keys())
     }
 
-    /// Deletes the rows that the window owns and the result has not.
+    /// Deletes owned rows that the result lacks.
     pub fn delete_missing(&self, owns: &str) -> String {
         let (table, stage) = (self.table(), self.stage());
-        // Names without a table in `owns` are those of the table: the staged rows are a query below.
+        // Unqualified names in `owns` are those of the target table: the staged rows are in a subquery.
         let staged = self.same_key(ROW, TARGET);
         format!(
             "delete from {table} as {TARGET} where ({owns}\n) and not exists (select 1 from {stage} as {ROW} where {staged})"

@@ -1,9 +1,9 @@
-//! What the statements look like, for both databases.
+//! The statements as text, for both databases.
 
 use super::*;
 
-fn texts(dialect: Dialect) -> Texts {
-    Texts {
+fn texts(dialect: Dialect) -> TableStatements {
+    TableStatements {
         dialect,
         table: TableName::parse("revenue_daily").unwrap(),
         stage: "refrain:stage:1".to_owned(),
@@ -35,13 +35,13 @@ fn rows_are_staged_with_the_types_of_their_table() {
 }
 
 #[test]
-fn a_row_of_which_nobody_can_say_whether_it_is_owned_is_not() {
+fn a_row_for_which_owns_is_null_is_not_owned() {
     let text = texts(Dialect::Postgres).outside("order_date = $1 -- today");
     assert!(text.ends_with("where (order_date = $1 -- today\n) is not true"), "{text}");
 }
 
 #[test]
-fn a_row_that_says_the_same_is_left_alone() {
+fn an_equal_row_is_left_alone() {
     let text = texts(Dialect::Sqlite).upsert(&["revenue".to_owned()]);
     assert_eq!(
         text.replace("\"refrain:target\"", "target").replace("\"refrain:row\"", "s"),
@@ -54,7 +54,7 @@ fn a_row_that_says_the_same_is_left_alone() {
 }
 
 #[test]
-fn rows_that_are_missing_are_looked_for_by_an_index_where_the_database_makes_none() {
+fn missing_rows_are_indexed_where_the_database_builds_no_index() {
     let index =
         "create index temp.\"refrain:stage:1:key\" on \"refrain:stage:1\" (\"order_date\", \"region\")";
     assert_eq!(texts(Dialect::Sqlite).index_missing().as_deref(), Some(index));
@@ -63,7 +63,8 @@ fn rows_that_are_missing_are_looked_for_by_an_index_where_the_database_makes_non
 
 #[test]
 fn names_cannot_end_a_statement() {
-    let hostile = Texts { columns: vec!["a\"; drop table x; --".to_owned()], ..texts(Dialect::Sqlite) };
+    let hostile =
+        TableStatements { columns: vec!["a\"; drop table x; --".to_owned()], ..texts(Dialect::Sqlite) };
     assert!(hostile.insert().contains("\"a\"\"; drop table x; --\""), "{}", hostile.insert());
     let delta = hostile.remember("it's", "refrain_deltas", ["$1", "$2"]);
     assert!(delta.contains("'it''s'"), "{delta}");
@@ -71,10 +72,10 @@ fn names_cannot_end_a_statement() {
     assert!(there.contains("E'back\\\\slash'"), "whatever the server makes of one in a plain text: {there}");
 }
 
-/// Every statement that is made of names of somebody else.
-fn all(texts: &Texts) -> Vec<String> {
+/// Every statement that contains the user's names.
+fn all(texts: &TableStatements) -> Vec<String> {
     let (columns, none) = (["revenue".to_owned()], Vec::new());
-    let book = append::Book {
+    let book = append::AppendLedger {
         units: "units",
         ledger: 1,
         target: "main.revenue_daily",
@@ -111,8 +112,8 @@ fn all(texts: &Texts) -> Vec<String> {
         texts.remember("revenue", "deltas", places),
         texts.forget("revenue", "deltas", places),
         texts.make_compared(),
-        texts.told_again(),
-        texts.replaced(),
+        texts.delete_repeated(),
+        texts.delete_replaced(),
         texts.lost(),
         texts.duplicated(),
         texts.extra("true"),
@@ -130,7 +131,7 @@ fn all(texts: &Texts) -> Vec<String> {
 }
 
 #[test]
-fn every_name_that_a_statement_gives_has_the_form_of_ours() {
+fn every_name_that_a_statement_introduces_has_the_reserved_form() {
     let kinds = ["text", "numeric", "bigint", "integer", "date", "bit(64)", "json", "uuid", "bytea"];
     for dialect in [Dialect::Postgres, Dialect::Sqlite] {
         let texts = texts(dialect);

@@ -1,19 +1,19 @@
-//! Which word of a command is the program, and which words are its script, behind all that only starts another program.
+//! Which word of a command is the program, and which words are its script, after all programs that only start another one.
 //!
-//! `env`, `timeout` and the like are followed to the program that they start; an interpreter takes no value before its
-//! script has been named, since what stands there is code or chooses it. A word that is only a word of some other program is
-//! not looked at, whatever it is called. No list of programs is complete, and JOBS.md says so.
+//! `env`, `timeout` and the like are followed to the program that they start; an interpreter accepts no value before its
+//! script was named, since such a word is code or selects it. A word that is an ordinary argument of another program is
+//! not examined, whatever its text. No list of programs is complete, and JOBS.md says so.
 
 use super::{has_value, program};
-use crate::project::document::Text;
+use crate::project::document::LocatedText;
 
-/// A word with a value where none may stand.
+/// A word that contains a value in a position where none is allowed.
 #[derive(Clone, Copy)]
-pub(super) enum Taken<'t> {
-    /// It is a script, or a part of one.
-    Script(&'t Text),
-    /// It chooses what is executed.
-    Program(&'t Text),
+pub(super) enum Misplaced<'t> {
+    /// The word is a script or part of one.
+    Script(&'t LocatedText),
+    /// The word selects the program.
+    Program(&'t LocatedText),
 }
 
 /// A program that starts another one.
@@ -23,19 +23,19 @@ struct Wrapper {
     with_value: &'static [&'static str],
     /// Its options whose value is a script.
     scripts: &'static [&'static str],
-    /// How many words of its own stand before the program.
+    /// The number of its own words before the program.
     own: usize,
-    /// What it does with the words from the program on.
+    /// What it does with the words that follow.
     then: Then,
 }
 
 #[derive(PartialEq)]
 enum Then {
-    /// They are executed as they are.
+    /// It executes them unchanged.
     Executes,
-    /// They are made into one text, for a shell.
+    /// It joins them into one script for a shell.
     Joins,
-    /// It executes none of them.
+    /// It does not execute them.
     Nothing,
 }
 
@@ -79,12 +79,12 @@ static WRAPPERS: [Wrapper; 21] = [
     Wrapper { then: Then::Joins, ..wrapper("parallel", 0, &["-j", "--jobs", "-a", "--arg-file", "-S"]) },
 ];
 
-/// Variables that decide what is executed. Not `ENV`: a shell reads that file only when it is interactive.
+/// Variables that select what is executed. Not `ENV`: a shell reads that file only when it is interactive.
 const CHOOSING: [&str; 6] = ["PATH", "BASH_ENV", "PERL5OPT", "RUBYOPT", "NODE_OPTIONS", "PYTHONPATH"];
 
 const SHELLS: [&str; 10] = ["sh", "ash", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"];
 
-/// Options of theirs that take the next word, which is never a script.
+/// Their options that take the next word, which is never a script.
 const OF_SHELLS: [&str; 6] = ["-o", "+o", "-O", "+O", "--rcfile", "--init-file"];
 
 /// Another interpreter.
@@ -115,11 +115,11 @@ static INTERPRETERS: [Interpreter; 9] = [
     interpreter("php", "rBREFf", &["-d", "-c"]),
     interpreter("lua", "e", &["-l"]),
 ];
-/// Words of theirs that only say what follows.
+/// Their words that only announce what follows.
 const SUBCOMMANDS: [&str; 3] = ["run", "eval", "exec"];
 const LONG_SCRIPTS: [&str; 3] = ["--eval", "--print", "--command"];
 
-/// Programs whose first argument behind the options is a script: with the letters of the options that hold one or name its
+/// Programs whose first argument after the options is a script: with the letters of the options that hold a script or name its
 /// file, and the options with values, of one word and of two.
 const SCRIPT_FIRST: [(&str, &str); 7] = [
     ("awk", "feEil"),
@@ -135,7 +135,7 @@ const SCRIPT_OPTIONS: [&str; 6] =
 const ONE_VALUE: [&str; 5] = ["-v", "-F", "--assign", "--field-separator", "--indent"];
 const TWO_VALUES: [&str; 4] = ["--arg", "--argjson", "--slurpfile", "--rawfile"];
 
-/// Programs of which one option takes a script or a command, whole or not.
+/// Programs with an option that takes a script or a command, in one word or several.
 const COMMANDERS: [(&str, &str); 9] = [
     ("git", "-c"),
     ("psql", "-c"),
@@ -148,13 +148,13 @@ const COMMANDERS: [(&str, &str); 9] = [
     ("gdb", "-ex"),
 ];
 
-/// The first word with a value where a program or a script stands.
-pub(super) fn taken(elements: &[Text]) -> Option<Taken<'_>> {
+/// The first word that contains a value in the position of a program or a script.
+pub(super) fn misplaced(elements: &[LocatedText]) -> Option<Misplaced<'_>> {
     let mut commands = vec![elements];
     while let Some(command) = commands.pop() {
         let Some((first, words)) = command.split_first() else { continue };
         if has_value(first) {
-            return Some(Taken::Program(first));
+            return Some(Misplaced::Program(first));
         }
         let name = program(first);
         let found = if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
@@ -167,7 +167,7 @@ pub(super) fn taken(elements: &[Text]) -> Option<Taken<'_>> {
         } else if let Some(interpreter) = INTERPRETERS.iter().find(|known| known.name == name) {
             interpreter.read(words)
         } else {
-            first_of(name, words).or_else(|| commanded(name, words)).map(Taken::Script)
+            first_of(name, words).or_else(|| commanded(name, words)).map(Misplaced::Script)
         };
         if found.is_some() {
             return found;
@@ -180,20 +180,24 @@ pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Whether a program takes scripts as arguments.
+/// Whether a program is an interpreter.
 pub(super) fn is_interpreter(name: &str) -> bool {
     is_shell(name) || INTERPRETERS.iter().any(|known| known.name == name)
 }
 
-/// The script of a program that needs no announcement, if it holds a value.
-pub(super) fn first_of<'t>(name: &str, words: &'t [Text]) -> Option<&'t Text> {
+/// The script of a program that needs no option for it, if it contains a value.
+pub(super) fn first_of<'t>(name: &str, words: &'t [LocatedText]) -> Option<&'t LocatedText> {
     let (_, letters) = SCRIPT_FIRST.iter().find(|(known, _)| *known == name)?;
     script_first(words, letters)
 }
 
 impl Wrapper {
-    /// Reads up to the program, which is put among the commands that are to be read.
-    fn read<'t>(&self, words: &'t [Text], commands: &mut Vec<&'t [Text]>) -> Option<Taken<'t>> {
+    /// Reads up to the program, which is added to the commands to examine.
+    fn read<'t>(
+        &self,
+        words: &'t [LocatedText],
+        commands: &mut Vec<&'t [LocatedText]>,
+    ) -> Option<Misplaced<'t>> {
         let (mut own, mut takes_options, mut has_script, mut joins) =
             (self.own, true, false, self.then == Then::Joins);
         let mut at = 0;
@@ -206,14 +210,14 @@ impl Wrapper {
                 let (is_script, takes_next) = self.option(text);
                 let script = if takes_next { words.get(at) } else { Some(word) };
                 if let Some(script) = script.filter(|script| is_script && has_value(script)) {
-                    return Some(Taken::Script(script));
+                    return Some(Misplaced::Script(script));
                 }
                 has_script |= is_script;
                 joins &= !["-x", "--exec"].contains(&text);
                 at += usize::from(takes_next);
             } else if let Some(name) = assigned(word) {
                 if has_value(word) && (CHOOSING.contains(&name) || name.starts_with("LD_")) {
-                    return Some(Taken::Program(word));
+                    return Some(Misplaced::Program(word));
                 }
             } else if own > 0 {
                 own -= 1;
@@ -229,7 +233,7 @@ impl Wrapper {
         None
     }
 
-    /// Whether an option holds or announces a script, and whether its value is the next word.
+    /// Whether an option contains or announces a script, and whether its value is the next word.
     fn option(&self, option: &str) -> (bool, bool) {
         if option.starts_with("--") {
             let (name, is_alone) = option.split_once('=').map_or((option, true), |(name, _)| (name, false));
@@ -251,30 +255,30 @@ impl Wrapper {
 }
 
 /// The name in `NAME=value`, if it is fixed.
-fn assigned(word: &Text) -> Option<&str> {
+fn assigned(word: &LocatedText) -> Option<&str> {
     let (name, _) = word.value.split_once('=')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_name.then_some(name)
 }
 
-/// Words that become one text for a shell. What `parallel` has behind `:::` it quotes, if there is a command before it.
-fn joined(words: &[Text]) -> Option<Taken<'_>> {
+/// Words that are joined into one script for a shell. `parallel` quotes the words after `:::`, if a command precedes them.
+fn joined(words: &[LocatedText]) -> Option<Misplaced<'_>> {
     let end = words.iter().position(|word| word.value.starts_with(":::"));
-    let is_command = |word: &Text| !word.value.starts_with('-');
+    let is_command = |word: &LocatedText| !word.value.starts_with('-');
     let script = match end.and_then(|end| words.get(..end)) {
         Some(before) if before.iter().any(is_command) => before,
         _ => words,
     };
-    script.iter().find(|word| has_value(word)).map(Taken::Script)
+    script.iter().find(|word| has_value(word)).map(Misplaced::Script)
 }
 
-/// What stands behind each `-exec`, up to its end.
-fn executed_by_find(words: &[Text]) -> Vec<&[Text]> {
+/// The words after each `-exec`, up to its end.
+fn executed_by_find(words: &[LocatedText]) -> Vec<&[LocatedText]> {
     let mut commands = Vec::new();
     let mut rest = words;
-    let is_start = |word: &Text| ["-exec", "-execdir", "-ok", "-okdir"].contains(&word.value.as_str());
+    let is_start = |word: &LocatedText| ["-exec", "-execdir", "-ok", "-okdir"].contains(&word.value.as_str());
     while let Some(after) = rest.iter().position(is_start).and_then(|at| rest.get(at + 1..)) {
-        let is_end = |word: &Text| [";", "+"].contains(&word.value.as_str());
+        let is_end = |word: &LocatedText| [";", "+"].contains(&word.value.as_str());
         let end = after.iter().position(is_end).unwrap_or(after.len());
         commands.extend(after.get(..end));
         rest = after.get(end..).unwrap_or_default();
@@ -282,16 +286,16 @@ fn executed_by_find(words: &[Text]) -> Vec<&[Text]> {
     commands
 }
 
-fn is_option(word: &Text) -> bool {
+fn is_option(word: &LocatedText) -> bool {
     word.value.len() > 1 && word.value.starts_with(['-', '+'])
 }
 
-/// The first word behind a shell's options is a script, or the file of one.
-fn of_shell(words: &[Text]) -> Option<Taken<'_>> {
+/// The first word after a shell's options is a script, or the file of one.
+fn of_shell(words: &[LocatedText]) -> Option<Misplaced<'_>> {
     let mut is_text = false;
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let take = if is_text { Taken::Script } else { Taken::Program };
+        let take = if is_text { Misplaced::Script } else { Misplaced::Program };
         let text = word.value.as_str();
         if !is_option(word) {
             return has_value(word).then_some(take(word));
@@ -300,42 +304,46 @@ fn of_shell(words: &[Text]) -> Option<Taken<'_>> {
             letters == "-command" || !letters.starts_with('-') && letters.contains('c')
         });
         if has_value(word) {
-            return Some(if is_text { Taken::Script(word) } else { Taken::Program(word) });
+            return Some(if is_text { Misplaced::Script(word) } else { Misplaced::Program(word) });
         }
         if OF_SHELLS.contains(&text)
             && let Some(value) = words.next().filter(|value| has_value(value))
         {
-            return Some(Taken::Program(value));
+            return Some(Misplaced::Program(value));
         }
     }
     None
 }
 
 impl Interpreter {
-    /// Others than shells take options also behind a script that was announced, up to the first word that is none; but all
-    /// that is behind the script of Python is its own.
-    fn read<'t>(&self, words: &'t [Text]) -> Option<Taken<'t>> {
+    /// Other interpreters accept options also after an announced script, up to the first word that is not an option; but all
+    /// words after a Python script belong to the script.
+    fn read<'t>(&self, words: &'t [LocatedText]) -> Option<Misplaced<'t>> {
         let mut is_given = false;
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let text = word.value.as_str();
             if text == "--" {
-                return words.next().filter(|word| !is_given && has_value(word)).map(Taken::Program);
+                return words.next().filter(|word| !is_given && has_value(word)).map(Misplaced::Program);
             }
             if SUBCOMMANDS.contains(&text) {
                 continue;
             }
             if !is_option(word) {
-                return (!is_given && has_value(word)).then_some(Taken::Program(word));
+                return (!is_given && has_value(word)).then_some(Misplaced::Program(word));
             }
             if has_value(word) {
                 let is_attached = text.get(1..2).is_some_and(|letter| self.letters.contains(letter));
-                return Some(if is_attached { Taken::Script(word) } else { Taken::Program(word) });
+                return Some(if is_attached { Misplaced::Script(word) } else { Misplaced::Program(word) });
             }
             let is_script = LONG_SCRIPTS.contains(&text) || announces(text, self.letters);
             if is_script || self.with_value.contains(&text) {
                 if let Some(value) = words.next().filter(|value| has_value(value)) {
-                    return Some(if is_script { Taken::Script(value) } else { Taken::Program(value) });
+                    return Some(if is_script {
+                        Misplaced::Script(value)
+                    } else {
+                        Misplaced::Program(value)
+                    });
                 }
                 is_given |= is_script;
             }
@@ -354,7 +362,7 @@ fn announces(option: &str, letters: &str) -> bool {
         && cluster.ends_with(|last| letters.contains(last))
 }
 
-fn script_first<'t>(words: &'t [Text], letters: &str) -> Option<&'t Text> {
+fn script_first<'t>(words: &'t [LocatedText], letters: &str) -> Option<&'t LocatedText> {
     let mut is_elsewhere = false;
     let mut script = None;
     let mut words = words.iter();
@@ -383,10 +391,10 @@ fn script_first<'t>(words: &'t [Text], letters: &str) -> Option<&'t Text> {
     script.filter(|script| !is_elsewhere && has_value(script))
 }
 
-/// The whole values that options of named programs take as scripts.
-fn commanded<'t>(name: &str, words: &'t [Text]) -> Option<&'t Text> {
+/// The complete values that options of known programs take as scripts.
+fn commanded<'t>(name: &str, words: &'t [LocatedText]) -> Option<&'t LocatedText> {
     let (_, option) = COMMANDERS.iter().find(|(known, _)| *known == name)?;
-    let is_script = |pair: &&[Text]| pair.first().is_some_and(|word| word.value == *option);
-    let mut scripts = words.windows(2).filter(is_script).filter_map(<[Text]>::last);
+    let is_script = |pair: &&[LocatedText]| pair.first().is_some_and(|word| word.value == *option);
+    let mut scripts = words.windows(2).filter(is_script).filter_map(<[LocatedText]>::last);
     scripts.find(|script| has_value(script))
 }

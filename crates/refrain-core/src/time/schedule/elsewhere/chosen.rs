@@ -1,4 +1,4 @@
-//! Times that another program chooses: Jenkins' `H`, and `~` of the crons of BSD and Fedora. Here a person chooses.
+//! Times that another program chooses: Jenkins' `H`, and `~` of the crons of BSD and Fedora. Here the operator chooses.
 
 use super::{fault, is_readable};
 use crate::ParseError;
@@ -32,14 +32,14 @@ fn is_hash(item: &str) -> bool {
     item.strip_prefix(['H', 'h']).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '(']))
 }
 
-/// `~`, `0~59`, `10~`: other words with it are files of the one who is at home.
+/// `~`, `0~59`, `10~`: any other word with a `~` is a file in a home directory.
 fn is_random(item: &str) -> bool {
     item.split_once('~').is_some_and(|ends| {
         <[&str; 2]>::from(ends).iter().all(|end| end.bytes().all(|byte| byte.is_ascii_digit()))
     })
 }
 
-/// An item with a time of our choice.
+/// An item with a time that we propose.
 fn instead(item: &str, chosen: &str) -> String {
     if let Some((low, high)) = item.split_once('~').filter(|_| is_random(item)) {
         let number = |text: &str, otherwise: u32| text.parse::<u32>().unwrap_or(otherwise);

@@ -1,4 +1,4 @@
-//! Lengths and times of day as other programs write them, as a schedule.
+//! Lengths and times of day in the syntax of other programs, as a schedule.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) fn length_of_time(text: &str) -> Option<ParseError> {
     Some(fault(text, trimmed, reason).help(format!("write \"{every}\"")))
 }
 
-/// A length that other programs write in more words, as a schedule.
+/// A length that other programs write with more words, as a schedule.
 pub(in super::super) fn length(text: &str) -> Option<String> {
     match text.to_ascii_lowercase().as_str() {
         "hour" => return Some("@hourly".to_owned()),
@@ -39,7 +39,7 @@ pub(in super::super) fn length(text: &str) -> Option<String> {
     Schedule::parse(&every).is_ok().then_some(every)
 }
 
-/// `5 days`: the calendar's words, of which a day is 24 hours here.
+/// `5 days` in words; a day is 24 hours here.
 fn days(text: &str) -> Option<Duration> {
     let (count, unit) = text.split_once(' ')?;
     let length = match unit.trim().to_ascii_lowercase().as_str() {
@@ -50,7 +50,7 @@ fn days(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(count.parse::<u32>().map(u64::from).ok()? * length))
 }
 
-/// `P1D`, of which a day is 24 hours here; months and years have no length.
+/// `P1D`; a day is 24 hours here, and months and years have no length.
 fn calendar(text: &str) -> Option<Duration> {
     let span = text.parse::<Span>().ok().filter(|_| text.starts_with(['P', 'p']))?;
     let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;

@@ -1,13 +1,13 @@
 //! Lists and ranges with blanks in them: `0, 30 * * * *`, `0 9 * * MON - FRI`.
 //!
-//! Fields end at blanks, so such a text has too many of them, and read as fields it may mean something else: with the comma
-//! left out `0, 30 * * * *` would be a pattern with seconds. Only the same letters without the blanks are proposed.
+//! Fields end at blanks, so such a text has too many fields, and its fields may have another meaning: without the comma
+//! `0, 30 * * * *` would be a pattern with seconds. The proposal has exactly the same characters without the blanks.
 
 use super::super::field::{MONTHS, WEEKDAYS, is_digits};
 use super::{fault, is_readable};
 use crate::ParseError;
 
-/// The same text without the blanks, if that can be read.
+/// The same text without the blanks, if that is a valid schedule.
 pub(super) fn torn(text: &str, words: &[&str]) -> Option<ParseError> {
     let first = words.iter().find(|word| is_end(word))?;
     let joined = joined(words);
@@ -20,12 +20,12 @@ pub(super) fn torn(text: &str, words: &[&str]) -> Option<ParseError> {
         .then(|| fault(text, first, reason).help(format!("write \"{joined}\"")))
 }
 
-/// Whether a list may have been torn apart by blanks: then nothing is proposed that leaves a comma out.
+/// Whether a list may contain blanks: then no proposal leaves a comma out.
 pub(in super::super) fn is_torn(text: &str) -> bool {
     text.split_whitespace().any(|word| word.starts_with(',') || word.ends_with(','))
 }
 
-/// Whether a word is one end of a list of values, as against a word of a command.
+/// Whether a word is an end of a list of values, and not a word of a command.
 pub(super) fn is_part(word: &str) -> bool {
     let is_named = |part: &str| {
         let mut names = MONTHS.iter().chain(&WEEKDAYS);
@@ -58,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::Schedule;
-    use crate::schedule::fault::ORDER;
+    use crate::schedule::pattern_fault::ORDER;
 
     fn advice(text: &str) -> Option<String> {
         Schedule::parse(text).unwrap_err().advice().map(str::to_owned)
@@ -92,7 +92,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn what_is_proposed_for_a_torn_list_has_the_same_letters(
+        fn a_proposal_for_a_list_with_blanks_has_the_same_characters(
             fields in proptest::collection::vec("[0-5]|\\*|[0-5] ?[,-] ?[6-9]|MON ?[,-] ?FRI|[1-4],", 4..8),
         ) {
             let text = fields.join(" ");

@@ -1,8 +1,8 @@
-//! Tables of what other programs write, and of what is told about it.
+//! Tables of schedules in the syntax of other programs, and of the errors for them.
 
 use super::*;
 
-/// Where the fault is, what it is, and what is proposed.
+/// The position of the fault, the reason and the proposal.
 fn told(text: &str) -> (&str, String, String) {
     let error = Schedule::parse(text).unwrap_err();
     (&text[error.span()], error.reason().to_owned(), error.advice().unwrap_or_default().to_owned())
@@ -134,7 +134,7 @@ const FOREIGN: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_others_write_is_named_as_what_it_is() {
+fn schedules_of_other_programs_are_recognised() {
     for (text, part, reason, help) in FOREIGN {
         assert_eq!(told(text), (*part, (*reason).to_owned(), (*help).to_owned()), "{text}");
     }

@@ -1,9 +1,9 @@
-//! Schedules with a year, as AWS and Quartz write them: there is no end to a schedule here, and 1 is another weekday.
+//! Schedules with a year, as AWS and Quartz write them: our schedules have no end, and 1 is another weekday.
 
 use super::{ORDER, fault, is_readable, length};
 use crate::ParseError;
 
-/// What to do about numbers of weekdays that come from there.
+/// Advice about numbers of weekdays in such schedules.
 pub(in super::super) const NAME_WEEKDAYS: &str =
     "leave out the year, and name the weekdays: Quartz and AWS count them from 1 for Sunday, cron from 0";
 
@@ -62,8 +62,8 @@ fn as_it_is(words: &[&str]) -> Option<String> {
     Some(if is_counted { NAME_WEEKDAYS.to_owned() } else { format!("write \"{pattern}\"") })
 }
 
-/// Whether a weekday is a number, which is another day where 1 is Sunday. `*/2` has the same days there, and in `MON#1`
-/// the number is a week's.
+/// Whether a weekday is a number, which means another day where 1 is Sunday. `*/2` has the same days there, and in `MON#1`
+/// the number is that of a week.
 pub(in super::super) fn counts_weekdays(field: &str) -> bool {
     field.split(',').any(|item| {
         let day = item.split('#').next().unwrap_or(item);

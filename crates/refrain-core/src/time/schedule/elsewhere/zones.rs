@@ -1,7 +1,7 @@
-//! A zone in a schedule's text, which has a key of its own.
+//! A zone in the text of a schedule; zones have a key of their own.
 //!
-//! A zone is proposed only if it is the one that was written: a job that ticks in another zone than its writer meant is
-//! noticed late. For any other name the zone's own words ask what was meant.
+//! A zone is proposed only if it is the one in the text: a job that ticks in another zone than intended is noticed late. For
+//! any other name the error of the zone is shown.
 
 use super::{fault, is_readable};
 use crate::ParseError;
@@ -43,7 +43,7 @@ pub(super) fn behind(text: &str, words: &[&str]) -> Option<ParseError> {
     is_readable(&pattern).then(|| fault(text, last, REASON).help(help))
 }
 
-/// The zone of this name, which may be written in another case.
+/// The zone of this name, ignoring case.
 fn known(name: &str) -> Option<&'static str> {
     std::iter::once("UTC").chain(Zone::all()).find(|known| known.eq_ignore_ascii_case(name))
 }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_is_not_known_is_not_replaced_by_another() {
+    fn an_unknown_zone_is_not_replaced_by_another() {
         for (text, expected) in [
             (
                 "CRON_TZ=europe/london 0 5 * * *",
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_zone_that_is_proposed_is_the_one_that_was_written(
+        fn a_proposed_zone_is_the_one_in_the_text(
             at in any::<prop::sample::Index>(),
             upper in any::<u64>(),
             other in "[A-Za-z/+0-9:-]{1,12}",

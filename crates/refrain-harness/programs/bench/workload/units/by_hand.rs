@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use refrain::Backend;
+use refrain::ledger::Backend;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sqlx::postgres::PgPoolOptions;

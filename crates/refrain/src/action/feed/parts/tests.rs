@@ -1,4 +1,4 @@
-//! Bytes of every kind, cut into lines and pages.
+//! Bytes of every kind, cut into lines and parts.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use refrain_core::feed::{Apply, Feed, FeedSource};
 use refrain_core::state::OnChange;
 use refrain_core::{KeyTemplate, Per, Values};
 
-fn pages(has_cursor: bool) -> Pages {
+fn builder(has_cursor: bool) -> PartBuilder {
     let feed = Feed {
         source: FeedSource::Command(Vec::new()),
         key: KeyTemplate::parse("{id}").unwrap(),
@@ -18,40 +18,40 @@ fn pages(has_cursor: bool) -> Pages {
         cursor: None,
         apply: Apply::Command { argv: Vec::new(), parallel: 1 },
     };
-    Pages::new(Shape::of(&feed, &Values::default()), has_cursor, PART_LINES_MAX)
+    PartBuilder::new(UnitReader::of(&feed, &Values::default()), has_cursor, PART_LINES_MAX)
 }
 
-/// All parts of a text, as `keys | odd lines | cursor`.
+/// All parts of a text, as `keys | malformed lines | cursor`.
 fn parts(text: &[u8], has_cursor: bool) -> Vec<String> {
-    let (mut pages, mut lines, mut parts) = (pages(has_cursor), Lines::default(), Vec::new());
+    let (mut builder, mut lines, mut parts) = (builder(has_cursor), LineSplitter::default(), Vec::new());
     for line in lines.push(text) {
-        parts.extend(pages.push(&line).unwrap());
+        parts.extend(builder.push(&line).unwrap());
     }
     if let Some(line) = lines.rest() {
-        parts.extend(pages.push(&line).unwrap());
+        parts.extend(builder.push(&line).unwrap());
     }
-    parts.push(pages.rest());
-    parts.iter().filter(|part| !part.is_empty()).map(told).collect()
+    parts.push(builder.rest());
+    parts.iter().filter(|part| !part.is_empty()).map(shown).collect()
 }
 
-fn told(part: &Part) -> String {
+fn shown(part: &SourcePart) -> String {
     let keys: Vec<&str> = part.units.iter().map(Unit::key).collect();
-    let odd: Vec<&str> = part.odd.iter().map(|odd| odd.message.as_str()).collect();
-    format!("{} | {} | {}", keys.join(" "), odd.join("; "), part.cursor.as_deref().unwrap_or("-"))
+    let malformed: Vec<&str> = part.malformed.iter().map(|line| line.message.as_str()).collect();
+    format!("{} | {} | {}", keys.join(" "), malformed.join("; "), part.cursor.as_deref().unwrap_or("-"))
 }
 
 #[test]
-fn a_cursor_ends_a_page_and_what_follows_the_last_is_a_page_without_one() {
+fn a_cursor_ends_a_part_and_the_lines_after_the_last_cursor_are_a_part_without_one() {
     let text =
         b"{\"id\":1}\n{\"id\":2}\n{\"$cursor\":\"a\"}\n\n{\"id\":3}\r\n{\"$cursor\":\"b\"}\n{\"id\":4}";
     assert_eq!(parts(text, true), ["1 2 |  | a", "3 |  | b", "4 |  | -"]);
 }
 
 #[test]
-fn a_line_that_is_no_unit_has_its_number_and_the_others_go_on() {
+fn a_malformed_line_is_reported_by_number_and_the_others_are_read() {
     let text = b"{\"id\":1}\n\nnope\n{\"id\":2}\n\xff\xfe\n{\"id\":3}\n";
-    let said = "line 3, column 2: this is no JSON: expected ident; line 5, column 1: this is no UTF-8";
-    assert_eq!(parts(text, false), [format!("1 2 3 | {said} | -")]);
+    let messages = "line 3, column 2: not valid JSON: expected ident; line 5, column 1: not valid UTF-8";
+    assert_eq!(parts(text, false), [format!("1 2 3 | {messages} | -")]);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_line_that_is_too_long_is_not_held_in_memory_and_its_neighbours_are_read() {
     let mut text = b"{\"id\":1}\n".to_vec();
     text.extend(vec![b'x'; 3 * LINE_BYTES_MAX]);
     text.extend(b"\n{\"id\":2}\n");
-    let mut lines = Lines::default();
+    let mut lines = LineSplitter::default();
     let mut read = Vec::new();
     for piece in text.chunks(60_000) {
         read.extend(lines.push(piece));
@@ -67,40 +67,40 @@ fn a_line_that_is_too_long_is_not_held_in_memory_and_its_neighbours_are_read() {
     }
     assert_eq!(read.len(), 3);
     assert_eq!((read[1].bytes.len(), read[1].too_long), (4_096, Some(3 * LINE_BYTES_MAX)));
-    let mut pages = pages(false);
+    let mut builder = builder(false);
     for line in &read {
-        assert!(pages.push(line).unwrap().is_none());
+        assert!(builder.push(line).unwrap().is_none());
     }
-    let part = pages.rest();
-    assert_eq!(told(&part), "1 2 | line 2: it is 3145728 bytes long, and 1048576 is the most | -");
-    assert!(!part.odd[0].is_whole);
+    let part = builder.rest();
+    assert_eq!(shown(&part), "1 2 | line 2: the line has 3145728 bytes; the maximum is 1048576 | -");
+    assert!(!part.malformed[0].is_whole);
 }
 
 #[test]
 fn a_row_that_is_too_long_is_cut_as_a_line_is() {
-    let line = |length: usize| Line::from("x".repeat(length));
+    let line = |length: usize| SourceLine::from("x".repeat(length));
     assert_eq!(line(LINE_BYTES_MAX).too_long, None);
     let long = line(LINE_BYTES_MAX + 1);
     assert_eq!((long.bytes.len(), long.too_long), (4_096, Some(LINE_BYTES_MAX + 1)));
 }
 
 #[test]
-fn what_is_kept_of_a_line_has_no_nul() {
-    let mut pages = pages(false);
-    let line = Line { bytes: b"no \0 unit".to_vec(), too_long: None };
-    assert!(pages.push(&line).unwrap().is_none());
-    assert_eq!(pages.rest().odd[0].text, "no \u{fffd} unit", "PostgreSQL would refuse it");
+fn a_stored_line_has_no_nul() {
+    let mut builder = builder(false);
+    let line = SourceLine { bytes: b"no \0 unit".to_vec(), too_long: None };
+    assert!(builder.push(&line).unwrap().is_none());
+    assert_eq!(builder.rest().malformed[0].text, "no \u{fffd} unit", "PostgreSQL would refuse it");
 }
 
 #[test]
 fn a_part_is_cut_by_count_and_by_bytes() {
     let text: Vec<String> = (0..2_500).map(|id| format!("{{\"id\":{id}}}\n")).collect();
     let counts = |text: &str| {
-        let (mut pages, mut lines, mut counts) = (pages(false), Lines::default(), Vec::new());
+        let (mut builder, mut lines, mut counts) = (builder(false), LineSplitter::default(), Vec::new());
         for line in lines.push(text.as_bytes()) {
-            counts.extend(pages.push(&line).unwrap().map(|part| part.units.len()));
+            counts.extend(builder.push(&line).unwrap().map(|part| part.units.len()));
         }
-        counts.push(pages.rest().units.len());
+        counts.push(builder.rest().units.len());
         counts
     };
     assert_eq!(counts(&text.concat()), [1_000, 1_000, 500]);
@@ -111,30 +111,34 @@ fn a_part_is_cut_by_count_and_by_bytes() {
 
 #[test]
 fn a_cursor_in_a_job_without_one_is_an_error_that_says_what_to_write() {
-    let mut pages = pages(false);
-    pages.push(&Line::from("{\"id\":1}".to_owned())).unwrap();
-    let error = pages.push(&Line::from("{\"$cursor\":\"a\"}".to_owned())).unwrap_err();
+    let mut builder = builder(false);
+    builder.push(&SourceLine::from("{\"id\":1}".to_owned())).unwrap();
+    let error = builder.push(&SourceLine::from("{\"$cursor\":\"a\"}".to_owned())).unwrap_err();
     assert!(!error.is_retryable());
     assert!(
-        error.to_string().starts_with("line 2: this is a cursor, and the job has none\n  add [cursor]"),
+        error
+            .to_string()
+            .starts_with("line 2: the source printed a cursor, but the job has no [cursor]\n  add [cursor]"),
         "{error}"
     );
 }
 
 #[test]
-fn a_source_that_prints_no_units_at_all_is_one_error_and_not_a_million() {
-    let mut pages = pages(false);
-    let ended = (0..2_000).find_map(|_| pages.push(&Line::from("nope".to_owned())).err()).unwrap();
+fn a_source_that_prints_no_units_fails_with_one_error() {
+    let mut builder = builder(false);
+    let ended = (0..2_000).find_map(|_| builder.push(&SourceLine::from("nope".to_owned())).err()).unwrap();
     assert!(
-        ended.to_string().starts_with("more than 1000 lines are no units, the last one: line 1001, column 2"),
+        ended
+            .to_string()
+            .starts_with("more than 1000 lines are malformed, the last one: line 1001, column 2"),
         "{ended}"
     );
 }
 
 proptest! {
     #[test]
-    fn however_bytes_are_cut_the_lines_are_the_same(text in "([a-c]{0,5}\n?){0,9}", size in 1_usize..7) {
-        let mut lines = Lines::default();
+    fn lines_do_not_depend_on_how_the_bytes_are_cut(text in "([a-c]{0,5}\n?){0,9}", size in 1_usize..7) {
+        let mut lines = LineSplitter::default();
         let mut read: Vec<Vec<u8>> = Vec::new();
         for piece in text.as_bytes().chunks(size) {
             read.extend(lines.push(piece).into_iter().map(|line| line.bytes));

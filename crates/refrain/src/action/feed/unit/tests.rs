@@ -1,4 +1,4 @@
-//! Lines of every kind: what they are, and what is said of those that are nothing.
+//! Lines of every kind: the units and cursors they contain, and the errors of malformed ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -19,21 +19,21 @@ fn feed(key: &str) -> Feed {
     }
 }
 
-fn shape(key: &str) -> Shape {
+fn reader(key: &str) -> UnitReader {
     let values =
         Values { ds: Some("2026-06-09".to_owned()), scope: Some("acme".to_owned()), ..Values::default() };
-    Shape::of(&feed(key), &values)
+    UnitReader::of(&feed(key), &values)
 }
 
-fn read(shape: &Shape, line: &str) -> Result<Read, Fault> {
-    match shape.read(line)? {
-        Said::Unit(unit) => Ok(unit.read.unwrap()),
-        Said::Cursor(token) => panic!("{token} is a cursor"),
+fn read(reader: &UnitReader, line: &str) -> Result<ParsedUnit, LineError> {
+    match reader.read(line)? {
+        LineContent::Unit(unit) => Ok(unit.parsed.unwrap()),
+        LineContent::Cursor(token) => panic!("{token} is a cursor"),
     }
 }
 
 #[test]
-fn a_key_is_made_of_fields_paths_and_what_the_run_is_about() {
+fn a_key_is_made_of_fields_paths_and_values_of_the_run() {
     for (template, line, key) in [
         ("invoice:{id}", r#"{"id": 7}"#, "invoice:7"),
         ("invoice:{id}", r#"{"id": "a:b"}"#, "invoice:a%3Ab"),
@@ -44,25 +44,27 @@ fn a_key_is_made_of_fields_paths_and_what_the_run_is_about() {
         ("{scope}:{id}", r#"{"id": 7}"#, "acme:7"),
         ("{cursor}", r#"{"cursor": 7}"#, "7"),
     ] {
-        assert_eq!(read(&shape(template), line).unwrap().key.as_str(), key, "{template} {line}");
+        assert_eq!(read(&reader(template), line).unwrap().key.as_str(), key, "{template} {line}");
     }
-    let content = |line| read(&shape("{$content}"), line).unwrap().key;
+    let content = |line| read(&reader("{$content}"), line).unwrap().key;
     assert_eq!(content(r#"{"a": 1, "b": 10.0}"#), content(r#"{"b":1e1,"a":1}"#));
     assert_ne!(content(r#"{"a": 1}"#), content(r#"{"a": 2}"#));
-    let narrow =
-        Shape::of(&Feed { fields: Some(vec!["a".to_owned()]), ..feed("{$content}") }, &Values::default());
+    let narrow = UnitReader::of(
+        &Feed { fields: Some(vec!["a".to_owned()]), ..feed("{$content}") },
+        &Values::default(),
+    );
     let key = |line| read(&narrow, line).unwrap().key;
     assert_eq!(key(r#"{"a": 1, "at": 1}"#), key(r#"{"a": 1, "at": 2}"#));
 }
 
 #[test]
-fn a_line_that_is_no_unit_says_where_and_why() {
+fn a_malformed_line_says_where_and_why() {
     for (line, column, message) in [
-        ("no json", Some(2), "this is no JSON: expected ident"),
-        (r#"{"id": 7"#, Some(8), "this is no JSON: EOF while parsing an object"),
-        (r#"{"id": 7} x"#, Some(11), "this is no JSON: trailing characters"),
-        ("[7]", Some(1), "this is no JSON object"),
-        ("7", Some(1), "this is no JSON object"),
+        ("no json", Some(2), "not valid JSON: expected ident"),
+        (r#"{"id": 7"#, Some(8), "not valid JSON: EOF while parsing an object"),
+        (r#"{"id": 7} x"#, Some(11), "not valid JSON: trailing characters"),
+        ("[7]", Some(1), "not a JSON object"),
+        ("7", Some(1), "not a JSON object"),
         (
             r#"{"id": 7, "id": 8}"#,
             None,
@@ -73,40 +75,44 @@ fn a_line_that_is_no_unit_says_where_and_why() {
             None,
             "{id} of the key has no value: use a field that every unit has, or {$content}",
         ),
-        (r#"{"ü": 1, "id": 1.5}"#, Some(16), "`id` is 1.5: a key is made of texts, integers and booleans"),
-        (r#"{"id": {"a": 1}}"#, Some(8), "`id` is {\"a\": 1}: a key is made of texts, integers and booleans"),
-        (r#"{"$cursor": "a", "id": 1}"#, Some(13), "a cursor stands alone in its line"),
-        (r#"{"$cursor": null}"#, Some(13), "a cursor is a text"),
-        (r#"{"$cursor": ""}"#, Some(13), "a cursor is not empty"),
+        (r#"{"ü": 1, "id": 1.5}"#, Some(16), "`id` is 1.5: a key part is a string, an integer or a boolean"),
+        (
+            r#"{"id": {"a": 1}}"#,
+            Some(8),
+            "`id` is {\"a\": 1}: a key part is a string, an integer or a boolean",
+        ),
+        (r#"{"$cursor": "a", "id": 1}"#, Some(13), "a line with a cursor has no other field"),
+        (r#"{"$cursor": null}"#, Some(13), "a cursor must be a string"),
+        (r#"{"$cursor": ""}"#, Some(13), "a cursor must not be empty"),
     ] {
-        let fault = shape("{id}").read(line).unwrap_err();
-        assert_eq!((fault.column, fault.message.as_str()), (column, message), "{line}");
+        let error = reader("{id}").read(line).unwrap_err();
+        assert_eq!((error.column, error.message.as_str()), (column, message), "{line}");
     }
-    let empty = shape("{id}").read(r#"{"id": ""}"#).unwrap_err();
+    let empty = reader("{id}").read(r#"{"id": ""}"#).unwrap_err();
     assert!(empty.message.starts_with("{id} of the key is empty"), "{empty:?}");
 }
 
 #[test]
-fn a_cursor_is_a_text_or_an_integer() {
+fn a_cursor_is_a_string_or_an_integer() {
     for (line, token) in [(r#"{"$cursor": "a b"}"#, "a b"), (r#" {"$cursor":42}"#, "42")] {
-        match shape("{id}").read(line) {
-            Ok(Said::Cursor(found)) => assert_eq!(found, token),
+        match reader("{id}").read(line) {
+            Ok(LineContent::Cursor(found)) => assert_eq!(found, token),
             other => panic!("{other:?}"),
         }
     }
 }
 
 #[test]
-fn a_cursor_is_no_longer_than_what_is_kept_of_it_and_has_no_nul() {
-    let read = |token: &str| shape("{id}").read(&format!(r#"{{"$cursor": "{token}"}}"#)).is_ok();
-    assert!(read(&"x".repeat(TOKEN_BYTES_MAX)));
-    assert!(!read(&"x".repeat(TOKEN_BYTES_MAX + 1)));
+fn a_cursor_has_a_maximum_length_and_no_nul() {
+    let read = |token: &str| reader("{id}").read(&format!(r#"{{"$cursor": "{token}"}}"#)).is_ok();
+    assert!(read(&"x".repeat(CURSOR_BYTES_MAX)));
+    assert!(!read(&"x".repeat(CURSOR_BYTES_MAX + 1)));
     assert!(!read("a\\u0000b"));
 }
 
 #[test]
-fn an_order_is_an_integer_or_a_time() {
-    let shape = Shape::of(&Feed { order: Some("at".to_owned()), ..feed("{id}") }, &Values::default());
+fn an_order_is_an_integer_or_a_timestamp() {
+    let reader = UnitReader::of(&Feed { order: Some("at".to_owned()), ..feed("{id}") }, &Values::default());
     let micros = 1_781_006_400_000_000;
     for (at, order) in [
         ("7", Some(7)),
@@ -119,15 +125,15 @@ fn an_order_is_an_integer_or_a_time() {
         ("\"soon\"", None),
         ("null", None),
     ] {
-        let found = read(&shape, &format!("{{\"id\": 1, \"at\": {at}}}"));
-        assert_eq!(found.ok().and_then(|read| read.order), order, "{at}");
+        let found = read(&reader, &format!("{{\"id\": 1, \"at\": {at}}}"));
+        assert_eq!(found.ok().and_then(|parsed| parsed.order), order, "{at}");
     }
 }
 
 #[test]
-fn m6_a_time_is_read_in_the_forms_in_which_sources_write_it() {
+fn m6_a_timestamp_is_read_in_the_forms_that_sources_write() {
     let watermark = Some(FeedWatermark { field: "at".to_owned(), overlap: std::time::Duration::ZERO });
-    let shape = Shape::of(&Feed { watermark, ..feed("{id}") }, &Values::default());
+    let reader = UnitReader::of(&Feed { watermark, ..feed("{id}") }, &Values::default());
     for (at, time) in [
         ("\"2026-06-09T12:00:00Z\"", Some("2026-06-09T12:00:00Z")),
         ("\"2026-06-09T12:00:00.5+02:00\"", Some("2026-06-09T10:00:00.5Z")),
@@ -142,36 +148,37 @@ fn m6_a_time_is_read_in_the_forms_in_which_sources_write_it() {
         ("null", None),
         ("true", None),
     ] {
-        let found = read(&shape, &format!("{{\"id\": 1, \"at\": {at}}}"));
-        let found = found.ok().and_then(|read| read.time).map(|time| time.to_string());
+        let found = read(&reader, &format!("{{\"id\": 1, \"at\": {at}}}"));
+        let found = found.ok().and_then(|parsed| parsed.time).map(|time| time.to_string());
         assert_eq!(found.as_deref(), time, "{at}");
     }
 }
 
 #[test]
-fn what_is_kept_of_a_unit_is_its_own_text_and_gives_the_same_key() {
-    let shape = shape("{id}");
-    let Ok(Said::Unit(unit)) = shape.read(r#"{"total": 10.00, "id": 12345678901234567890123}"#) else {
+fn a_stored_unit_is_its_own_text_and_gives_the_same_key() {
+    let reader = reader("{id}");
+    let Ok(LineContent::Unit(unit)) = reader.read(r#"{"total": 10.00, "id": 12345678901234567890123}"#)
+    else {
         panic!()
     };
     let kept = serde_json::to_string(&unit).unwrap();
     assert_eq!(kept, unit.text);
     let back: Unit = serde_json::from_str(&kept).unwrap();
-    assert_eq!(shape.key_of(&back).unwrap(), shape.key_of(&unit).unwrap());
+    assert_eq!(reader.key_of(&back).unwrap(), reader.key_of(&unit).unwrap());
     assert!(serde_json::from_str::<Unit>("\"no object\"").is_err());
 }
 
 proptest! {
     #[test]
-    fn no_line_makes_it_panic(line in "\\PC*|[{}\\[\\]\":,.$a-z0-9 -]{0,24}") {
+    fn no_line_panics_the_reader(line in "\\PC*|[{}\\[\\]\":,.$a-z0-9 -]{0,24}") {
         let watermark = Some(FeedWatermark { field: "a".to_owned(), overlap: std::time::Duration::ZERO });
-        let shape = Shape::of(&Feed { order: Some("b.c".to_owned()), watermark, ..feed("{id}") }, &Values::default());
-        let _ = shape.read(&line);
+        let reader = UnitReader::of(&Feed { order: Some("b.c".to_owned()), watermark, ..feed("{id}") }, &Values::default());
+        let _ = reader.read(&line);
     }
 
     #[test]
-    fn no_time_makes_it_panic(text in "-?[0-9.eE+-]{1,24}") {
-        let _ = (moment(&text), order(&text));
+    fn no_timestamp_panics_the_reader(text in "-?[0-9.eE+-]{1,24}") {
+        let _ = (timestamp(&text), order(&text));
     }
 }
 
@@ -189,6 +196,6 @@ fn a_zone_in_brackets_is_read_with_its_offset_or_not_at_all() {
         (r#""2026-06-09T00:00:00[""#, None),
     ] {
         let expected = read.map(|instant| instant.parse::<Timestamp>().unwrap());
-        assert_eq!(moment(value), expected, "{value}");
+        assert_eq!(timestamp(value), expected, "{value}");
     }
 }

@@ -1,0 +1,77 @@
+//! A store that the release before has filled is upgraded, and what was done is done.
+
+use crate::support::release::Filled;
+
+const APPLIED: [&str; 3] = ["applied 0005_releases", "applied 0006_failure", "is up to date"];
+
+fn is_upgraded(filled: &Filled) {
+    let desk = &filled.desk;
+    desk.refrain("fsck").succeeds(&[]);
+    desk.refrain("status").succeeds(&["2001-06-01", "Ada"]);
+    for done in ["revenue@2001-06-01", "stock@2001-06-02", "customers#1", "letter#Ada", "digest@2001-06-01"] {
+        desk.refrain(&format!("run {done}")).succeeds(&["0 processed", " deduplicated, 0 failed"]);
+    }
+    desk.refrain("run customers#3").succeeds(&["0 processed, 0 skipped, 2 deduplicated, 0 failed"]);
+    desk.refrain("run stock@2001-06-01 --again").succeeds(&["done (attempt 2)"]);
+    desk.refrain("run revenue@2001-06-03").succeeds(&["done (attempt 1)"]);
+    desk.refrain("run letter#Eve").succeeds(&["1 processed"]);
+    assert_eq!(desk.refrain("retry invoices#june").code, Some(1), "the unit that failed still fails");
+    assert_eq!(
+        desk.refrain("run payment@2001-06-01").code,
+        Some(4),
+        "its worker was killed in the middle of it"
+    );
+    desk.refrain("trace invoice:13").succeeds(&["no customer has invoice 13"]);
+    desk.refrain("audit").succeeds(&["orders came late", "migrate"]);
+    desk.refrain("fsck").succeeds(&[]);
+}
+
+#[tokio::test]
+async fn a_store_of_the_release_before_is_upgraded_and_nothing_is_done_again_on_sqlite() {
+    let filled = Filled::sqlite().await;
+    filled.desk.refrain("migrate").succeeds(&APPLIED);
+    is_upgraded(&filled);
+}
+
+#[tokio::test]
+async fn a_store_of_the_release_before_is_upgraded_and_nothing_is_done_again_on_postgres() {
+    let filled = Filled::postgres().await;
+    filled.desk.refrain("run customers#1").refuses(2, &["has schema 4", "refrain migrate"]);
+    filled.desk.refrain("migrate").succeeds(&APPLIED);
+    is_upgraded(&filled);
+}
+
+#[tokio::test]
+async fn a_run_upgrades_a_file_by_itself() {
+    let filled = Filled::sqlite().await;
+    filled.desk.refrain("run letter#Ada").succeeds(&["0 processed", " deduplicated, 0 failed"]);
+    filled.desk.refrain("migrate").succeeds(&["is up to date, 0 migrations"]);
+}
+
+async fn waits_for_an_older_worker(filled: &Filled, commands: &[&str]) {
+    let alive =
+        "update refrain_workers set process = 'another/machine/7/7', expires_at = 9000000000000000000";
+    filled.store(alive).await;
+    for command in commands {
+        filled
+            .desk
+            .refrain(command)
+            .refuses(75, &["of an older release", "another/machine/7/7", "stop that process"]);
+    }
+    filled.store("update refrain_workers set expires_at = 0").await;
+    filled.desk.refrain(commands.first().unwrap()).succeeds(&[]);
+}
+
+#[tokio::test]
+async fn no_file_is_upgraded_under_a_worker_of_an_older_release() {
+    waits_for_an_older_worker(
+        &Filled::sqlite().await,
+        &["run letter#Ada", "enqueue letter --key Fay", "tick", "migrate"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn no_server_is_upgraded_under_a_worker_of_an_older_release() {
+    waits_for_an_older_worker(&Filled::postgres().await, &["migrate"]).await;
+}

@@ -1,3 +1,0 @@
--- An attempt that waits for its time, for a reader.
--- $1 run
-select wake_at, line, attempt, lane from refrain_delayed where run = $1

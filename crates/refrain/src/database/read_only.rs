@@ -1,0 +1,156 @@
+//! How a SQLite file is opened to look: nothing in it is changed, and no file stays beside it.
+//!
+//! A file with a log (`-wal`) is read through an index of the log in shared memory (`-shm`), which even a connection that only
+//! reads would make or repair, and leave behind. So it depends on what lies beside the file:
+//!
+//! - *A log with an index*: both are opened to be read. A living writer keeps the index; one that a killed process left is not
+//!   repaired, but built anew in the memory of this connection (`readonly_shm`).
+//! - *No log*, as every last writer leaves it: an ordinary connection that refuses to write (`query_only`). It takes part in
+//!   SQLite's locks, so a writer may come meanwhile; a log that it makes for that is empty, and goes when it closes.
+//! - *No log and no index, a file that keeps a log, and this process may not make one*: no writer has it open, and it is read as
+//!   if it never changed (`immutable`), the only way that SQLite has for it.
+//! - *A file that keeps no log, and that this process may not write*: it is read under SQLite's locks.
+//!
+//! Rejected: `immutable` for all that have no log. A writer that comes in the middle moves its log into the file, and pages of two
+//! moments would be read as one.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use sqlx::sqlite::SqliteConnectOptions;
+
+/// How such a file is opened now.
+pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new().create_if_missing(false).foreign_keys(false);
+    let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    if has_log {
+        let index = beside(path, "-shm").exists();
+        let filename = if index { uri(path) + "?readonly_shm=1" } else { uri(path) };
+        options.filename(filename).read_only(true)
+    } else if is_writable(path) && is_writable(directory.unwrap_or(Path::new("."))) {
+        options.filename(path).pragma("query_only", "1")
+    } else {
+        let is_left = !beside(path, "-wal").exists() && !beside(path, "-shm").exists();
+        options.filename(path).read_only(true).immutable(is_left && keeps_a_log(path))
+    }
+}
+
+/// Whether the file says that it is written by way of a log: bytes 18 and 19 of its header.
+fn keeps_a_log(path: &Path) -> bool {
+    let mut header = [0; 20];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header.ends_with(&[2, 2])
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+fn is_writable(path: &Path) -> bool {
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::empty()).is_ok()
+}
+
+/// A path as SQLite reads it in a URI.
+fn uri(path: &Path) -> String {
+    path.as_os_str().as_bytes().iter().fold("file:".to_owned(), |mut uri, byte| {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                uri.push(char::from(*byte));
+            }
+            byte => drop(write!(uri, "%{byte:02X}")),
+        }
+        uri
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use sqlx::{Connection as _, Executor as _, SqliteConnection};
+
+    use super::*;
+
+    /// Every file of a directory, and what is in it.
+    fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    }
+
+    async fn written(path: &Path) -> SqliteConnection {
+        let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+        let options = options.journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
+        let mut writer = SqliteConnection::connect_with(&options).await.unwrap();
+        writer.execute("create table if not exists t (n); insert into t values (1)").await.unwrap();
+        writer
+    }
+
+    async fn count(options: &SqliteConnectOptions) -> i64 {
+        let mut reader = SqliteConnection::connect_with(options).await.unwrap();
+        let count = sqlx::query_scalar("select count(*) from t").fetch_one(&mut reader).await.unwrap();
+        let staged = "create temporary table u (n)";
+        let writes = reader.execute("insert into t values (2)").await;
+        assert!(writes.is_err(), "a look must not write");
+        drop(reader.execute("pragma query_only = 0").await);
+        reader.execute(staged).await.unwrap();
+        reader.close().await.unwrap();
+        count
+    }
+
+    #[tokio::test]
+    async fn a_file_that_a_writer_has_left_is_read_and_nothing_stays_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a store?#%.db");
+        written(&path).await.close().await.unwrap();
+        let before = files(directory.path());
+        assert_eq!(before.len(), 1);
+        assert_eq!(count(&options(&path)).await, 1);
+        assert_eq!(files(directory.path()), before);
+    }
+
+    #[tokio::test]
+    async fn a_log_that_a_killed_process_left_is_read_and_not_repaired() {
+        let (directory, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let writer = written(&directory.path().join("a store?#%.db")).await;
+        for (path, content) in files(directory.path()) {
+            fs::write(copy.path().join(path.file_name().unwrap()), content).unwrap();
+        }
+        writer.close().await.unwrap();
+        let before = files(copy.path());
+        assert_eq!(before.len(), 3, "the file, its log and the index of that");
+        assert_eq!(count(&options(&copy.path().join("a store?#%.db"))).await, 1);
+        assert_eq!(files(copy.path()), before);
+    }
+
+    #[tokio::test]
+    async fn what_a_living_writer_has_committed_is_seen_and_the_writer_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let mut writer = written(&path).await;
+        assert_eq!(count(&options(&path)).await, 1);
+        writer.execute("insert into t values (2)").await.unwrap();
+        assert_eq!(count(&options(&path)).await, 2);
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_comes_while_a_file_without_a_log_is_read_changes_nothing_that_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        written(&path).await.close().await.unwrap();
+        let mut reader = SqliteConnection::connect_with(&options(&path)).await.unwrap();
+        reader.execute("begin; select count(*) from t").await.unwrap();
+        written(&path).await.close().await.unwrap();
+        let seen: i64 = sqlx::query_scalar("select count(*) from t").fetch_one(&mut reader).await.unwrap();
+        reader.execute("commit").await.unwrap();
+        let now: i64 = sqlx::query_scalar("select count(*) from t").fetch_one(&mut reader).await.unwrap();
+        assert_eq!((seen, now), (1, 2));
+    }
+}
