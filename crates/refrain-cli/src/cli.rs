@@ -182,3 +182,6 @@ impl RefrainCommand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

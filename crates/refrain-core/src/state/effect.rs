@@ -110,7 +110,7 @@ impl Machine for EffectState {
         use EffectEvent as Event;
         match (self, event) {
             (Self::Absent, _) => {
-                "nothing is recorded under this key and version; see `refrain effects` for those that are"
+                "nothing is recorded under this key and version; what is recorded of a key: `refrain trace KEY`"
             }
             (_, Event::Relayed | Event::HeldForApproval) => {
                 "the effect exists already under this key and version; this is a dedupe"

@@ -6,6 +6,7 @@ use super::{Explanation, UnappliedUnit, listed, on, quoted, typed};
 
 /// How a run last ended, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EndedCause {
     /// The run is done.
     Done {
@@ -87,7 +88,8 @@ impl EndedCause {
             }
             EndedCause::WaitsForEffects { run, attempt } => {
                 let text = format!("{run} is complete with attempt {attempt}, and waits for its effects");
-                Explanation::new("waits-for-effects", text).advise("refrain effects")
+                Explanation::new("waits-for-effects", text)
+                    .advise(format!("its details: refrain show {}", typed(run)))
             }
             EndedCause::Failed { run, attempt, at, message, doubtful } => {
                 let message = quoted(message.as_deref().unwrap_or("no message"));

@@ -279,7 +279,7 @@ fn a_run_that_ended_is_explained_by_its_outcome() {
     recorded(
         ended(RunOutcome::Waiting, ""),
         &["waits-for-effects"],
-        "sync#42 is complete with attempt 2, and waits for its effects.\n  refrain effects",
+        "sync#42 is complete with attempt 2, and waits for its effects.\n  its details: refrain show sync#42",
     );
     let left = |key: &str, is_parked| UnappliedUnit { key: key.to_owned(), is_parked, is_in_doubt: false };
     let doubtful = UnappliedUnit { is_in_doubt: true, ..left("invoice:9", true) };
