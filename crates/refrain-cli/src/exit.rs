@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use refrain::admin::ScopeError;
 use refrain::core::project::Positions;
 use refrain::core::redact::Redactor;
 use refrain::project::ProjectError;
@@ -49,6 +50,9 @@ pub(crate) enum CliError {
     /// The library refused or failed.
     #[error(transparent)]
     Refrain(#[from] refrain::Error),
+    /// A scope of a window could not be run; those before it were, and are reported.
+    #[error(transparent)]
+    Scope(ScopeError),
     /// The project cannot be read.
     #[error(transparent)]
     Project(#[from] ProjectError),
@@ -89,6 +93,7 @@ impl CliError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Refrain(error) | Self::Project(ProjectError::Refused(error)) => of_error(error),
+            Self::Scope(ScopeError { error, .. }) => of_error(error),
             Self::Undecided(_) => Exit::Waits,
             Self::Output(_) | Self::Signals(_) => Exit::Failed,
             Self::Project(_)

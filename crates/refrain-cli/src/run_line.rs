@@ -57,6 +57,8 @@ impl Sign {
             RunStatus::Late => '!',
             RunStatus::Partial => '◐',
             RunStatus::Failed => '✗',
+            // A status of a later version of the library.
+            _ => '?',
         }
     }
 
@@ -66,7 +68,7 @@ impl Sign {
             RunStatus::Outdated | RunStatus::Skipped | RunStatus::Cancelled => AnsiColor::BrightBlack,
             RunStatus::Waiting | RunStatus::Due | RunStatus::Running => AnsiColor::Cyan,
             RunStatus::Late | RunStatus::Partial => AnsiColor::Yellow,
-            RunStatus::Failed => AnsiColor::Red,
+            _ => AnsiColor::Red,
         };
         colour.on_default()
     }
@@ -76,5 +78,19 @@ impl fmt::Display for Sign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let style = self.style();
         write!(f, "{style}{}{style:#}", self.character())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_status_has_a_sign_of_its_own() {
+        let signs: BTreeSet<char> = RunStatus::ALL.iter().map(|status| Sign(*status).character()).collect();
+        assert_eq!(signs.len(), RunStatus::ALL.len());
+        assert!(!signs.contains(&'?'));
     }
 }

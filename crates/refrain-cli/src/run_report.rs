@@ -71,11 +71,19 @@ pub(crate) async fn told(
     if !output.json {
         output.text(total)?;
     }
-    if let Some((exit, one)) = worst {
-        output.say(next(exit, one, &opened.project));
+    let error = report.scope_error.clone().map(CliError::Scope);
+    if let Some(error) = &error {
+        output.fault(error, error.exit());
+    }
+    match worst {
+        // The error says what to type next.
+        Some((Exit::Done, _)) if error.is_some() => {}
+        Some((exit, one)) => output.say(next(exit, one, &opened.project)),
+        None => {}
     }
     opened.close().await;
-    Ok(worst.map_or(Exit::Done, |(exit, _)| exit))
+    let worst = worst.map_or(Exit::Done, |(exit, _)| exit);
+    Ok(error.map_or(worst, |error| worst.max(error.exit())))
 }
 
 /// Decided by values alone: a message may quote a program or a server.

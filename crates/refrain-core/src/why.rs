@@ -67,6 +67,7 @@ pub struct JobContext {
 
 /// One cause of an answer; causes after the first are additional information.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cause {
     /// Why a run does not exist.
     Absent(AbsentCause),
@@ -89,6 +90,7 @@ pub enum Cause {
 
 /// The text of a cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The rule that decided: a word that never changes.
     pub rule: &'static str,

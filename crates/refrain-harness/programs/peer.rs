@@ -22,9 +22,7 @@ impl Job for Noop {
     const NAME: &'static str = "noop";
 
     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-        if let Some(asked) =
-            run.payload().and_then(|payload| payload.parse::<f64>().ok()).filter(|at| *at > 0.0)
-        {
+        if let Some(asked) = run.payload::<Option<f64>>()?.filter(|at| *at > 0.0) {
             let wait = self.since.elapsed().as_secs_f64() - asked;
             self.waits.lock().unwrap().push(wait * 1e3);
         }
@@ -53,7 +51,7 @@ impl Job for Stepped {
 async fn step_through(refrain: &Refrain, count: usize, said: &str) {
     let keys = keys(count, count);
     let begun = Instant::now();
-    refrain.enqueue_many("stepped", keys.iter().map(|key| (key, None::<&str>))).await.unwrap();
+    refrain.enqueue_many("stepped", keys.iter().map(|key| (key, ()))).await.unwrap();
     let enqueue = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     let serving = refrain.serve();
@@ -88,7 +86,7 @@ fn keys(count: usize, distinct: usize) -> Vec<String> {
 
 async fn offer(refrain: &Refrain, keys: &[String]) {
     for chunk in keys.chunks(1_000) {
-        refrain.enqueue_many("noop", chunk.iter().map(|key| (key, None::<&str>))).await.unwrap();
+        refrain.enqueue_many("noop", chunk.iter().map(|key| (key, ()))).await.unwrap();
     }
 }
 
@@ -107,7 +105,7 @@ async fn enqueue_and_drain(refrain: &Refrain, count: usize, said: &str) {
     let keys = keys(count, count);
     let begun = Instant::now();
     for chunk in keys.chunks(5_000) {
-        refrain.enqueue_many("noop", chunk.iter().map(|key| (key, Some("0")))).await.unwrap();
+        refrain.enqueue_many("noop", chunk.iter().map(|key| (key, 0))).await.unwrap();
     }
     let enqueue = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
@@ -169,7 +167,7 @@ async fn pick_up(refrain: &Refrain, since: Instant, waits: &Mutex<Vec<f64>>, sai
     tokio::time::sleep(Duration::from_secs(1)).await;
     for at in 0..200 {
         let asked = since.elapsed().as_secs_f64();
-        refrain.enqueue("noop", &format!("one-{at}"), Some(&asked.to_string())).await.unwrap();
+        refrain.enqueue("noop", &format!("one-{at}"), &asked).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drained(refrain).await;
@@ -193,7 +191,7 @@ async fn main() {
     let since = Instant::now();
     let waits = Arc::new(Mutex::new(Vec::new()));
     Refrain::migrate(&url).await.unwrap();
-    let settings = Settings { slots, ..Settings::default() };
+    let settings = Settings::new().slots(slots);
     let job = Definition::of(Noop { since, waits: Arc::clone(&waits) }).unwrap();
     let opening = Refrain::at(&url, "bench").unwrap().settings(settings).job(job);
     let refrain = opening.job(Definition::of(Stepped).unwrap()).open().await.unwrap();

@@ -88,11 +88,8 @@ async fn stated(opening: &OpenOptions, arguments: &[&str]) -> Result<bool, Error
 
 async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
     let project = Project::load(root).unwrap();
-    let settings = Settings {
-        lease: milliseconds("PROJECT_LEASE", 60_000),
-        poll: milliseconds("PROJECT_POLL", 50),
-        ..Settings::default()
-    };
+    let settings =
+        Settings::new().lease(milliseconds("PROJECT_LEASE", 60_000)).poll(milliseconds("PROJECT_POLL", 50));
     let opening = project.opening(None).await?.settings(settings).connections(4);
     if stated(&opening, arguments).await? {
         project.close().await;
@@ -111,12 +108,12 @@ async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
         }
         ["set-checkpoint", run, name, position, seen] => {
             let (window, job) = (refrain.window_start(run).await?, run.split('@').next().unwrap());
-            let of = CheckpointOf { job, scope: "", window, name };
+            let of = CheckpointOf::new(job, name).window(window);
             refrain.set_checkpoint(of, position, Some(seen)).await?;
         }
         ["enqueue", job, key, payload] => {
-            let enqueued = refrain.enqueue(job, key, Some(payload)).await?;
-            println!("{enqueued:?}");
+            let report = refrain.enqueue_json(job, key, Some(payload)).await?;
+            println!("{:?}", report.did);
         }
         ["tick"] => println!("{:?}", refrain.tick().await?),
         ["work"] => serve(root, &refrain, true).await?,

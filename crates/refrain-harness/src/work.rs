@@ -111,14 +111,13 @@ impl Gate {
 }
 
 /// Polls often and notices a cancellation soon; the lease is so long that only a stalled machine loses it.
-pub const SETTINGS: Settings = Settings {
-    slots: 16,
+pub const SETTINGS: Settings = Settings::new()
+    .slots(16)
     // No worker of a test may lose its lease because the machine is busy; a test that needs that expires the lease.
-    lease: Duration::from_mins(1),
-    poll: Duration::from_millis(20),
-    grace: Duration::from_mins(1),
-    keep: Duration::from_hours(24),
-};
+    .lease(Duration::from_mins(1))
+    .poll(Duration::from_millis(20))
+    .grace(Duration::from_mins(1))
+    .keep(Duration::from_hours(24));
 
 /// A store in this database, created if it does not exist, with these jobs.
 pub async fn open<J: IntoIterator<Item = Definition>>(database: &TestDatabase, jobs: J) -> Refrain {

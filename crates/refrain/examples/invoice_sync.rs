@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use refrain::core::retry::Retry;
-use refrain::ledger::{Batches, FetchedPage, Per, UnitCounts};
+use refrain::ledger::{Batches, FetchedPage, Per};
 use refrain::{Ask, Definition, Job, JobError, Refrain, Run, Settings, key};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection, SqlitePool};
@@ -107,16 +107,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let job = Definition::of(InvoiceSync { shop, source })?.retry(Retry { attempts: 1, ..Retry::default() });
     // A process that is silent for longer than its lease loses its runs.
-    let settings = Settings { lease: Duration::from_secs(3), ..Settings::default() };
+    let settings = Settings::new().lease(Duration::from_secs(3));
     let refrain = Refrain::at(&format!("sqlite:{store}"), "shop")?.settings(settings).job(job).open().await?;
     // One run, attempted again each time. With a schedule there would be one run per window.
     refrain.run("invoice-sync#now", Ask::Again).await?;
     let run = refrain.show("invoice-sync#now").await?.ok_or("it has not run")?;
     let units = refrain.units(&run).await?;
     let seen = units.iter().find(|seen| seen.attempt == run.attempt);
-    let UnitCounts { processed, skipped, deduplicated, failed } =
-        seen.map_or_else(Default::default, |seen| seen.counts);
-    println!("processed {processed}, skipped {skipped}, deduplicated {deduplicated}, failed {failed}");
+    println!("{}", seen.map(|seen| seen.counts).unwrap_or_default());
     if let Some(message) = run.message {
         println!("{message}");
     }

@@ -6,13 +6,14 @@
 
 pub use crate::action::feed::reconcile::Reconciled;
 pub use crate::engine::vitals::Unwell;
-pub use crate::error::{CheckpointError, POSITION_BYTES_MAX};
+pub use crate::error::checkpoint::POSITION_BYTES_MAX;
 pub use crate::publish::comparison::{Difference, Differences};
 pub use crate::refrain::{
-    AlarmRecord, AttemptEnd, AttemptRecord, AttemptUnits, Cancelling, CheckpointOf, CheckpointRecord,
-    DecisionRecord, DedupeRecord, DoubtRecord, EffectRecord, ForeignLedger, JobRecord, JobView,
-    LISTED_RUNS_MAX, OutputPlace, OutputRecord, RequestWay, RunDetails, RunList, RunRecord, RunRequest,
-    RunStatus, RunSummary, Settlement, StoreOrigin, Trace, UnitDedupes, Why, WorkerRecord,
+    AlarmRecord, AttemptEnd, AttemptRecord, AttemptUnits, Cancelling, CheckpointMove, CheckpointOf,
+    CheckpointRecord, DecisionRecord, DedupeRecord, DoubtRecord, EffectRecord, EnqueueReport, ForeignLedger,
+    JobRecord, JobStatus, JobView, LISTED_RUNS_MAX, OutputPlace, OutputRecord, RequestWay, RunDetails,
+    RunList, RunRecord, RunRequest, RunStatus, RunSummary, ScopeError, Settlement, StatusReport, StoreOrigin,
+    Trace, UnitDedupes, Why, WorkerRecord,
 };
 pub use crate::store::fsck::Finding;
 pub use crate::store::identity::IdentityDoubt;

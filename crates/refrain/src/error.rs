@@ -1,6 +1,6 @@
 //! What can go wrong when the library is used.
 
-mod checkpoint;
+pub(crate) mod checkpoint;
 
 use refrain_core::state::RunOutcome;
 use refrain_core::terminal::typed;
@@ -13,7 +13,7 @@ pub use crate::store::StoreError;
 pub use crate::store::jobs::JobNameTaken;
 use crate::user_database::DatabaseUnavailable;
 
-pub use checkpoint::{CheckpointError, POSITION_BYTES_MAX};
+pub use checkpoint::CheckpointError;
 
 /// Why something could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -164,6 +164,14 @@ pub enum Error {
         /// Its state.
         state: String,
     },
+    /// Its work cannot be done once more.
+    #[error("the work of `{run}` cannot be repeated: {why}")]
+    Unrepeatable {
+        /// The run.
+        run: String,
+        /// Why, and what to do instead.
+        why: String,
+    },
     /// An attempt is queued or running that does not repeat what is done.
     #[error(
         "an attempt of `{run}` is {state}, so its work cannot be repeated now\n  finish that first: refrain run {}", typed(.run)
@@ -223,11 +231,11 @@ impl Error {
                         | DatabaseError::Pooler(_)
                 )
             }
+            Self::Checkpoint(error) => error.is_usage(),
             Self::Refused(_)
             | Self::Ended { .. }
             | Self::NotHeld { .. }
             | Self::StillOpen { .. }
-            | Self::Checkpoint(_)
             | Self::Unreconciled(_)
             | Self::Store(
                 StoreError::Broken(_)

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use refrain_core::feed::FeedCursor;
 use refrain_core::project::TIMEOUT;
 use refrain_core::{CatchUp, JobName, ParseError, Retry, Scope, Timetable, WhileRunning, Window};
 
@@ -94,6 +95,8 @@ pub struct Definition {
     scopes: Option<Arc<Scopes>>,
     /// Whether a run without the payload of its key could do nothing.
     pub(crate) needs_payload: bool,
+    /// The cursor by which its units are read, if it has one.
+    pub(crate) cursor: Option<FeedCursor>,
 }
 
 impl Definition {
@@ -114,6 +117,7 @@ impl Definition {
             grace: None,
             scopes: None,
             needs_payload: false,
+            cursor: None,
         })
     }
 

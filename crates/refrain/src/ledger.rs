@@ -1,6 +1,6 @@
 //! The ledger: the record of what was done, next to the rows, in the database that holds them.
 //!
-//! One file per noun. The rules that hold everywhere:
+//! The rules that hold everywhere:
 //!
 //! - **A unit's rows and its entry are one transaction**, in the database of the rows. Neither exists without the other.
 //! - **A fence is raised before anything is read**, in a transaction of its own, and held in every transaction that writes.

@@ -6,13 +6,19 @@
 //! ```
 //! use refrain::{Ask, Definition, Did, Job, JobError, Refrain, Run};
 //!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct Customer {
+//!     name: String,
+//! }
+//!
 //! struct Welcome;
 //!
 //! impl Job for Welcome {
 //!     const NAME: &'static str = "welcome";
 //!
 //!     async fn run(&self, run: &mut Run) -> Result<(), JobError> {
-//!         println!("welcome, customer {}", run.key());
+//!         let Customer { name } = run.payload()?;
+//!         println!("welcome, {name}, customer {}", run.key());
 //!         Ok(())
 //!     }
 //! }
@@ -22,6 +28,10 @@
 //! #   let folder = tempfile::tempdir()?;
 //! #   std::env::set_current_dir(folder.path())?;
 //!     let refrain = Refrain::at("sqlite:refrain.db", "shop")?.job(Definition::of(Welcome)?).open().await?;
+//!
+//!     let ada = Customer { name: "Ada".to_owned() };
+//!     assert!(refrain.enqueue("welcome", "42", &ada).await?.is_new());
+//!     assert!(!refrain.enqueue("welcome", "42", &ada).await?.is_new(), "there is one run for each key");
 //!
 //!     let first = refrain.run("welcome#42", Ask::Once).await?;
 //!     let second = refrain.run("welcome#42", Ask::Once).await?;
@@ -44,6 +54,9 @@
 //! - [`error`](mod@error): what can go wrong, and what the caller can do about it.
 //! - [`host`]: what a binary that executes commands calls first.
 //! - [`core`]: keys, windows, schedules, states, retries: pure values without I/O, from which everything is decided.
+//!
+//! Timestamps are those of `jiff` 0.2, pools and transactions those of `sqlx` 0.9, and payloads and units implement the traits
+//! of `serde` 1.
 #![forbid(unsafe_code)]
 
 #[doc(hidden)]

@@ -14,7 +14,7 @@ use refrain_core::feed::Apply;
 use refrain_core::project::{self as core, Action, JobFile, Problem, SourceFile};
 use refrain_core::publish::{Mode, Publish, PublishStep};
 use refrain_core::redact::Redactor;
-use refrain_core::{JobName, ParseError, ProjectName};
+use refrain_core::{JobName, ParseError, ProjectName, Redo, RunName};
 
 use crate::database::Address;
 use crate::error::Error;
@@ -72,6 +72,7 @@ pub enum ProjectError {
 
 /// All problems of a project, with the files they are in.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Problems {
     /// The problems.
     pub problems: Vec<Problem>,
@@ -79,6 +80,16 @@ pub struct Problems {
     pub sources: Vec<SourceFile>,
     /// Removes secrets that came from the environment.
     pub redactor: Redactor,
+}
+
+/// What a redo of a run does a second time, for a question to the operator.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct RedoQuestion {
+    /// The run, as the caller wrote it.
+    pub run: String,
+    /// What is done once more: `` `./export.sh` is executed once more ``.
+    pub what: String,
 }
 
 /// A database URL whose path, if it has one, is relative to a folder.
@@ -213,6 +224,25 @@ impl Project {
     /// Removes secrets that came from the environment. Cheap to clone.
     pub fn redactor(&self) -> Redactor {
         self.redactor.clone()
+    }
+
+    /// What the operator must confirm before the finished work of a run is done once more; none if it only replaces its own rows
+    /// or files. Refused if the work cannot be repeated. A job alone stands for its latest window.
+    pub fn redo_question(&self, run: &str) -> Result<Option<RedoQuestion>, Error> {
+        let is_named = run.contains(['@', '#']);
+        let name = if is_named { run.parse::<RunName>()?.job().clone() } else { JobName::parse(run)? };
+        match Redo::of(self.job(&name)?) {
+            Redo::Asks(what) => Ok(Some(RedoQuestion { run: run.to_owned(), what })),
+            Redo::Refused(why) => Err(Error::Unrepeatable { run: run.to_owned(), why }),
+            _ => Ok(None),
+        }
+    }
+
+    /// The file of a job.
+    fn job(&self, name: &JobName) -> Result<&JobFile, Error> {
+        let known = || self.files.jobs.iter().map(|job| job.name.clone()).collect();
+        let found = self.files.jobs.iter().find(|job| job.name == *name);
+        found.ok_or_else(|| Error::UnknownJob { name: name.clone(), known: known() })
     }
 
     /// The names of the databases that jobs write to.

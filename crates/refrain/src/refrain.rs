@@ -1,6 +1,7 @@
 //! The facade: every use case of Refrain is a method of [`Refrain`] or [`OpenOptions`].
 
 mod alarms;
+mod attention;
 mod backup;
 mod cancel;
 mod checkpoints;
@@ -37,12 +38,13 @@ use jiff::Timestamp;
 use refrain_core::{JobName, Person, ProjectName};
 
 pub use alarms::AlarmRecord;
+pub use attention::{JobStatus, StatusReport};
 pub use cancel::Cancelling;
-pub use checkpoints::{CheckpointOf, CheckpointRecord};
+pub use checkpoints::{CheckpointMove, CheckpointOf, CheckpointRecord};
 pub use decisions::DecisionRecord;
 pub use doubts::{DoubtRecord, Settlement};
 pub use effects::EffectRecord;
-pub use enqueue::Enqueued;
+pub use enqueue::{EnqueueReport, Enqueued};
 pub use job_view::JobView;
 pub use open_options::OpenOptions;
 pub use output::{OutputPlace, OutputRecord};
@@ -50,7 +52,7 @@ pub use patience::Patience;
 pub use recover::{ForeignLedger, StoreOrigin};
 pub use run::Ask;
 pub use run_details::RunDetails;
-pub use run_report::{Did, RunReport};
+pub use run_report::{Did, RunReport, ScopeError};
 pub use run_summary::{LISTED_RUNS_MAX, RunList, RunStatus, RunSummary};
 pub use serve::{Serving, StopHandle};
 pub use show::{AttemptEnd, AttemptRecord, DedupeRecord, RequestWay, RunRecord, RunRequest};
@@ -69,6 +71,15 @@ use crate::store::Store;
 use crate::store::fsck::{self, Finding};
 
 /// An open store of a project, with the jobs of this process.
+///
+/// - Work: [`enqueue`](Self::enqueue), [`run`](Self::run), [`retry`](Self::retry), [`tick`](Self::tick), [`serve`](Self::serve).
+/// - Look: [`status`](Self::status), [`list_runs`](Self::list_runs), [`details`](Self::details), [`why`](Self::why),
+///   [`trace`](Self::trace), [`output`](Self::output), [`alarms`](Self::alarms), [`effects`](Self::effects),
+///   [`workers`](Self::workers).
+/// - Decide, [`by`](Self::by) an operator: [`cancel`](Self::cancel), [`pause`](Self::pause), [`resume`](Self::resume),
+///   [`settle_units`](Self::settle_units), [`settle_held`](Self::settle_held), [`set_checkpoint`](Self::set_checkpoint).
+/// - Maintain: [`migrate`](Self::migrate), [`fsck`](Self::fsck), [`backup`](Self::backup), [`prune`](Self::prune),
+///   [`reconcile`](Self::reconcile).
 ///
 /// ```
 /// use refrain::{Definition, Job, JobError, Refrain, Run};
@@ -89,8 +100,8 @@ use crate::store::fsck::{self, Finding};
 /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
 /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
 ///
-/// assert!(refrain.enqueue("welcome", "42", None).await?.is_new());
-/// assert!(!refrain.enqueue("welcome", "42", None).await?.is_new(), "a key is new once");
+/// assert!(refrain.enqueue("welcome", "42", &()).await?.is_new());
+/// assert!(!refrain.enqueue("welcome", "42", &()).await?.is_new(), "a key is new once");
 ///
 /// let report = refrain.tick().await?;
 /// assert_eq!(report.ended, 1);
@@ -130,7 +141,7 @@ impl Refrain {
         names
     }
 
-    /// Where to say that [`run`](Self::run) and [`tick`](Self::tick) are to end, here and in clones. A [`Serving`] has a
+    /// A handle that ends [`run`](Self::run) and [`tick`](Self::tick) of this value and of its clones. A [`Serving`] has a
     /// handle of its own.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle::of(&self.stop)

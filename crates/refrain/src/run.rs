@@ -3,6 +3,7 @@
 pub(crate) mod awaited_task;
 mod horizon;
 mod job_error;
+mod payload;
 mod step;
 
 use std::sync::atomic::AtomicUsize;
@@ -31,6 +32,7 @@ use awaited_task::AwaitedTask;
 
 pub use horizon::Horizon;
 pub use job_error::JobError;
+pub use payload::PayloadError;
 pub use step::RunStep;
 
 /// What all attempts of a worker share.
@@ -87,6 +89,12 @@ impl Run {
         self.id
     }
 
+    /// Its name, as the command line takes it.
+    pub fn name(&self) -> String {
+        let sign = if self.window().is_some() { '@' } else { '#' };
+        format!("{}{sign}{}", self.job(), self.key())
+    }
+
     /// The job.
     pub fn job(&self) -> &JobName {
         &self.facts.job
@@ -110,11 +118,6 @@ impl Run {
     /// The number of this attempt. It only grows, and fences off those before.
     pub fn attempt(&self) -> u64 {
         self.facts.number()
-    }
-
-    /// The payload that the caller enqueued with the key, as JSON.
-    pub fn payload(&self) -> Option<&str> {
-        self.payload.as_deref()
     }
 
     /// The counts of the units that this attempt has processed so far.

@@ -32,7 +32,7 @@ async fn modes_under(setting: &'static str) -> Vec<String> {
     Refrain::migrate(&database.url()).await.unwrap();
     sqlx::raw_sql(NOTED).execute(pool).await.unwrap();
     let refrain = Refrain::at(&database.url(), "shop").unwrap().job(nothing("idle")).open().await.unwrap();
-    assert!(refrain.enqueue("idle", "1", None).await.unwrap().is_new());
+    assert!(refrain.enqueue("idle", "1", &()).await.unwrap().is_new());
     assert_eq!(refrain.tick().await.unwrap().ended, 1);
     refrain.close().await;
     let kinds = database.texts("select distinct kind from public.modes order by kind").await;
@@ -61,7 +61,7 @@ async fn f22_a_server_demoted_to_replica_is_neither_read_nor_written() {
     }
     let read = refrain.open_runs().await.unwrap_err().to_string();
     assert!(read.contains("takes no writes") && read.contains("must lead to the primary"), "{read}");
-    let written = refrain.enqueue("idle", "1", None).await.unwrap_err();
+    let written = refrain.enqueue("idle", "1", &()).await.unwrap_err();
     assert!(written.is_transient() && written.to_string().contains("takes no writes"), "{written}");
 }
 

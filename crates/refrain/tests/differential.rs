@@ -92,7 +92,7 @@ async fn take(refrain: &Refrain, seed: u64, step: &Step) -> String {
     let at = |day: &u64| june(&format!("{day:02}T06:00"));
     match step {
         Step::Enqueue(keys) => {
-            let offers = keys.iter().map(|key| (key, None::<&str>));
+            let offers = keys.iter().map(|key| (key, ()));
             format!("{:?}", refrain.enqueue_many(&format!("queued-{seed}"), offers).await.unwrap())
         }
         Step::Open(day) => format!("{:?}", refrain.open_due(at(day)).await.unwrap()),
@@ -194,7 +194,7 @@ async fn i20_a_recorded_transition_that_is_not_in_the_table_is_found() {
     let database = TestDatabase::sqlite().await;
     let refrain = open(&database, [job("export", |_| async { Err(JobError::for_good("never")) })]).await;
     for ask in [Ask::Once, Ask::Again, Ask::Again] {
-        refrain.enqueue("export", "one", None::<&str>).await.unwrap();
+        refrain.enqueue("export", "one", &()).await.unwrap();
         refrain.run("export#one", ask).await.unwrap();
     }
     let run = refrain.show("export#one").await.unwrap().unwrap();

@@ -146,12 +146,12 @@ async fn m12_a_killed_sync_resumes_and_writes_nothing_twice() {
 
     let again = folder.run(&FILES).await;
     let parked = "not all units of this run are applied: 1 left, `invoice:37` first";
-    assert_eq!(again, ["processed 0, skipped 0, deduplicated 0, failed 0", parked]);
+    assert_eq!(again, ["0 processed, 0 skipped, 0 deduplicated, 0 failed", parked]);
     invoices[36] = (37, 370, 900);
     invoices[0] = (1, 11, 901);
     told(&folder, &invoices);
     let mended = folder.run(&FILES).await;
-    assert_eq!(mended[1..], ["processed 2, skipped 0, deduplicated 0, failed 0"]);
+    assert_eq!(mended[1..], ["2 processed, 0 skipped, 0 deduplicated, 0 failed"]);
     let totals = folder.numbers("shop.db", "select total from invoices order by id").await;
     assert_eq!((totals.len(), totals[0], totals[36]), (450, 11, 370));
 }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use refrain::Settings;
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::work::{SETTINGS, Seen, is_sound, open, open_with};
@@ -24,7 +23,7 @@ async fn f44_many_clients_behind_a_pooler_do_each_key_once() {
             let mut new = 0;
             for number in 0..50 {
                 new += usize::from(
-                    client.enqueue("welcome", &format!("{number:02}"), None).await.unwrap().is_new(),
+                    client.enqueue("welcome", &format!("{number:02}"), &()).await.unwrap().is_new(),
                 );
             }
             client.tick().await.unwrap();
@@ -43,13 +42,13 @@ async fn f44_many_clients_behind_a_pooler_do_each_key_once() {
 async fn f44_without_notifications_work_is_found_by_polling() {
     let database = TestDatabase::pgbouncer().await;
     let seen = Seen::default();
-    let worker = open_with(&database, Settings { slots: 4, ..SETTINGS }, [seen.job("welcome")]).await;
+    let worker = open_with(&database, SETTINGS.slots(4), [seen.job("welcome")]).await;
     let serving = worker.serve();
     let stop = serving.stop_handle();
     let serving = tokio::spawn(async move { serving.await.unwrap() });
     let client = open(&database, [Seen::default().job("welcome")]).await;
     for round in 0..5 {
-        let keys = (0..20).map(|number| (format!("{round}-{number}"), None::<String>));
+        let keys = (0..20).map(|number| (format!("{round}-{number}"), ()));
         client.enqueue_many("welcome", keys).await.unwrap();
         eventually("the round is done", DEADLINE, async || client.open_runs().await.unwrap() == 0).await;
     }

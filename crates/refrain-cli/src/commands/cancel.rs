@@ -34,7 +34,7 @@ impl fmt::Display for CancelResult {
         match self.did {
             Cancelling::Cancelled => write!(f, "{run}: cancelled before it began"),
             Cancelling::Deduplicated => write!(f, "{run}: already cancelled"),
-            Cancelling::Asked => write!(f, "{run}: its worker was asked to stop it"),
+            _ => write!(f, "{run}: its worker was asked to stop it"),
         }
     }
 }

@@ -6,13 +6,11 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use refrain::Refrain;
-use refrain::admin::{CheckpointOf, CheckpointRecord};
-use refrain::core::project::Action;
-use refrain::core::{Per, duration};
+use refrain::admin::{CheckpointMove, CheckpointRecord};
+use refrain::core::duration;
 use serde::Serialize;
 
-use crate::arguments::run_name;
-use crate::context::{Context, OpenProject};
+use crate::context::Context;
 use crate::exit::{CliError, Exit};
 use crate::output::{Output, harmless};
 use crate::person::Deciding;
@@ -116,21 +114,17 @@ fn whose(job: &str, window: Option<Timestamp>, scope: &str) -> String {
     format!("{job}{window}{scope}")
 }
 
+/// A checkpoint that was moved, on one line or as an object.
 #[derive(Serialize)]
-struct Moved {
-    job: String,
-    scope: String,
-    window: Option<Timestamp>,
-    name: String,
-    was: Option<String>,
-    position: String,
-}
+#[serde(transparent)]
+struct MoveLine<'c>(&'c CheckpointMove);
 
-impl fmt::Display for Moved {
+impl fmt::Display for MoveLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let was = self.was.as_deref().unwrap_or("the beginning");
-        let whose = whose(&self.job, self.window, &self.scope);
-        write!(f, "{whose} {}: moved from {} to {}", self.name, harmless(was), harmless(&self.position))
+        let CheckpointMove { job, scope, window, name, was, position, .. } = self.0;
+        let was = was.as_deref().unwrap_or("the beginning");
+        let whose = whose(job, *window, scope);
+        write!(f, "{whose} {name}: moved from {} to {}", harmless(was), harmless(position))
     }
 }
 
@@ -147,24 +141,20 @@ pub(crate) async fn checkpoint(context: &Context, arguments: &Arguments) -> Resu
             None
         }
         Verb::Set { job, name, position, part, .. } => {
-            let of = meant(&opened, job, name, part).await?;
-            let was = seen(refrain, of).await?;
-            refrain.set_checkpoint(of, position, was.as_deref()).await?;
-            Some((of, was, position.clone()))
+            let of = refrain.checkpoint_of(job, name, &part.scope, part.window.as_deref()).await?;
+            let seen = refrain.checkpoint_position(of).await?;
+            Some(refrain.set_checkpoint(of, position, seen.as_deref()).await?)
         }
         Verb::Rewind { job, name, by, part, .. } => {
-            let of = meant(&opened, job, name, part).await?;
-            let was = seen(refrain, of).await?;
-            let at = was.clone().ok_or_else(|| missing(job, name))?;
-            let position = refrain.rewind_checkpoint(of, *by, &at).await?;
-            Some((of, was, position.to_string()))
+            let of = refrain.checkpoint_of(job, name, &part.scope, part.window.as_deref()).await?;
+            let seen = refrain.checkpoint_position(of).await?;
+            Some(refrain.rewind_checkpoint(of, *by, seen.as_deref()).await?)
         }
     };
     opened.close().await;
-    if let Some((CheckpointOf { job, scope, window, name }, was, position)) = moved {
-        let (job, scope, name) = (job.to_owned(), scope.to_owned(), name.to_owned());
+    if let Some(moved) = moved {
         output.say("the next run reads from there; units that are already applied are deduplicated");
-        output.result(&Moved { job, scope, window, name, was, position })?;
+        output.result(&MoveLine(&moved))?;
     }
     Ok(Exit::Done)
 }
@@ -174,76 +164,16 @@ async fn show(refrain: &Refrain, output: Output, job: Option<&str>, all: bool) -
         // An unknown job is an error that lists the jobs.
         refrain.view(job).await?;
     }
-    let mut records = refrain.checkpoints(job).await?;
-    let is_empty = records.is_empty();
-    if !all {
-        // The latest window of each comes first.
-        records.dedup_by(|next, one| {
-            one.window.is_some() && (&one.job, &one.scope, &one.name) == (&next.job, &next.scope, &next.name)
-        });
-    }
+    let records = if all { refrain.checkpoints(job).await? } else { refrain.latest_checkpoints(job).await? };
     let has_windows = !all && records.iter().any(|record| record.window.is_some());
     for record in &records {
         output.line(&CheckpointLine(record))?;
     }
-    if is_empty {
+    if records.is_empty() {
         output.say("no checkpoint yet; a job creates them when it reads its sources");
     }
     if has_windows {
         output.say("only the latest window is shown; all windows: refrain checkpoint show --all");
     }
     Ok(())
-}
-
-/// The checkpoint that the arguments name. Before there is one, the cursor in the job's file says whether each window
-/// has its own.
-async fn meant<'a>(
-    opened: &OpenProject,
-    job: &'a str,
-    name: &'a str,
-    part: &'a CheckpointPart,
-) -> Result<CheckpointOf<'a>, CliError> {
-    let file = opened.project.jobs().iter().find(|file| file.name.as_str() == job);
-    let cursor = match file.map(|file| &file.action) {
-        Some(Action::Units(feed)) => feed.cursor.as_ref().filter(|cursor| cursor.name == name),
-        _ => None,
-    };
-    let window = match (&part.window, cursor.map(|cursor| cursor.per)) {
-        (None, Some(Per::Window)) => {
-            return Err(CliError::Refused(format!(
-                "each window of {job} has a checkpoint `{name}` of its own\n  say which is meant: --window W"
-            )));
-        }
-        (Some(_), Some(Per::Ever)) => {
-            return Err(CliError::Refused(format!(
-                "the checkpoint `{name}` of {job} is one for all windows\n  leave --window out"
-            )));
-        }
-        (None, _) => None,
-        (Some(window), _) => {
-            let run = run_name(
-                job,
-                Some(window),
-                Some(part.scope.as_str()).filter(|scope| !scope.is_empty()),
-                None,
-            )?;
-            opened.refrain.window_start(&run).await?
-        }
-    };
-    Ok(CheckpointOf { job, scope: &part.scope, window, name })
-}
-
-fn missing(job: &str, name: &str) -> CliError {
-    CliError::Refused(format!(
-        "there is no checkpoint `{name}` of {job}\n  all checkpoints: refrain checkpoint show"
-    ))
-}
-
-/// Its position now, from which the operator moves it.
-async fn seen(refrain: &Refrain, of: CheckpointOf<'_>) -> Result<Option<String>, CliError> {
-    let records = refrain.checkpoints(Some(of.job)).await?;
-    let is_meant = |record: &CheckpointRecord| {
-        (record.scope.as_str(), record.window, record.name.as_str()) == (of.scope, of.window, of.name)
-    };
-    Ok(records.into_iter().find(is_meant).map(|record| record.position))
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use clap::Args;
 use jiff::Timestamp;
-use refrain::admin::DoubtRecord;
+use refrain::admin::{DoubtRecord, JobRecord};
 use refrain::core::terminal::typed;
 use serde::Serialize;
 
@@ -62,16 +62,8 @@ pub(crate) async fn effects(context: &Context, arguments: &Arguments) -> Result<
         opened => opened?,
     };
     let refrain = &opened.refrain;
-    let mut jobs: Vec<String> = refrain.job_records().await?.into_iter().map(|job| job.name).collect();
-    if let Some(name) = &arguments.job {
-        jobs.retain(|job| job == name);
-        if jobs.is_empty() {
-            // An unknown job is an error that lists the jobs.
-            refrain.view(name).await?;
-        }
-    }
     let mut first = None;
-    for job in jobs {
+    for JobRecord { name: job, .. } in refrain.job_records(arguments.job.as_deref()).await? {
         let (view, mut after) = (refrain.view(&job).await?, String::new());
         while let Some((last, waiting)) = refrain.waiting_runs(&job, &after).await? {
             after = last;

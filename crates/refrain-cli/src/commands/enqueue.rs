@@ -3,10 +3,9 @@
 use std::fmt;
 
 use clap::Args;
-use refrain::admin::RunRecord;
+use refrain::admin::EnqueueReport;
+use refrain::core::Key;
 use refrain::core::terminal::typed;
-use refrain::core::{Fingerprint, Key};
-use refrain::ledger::UnitCounts;
 use serde::Serialize;
 
 use crate::context::{self, Context};
@@ -28,21 +27,15 @@ pub(crate) struct Arguments {
     pub(crate) payload: Option<String>,
 }
 
+/// What became of the key, on one line or as an object.
 #[derive(Serialize)]
-struct Offered {
-    run: String,
-    did: &'static str,
-    /// Whether the payload differs from the first one of this key, which is kept.
-    payload_differs: bool,
-    counts: UnitCounts,
-}
+#[serde(transparent)]
+struct ReportLine<'r>(&'r EnqueueReport);
 
-impl fmt::Display for Offered {
+impl fmt::Display for ReportLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.did {
-            "enqueued" => write!(f, "{}: queued", self.run),
-            _ => write!(f, "{}: already enqueued", self.run),
-        }
+        let said = if self.0.did.is_new() { "queued" } else { "already enqueued" };
+        write!(f, "{}: {said}", self.0.run)
     }
 }
 
@@ -52,33 +45,19 @@ pub(crate) async fn enqueue(context: &Context, arguments: &Arguments) -> Result<
     Key::parse(key)?;
     context::job(&project, job)?;
     let opened = context.open_for(project).await?;
-    let enqueued = opened.refrain.enqueue(job, key, payload.as_deref()).await?;
-    let run = format!("{job}#{key}");
-    let kept = opened.refrain.show(&run).await?.filter(|run| !run.is_forgotten);
+    let report = opened.refrain.enqueue_json(job, key, payload.as_deref()).await?;
     opened.close().await;
-    let did = if enqueued.is_new() { "enqueued" } else { "deduplicated" };
-    let counts = UnitCounts { deduplicated: u64::from(!enqueued.is_new()), ..UnitCounts::default() };
-    let differs = |kept: &RunRecord| !is_same(payload.as_deref(), kept.payload.as_deref());
-    let payload_differs = !enqueued.is_new() && payload.is_some() && kept.as_ref().is_some_and(differs);
-    context.output.result(&Offered { run: run.clone(), did, payload_differs, counts })?;
-    if enqueued.is_new() {
-        context.output.say(format_args!(
-            "`refrain serve` or `refrain tick` runs it; to run it now: refrain run {}",
-            typed(&run)
-        ));
-    } else {
-        if payload_differs {
-            context
-                .output
-                .say("payload differs from the first one, which is kept; use a new key for new work");
-        }
-        context.output.say(format_args!("its state: refrain show {}", typed(&run)));
+    let output = context.output;
+    output.result(&ReportLine(&report))?;
+    let run = typed(&report.run);
+    if report.did.is_new() {
+        output
+            .say(format_args!("`refrain serve` or `refrain tick` runs it; to run it now: refrain run {run}"));
+        return Ok(Exit::Done);
     }
+    if report.payload_differs {
+        output.say("payload differs from the first one, which is kept; use a new key for new work");
+    }
+    output.say(format_args!("its state: refrain show {run}"));
     Ok(Exit::Done)
-}
-
-/// Whether two payloads are the same JSON, however it is written.
-fn is_same(one: Option<&str>, other: Option<&str>) -> bool {
-    let content = |text: Option<&str>| text.and_then(|text| Fingerprint::of_json(text).ok());
-    one == other || content(one).is_some_and(|one| content(other) == Some(one))
 }

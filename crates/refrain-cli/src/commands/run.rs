@@ -2,10 +2,10 @@
 
 use clap::Args;
 use refrain::Ask;
+use refrain::core::RunName;
 use refrain::core::project::JobFile;
-use refrain::core::terminal;
-use refrain::core::{Redo, RunName};
-use refrain::project::Project;
+use refrain::core::terminal::typed;
+use refrain::project::{Project, RedoQuestion};
 
 use crate::arguments::{Wait, run_name};
 use crate::context::{Context, job};
@@ -54,9 +54,9 @@ pub(crate) async fn run(context: &Context, arguments: &Arguments) -> Result<Exit
     let name = run_name(run, window.as_deref(), scope.as_deref(), key.as_deref())?;
     let signals = Signals::listen()?;
     let project = context.project()?;
-    let file = can_be(&project, &name)?;
+    can_be(&project, &name)?;
     if arguments.redo {
-        may_redo(output, file, &name)?;
+        may_redo(output, &project, &name)?;
     }
     let opened = context.open_for(project).await?;
     let ask = match (arguments.again, arguments.redo) {
@@ -74,28 +74,24 @@ pub(crate) async fn run(context: &Context, arguments: &Arguments) -> Result<Exit
 }
 
 /// Checks the job in the files, before a store is created for it.
-fn can_be<'p>(project: &'p Project, name: &str) -> Result<&'p JobFile, CliError> {
+fn can_be(project: &Project, name: &str) -> Result<(), CliError> {
     if name.contains(['@', '#']) {
-        return job(project, name.parse::<RunName>()?.job().as_str());
+        return job(project, name.parse::<RunName>()?.job().as_str()).map(drop);
     }
     match job(project, name)? {
         JobFile { name, timetable: None, .. } => Err(refrain::Error::NoWindows(name.clone()).into()),
-        file => Ok(file),
+        _ => Ok(()),
     }
 }
 
-/// Checks whether its work may be repeated: replacing rows is allowed, a command or a call needs a confirmation, and what
-/// cannot be undone is refused.
-fn may_redo(output: Output, file: &JobFile, name: &str) -> Result<(), CliError> {
-    match Redo::of(file) {
-        Redo::AtOnce => Ok(()),
-        Redo::Refused(why) => {
-            Err(CliError::Refused(format!("the work of `{name}` cannot be repeated: {why}")))
-        }
-        Redo::Asks(what) if output.ask(format_args!("{name}: {what}. Do it?")) => Ok(()),
-        Redo::Asks(what) => Err(CliError::Undecided(format!(
-            "nothing was done. With --redo, {what}\n  to confirm: refrain run {} --redo --yes",
-            terminal::typed(name)
-        ))),
+/// Asks the operator before work is done once more, if that has to be confirmed.
+fn may_redo(output: Output, project: &Project, name: &str) -> Result<(), CliError> {
+    let Some(RedoQuestion { run, what, .. }) = project.redo_question(name)? else { return Ok(()) };
+    if output.ask(format_args!("{run}: {what}. Do it?")) {
+        return Ok(());
     }
+    Err(CliError::Undecided(format!(
+        "nothing was done. With --redo, {what}\n  to confirm: refrain run {} --redo --yes",
+        typed(&run)
+    )))
 }

@@ -3,15 +3,12 @@
 //! With `--json` it prints all windows, one object per line, a page at a time: a hundred thousand of them need no more
 //! memory than five hundred.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
 use jiff::Timestamp;
 use refrain::Refrain;
-use refrain::admin::{JobRecord, JobView, RunRecord, RunStatus, RunSummary};
-use refrain::core::Window;
-use refrain::core::state::EffectState;
+use refrain::admin::{JobRecord, JobStatus, JobView, RunRecord, RunStatus, RunSummary, StatusReport};
 use refrain::core::terminal::typed;
 
 use crate::context::Context;
@@ -31,14 +28,12 @@ pub(crate) struct Arguments {
 }
 
 /// One job and its newest windows, oldest first.
-struct JobRow<'r> {
-    job: &'r JobRecord,
-    runs: Vec<RunSummary>,
-}
+struct JobRow<'r>(&'r JobStatus);
 
 impl fmt::Display for JobRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let JobRecord { name, timetable, next_at, paused_at, is_known, .. } = self.job;
+        let JobStatus { job, runs, .. } = self.0;
+        let JobRecord { name, timetable, next_at, paused_at, is_known, .. } = job;
         write!(f, "{name}")?;
         if let Some(timetable) = timetable {
             write!(f, "  {timetable}")?;
@@ -51,42 +46,18 @@ impl fmt::Display for JobRow<'_> {
         if !is_known {
             write!(f, "  (no file)")?;
         }
-        let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else {
+        let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
             return write!(f, "\n  no runs yet");
         };
         write!(f, "\n  {} ", short(first))?;
-        self.grid().iter().try_for_each(|status| write!(f, "{}", Sign(*status)))?;
+        self.0.grid().iter().try_for_each(|status| write!(f, "{}", Sign(*status)))?;
         if short(first) != short(last) {
             write!(f, " {}", short(last))?;
         }
         write!(f, "  ")?;
-        let counts = self.counts();
+        let counts = self.0.counts();
         let mut parts = counts.iter().map(|(status, count)| format!("{count} {status}"));
         f.write_str(&parts.by_ref().collect::<Vec<_>>().join(", "))
-    }
-}
-
-impl JobRow<'_> {
-    /// One status a window: of several scopes the one that needs most attention.
-    fn grid(&self) -> Vec<RunStatus> {
-        let mut grid: Vec<(Option<Window>, RunStatus)> = Vec::new();
-        for run in &self.runs {
-            match grid.last_mut() {
-                Some((window, status)) if window.is_some() && *window == run.record.window => {
-                    *status = run.status.max(*status);
-                }
-                _ => grid.push((run.record.window, run.status)),
-            }
-        }
-        grid.into_iter().map(|(_, status)| status).collect()
-    }
-
-    fn counts(&self) -> BTreeMap<RunStatus, usize> {
-        let mut counts = BTreeMap::new();
-        for run in &self.runs {
-            *counts.entry(run.status).or_default() += 1;
-        }
-        counts
     }
 }
 
@@ -105,53 +76,26 @@ pub(crate) async fn status(context: &Context, arguments: &Arguments) -> Result<E
     let Some(opened) = context.look_if_any().await? else {
         return context.nothing_of(arguments.job.as_deref());
     };
-    let refrain = &opened.refrain;
-    let now = refrain.now().await?;
-    let mut jobs = refrain.job_records().await?;
-    if let Some(name) = &arguments.job {
-        jobs.retain(|job| job.name == *name);
-        if jobs.is_empty() {
-            // An unknown job is an error that lists the jobs.
-            refrain.view(name).await?;
-        }
-    }
+    let (refrain, job) = (&opened.refrain, arguments.job.as_deref());
     if output.json {
-        for job in &jobs {
+        let now = refrain.now().await?;
+        for job in &refrain.job_records(job).await? {
             if !stream(refrain, job, now, output).await? {
                 break;
             }
         }
     } else {
-        shown(refrain, &jobs, arguments, now, output).await?;
+        shown(&refrain.status(job, arguments.windows.into()).await?, job.is_some(), output)?;
     }
     opened.close().await;
     Ok(Exit::Done)
 }
 
-async fn shown(
-    refrain: &Refrain,
-    jobs: &[JobRecord],
-    arguments: &Arguments,
-    now: Timestamp,
-    output: Output,
-) -> Result<(), CliError> {
-    let mut needed = BTreeMap::new();
-    let mut waiting = 0_usize;
-    for job in jobs {
-        let view = refrain.view(&job.name).await?;
-        let runs = refrain.latest(&job.name, None, arguments.windows.into()).await?;
-        let runs: Vec<RunSummary> = runs.into_iter().rev().map(|run| view.summary(run, now)).collect();
-        for run in runs.iter().filter(|run| run.status >= RunStatus::Late) {
-            let needs_a_person = run.needs_a_person();
-            waiting += usize::from(needs_a_person);
-            // One that an operator must decide about comes before any that may still succeed by itself.
-            needed.insert((needs_a_person, run.status), run.name.clone());
-        }
-        let is_alone = arguments.job.is_some();
-        let row = JobRow { job, runs };
-        output.text(&row)?;
+fn shown(status: &StatusReport, is_alone: bool, output: Output) -> Result<(), CliError> {
+    for job in &status.jobs {
+        output.text(JobRow(job))?;
         if is_alone {
-            for run in &row.runs {
+            for run in &job.runs {
                 output.text(format_args!("  {}", RunLine(run)))?;
             }
         }
@@ -161,28 +105,21 @@ async fn shown(
         let _ = write!(legend, "{} {status}  ", Sign(status));
     }
     output.say(legend.trim_end());
-    match waiting {
+    match status.undecided {
         0 => {}
         1 => output.say("1 run waits for a decision of an operator"),
         runs => output.say(format_args!("{runs} runs wait for a decision of an operator")),
     }
-    match pending(refrain, arguments).await? {
+    match status.pending_effects {
         0 => {}
         1 => output.say("1 effect is pending: it is recorded but not sent"),
         effects => output.say(format_args!("{effects} effects are pending: they are recorded but not sent")),
     }
-    match needed.into_iter().next_back() {
-        Some((_, run)) => output.say(format_args!("next: refrain why {}", typed(&run))),
+    match &status.first {
+        Some(run) => output.say(format_args!("next: refrain why {}", typed(run))),
         None => output.say("nothing needs attention; one run: refrain show RUN"),
     }
     Ok(())
-}
-
-/// How many of the newest effects are pending, of all jobs or of one.
-async fn pending(refrain: &Refrain, arguments: &Arguments) -> Result<usize, CliError> {
-    let is_meant = |job: &Option<String>| arguments.job.is_none() || *job == arguments.job;
-    let effects = refrain.effects().await?.into_iter();
-    Ok(effects.filter(|effect| effect.state == EffectState::Pending && is_meant(&effect.job)).count())
 }
 
 /// Prints all windows of a job, one per line. False: the reader has closed the pipe.

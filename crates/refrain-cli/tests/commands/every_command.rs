@@ -74,24 +74,6 @@ async fn runs_shows_what_happened_to_each_window() {
 }
 
 #[tokio::test]
-async fn a_window_with_scopes_ends_like_its_worst_scope() {
-    let desk = Desk::shop().await;
-    let lines = [
-        "run digest@2001-06-01",
-        "run digest@2001-06-01",
-        "run digest@2001-06-01/acme --again",
-        "--json run digest --window 2001-06-01 --scope acme",
-        "run digest@2001-06-01/nobody",
-        "run digest --scope acme",
-        "run digest@2001-06-01 --scope acme",
-        "run digest --window 2001-06-01 --key 7",
-        "status digest",
-        "--json run digest@2001-06-02",
-    ];
-    matches("transcripts/scopes.txt", &transcript(&desk, &lines));
-}
-
-#[tokio::test]
 async fn queued_runs_are_enqueued_shown_and_done() {
     let desk = Desk::shop().await;
     let lines = [

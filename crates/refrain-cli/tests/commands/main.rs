@@ -23,6 +23,7 @@ mod parked;
 mod people;
 mod places;
 mod rights;
+mod scopes;
 mod secrets;
 mod serving;
 mod support;

@@ -54,6 +54,7 @@ pub struct Fingerprint([u8; 32]);
 
 /// Why a unit has no fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ContentError {
     /// It is too large.
     #[error(

@@ -63,6 +63,7 @@ impl Domain {
 
 /// Why something could not be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncodingError {
     /// There are no parts.
     #[error("there is nothing to hash: an empty list has the same hash everywhere; name at least one part")]

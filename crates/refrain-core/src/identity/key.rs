@@ -209,6 +209,7 @@ key_part_to_string!(LogicalTime);
 
 /// Why a key cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// There are no parts.
     #[error("a key needs at least one part: name the fact, as in key!(\"invoice\", id)")]

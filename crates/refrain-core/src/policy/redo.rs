@@ -12,6 +12,7 @@ use crate::{Per, Template};
 
 /// The consequence of redoing a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Redo {
     /// Rows or files are replaced by themselves: no confirmation is needed.
     AtOnce,

@@ -51,6 +51,7 @@ impl TemplatePiece {
 
 /// Why a template cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TemplateError {
     /// The run has no value for the name.
     #[error("{{{name}}} in `{template}` has no value in this run: give it one, or leave the name out")]

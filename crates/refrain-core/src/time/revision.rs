@@ -44,6 +44,7 @@ pub struct Revision {
 
 /// Why a timetable could not be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EditError {
     /// Windows are due under the timetable in force.
     #[error(

@@ -18,6 +18,7 @@ pub struct Revisions {
 
 /// Why stored revisions do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RevisionsError {
     /// The list is empty.
     #[error("a job with a timetable has at least one revision")]

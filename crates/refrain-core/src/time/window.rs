@@ -61,6 +61,7 @@ pub struct Window {
 
 /// Why two instants do not make a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WindowError {
     /// The end is not after the start.
     #[error("a window from {start} to {end} is empty: its end must lie after its start")]

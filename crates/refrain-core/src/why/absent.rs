@@ -70,6 +70,7 @@ pub struct FrozenScopes {
 
 /// Why a run does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AbsentCause {
     /// There is no such job.
     UnknownJob {

@@ -64,6 +64,7 @@ pub struct EffectFacts {
 
 /// The outcome of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyCause {
     /// A unit and its status.
     Unit {

@@ -6,6 +6,7 @@ use super::{Explanation, RepeatedRequests, WideKeys, at, listed, times, typed};
 
 /// Additional information about a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Note {
     /// The run is done under a lower version than the present one.
     Outdated {

@@ -6,6 +6,7 @@ use super::{Explanation, LaneHolder, at, listed, quoted, typed};
 
 /// The state of an open attempt and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OpenCause {
     /// The job is paused.
     Paused {

@@ -51,7 +51,7 @@ impl Drained {
 impl Subject {
     pub(crate) async fn open(address: &str, slots: usize) -> Result<Subject> {
         let counter = Arc::new(Counter::default());
-        let settings = Settings { slots, ..Settings::default() };
+        let settings = Settings::new().slots(slots);
         let job = Definition::of(Noop(Arc::clone(&counter)))?;
         let refrain = Refrain::at(address, "bench")?.settings(settings).job(job).open().await?;
         Ok(Subject { refrain, counter })
@@ -61,8 +61,7 @@ impl Subject {
     pub(crate) async fn enqueue(&self, keys: &[String], batch: usize) -> Result<Duration> {
         let begun = Instant::now();
         for chunk in keys.chunks(batch) {
-            let news =
-                self.refrain.enqueue_many(Noop::NAME, chunk.iter().map(|key| (key, Some("0")))).await?;
+            let news = self.refrain.enqueue_many(Noop::NAME, chunk.iter().map(|key| (key, 0))).await?;
             if !news.iter().all(|one| one.is_new()) {
                 return Err("a key was there already".into());
             }

@@ -138,12 +138,10 @@ fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
 }
 
 async fn opening() -> OpenOptions {
-    let settings = Settings {
-        slots: usize::try_from(number("PROBE_SLOTS", 8)).unwrap(),
-        lease: Duration::from_millis(number("PROBE_LEASE", 5_000)),
-        poll: Duration::from_millis(100),
-        ..Settings::default()
-    };
+    let settings = Settings::new()
+        .slots(usize::try_from(number("PROBE_SLOTS", 8)).unwrap())
+        .lease(Duration::from_millis(number("PROBE_LEASE", 5_000)))
+        .poll(Duration::from_millis(100));
     let queued = [
         job(Probe::Noop, "noop"),
         job(Probe::Brief(Duration::from_millis(250)), "limited").concurrency(2),
@@ -196,7 +194,7 @@ async fn opening() -> OpenOptions {
 }
 
 async fn enqueue(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Result<(), Error> {
-    let keys = (0..count).map(|at| (format!("{prefix}{at}"), None::<&str>));
+    let keys = (0..count).map(|at| (format!("{prefix}{at}"), ()));
     let news = refrain.enqueue_many(job, keys).await?;
     println!("new {}", news.iter().filter(|one| one.is_new()).count());
     Ok(())
@@ -205,7 +203,7 @@ async fn enqueue(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Re
 /// The same one by one.
 async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Result<(), Error> {
     for at in 0..count {
-        refrain.enqueue(job, &format!("{prefix}{at}"), None).await?;
+        refrain.enqueue(job, &format!("{prefix}{at}"), &()).await?;
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use refrain::Run;
 use refrain::action::command::{Command, CommandJob, Interrupted};
 use refrain::action::environment::environment_of;
 use refrain::core::Zone;
-use refrain::{JobError, Run};
 
 use super::{directory, number};
 
@@ -19,12 +19,8 @@ echo "ended $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
 
 pub(crate) fn script(interrupted: Interrupted) -> CommandJob {
     let make = move |run: &Run| {
-        let argv = match run.payload() {
-            Some(payload) => {
-                serde_json::from_str(payload).map_err(|error| JobError::for_good(error.to_string()))?
-            }
-            None => ["sh", "-c", TOLD].map(str::to_owned).to_vec(),
-        };
+        let argv: Option<Vec<String>> = run.payload()?;
+        let argv = argv.unwrap_or_else(|| ["sh", "-c", TOLD].map(str::to_owned).to_vec());
         let environment = environment_of(run, &Zone::utc());
         Ok(Command { argv, environment, interrupted, directory: directory(), ..Command::default() })
     };

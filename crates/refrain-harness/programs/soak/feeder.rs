@@ -61,7 +61,7 @@ impl Feeder {
         ];
         for (job, key) in feeds.into_iter().chain(others) {
             // A store that is being hurt does not answer; the same key again does no harm.
-            while let Err(error) = self.refrain.enqueue(job, &key, None).await {
+            while let Err(error) = self.refrain.enqueue(job, &key, &()).await {
                 assert!(error.is_transient(), "{error}");
                 tokio::time::sleep(BEAT).await;
             }

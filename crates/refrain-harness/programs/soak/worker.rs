@@ -214,7 +214,7 @@ async fn typed<DB: Destination>(
         let work = Work { what, pool: pool.clone(), surroundings: Arc::clone(&surroundings) };
         Definition::of(work)?.named(name).map(|job| job.retry(Retry { attempts, backoff: BACKOFF }))
     };
-    let settings = Settings { slots: 3, lease, poll: Duration::from_millis(50), ..Settings::default() };
+    let settings = Settings::new().slots(3).lease(lease).poll(Duration::from_millis(50));
     let opening = Refrain::at(&surroundings.store, PROJECT)?
         .settings(settings)
         .connections(4)

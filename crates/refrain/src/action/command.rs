@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::command_failure;
 use super::command_output::CommandOutput;
-use super::environment::{inherited, name_of};
+use super::environment::inherited;
 use crate::failpoint;
 use crate::job::{Definition, Job};
 use crate::run::awaited_task::TaskResult;
@@ -56,7 +56,7 @@ impl Command {
             && let Some(attempt) =
                 begun_commands::find(&run.surroundings.store, run.row, run.facts.attempt).await?
         {
-            return Err(command_failure::held(&name_of(run), attempt.into(), "it was interrupted"));
+            return Err(command_failure::held(&run.name(), attempt.into(), "it was interrupted"));
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ async fn mark(run: &Run, command: &Command) -> Result<(), TaskResult> {
 /// by itself with an exit code, or was never started.
 fn interpreted(run: &Run, command: &Command, answer: Option<Answer>, last_words: &str) -> (TaskResult, bool) {
     let is_held = command.interrupted == Interrupted::Hold;
-    let held = |how: &str| Some(Err(command_failure::held(&name_of(run), run.facts.attempt.into(), how)));
+    let held = |how: &str| Some(Err(command_failure::held(&run.name(), run.facts.attempt.into(), how)));
     match answer {
         None if is_held => (held("its supervisor was killed, and the command with it,"), false),
         None => (Some(Err(JobError::new("its supervisor was killed, so the command was ended"))), false),

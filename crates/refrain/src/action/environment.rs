@@ -21,7 +21,7 @@ pub fn environment_of(run: &Run, zone: &Zone) -> Vec<(String, String)> {
     let day = window.map(|window| zone.wall(window.start().timestamp()).date().to_string());
     let variables = [
         ("JOB", run.job().to_string()),
-        ("RUN", name_of(run)),
+        ("RUN", run.name()),
         ("SCOPE", run.scope().to_string()),
         ("DS", day.unwrap_or_default()),
         ("WINDOW_START", instant(window.map(refrain_core::Window::start))),
@@ -30,15 +30,9 @@ pub fn environment_of(run: &Run, zone: &Zone) -> Vec<(String, String)> {
         ("IDEMPOTENCY_KEY", idempotency_key(run)),
         ("CURSOR", String::new()),
         ("WATERMARK", String::new()),
-        ("PAYLOAD", run.payload().unwrap_or_default().to_owned()),
+        ("PAYLOAD", run.payload_json().unwrap_or_default().to_owned()),
     ];
     variables.into_iter().map(|(name, value)| (format!("REFRAIN_{name}"), value)).collect()
-}
-
-/// The name of the run, as the command line takes it.
-pub(super) fn name_of(run: &Run) -> String {
-    let sign = if run.window().is_some() { '@' } else { '#' };
-    format!("{}{sign}{}", run.job(), run.key())
 }
 
 /// The idempotency key of a run: the same for every attempt until the job gets a new version.

@@ -13,7 +13,6 @@ use refrain_core::publish::{Mode, Publish, PublishStep, TablePublish};
 use refrain_core::{Per, Values};
 use sqlx::Pool;
 
-use super::environment::name_of;
 use crate::bind::context::About;
 use crate::database::staging::Stage;
 use crate::database::{DatabaseError, Repeats, Transaction, place, retried};
@@ -215,7 +214,7 @@ impl<DB: Backend> Group<'_, DB> {
         if self.passes_through(step.publish) {
             let source = self.source.unwrap_or(self.database);
             let rows = QueryRows::open(source, self.about, step.query, &self.values).await?;
-            return rows.stage(connection, writer, &name_of(self.run), time, *number).await;
+            return rows.stage(connection, writer, &self.run.name(), time, *number).await;
         }
         let query = self.about.bound::<DB>([step.query], &self.values, time).await?;
         let Some(query) = query.first() else {

@@ -12,7 +12,7 @@ pub(crate) fn values(run: &Run, timetable: Option<&Timetable>) -> Values {
         scope: Some(run.scope().to_string()),
         job: Some(run.job().to_string()),
         version: Some(run.facts.version),
-        payload: run.payload().and_then(|payload| serde_json::from_str(payload).ok()),
+        payload: run.payload_json().and_then(|payload| serde_json::from_str(payload).ok()),
         ..run.window().map(|window| of_window(window, &zone)).unwrap_or_default()
     }
 }

@@ -3,7 +3,16 @@
 use std::time::Duration;
 
 /// How an engine behaves.
+///
+/// ```
+/// use refrain::Settings;
+/// use std::time::Duration;
+///
+/// let settings = Settings::new().slots(4).lease(Duration::from_secs(10));
+/// assert_eq!(settings.grace, Settings::default().grace);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// How many runs this process executes at once.
     pub slots: usize,
@@ -19,6 +28,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
+        Settings::new()
+    }
+}
+
+impl Settings {
+    /// The defaults.
+    pub const fn new() -> Settings {
         Settings {
             slots: 32,
             lease: Duration::from_secs(30),
@@ -27,9 +43,37 @@ impl Default for Settings {
             keep: Duration::from_hours(90 * 24),
         }
     }
-}
 
-impl Settings {
+    /// Sets [`slots`](Self::slots).
+    #[must_use]
+    pub const fn slots(self, slots: usize) -> Settings {
+        Settings { slots, ..self }
+    }
+
+    /// Sets [`lease`](Self::lease).
+    #[must_use]
+    pub const fn lease(self, lease: Duration) -> Settings {
+        Settings { lease, ..self }
+    }
+
+    /// Sets [`poll`](Self::poll).
+    #[must_use]
+    pub const fn poll(self, poll: Duration) -> Settings {
+        Settings { poll, ..self }
+    }
+
+    /// Sets [`grace`](Self::grace).
+    #[must_use]
+    pub const fn grace(self, grace: Duration) -> Settings {
+        Settings { grace, ..self }
+    }
+
+    /// Sets [`keep`](Self::keep).
+    #[must_use]
+    pub const fn keep(self, keep: Duration) -> Settings {
+        Settings { keep, ..self }
+    }
+
     /// How often a worker sends a heartbeat.
     pub(crate) fn beat(&self) -> Duration {
         self.lease / 3

@@ -29,17 +29,25 @@ pub enum CheckpointError {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// It has not begun, so it cannot be put back.
+    #[error("there is no checkpoint `{name}` of {job}\n  all checkpoints: refrain checkpoint show")]
+    NotBegun {
+        /// The job, with its scope.
+        job: String,
+        /// What was asked for.
+        name: String,
+    },
     /// Each window has its own.
     #[error(
-        "each window of {job} has a checkpoint `{name}` of its own\n  say which is meant: --window {latest} is the latest that has one"
+        "each window of {job} has a checkpoint `{name}` of its own\n  say which is meant: --window {}", latest_of(.latest.as_ref())
     )]
     OfWindows {
         /// The job.
         job: String,
         /// What was asked for.
         name: String,
-        /// The latest window that has one.
-        latest: Timestamp,
+        /// The latest window that has one, if that is known.
+        latest: Option<Timestamp>,
     },
     /// There is one for all windows.
     #[error("the checkpoint `{name}` of {job} is one for all windows\n  leave --window out")]
@@ -84,6 +92,17 @@ pub enum CheckpointError {
     /// The position cannot be stored.
     #[error("a position has 1 to {POSITION_BYTES_MAX} bytes, and no NUL among them")]
     Unfit,
+}
+
+impl CheckpointError {
+    /// Whether the caller must name another checkpoint or position; otherwise it depends on what is recorded.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::NotBegun { .. } | Self::OfWindows { .. } | Self::ForEver { .. })
+    }
+}
+
+fn latest_of(window: Option<&Timestamp>) -> String {
+    window.map_or_else(|| "W".to_owned(), |latest| format!("{latest} is the latest that has one"))
 }
 
 fn listed(names: &[String]) -> String {

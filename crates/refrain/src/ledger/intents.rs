@@ -13,7 +13,7 @@ use super::claim::Ledger;
 use super::{LedgerError, Result, catalog};
 use crate::database::connection::Connection;
 use crate::database::statement::Rows;
-use crate::store::payload::fault;
+use crate::store::payload::json_of;
 use crate::user_database::Backend;
 
 /// The most intents in one statement.
@@ -92,11 +92,10 @@ impl Intent {
 
     /// Adds a payload: JSON of at most [`PAYLOAD_BYTES_MAX`](crate::admin::PAYLOAD_BYTES_MAX) bytes. `null` means no payload.
     pub fn payload(self, payload: &impl Serialize) -> Result<Intent> {
-        let text = serde_json::to_string(payload)?;
-        if let Some(reason) = fault(&text) {
-            return Err(LedgerError::Payload { key: self.key.to_string(), reason });
+        match json_of(payload) {
+            Ok(payload) => Ok(Intent { payload, ..self }),
+            Err(reason) => Err(LedgerError::Payload { key: self.key.to_string(), reason }),
         }
-        Ok(Intent { payload: (text != "null").then_some(text), ..self })
     }
 }
 

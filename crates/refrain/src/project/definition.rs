@@ -66,6 +66,9 @@ impl Project {
         if let Some(timetable) = &job.timetable {
             definition = definition.timetable(timetable.clone());
         }
+        if let Action::Units(feed) = &job.action {
+            definition.cursor.clone_from(&feed.cursor);
+        }
         if job.needs_payload() {
             definition = definition.needs_payload();
         }
@@ -83,9 +86,7 @@ impl Project {
 
     /// The units job of this name; none if the job processes no units.
     pub(crate) fn units_job_of(&self, name: &JobName) -> Result<Option<UnitsJob>, Error> {
-        let job = self.files.jobs.iter().find(|job| job.name == *name);
-        let known = || self.files.jobs.iter().map(|job| job.name.clone()).collect();
-        let job = job.ok_or_else(|| Error::UnknownJob { name: name.clone(), known: known() })?;
+        let job = self.job(name)?;
         Ok(match &job.action {
             Action::Units(feed) => Some(self.units_job(job, feed)),
             Action::Command(_) | Action::Sql(_) | Action::Publish(_) => None,

@@ -21,6 +21,7 @@ const LISTED: usize = 20;
 
 /// Units or rows that differ in one respect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Difference {
     /// How many there are.
     pub count: u64,
@@ -39,6 +40,7 @@ impl Difference {
 
 /// How a source and a table differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Differences {
     /// Units of the source that are missing in the table.
     pub lost: Difference,

@@ -47,8 +47,8 @@ impl Refrain {
     /// # let directory = tempfile::tempdir()?;
     /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
     /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
-    /// refrain.enqueue("welcome", "42", None).await?;
-    /// refrain.enqueue("welcome", "42", None).await?;
+    /// refrain.enqueue("welcome", "42", &()).await?;
+    /// refrain.enqueue("welcome", "42", &()).await?;
     /// refrain.tick().await?;
     ///
     /// for alarm in refrain.alarms().await? {

@@ -11,6 +11,7 @@ use crate::store::cancel::{Cancelled, cancel};
 /// How a request to cancel a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Cancelling {
     /// The run had not begun, and will not.
     Cancelled,

@@ -10,10 +10,11 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use refrain_core::person::Verb;
 use refrain_core::terminal::typed;
-use refrain_core::{JobName, Scope};
+use refrain_core::{JobName, Per, Scope};
 
 use super::Refrain;
-use crate::error::{CheckpointError, Error, POSITION_BYTES_MAX};
+use crate::error::checkpoint::POSITION_BYTES_MAX;
+use crate::error::{CheckpointError, Error};
 use crate::ledger::checkpoint_admin::{self, CheckpointRow};
 use crate::ledger::destination::Destination;
 use crate::ledger::ledger_id::LedgerName;
@@ -45,8 +46,27 @@ pub struct CheckpointRecord {
     pub attempt: Option<u64>,
 }
 
+/// A checkpoint that was moved. It serializes to the object that `refrain checkpoint set --json` prints.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct CheckpointMove {
+    /// The job.
+    pub job: String,
+    /// The scope; empty when there is only one.
+    pub scope: String,
+    /// The start of its window; none if there is one checkpoint for all windows.
+    pub window: Option<Timestamp>,
+    /// Its name.
+    pub name: String,
+    /// Where it was; none if that was the beginning.
+    pub was: Option<String>,
+    /// Where it is now.
+    pub position: String,
+}
+
 /// A checkpoint by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckpointOf<'a> {
     /// The job.
     pub job: &'a str,
@@ -58,7 +78,24 @@ pub struct CheckpointOf<'a> {
     pub name: &'a str,
 }
 
-impl CheckpointOf<'_> {
+impl<'a> CheckpointOf<'a> {
+    /// The checkpoint of a job that is one for all windows and scopes.
+    pub fn new(job: &'a str, name: &'a str) -> CheckpointOf<'a> {
+        CheckpointOf { job, scope: "", window: None, name }
+    }
+
+    /// The one of this scope.
+    #[must_use]
+    pub fn scope(self, scope: &'a str) -> CheckpointOf<'a> {
+        CheckpointOf { scope, ..self }
+    }
+
+    /// The one of the window that starts here; none for one that is for all windows.
+    #[must_use]
+    pub fn window(self, window: Option<Timestamp>) -> CheckpointOf<'a> {
+        CheckpointOf { window, ..self }
+    }
+
     /// The job with the window and the scope, written like a run.
     fn whose(&self) -> String {
         let window = self.window.map(|window| format!("@{window}")).unwrap_or_default();
@@ -111,6 +148,51 @@ impl Refrain {
         Ok(records)
     }
 
+    /// The same, with only the latest window of each checkpoint that every window has for itself.
+    pub async fn latest_checkpoints(&self, job: Option<&str>) -> Result<Vec<CheckpointRecord>, Error> {
+        let mut records = self.checkpoints(job).await?;
+        // The latest window of each comes first.
+        records.dedup_by(|next, one| {
+            one.window.is_some() && (&one.job, &one.scope, &one.name) == (&next.job, &next.scope, &next.name)
+        });
+        Ok(records)
+    }
+
+    /// The checkpoint that an operator means by a name, a scope and a window, which is named as in a run. Refused if each window
+    /// has a checkpoint of this name and none is named, or if there is one for all windows and one is named: the cursor in the
+    /// job's file says which it is before there is any.
+    pub async fn checkpoint_of<'a>(
+        &self,
+        job: &'a str,
+        name: &'a str,
+        scope: &'a str,
+        window: Option<&str>,
+    ) -> Result<CheckpointOf<'a>, Error> {
+        let (_, definition) = self.recorded_job(job).await?;
+        let cursor = definition.as_ref().and_then(|definition| definition.cursor.as_ref());
+        let per = cursor.filter(|cursor| cursor.name == name).map(|cursor| cursor.per);
+        let of = CheckpointOf::new(job, name).scope(scope);
+        let (job, name) = (job.to_owned(), name.to_owned());
+        match (window, per) {
+            (None, Some(Per::Window)) => Err(CheckpointError::OfWindows { job, name, latest: None }.into()),
+            (Some(_), Some(Per::Ever)) => Err(CheckpointError::ForEver { job, name }.into()),
+            (None, _) => Ok(of),
+            (Some(window), _) if scope.is_empty() => {
+                Ok(of.window(self.window_start(&format!("{job}@{window}")).await?))
+            }
+            (Some(window), _) => Ok(of.window(self.window_start(&format!("{job}@{window}/{scope}")).await?)),
+        }
+    }
+
+    /// Where a checkpoint is now, for an operator who moves it from there; none if it has not begun.
+    pub async fn checkpoint_position(&self, of: CheckpointOf<'_>) -> Result<Option<String>, Error> {
+        let records = self.checkpoints(Some(of.job)).await?;
+        let is_meant = |record: &CheckpointRecord| {
+            (record.scope.as_str(), record.window, record.name.as_str()) == (of.scope, of.window, of.name)
+        };
+        Ok(records.into_iter().find(is_meant).map(|record| record.position))
+    }
+
     /// Moves a checkpoint. `seen` is the position that the caller has read; none if there was none. Refused while a run of
     /// the job and scope is running, or queued and not held back by a pause.
     pub async fn set_checkpoint(
@@ -118,7 +200,7 @@ impl Refrain {
         of: CheckpointOf<'_>,
         position: &str,
         seen: Option<&str>,
-    ) -> Result<(), Error> {
+    ) -> Result<CheckpointMove, Error> {
         let CheckpointOf { job, scope, name, .. } = of;
         if !(1..=POSITION_BYTES_MAX).contains(&position.len()) || position.contains('\0') {
             return Err(CheckpointError::Unfit.into());
@@ -151,7 +233,14 @@ impl Refrain {
         let detail = format!("from {} to {}", shown(seen.unwrap_or("the beginning")), shown(position));
         audit::record_alone(&self.store().database, &[decision.detailed(detail)]).await?;
         if checkpoint_admin::set(&destination.database, ledger, name, position, seen).await? {
-            return Ok(());
+            return Ok(CheckpointMove {
+                job: job.to_owned(),
+                scope: scope.to_owned(),
+                window: of.window,
+                name: name.to_owned(),
+                was: seen.map(str::to_owned),
+                position: position.to_owned(),
+            });
         }
         let now = self.found(&destination, first, Some(&window)).await?;
         let now = now.into_iter().find(|found| found.ledger == ledger && found.record.name == name);
@@ -160,19 +249,21 @@ impl Refrain {
         Err(CheckpointError::Moved { job: job.to_owned(), name: name.to_owned(), found }.into())
     }
 
-    /// Moves a watermark back by a duration, from the position that the caller has read. Returns its new time.
+    /// Moves a watermark back by a duration, from the position that the caller has read.
     pub async fn rewind_checkpoint(
         &self,
         of: CheckpointOf<'_>,
         by: Duration,
-        seen: &str,
-    ) -> Result<Timestamp, Error> {
+        seen: Option<&str>,
+    ) -> Result<CheckpointMove, Error> {
+        let Some(seen) = seen else {
+            return Err(CheckpointError::NotBegun { job: of.whose(), name: of.name.to_owned() }.into());
+        };
         let no_time = || CheckpointError::NoTime { name: of.name.to_owned(), position: seen.to_owned() };
         let mark: Timestamp = seen.parse().map_err(|_| no_time())?;
         let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
         let position = mark.checked_sub(by).unwrap_or(Timestamp::MIN);
-        self.set_checkpoint(of, &position.to_string(), Some(seen)).await?;
-        Ok(position)
+        self.set_checkpoint(of, &position.to_string(), Some(seen)).await
     }
 
     /// The start of the window of a run by its name; none if it has no window.
@@ -188,7 +279,7 @@ impl Refrain {
             let mut windows =
                 all.iter().filter(|found| found.record.name == name).map(|found| found.record.window);
             return Err(match (of.window, windows.next()) {
-                (None, Some(Some(latest))) => CheckpointError::OfWindows { job, name, latest }.into(),
+                (None, Some(latest @ Some(_))) => CheckpointError::OfWindows { job, name, latest }.into(),
                 (Some(_), Some(None)) => CheckpointError::ForEver { job, name }.into(),
                 _ => continue,
             });

@@ -23,6 +23,7 @@ const PAGE: i64 = 500;
 
 /// A decision about a unit that failed, is parked, or is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Settlement {
     /// The unit gets all its tries again; one that is in doubt is sent again.
     Again,

@@ -104,7 +104,7 @@ impl Refrain {
     /// # let directory = tempfile::tempdir()?;
     /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
     /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
-    /// refrain.enqueue("welcome", "42", None).await?;
+    /// refrain.enqueue("welcome", "42", &()).await?;
     /// let run = refrain.recent(None, 1).await?.remove(0);
     /// assert_eq!(refrain.name_of(&run).await?, "welcome#42");
     /// # Ok(())

@@ -29,6 +29,7 @@ pub struct ForeignLedger {
 
 /// What an operator states a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StoreOrigin {
     /// The same store in another place or on another server; it has recorded everything that it has done.
     Moved,

@@ -4,6 +4,7 @@
 //! it waits for, does the run that holds its lane if that is queued, and gives up when its patience ends: the run
 //! stays queued.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use refrain_core::person::Verb;
@@ -13,7 +14,7 @@ use refrain_core::{Key, RunKey};
 
 use super::Refrain;
 use super::patience::{Obstacle, Patience, WaitStep};
-use super::run_report::{Did, RunReport};
+use super::run_report::{Did, RunReport, ScopeError};
 use super::run_target::{BY_RUN, RunTarget};
 use super::show::RunRecord;
 use crate::engine::service::{Phase, Service as _};
@@ -32,6 +33,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// How much the caller of [`Refrain::run`] asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ask {
     /// That the run is done: if it is, nothing happens.
     Once,
@@ -58,7 +60,8 @@ impl Ask {
 impl Refrain {
     /// Does a run now, in this process, and waits for it: `job@window`, `job@window/scope` or `job#key`; a job alone
     /// means its latest window that is over. The run of a window is followed by those of its scopes. After
-    /// [`StopHandle::stop_now`](crate::StopHandle::stop_now) it returns with the run as it is then.
+    /// [`StopHandle::stop_now`](crate::StopHandle::stop_now) it returns with the run as it is then. If a scope cannot be run, the
+    /// report has the error beside the reports of the scopes before it.
     pub async fn run(&self, run: &str, ask: Ask) -> Result<RunReport, Error> {
         self.run_within(run, ask, &Patience::endless()).await
     }
@@ -93,39 +96,65 @@ impl Refrain {
         let is_whole = report.run.window.is_some() && report.run.scope().is_empty();
         // A retry is of one run: scopes that are done would refuse it, and cancelled ones would come back.
         if is_whole && ask != Ask::Retry && report.is_done_alone() {
-            report.scopes = self.run_scopes(&report.run, &target, ask, patience).await?;
+            let ended = self.run_scopes(&mut report, &target, ask, patience).await;
+            if let Err((run, error)) = ended {
+                report.scope_error = Some(ScopeError { run, error: Arc::new(error) });
+            }
         }
         Ok(report)
     }
 
-    /// Does the runs of the scopes of a window: until they are done, the window is not.
+    /// Does the runs of the scopes of a window: until they are done, the window is not. Their reports are added to that of the
+    /// window one by one, because an error of a scope must not discard what the scopes before it have done.
     async fn run_scopes(
         &self,
-        of: &RunRecord,
+        window: &mut RunReport,
         target: &RunTarget,
         ask: Ask,
         patience: &Patience,
-    ) -> Result<Vec<RunReport>, Error> {
-        let (mut reports, mut after) = (Vec::new(), of.key.clone());
+    ) -> Result<(), (String, Error)> {
+        let mut after = window.run.key.clone();
         loop {
-            // The keys of a window's scopes begin with its own key, so they follow it.
-            let mut page = self.runs(&of.job, &after).await?;
-            page.retain(|run| run.window == of.window);
-            let Some(last) = page.last() else { return Ok(reports) };
+            let page = self.scopes_after(&window.run, &after).await;
+            let page = page.map_err(|error| (window.name.clone(), error))?;
+            let Some((_, last)) = page.last() else { return Ok(()) };
             after.clone_from(&last.key);
-            let view = self.view(&of.job).await?;
-            for run in page {
-                let (name, key) = (view.name_of(&run), RunKey::queued(Key::parse(&run.key)?));
-                let (job, definition) = (target.job.clone(), target.definition.clone());
-                let scope = RunTarget { job, definition, window: run.window, key, ..*target };
-                let report = Box::pin(self.run_one(&name, &scope, ask, patience)).await?;
-                let is_left_open = report.is_left_open();
-                reports.push(report);
-                if is_left_open {
-                    return Ok(reports);
+            for (name, run) in page {
+                match self.run_scope(&name, &run, target, ask, patience).await {
+                    Ok(report) => window.scopes.push(report),
+                    Err(error) => return Err((name, error)),
+                }
+                if window.scopes.last().is_some_and(RunReport::is_left_open) {
+                    return Ok(());
                 }
             }
         }
+    }
+
+    async fn run_scope(
+        &self,
+        name: &str,
+        run: &RunRecord,
+        target: &RunTarget,
+        ask: Ask,
+        patience: &Patience,
+    ) -> Result<RunReport, Error> {
+        let key = RunKey::queued(Key::parse(&run.key)?);
+        let (job, definition) = (target.job.clone(), target.definition.clone());
+        let scope = RunTarget { job, definition, window: run.window, key, ..*target };
+        Box::pin(self.run_one(name, &scope, ask, patience)).await
+    }
+
+    /// A page of the scopes of a window, with their names.
+    async fn scopes_after(&self, window: &RunRecord, after: &str) -> Result<Vec<(String, RunRecord)>, Error> {
+        // The keys of a window's scopes begin with its own key, so they follow it.
+        let mut page = self.runs(&window.job, after).await?;
+        page.retain(|run| run.window == window.window);
+        if page.is_empty() {
+            return Ok(Vec::new());
+        }
+        let view = self.view(&window.job).await?;
+        Ok(page.into_iter().map(|run| (view.name_of(&run), run)).collect())
     }
 
     /// Does one run: inserts it if it does not exist, queues another attempt if one is needed, and sees that through.

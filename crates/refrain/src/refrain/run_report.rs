@@ -1,5 +1,7 @@
 //! What became of a run that was asked for, as values and as the JSON that `refrain run --json` prints.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use refrain_core::state::{FailureReason, RunOutcome};
 use refrain_core::why::Cause;
@@ -14,6 +16,7 @@ use crate::store::show::QueuePosition;
 /// How a request to run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Did {
     /// An attempt was made here.
     Ran,
@@ -34,7 +37,7 @@ pub enum Did {
 ///
 /// It serializes to the object that `refrain run --json` prints, without its [`scopes`](Self::scopes): each of those
 /// is an object of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunReport {
     /// The run, as the caller wrote it.
@@ -57,12 +60,25 @@ pub struct RunReport {
     pub counts: UnitCounts,
     /// The scopes of a window, in their order, up to the first that could not be seen through.
     pub scopes: Vec<RunReport>,
+    /// The error that ended the scopes of a window, if one did: that scope and those after it have no report.
+    pub scope_error: Option<ScopeError>,
+}
+
+/// Why a scope of a window has no report, while the runs before it have theirs.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{run}: {error}")]
+#[non_exhaustive]
+pub struct ScopeError {
+    /// The run of the scope; the window, if its scopes could not be read.
+    pub run: String,
+    /// The error.
+    pub error: Arc<Error>,
 }
 
 impl RunReport {
     /// Whether the run and all of its scopes are done.
     pub fn is_done(&self) -> bool {
-        self.is_done_alone() && self.scopes.iter().all(RunReport::is_done)
+        self.is_done_alone() && self.scope_error.is_none() && self.scopes.iter().all(RunReport::is_done)
     }
 
     /// Whether the run itself is done, by this attempt or a later one, whatever became of its scopes.
@@ -103,9 +119,20 @@ impl Refrain {
             (run.message.clone(), run.reason)
         };
         let (doubts, counts, scopes) = (Vec::new(), counted(did, &run), Vec::new());
-        let name = name.to_owned();
-        let mut report =
-            RunReport { name, did, attempt, run, message, reason, doubts, waits_for, counts, scopes };
+        let (name, scope_error) = (name.to_owned(), None);
+        let mut report = RunReport {
+            name,
+            did,
+            attempt,
+            run,
+            message,
+            reason,
+            doubts,
+            waits_for,
+            counts,
+            scopes,
+            scope_error,
+        };
         if report.needs_a_person() {
             report.doubts = self.doubts(&report.run).await?;
         }

@@ -39,6 +39,7 @@ pub struct RunSummary {
 /// The state of a run as one word, or that it is late or outdated. The later in this list, the more it needs
 /// attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RunStatus {
     /// Done under the version of the job that is known here.
     Done,
@@ -226,7 +227,7 @@ impl Refrain {
     /// # let directory = tempfile::tempdir()?;
     /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
     /// # let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
-    /// # refrain.enqueue("welcome", "42", None).await?;
+    /// # refrain.enqueue("welcome", "42", &()).await?;
     /// let mut list = refrain.list_runs(Some("welcome"), None).await?;
     /// while let Some(page) = list.next_page().await? {
     ///     for run in page {

@@ -78,6 +78,7 @@ pub struct AttemptRecord {
 
 /// How an attempt ended: with an outcome of its run, or with an event after which the run was queued again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AttemptEnd {
     /// The run ended with it.
     Outcome(RunOutcome),

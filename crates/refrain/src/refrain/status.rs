@@ -48,11 +48,15 @@ fn in_words<S: Serializer>(timetable: &Option<Timetable>, serializer: S) -> Resu
 }
 
 impl Refrain {
-    /// Every job that was ever registered in this store, by name.
-    pub async fn job_records(&self) -> Result<Vec<JobRecord>, Error> {
+    /// The jobs that were ever registered in this store, by name; or the one of this name, and an error if there is none.
+    pub async fn job_records(&self, job: Option<&str>) -> Result<Vec<JobRecord>, Error> {
+        if let Some(job) = job {
+            self.recorded_job(job).await?;
+        }
         let timetables = schedules::in_force(self.store()).await?;
         let known = self.engine.jobs.now();
-        let records = jobs::schedules(self.store()).await?.into_iter().map(|row| {
+        let rows = jobs::schedules(self.store()).await?.into_iter();
+        let records = rows.filter(|row| job.is_none_or(|job| row.name == job)).map(|row| {
             let definition = known.get(row.id);
             Ok(JobRecord {
                 is_known: definition.is_some(),

@@ -81,7 +81,7 @@ impl Refrain {
     /// # let directory = tempfile::tempdir()?;
     /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
     /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
-    /// refrain.enqueue("welcome", "42", None).await?;
+    /// refrain.enqueue("welcome", "42", &()).await?;
     /// let trace = refrain.trace("42").await?;
     /// assert_eq!(trace.enqueued[0].name, "welcome#42");
     /// assert!(refrain.trace("43").await?.is_empty());

@@ -54,7 +54,7 @@ impl Serialize for Why {
         }
         let causes = self.causes.iter().map(Cause::explain);
         let causes =
-            causes.map(|Explanation { rule, text, advice }| CauseJson { rule, said: text, next: advice });
+            causes.map(|Explanation { rule, text, advice, .. }| CauseJson { rule, said: text, next: advice });
         Json { subject: &self.subject, causes: causes.collect() }.serialize(serializer)
     }
 }
@@ -86,7 +86,7 @@ impl Refrain {
     /// # let address = format!("sqlite:{}", directory.path().join("refrain.db").display());
     /// let refrain = Refrain::at(&address, "shop")?.job(Definition::of(Welcome)?).open().await?;
     /// assert!(refrain.why("welcome#42").await?.names("never-enqueued"));
-    /// refrain.enqueue("welcome", "42", None).await?;
+    /// refrain.enqueue("welcome", "42", &()).await?;
     /// assert!(refrain.why("welcome#42").await?.names("no-worker"));
     /// refrain.tick().await?;
     /// assert!(refrain.why("welcome#42").await?.causes[0].to_string().starts_with("welcome#42 is done, by attempt 1"));

@@ -14,6 +14,7 @@ use crate::database::statement::Rows;
 
 /// What became of the units of an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct UnitCounts {
     /// Applied, in this attempt.
     pub processed: u64,

@@ -9,6 +9,7 @@ use crate::database::{place, retried};
 
 /// The stream that a piece of output comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OutputStream {
     /// The command's standard output.
     Stdout,

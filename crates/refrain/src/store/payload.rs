@@ -1,5 +1,7 @@
 //! The payload that a caller enqueues with a key: JSON of bounded length, by the same rule on every path.
 
+use serde::Serialize;
+
 /// The most bytes of a payload.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
@@ -18,6 +20,15 @@ pub(crate) fn fault(payload: &str) -> Option<String> {
         }
         Ok(_) => None,
         Err(error) => Some(format!("it is not valid JSON: {error}")),
+    }
+}
+
+/// A value as the text of a payload, or why it cannot be one; `null` means none.
+pub(crate) fn json_of(payload: &impl Serialize) -> Result<Option<String>, String> {
+    let text = serde_json::to_string(payload).map_err(|error| format!("it is not valid JSON: {error}"))?;
+    match fault(&text) {
+        Some(reason) => Err(reason),
+        None => Ok((text != "null").then_some(text)),
     }
 }
 

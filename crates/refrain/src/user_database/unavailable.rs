@@ -6,6 +6,7 @@ use crate::database::{Address, DatabaseError};
 
 /// Why a database of a project cannot be opened.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct DatabaseUnavailable {
     /// Its name in the project.
     pub name: String,

@@ -152,7 +152,7 @@ async fn a_held_command_killed_by_a_signal_waits_for_the_operator() {
 async fn a_held_command_that_never_began_does_not_wait() {
     let workspace = Workspace::sqlite().await;
     let refrain = workspace.open([workspace.job("held", &[])]).await;
-    refrain.enqueue("held", "k", Some(r#"["./absent"]"#)).await.unwrap();
+    refrain.enqueue_json("held", "k", Some(r#"["./absent"]"#)).await.unwrap();
     workspace.done(&["work"]).await;
     let (outcome, attempt, message) = workspace.told("held", "k").await;
     assert_eq!((outcome.as_str(), attempt), ("failed", 1));

@@ -88,7 +88,7 @@ async fn the_variables_of_every_attempt_differ_only_in_its_number() {
     let script =
         r#"echo "$REFRAIN_RUN $REFRAIN_ATTEMPT $REFRAIN_IDEMPOTENCY_KEY $REFRAIN_PAYLOAD" >> said; false"#;
     let refrain = workspace.open([workspace.shell(script)]).await;
-    refrain.enqueue("shell", "k", Some(r#"{"a":1}"#)).await.unwrap();
+    refrain.enqueue_json("shell", "k", Some(r#"{"a":1}"#)).await.unwrap();
     for _ in 0..2 {
         refrain.run("shell#k", refrain::Ask::Once).await.unwrap();
     }

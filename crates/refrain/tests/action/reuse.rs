@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use refrain::action::command::{Command, CommandJob};
-use refrain::{Definition, Refrain, Settings};
+use refrain::{Definition, Refrain};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::workspace::{Workspace, all, is_dead, probe, supervisors};
@@ -46,7 +46,7 @@ fn job(name: &str, script: &str, directory: &str, environment: &[(&str, &str)], 
 async fn one_after_another(workspace: &Workspace, jobs: Vec<Definition>) -> Vec<Vec<String>> {
     let names: Vec<String> = jobs.iter().map(|job| job.name().to_string()).collect();
     Refrain::migrate(&workspace.database.url()).await.unwrap();
-    let settings = Settings { slots: 1, ..SETTINGS };
+    let settings = SETTINGS.slots(1);
     let opening = Refrain::at(&workspace.database.url(), "crash").unwrap().settings(settings);
     let refrain = jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap();
     let serving = refrain.serve();
@@ -54,7 +54,7 @@ async fn one_after_another(workspace: &Workspace, jobs: Vec<Definition>) -> Vec<
     let serving = tokio::spawn(serving.into_future());
     // Of runs of two jobs that wait at once, either may begin first.
     for name in &names {
-        refrain.enqueue(name, "k", None).await.unwrap();
+        refrain.enqueue(name, "k", &()).await.unwrap();
         let has_ended = async || !shown(&refrain, &format!("{name}#k")).await.standing.is_open();
         eventually("it has ended", DEADLINE, has_ended).await;
     }

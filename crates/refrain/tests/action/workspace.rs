@@ -128,7 +128,7 @@ impl Workspace {
     pub(crate) async fn ask(&self, job: &str, key: &str, script: &str) {
         let refrain = self.open([self.job(job, &[])]).await;
         let payload = serde_json::to_string(&["sh", "-c", script, "sh"]).unwrap();
-        refrain.enqueue(job, key, Some(&payload)).await.unwrap();
+        refrain.enqueue_json(job, key, Some(&payload)).await.unwrap();
         refrain.close().await;
     }
 

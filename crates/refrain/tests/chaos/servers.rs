@@ -139,7 +139,7 @@ impl Servers {
                     self.start(which).await;
                 }
             }
-            let jobs = refrain.job_records().await.unwrap();
+            let jobs = refrain.job_records(None).await.unwrap();
             let is_due = jobs.iter().any(|job| job.next_at.is_some_and(|next| next <= until));
             !is_due && refrain.open_runs().await.unwrap() == 0
         })

@@ -99,7 +99,7 @@ async fn again_makes_a_planned_retry_now_instead_of_adding_one(database: TestDat
         async move { if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) } }
     });
     let refrain = open(&database, [work]).await;
-    refrain.enqueue("flaky", "a", None).await.unwrap();
+    refrain.enqueue("flaky", "a", &()).await.unwrap();
     refrain.tick().await.unwrap();
     let again = refrain.run("flaky#a", Ask::Again).await.unwrap();
     assert_eq!((again.did, again.is_done()), (Did::Ran, true));
@@ -129,7 +129,7 @@ async fn a_run_of_one_process_can_be_followed_in_another(database: TestDatabase)
     let gate = Gate::closed();
     let (here, there) =
         (open(&database, [gate.job("export")]).await, open(&database, [nothing("export")]).await);
-    here.enqueue("export", "a", None).await.unwrap();
+    here.enqueue("export", "a", &()).await.unwrap();
     let running = tokio::spawn(async move { here.tick().await.unwrap() });
     gate.have_begun(1).await;
     let following = tokio::spawn(async move { there.run("export#a", Ask::Once).await.unwrap() });

@@ -17,12 +17,12 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
 /// Dedupes are kept for long enough to remember two days.
-const KEEPING: Settings = Settings { keep: Duration::from_hours(90 * 24), ..SETTINGS };
+const KEEPING: Settings = SETTINGS.keep(Duration::from_hours(90 * 24));
 
 /// A job with one run, that others will ask for again.
 async fn asked_once(database: &TestDatabase) -> Refrain {
     let refrain = open_with(database, KEEPING, [nothing("welcome")]).await;
-    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
     refrain
 }
 

@@ -13,13 +13,13 @@ use refrain_harness::work::{Gate, Seen, history, is_sound, job, nothing, open, s
 async fn a_cancelled_queued_run_never_begins(database: TestDatabase) {
     let seen = Seen::default();
     let refrain = open(&database, [seen.job("welcome")]).await;
-    refrain.enqueue("welcome", "a", None).await.unwrap();
-    refrain.enqueue("welcome", "b", None).await.unwrap();
+    refrain.enqueue("welcome", "a", &()).await.unwrap();
+    refrain.enqueue("welcome", "b", &()).await.unwrap();
     assert_eq!(refrain.cancel("welcome#a").await.unwrap(), Cancelling::Cancelled);
     refrain.tick().await.unwrap();
     assert_eq!(seen.all(), ["b"]);
     assert_eq!(told(&refrain, "welcome").await, ["a cancelled 1", "b done 1"]);
-    assert!(!refrain.enqueue("welcome", "a", None).await.unwrap().is_new(), "its key is known all the same");
+    assert!(!refrain.enqueue("welcome", "a", &()).await.unwrap().is_new(), "its key is known all the same");
     assert_eq!(refrain.cancel("welcome#a").await.unwrap(), Cancelling::Deduplicated);
     let refused = refrain.cancel("welcome#b").await.unwrap_err().to_string();
     assert!(refused.contains("nothing to cancel"), "{refused}");
@@ -32,7 +32,7 @@ async fn a_cancelled_queued_run_never_begins(database: TestDatabase) {
 async fn a_cancelled_run_in_back_off_is_not_retried(database: TestDatabase) {
     let work = job("flaky", |_| async { Err(JobError::new("not yet")) });
     let refrain = open(&database, [work]).await;
-    refrain.enqueue("flaky", "a", None).await.unwrap();
+    refrain.enqueue("flaky", "a", &()).await.unwrap();
     refrain.tick().await.unwrap();
     assert!(matches!(shown(&refrain, "flaky#a").await.place, Some(QueuePosition::Delayed(_))));
     assert_eq!(refrain.cancel("flaky#a").await.unwrap(), Cancelling::Cancelled);
@@ -46,7 +46,7 @@ async fn a_cancelled_run_in_back_off_is_not_retried(database: TestDatabase) {
 async fn a_running_attempt_is_told_of_its_cancellation(database: TestDatabase) {
     let gate = Gate::closed();
     let refrain = open(&database, [gate.job("export").concurrency(1)]).await;
-    refrain.enqueue("export", "a", None).await.unwrap();
+    refrain.enqueue("export", "a", &()).await.unwrap();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let serving = tokio::spawn(async move { serving.await.unwrap() });
@@ -65,7 +65,7 @@ async fn a_running_attempt_is_told_of_its_cancellation(database: TestDatabase) {
         "it was heard"
     );
 
-    refrain.enqueue("export", "b", None).await.unwrap();
+    refrain.enqueue("export", "b", &()).await.unwrap();
     gate.have_begun(1).await;
     gate.let_through(1);
     eventually("the next one is done", DEADLINE, async || {
@@ -81,7 +81,7 @@ async fn a_running_attempt_is_told_of_its_cancellation(database: TestDatabase) {
 async fn a_run_that_ends_first_leaves_no_cancellation_behind(database: TestDatabase) {
     let gate = Gate::closed();
     let refrain = open(&database, [gate.job("export")]).await;
-    refrain.enqueue("export", "a", None).await.unwrap();
+    refrain.enqueue("export", "a", &()).await.unwrap();
     let running = tokio::spawn({
         let refrain = refrain.clone();
         async move { refrain.tick().await.unwrap() }
@@ -101,7 +101,7 @@ async fn a_run_that_ends_first_leaves_no_cancellation_behind(database: TestDatab
 #[every_store]
 async fn a_done_run_stays_done_when_its_next_attempt_is_cancelled(database: TestDatabase) {
     let refrain = open(&database, [nothing("welcome")]).await;
-    refrain.enqueue("welcome", "a", None).await.unwrap();
+    refrain.enqueue("welcome", "a", &()).await.unwrap();
     refrain.tick().await.unwrap();
     refrain.pause("welcome").await.unwrap();
     database.store("update refrain_runs set open = true where key = 'a'").await;

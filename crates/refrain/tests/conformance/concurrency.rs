@@ -4,7 +4,7 @@ use refrain_harness::every_store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use refrain::{CatchUp, Settings, WhileRunning};
+use refrain::{CatchUp, WhileRunning};
 use tokio::task::JoinSet;
 
 use refrain_harness::TestDatabase;
@@ -43,7 +43,7 @@ async fn h5_no_more_runs_execute_at_once_than_the_job_allows(database: TestDatab
         });
         engines.push(open(&database, [work.concurrency(3)]).await);
     }
-    let keys = (0..120).map(|number| (format!("{number:03}"), None::<String>));
+    let keys = (0..120).map(|number| (format!("{number:03}"), ()));
     engines[0].enqueue_many("export", keys).await.unwrap();
     let mut tasks = JoinSet::new();
     for engine in engines.clone() {
@@ -59,7 +59,7 @@ async fn h5_no_more_runs_execute_at_once_than_the_job_allows(database: TestDatab
 async fn h5_all_slots_are_used_and_each_is_taken_by_one_run(database: TestDatabase) {
     let gate = Gate::closed();
     let refrain = open(&database, [gate.job("export").concurrency(3)]).await;
-    let keys = (0..9).map(|number| (number.to_string(), None::<String>));
+    let keys = (0..9).map(|number| (number.to_string(), ()));
     refrain.enqueue_many("export", keys).await.unwrap();
     let running = tokio::spawn({
         let refrain = refrain.clone();
@@ -82,8 +82,8 @@ async fn h5_all_slots_are_used_and_each_is_taken_by_one_run(database: TestDataba
 #[every_store]
 async fn a_worker_begins_no_more_runs_than_it_has_slots(database: TestDatabase) {
     let gate = Gate::closed();
-    let refrain = open_with(&database, Settings { slots: 2, ..SETTINGS }, [gate.job("export")]).await;
-    let keys = (0..5).map(|number| (number.to_string(), None::<String>));
+    let refrain = open_with(&database, SETTINGS.slots(2), [gate.job("export")]).await;
+    let keys = (0..5).map(|number| (number.to_string(), ()));
     refrain.enqueue_many("export", keys).await.unwrap();
     let running = tokio::spawn({
         let refrain = refrain.clone();
@@ -103,9 +103,9 @@ async fn windows_on_time_run_before_missed_ones(database: TestDatabase) {
     let seen = Seen::default();
     let work =
         seen.job("report").timetable(daily()).catch_up(CatchUp::All).while_running(WhileRunning::Allow);
-    let refrain = open_with(&database, Settings { slots: 1, ..SETTINGS }, [work, seen.job("welcome")]).await;
+    let refrain = open_with(&database, SETTINGS.slots(1), [work, seen.job("welcome")]).await;
     refrain.open_due(june("06T00:01")).await.unwrap();
-    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
     refrain.tick_at(june("06T00:01")).await.unwrap();
     let mut order = seen.all();
     order[..2].sort();
@@ -115,11 +115,10 @@ async fn windows_on_time_run_before_missed_ones(database: TestDatabase) {
 #[every_store]
 async fn jobs_of_one_priority_take_turns(database: TestDatabase) {
     let seen = Seen::default();
-    let refrain =
-        open_with(&database, Settings { slots: 2, ..SETTINGS }, [seen.job("large"), seen.job("small")]).await;
-    let many = (0..40).map(|number| (format!("large-{number:02}"), None::<String>));
+    let refrain = open_with(&database, SETTINGS.slots(2), [seen.job("large"), seen.job("small")]).await;
+    let many = (0..40).map(|number| (format!("large-{number:02}"), ()));
     refrain.enqueue_many("large", many).await.unwrap();
-    refrain.enqueue("small", "small", None).await.unwrap();
+    refrain.enqueue("small", "small", &()).await.unwrap();
     refrain.tick().await.unwrap();
     let place = seen.all().iter().position(|key| key == "small").unwrap();
     assert!(place < 10, "it stood behind {place} others");

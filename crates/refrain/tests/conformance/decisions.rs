@@ -83,7 +83,7 @@ async fn a_cancelled_run_names_who_cancelled_it_once(database: TestDatabase) {
     let gate = Gate::closed();
     let refrain = open(&database, [gate.job("export"), nothing("welcome")]).await;
     let ada = ada(&refrain);
-    refrain.enqueue("welcome", "a", None).await.unwrap();
+    refrain.enqueue("welcome", "a", &()).await.unwrap();
     assert_eq!(ada.cancel("welcome#a").await.unwrap(), Cancelling::Cancelled);
     assert_eq!(ada.cancel("welcome#a").await.unwrap(), Cancelling::Deduplicated);
     let under_way = tokio::spawn({

@@ -67,7 +67,7 @@ async fn f18_a_job_that_loses_its_schedule_opens_only_the_due_windows(database: 
     refrain.close().await;
     let refrain = open_at(&database, june("01T16:20"), [queued()]).await;
     assert_eq!(refrain.tick().await.unwrap().opened, 0, "no schedule, no window");
-    refrain.enqueue("report", "by-hand", None).await.unwrap();
+    refrain.enqueue("report", "by-hand", &()).await.unwrap();
     refrain.tick().await.unwrap();
     assert!(seen.all().contains(&"by-hand".to_owned()));
     refrain.close().await;

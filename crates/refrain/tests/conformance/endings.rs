@@ -10,7 +10,7 @@ use refrain_harness::work::{Gate, is_sound, open, shown, told};
 /// A process that has begun the run `export#k`, which waits for its gate.
 async fn under_way(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle<Result<Counts, Error>>) {
     let refrain = open(database, [gate.job("export")]).await;
-    refrain.enqueue("export", "k", None).await.unwrap();
+    refrain.enqueue("export", "k", &()).await.unwrap();
     let ticking = refrain.clone();
     let ticking = tokio::spawn(async move { ticking.tick().await });
     gate.have_begun(1).await;

@@ -24,9 +24,9 @@ async fn populated(database: &TestDatabase) -> Refrain {
         [nothing("report").timetable(daily()).catch_up(CatchUp::All), nothing("welcome").concurrency(2)];
     let refrain = open(database, jobs).await;
     refrain.open_due(june("03T06:00")).await.unwrap();
-    refrain.enqueue("welcome", "done", None).await.unwrap();
+    refrain.enqueue("welcome", "done", &()).await.unwrap();
     refrain.run("welcome#done", refrain::Ask::Once).await.unwrap();
-    refrain.enqueue("welcome", "queued", None).await.unwrap();
+    refrain.enqueue("welcome", "queued", &()).await.unwrap();
     is_sound(&refrain).await;
     refrain
 }
@@ -194,7 +194,8 @@ async fn a_job_that_cannot_be_read_does_not_hide_the_others(database: TestDataba
         database.store(fault).await;
     }
     assert_eq!(found_all("a job cannot be read", &refrain).await, faults.len());
-    let listed: Vec<String> = refrain.job_records().await.unwrap().into_iter().map(|job| job.name).collect();
+    let listed: Vec<String> =
+        refrain.job_records(None).await.unwrap().into_iter().map(|job| job.name).collect();
     assert_eq!(listed, ["welcome"]);
     assert_eq!(refrain.latest("welcome", None, 10).await.unwrap().len(), 2);
     assert_eq!(refrain.recent(None, 10).await.unwrap().len(), 4, "the runs of both jobs");

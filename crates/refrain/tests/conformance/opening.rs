@@ -5,7 +5,10 @@ use refrain_harness::every_store;
 use std::collections::BTreeMap;
 
 use refrain::admin::{PAYLOAD_BYTES_MAX, RequestWay};
+use refrain::run::PayloadError;
 use refrain::{Ask, CatchUp, Did, Enqueued, Error, Refrain};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use refrain_harness::TestDatabase;
@@ -29,7 +32,7 @@ async fn m1_fifty_offers_of_one_key_are_one_run_and_forty_nine_dedupes(database:
     let seen = Seen::default();
     let refrain = open(&database, [seen.job("welcome")]).await;
     let answers =
-        at_once(50, &refrain, |refrain| async move { refrain.enqueue("welcome", "42", None).await.unwrap() });
+        at_once(50, &refrain, |refrain| async move { refrain.enqueue("welcome", "42", &()).await.unwrap() });
     let answers = answers.await;
     assert_eq!(answers.iter().filter(|answer| **answer == Enqueued::New).count(), 1);
 
@@ -66,23 +69,23 @@ async fn m1_fifty_requests_for_one_window_run_it_once(database: TestDatabase) {
 #[every_store]
 async fn a_key_given_twice_in_one_batch_is_one_run(database: TestDatabase) {
     let refrain = open(&database, [nothing("welcome")]).await;
-    let offers = ["b", "a", "b", "c", "a"].map(|key| (key, None::<&str>));
+    let offers = ["b", "a", "b", "c", "a"].map(|key| (key, ()));
     let answers = refrain.enqueue_many("welcome", offers).await.unwrap();
     let (new, known) = (Enqueued::New, Enqueued::Deduplicated);
     assert_eq!(answers, [new, new, known, new, known]);
     assert_eq!(told(&refrain, "welcome").await, ["a due 1", "b due 1", "c due 1"]);
     let b = shown(&refrain, "welcome#b").await;
     assert_eq!(refrain.dedupes(&b).await.unwrap().len(), 1);
-    assert_eq!(refrain.enqueue_many("welcome", Vec::<(&str, Option<&str>)>::new()).await.unwrap(), []);
+    assert_eq!(refrain.enqueue_many("welcome", Vec::<(&str, ())>::new()).await.unwrap(), []);
 }
 
 #[every_store]
 async fn a_done_run_stays_done_for_a_request_a_week_later(database: TestDatabase) {
     let seen = Seen::default();
     let refrain = open(&database, [seen.job("welcome")]).await;
-    refrain.enqueue("welcome", "42", Some(r#"{"user": 42}"#)).await.unwrap();
+    refrain.enqueue_json("welcome", "42", Some(r#"{"user": 42}"#)).await.unwrap();
     refrain.tick().await.unwrap();
-    assert!(!refrain.enqueue("welcome", "42", Some(r#"{"user": 43}"#)).await.unwrap().is_new());
+    assert!(!refrain.enqueue_json("welcome", "42", Some(r#"{"user": 43}"#)).await.unwrap().did.is_new());
     assert_eq!(refrain.run("welcome#42", Ask::Once).await.unwrap().did, Did::Deduplicated);
     refrain.tick().await.unwrap();
     assert_eq!(seen.all(), ["42"]);
@@ -134,10 +137,10 @@ async fn f37_unusual_keys_are_separate_runs(database: TestDatabase) {
     let mut odd =
         vec!["a", "A", "a ", " a", "ä", "a\u{308}", "a/b", "a#b@c", "'", "%", "\\", "$1", "🦀", &long];
     for key in &odd {
-        assert!(refrain.enqueue("welcome", key, None).await.unwrap().is_new(), "{key}");
+        assert!(refrain.enqueue("welcome", key, &()).await.unwrap().is_new(), "{key}");
     }
     for unfit in ["", "a\nb", "a\0", &"x".repeat(513)] {
-        assert!(matches!(refrain.enqueue("welcome", unfit, None).await, Err(Error::Parse(_))), "{unfit:?}");
+        assert!(matches!(refrain.enqueue("welcome", unfit, &()).await, Err(Error::Parse(_))), "{unfit:?}");
     }
     refrain.tick().await.unwrap();
     odd.sort_unstable();
@@ -159,7 +162,7 @@ async fn a_payload_is_json_of_a_bounded_size_and_arrives_unchanged(database: Tes
     let seen = Seen::default();
     let told = seen.clone();
     let work = job("welcome", move |run| {
-        told.push(run.payload().unwrap_or("none"));
+        told.push(run.payload_json().unwrap_or("none"));
         async { Ok(()) }
     });
     let refrain = open(&database, [work]).await;
@@ -168,25 +171,106 @@ async fn a_payload_is_json_of_a_bounded_size_and_arrives_unchanged(database: Tes
     let odd = r#"{"a": "'$1\u0000🦀", "b": [1.50, null]}"#;
     let fit = [Some(odd), Some("null"), Some(largest.as_str()), None];
     for (number, payload) in fit.iter().enumerate() {
-        refrain.enqueue("welcome", &format!("{number}"), *payload).await.unwrap();
+        refrain.enqueue_json("welcome", &format!("{number}"), *payload).await.unwrap();
         refrain.tick().await.unwrap();
     }
     assert_eq!(seen.all(), [odd, "null", &largest, "none"]);
     let too_large = text(PAYLOAD_BYTES_MAX + 1);
     for unfit in [too_large.as_str(), "{", "", "a", "{} {}"] {
-        let refused = refrain.enqueue("welcome", "unfit", Some(unfit)).await;
+        let refused = refrain.enqueue_json("welcome", "unfit", Some(unfit)).await;
         assert!(matches!(refused, Err(Error::Payload { .. })), "{unfit:.20}");
     }
     assert!(refrain.show("welcome#unfit").await.unwrap().is_none(), "nothing of it was kept");
+}
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    customer: String,
+    lines: Vec<Line>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    amount: u32,
+}
+
+#[every_store]
+async fn a_typed_payload_arrives_and_one_that_does_not_fit_is_named_by_its_place(database: TestDatabase) {
+    let seen = Seen::default();
+    let (orders, notes) = (seen.clone(), seen.clone());
+    let order = job("order", move |run| {
+        let order: Result<Order, PayloadError> = run.payload();
+        match order {
+            Ok(Order { customer, lines }) => orders.push(format!("{customer} {}", lines[0].amount)),
+            Err(error) => orders.push(error.to_string()),
+        }
+        async { Ok(()) }
+    });
+    let note = job("note", move |run| {
+        let note: Option<String> = run.payload().unwrap();
+        notes.push(note.unwrap_or_else(|| "no note".to_owned()));
+        async { Ok(()) }
+    });
+    let refrain = open(&database, [order, note]).await;
+    let ada = Order { customer: "Ada".to_owned(), lines: vec![Line { amount: 7 }] };
+    refrain.enqueue("order", "1", &ada).await.unwrap();
+    let strings = json!({"customer": "Bob", "lines": [{"amount": 1}, {"amount": "7"}]});
+    refrain.enqueue("order", "2", &strings).await.unwrap();
+    refrain.enqueue("order", "3", &[1]).await.unwrap();
+    refrain.enqueue("order", "4", &()).await.unwrap();
+    refrain.enqueue_many("note", [("1", Some("fragile")), ("2", None)]).await.unwrap();
+    refrain.tick().await.unwrap();
+    let said = seen.all();
+    let expected = [
+        "Ada 7",
+        "the payload of order#2 is not a valid conformance::opening::Order: `lines[1].amount`: invalid type: \
+         string \"7\", expected u32 at line 1 column 53",
+        "the payload of order#3 is not a valid conformance::opening::Order: `[0]`: invalid type: integer `1`, \
+         expected a string at line 1 column 2",
+        "the payload of order#4 is not a valid conformance::opening::Order: it was enqueued without one",
+        "fragile",
+        "no note",
+    ];
+    for told in expected {
+        assert!(said.iter().any(|one| one == told), "{told}: {said:#?}");
+    }
+    assert_eq!(said.len(), expected.len());
+    assert_eq!(shown(&refrain, "order#4").await.payload, None, "`()` is stored as none");
+    let fits = "x".repeat(PAYLOAD_BYTES_MAX - 2);
+    assert!(refrain.enqueue("note", "3", &fits).await.unwrap().is_new());
+    let refused = refrain.enqueue("note", "4", &format!("{fits}x")).await;
+    assert!(matches!(refused, Err(Error::Payload { .. })), "one byte too many");
+    assert!(refrain.show("note#4").await.unwrap().is_none());
+}
+
+#[every_store]
+async fn a_payload_given_as_json_is_compared_with_the_first_one(database: TestDatabase) {
+    let refrain = open(&database, [nothing("welcome")]).await;
+    let first = refrain.enqueue_json("welcome", "42", Some(r#"{"a": 1, "b": [2.50]}"#)).await.unwrap();
+    assert_eq!((first.run.as_str(), first.did, first.payload_differs), ("welcome#42", Enqueued::New, false));
+    let again = [
+        (Some(r#"{"b":[2.5],"a":1}"#), false),
+        (Some(r#"{"a": 1, "b": [2.51]}"#), true),
+        (Some("null"), true),
+        (None, false),
+    ];
+    for (payload, differs) in again {
+        let report = refrain.enqueue_json("welcome", "42", payload).await.unwrap();
+        assert_eq!((report.did, report.payload_differs), (Enqueued::Deduplicated, differs), "{payload:?}");
+        assert_eq!(report.counts.deduplicated, 1);
+    }
+    database.store("update refrain_runs set payload = ''").await;
+    let pruned = refrain.enqueue_json("welcome", "42", Some("7")).await.unwrap();
+    assert!(!pruned.payload_differs, "a payload that was pruned cannot be compared");
 }
 
 #[every_store]
 async fn an_invalid_run_name_is_refused_with_advice(database: TestDatabase) {
     let refrain = open(&database, [nothing("welcome"), nothing("report").timetable(daily())]).await;
     let said = |error: Error| error.to_string();
-    let unknown = said(refrain.enqueue("wellcome", "42", None).await.unwrap_err());
+    let unknown = said(refrain.enqueue("wellcome", "42", &()).await.unwrap_err());
     assert!(unknown.contains("report, welcome"), "{unknown}");
-    let windowed = said(refrain.enqueue("report", "42", None).await.unwrap_err());
+    let windowed = said(refrain.enqueue("report", "42", &()).await.unwrap_err());
     assert!(windowed.contains("report@2026-06-09"), "{windowed}");
     let queued = said(refrain.run("welcome@2020-06-01", Ask::Once).await.unwrap_err());
     assert!(queued.contains("welcome#KEY"), "{queued}");

@@ -68,7 +68,7 @@ async fn a_scheduler_skips_an_attempt_that_another_one_wakes() {
             |run| async move { if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) } },
         );
     let refrain = open(&database, [flaky.retry(Retry { attempts: 2, backoff: hours })]).await;
-    refrain.enqueue("flaky", "k", None).await.unwrap();
+    refrain.enqueue("flaky", "k", &()).await.unwrap();
     assert_eq!(refrain.tick().await.unwrap().again, 1);
     database.store("update refrain_delayed set wake_at = 0").await;
     let mut held = other.begin().await.unwrap();
@@ -85,7 +85,7 @@ async fn a_scheduler_skips_an_attempt_that_another_one_wakes() {
 async fn an_attempt_woken_while_it_is_cancelled_never_begins() {
     let (database, other) = shared().await;
     let refrain = open(&database, [job("flaky", |_| async { Err(JobError::new("not yet")) })]).await;
-    refrain.enqueue("flaky", "k", None).await.unwrap();
+    refrain.enqueue("flaky", "k", &()).await.unwrap();
     assert_eq!(refrain.tick().await.unwrap().again, 1);
     let mut woken = other.begin().await.unwrap();
     let move_it = "with woken as (delete from refrain.delayed returning *)
@@ -131,7 +131,7 @@ async fn taken_over_runs_begin_again_except_one_that_ended_meanwhile() {
     let seen = Seen::default();
     let refrain = open(&database, [seen.job("report")]).await;
     for key in ["k", "l"] {
-        refrain.enqueue("report", key, None).await.unwrap();
+        refrain.enqueue("report", key, &()).await.unwrap();
     }
     database.store(LEASED).await;
     let mut ending = other.begin().await.unwrap();
@@ -156,7 +156,7 @@ async fn taken_over_runs_begin_again_except_one_that_ended_meanwhile() {
 async fn a_run_that_ends_while_it_is_cancelled_leaves_no_cancellation() {
     let (database, other) = shared().await;
     let refrain = open(&database, [nothing("report")]).await;
-    refrain.enqueue("report", "k", None).await.unwrap();
+    refrain.enqueue("report", "k", &()).await.unwrap();
     database.store(LEASED).await;
     let mut ending = other.begin().await.unwrap();
     let end = "update refrain.runs set open = false, outcome = 'done', attempt = 1, ended_at = 1;
@@ -224,7 +224,7 @@ async fn an_attempt_that_fails_while_its_run_is_cancelled_is_the_last_one() {
         }
     });
     let refrain = open(&database, [flaky]).await;
-    refrain.enqueue("flaky", "k", None).await.unwrap();
+    refrain.enqueue("flaky", "k", &()).await.unwrap();
     let ticking = refrain.clone();
     let ticking = tokio::spawn(async move { ticking.tick().await });
     gate.have_begun(1).await;

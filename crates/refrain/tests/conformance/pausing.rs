@@ -14,7 +14,7 @@ async fn queued_runs_of_a_paused_job_wait_until_it_is_resumed(database: TestData
     assert!(refrain.pause("paused").await.unwrap());
     assert!(!refrain.pause("paused").await.unwrap(), "it is paused already");
     for job in ["paused", "other"] {
-        refrain.enqueue(job, job, None).await.unwrap();
+        refrain.enqueue(job, job, &()).await.unwrap();
     }
     assert_eq!(refrain.tick().await.unwrap().ended, 1);
     assert_eq!(seen.all(), ["other"]);
@@ -44,13 +44,13 @@ async fn windows_skipped_by_a_pause_are_recorded_as_such(database: TestDatabase)
 async fn a_pause_lets_running_attempts_end_and_resume_acts_at_once(database: TestDatabase) {
     let gate = Gate::closed();
     let refrain = open(&database, [gate.job("export")]).await;
-    refrain.enqueue("export", "a", None).await.unwrap();
+    refrain.enqueue("export", "a", &()).await.unwrap();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let serving = tokio::spawn(async move { serving.await.unwrap() });
     gate.have_begun(1).await;
     refrain.pause("export").await.unwrap();
-    refrain.enqueue("export", "b", None).await.unwrap();
+    refrain.enqueue("export", "b", &()).await.unwrap();
     gate.let_through(1);
     eventually("the running attempt is done", DEADLINE, async || {
         shown(&refrain, "export#a").await.standing.is_done()

@@ -55,7 +55,7 @@ async fn a_release_that_is_older_than_the_store_works_on_it_if_all_that_it_does_
     }
     assert_eq!(Refrain::migrate(&database.url()).await.unwrap(), [""; 0], "there is nothing to apply");
     let refrain = open(&database, [nothing("welcome")]).await;
-    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
     assert_eq!(refrain.tick().await.unwrap().ended, 1);
     is_sound(&refrain).await;
 }

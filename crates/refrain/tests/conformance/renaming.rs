@@ -92,17 +92,17 @@ async fn jobs_are_replaced_while_a_process_serves(database: TestDatabase) {
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let serving = tokio::spawn(async move { serving.await.unwrap() });
-    refrain.enqueue("mails", "ada", None).await.unwrap();
+    refrain.enqueue("mails", "ada", &()).await.unwrap();
     eventually("the first is done", DEADLINE, async || shown(&refrain, "mails#ada").await.standing.is_done())
         .await;
 
     refrain.replace_jobs(vec![after.job("mails"), after.job("letters")]).await.unwrap();
     for job in ["mails", "letters"] {
-        refrain.enqueue(job, "grace", None).await.unwrap();
+        refrain.enqueue(job, "grace", &()).await.unwrap();
     }
     eventually("the others are done", DEADLINE, async || after.all().len() == 2).await;
     assert_eq!(before.all(), ["ada"]);
-    assert!(refrain.enqueue("unknown", "x", None).await.is_err());
+    assert!(refrain.enqueue("unknown", "x", &()).await.is_err());
     stop.drain();
     serving.await.unwrap();
     is_sound(&refrain).await;

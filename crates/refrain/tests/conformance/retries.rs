@@ -26,7 +26,7 @@ fn failing(seen: &Seen) -> Definition {
                 "asked" => Err(JobError::new("429").not_before(Duration::from_hours(30))),
                 "nul" => Err(JobError::for_good("a\0b")),
                 "long" => Err(JobError::for_good("ä".repeat(1 << 20))),
-                _ if Some(run.attempt()) > run.payload().and_then(|fails| fails.parse().ok()) => Ok(()),
+                _ if Some(run.attempt()) > run.payload()? => Ok(()),
                 _ => Err(JobError::new(format!("try {}", run.attempt()))),
             }
         }
@@ -57,7 +57,7 @@ async fn time_passes(database: &TestDatabase) {
 async fn h4_attempts_follow_the_backoff_and_stop_at_the_limit(database: TestDatabase) {
     let seen = Seen::default();
     let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-    refrain.enqueue("flaky", "always", Some("9")).await.unwrap();
+    refrain.enqueue("flaky", "always", &9).await.unwrap();
     let run = number(&database, "always").await;
     for attempt in 1..RETRY.attempts {
         let report = refrain.tick().await.unwrap();
@@ -86,7 +86,7 @@ async fn h4_attempts_follow_the_backoff_and_stop_at_the_limit(database: TestData
 async fn h4_a_run_that_succeeds_is_not_retried(database: TestDatabase) {
     let seen = Seen::default();
     let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-    refrain.enqueue("flaky", "twice", Some("2")).await.unwrap();
+    refrain.enqueue("flaky", "twice", &2).await.unwrap();
     for _ in 0..5 {
         refrain.tick().await.unwrap();
         time_passes(&database).await;
@@ -105,7 +105,7 @@ async fn h4_a_run_that_succeeds_is_not_retried(database: TestDatabase) {
 async fn h4_a_requested_retry_time_is_honoured(database: TestDatabase) {
     let seen = Seen::default();
     let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-    refrain.enqueue("flaky", "asked", None).await.unwrap();
+    refrain.enqueue("flaky", "asked", &()).await.unwrap();
     refrain.tick().await.unwrap();
     let (ended_at, wake_at, _) = wait_of(&database, &refrain, "asked").await;
     assert!(wake_at - ended_at >= 30 * 3_600 * 1_000_000, "longer than any backoff");
@@ -118,9 +118,9 @@ async fn a_permanent_error_a_panic_and_a_hang_end_the_run_and_not_the_worker(dat
     let work = failing(&seen).retry(once).timeout(Duration::from_millis(50));
     let refrain = open(&database, [work, failing(&seen).named("patient").unwrap().retry(RETRY)]).await;
     for key in ["panic", "hang", "fine"] {
-        refrain.enqueue("flaky", key, Some("0")).await.unwrap();
+        refrain.enqueue("flaky", key, &0).await.unwrap();
     }
-    refrain.enqueue("patient", "for-good", None).await.unwrap();
+    refrain.enqueue("patient", "for-good", &()).await.unwrap();
     assert_eq!(refrain.tick().await.unwrap().ended, 4);
     assert_eq!(told(&refrain, "flaky").await, ["fine done 1", "hang failed 1", "panic failed 1"]);
     assert_eq!(
@@ -139,7 +139,7 @@ async fn a_message_of_a_job_is_stored_whatever_it_contains(database: TestDatabas
     let seen = Seen::default();
     let refrain = open(&database, [failing(&seen)]).await;
     for key in ["nul", "long"] {
-        refrain.enqueue("flaky", key, None).await.unwrap();
+        refrain.enqueue("flaky", key, &()).await.unwrap();
     }
     assert_eq!(refrain.tick().await.unwrap().ended, 2);
     let said = shown(&refrain, "flaky#nul").await.message.unwrap();
@@ -153,7 +153,7 @@ async fn h4_waking_a_due_attempt_wakes_no_other(database: TestDatabase) {
     let seen = Seen::default();
     let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
     for key in ["early", "late"] {
-        refrain.enqueue("flaky", key, Some("1")).await.unwrap();
+        refrain.enqueue("flaky", key, &1).await.unwrap();
     }
     assert_eq!(refrain.tick().await.unwrap().again, 2);
     let early = number(&database, "early").await;
@@ -167,7 +167,7 @@ async fn h4_waking_a_due_attempt_wakes_no_other(database: TestDatabase) {
 async fn a_waiting_caller_skips_the_backoff(database: TestDatabase) {
     let seen = Seen::default();
     let refrain = open(&database, [failing(&seen).retry(RETRY)]).await;
-    refrain.enqueue("flaky", "once", Some("1")).await.unwrap();
+    refrain.enqueue("flaky", "once", &1).await.unwrap();
     refrain.tick().await.unwrap();
     let report = refrain.run("flaky#once", Ask::Once).await.unwrap();
     assert!(report.is_done());

@@ -96,3 +96,30 @@ async fn a_window_whose_scopes_query_fails_is_expanded_by_a_retry(database: Test
     let key = &refrain.runs("digest", "").await.unwrap()[1].key;
     assert_eq!(short(key), "06-01/acme");
 }
+
+#[every_store]
+async fn an_error_of_a_scope_keeps_the_reports_of_the_scopes_before_it(database: TestDatabase) {
+    let seen = Seen::default();
+    let scopes = Arc::new(Mutex::new(vec!["acme", "beta", "gamma"]));
+    let refrain = open(&database, [digest(&seen, &scopes)]).await;
+    assert!(refrain.run("digest@2020-06-01", Ask::Once).await.unwrap().is_done());
+    // A scope whose payload is gone cannot be tried again.
+    database.store("update refrain_runs set payload = '' where key like '%beta'").await;
+
+    let report = refrain.run("digest@2020-06-01", Ask::Again).await.unwrap();
+    assert_eq!(report.scopes.len(), 1, "{report:?}");
+    assert_eq!((report.scopes[0].name.as_str(), report.scopes[0].did), ("digest@2020-06-01/acme", Did::Ran));
+    let error = report.scope_error.as_ref().unwrap();
+    assert_eq!(error.run, "digest@2020-06-01/beta");
+    assert!(matches!(*error.error, refrain::Error::Forgotten(_)), "{error}");
+    assert!(report.is_done_alone() && !report.is_done());
+    assert_eq!(
+        told(&refrain, "digest").await,
+        ["06-01 done 2", "06-01/acme done 2", "06-01/beta done 1", "06-01/gamma done 1"]
+    );
+
+    database.store("update refrain_runs set outcome = 'failed' where key like '%beta'").await;
+    let once = refrain.run("digest@2020-06-01", Ask::Once).await.unwrap();
+    assert_eq!(once.scopes.len(), 1, "acme is done already");
+    assert!(once.scope_error.is_some() && !once.is_done());
+}

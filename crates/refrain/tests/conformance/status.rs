@@ -40,7 +40,7 @@ async fn every_printed_run_name_leads_back_to_its_run(database: TestDatabase) {
     let refrain = open(&database, [digest, hours, nothing("welcome")]).await;
     refrain.tick_at(june("02T00:01")).await.unwrap();
     refrain.tick_at("2020-10-25T03:06:00Z".parse().unwrap()).await.unwrap();
-    refrain.enqueue_many("welcome", [("42", None::<String>), ("a@b#c", None)]).await.unwrap();
+    refrain.enqueue_many("welcome", [("42", ()), ("a@b#c", ())]).await.unwrap();
     assert_eq!(names(&refrain, "welcome").await, ["welcome#42", "welcome#a@b#c"]);
     let of_first = ["digest@2020-06-01", "digest@2020-06-01/a/b@c d", "digest@2020-06-01/acme"];
     assert_eq!(names(&refrain, "digest").await[..3], of_first);
@@ -73,7 +73,7 @@ async fn pages_go_backwards_from_the_newest_window_without_gaps(database: TestDa
         open(&database, [nothing("report").timetable(daily()).catch_up(CatchUp::All), nothing("welcome")])
             .await;
     refrain.tick_at(june("12T00:01")).await.unwrap();
-    refrain.enqueue("welcome", "\u{10ffff}", None).await.unwrap();
+    refrain.enqueue("welcome", "\u{10ffff}", &()).await.unwrap();
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
         let page = refrain.latest("report", before.as_deref(), 4).await.unwrap();
@@ -101,7 +101,7 @@ async fn every_job_is_listed_with_the_schedule_in_force(database: TestDatabase) 
     let refrain = open(&database, [report, nothing("welcome")]).await;
     refrain.tick_at(june("02T00:01")).await.unwrap();
     refrain.pause("welcome").await.unwrap();
-    let jobs = refrain.job_records().await.unwrap();
+    let jobs = refrain.job_records(None).await.unwrap();
     let names: Vec<(&str, bool)> = jobs.iter().map(|job| (job.name.as_str(), job.is_known)).collect();
     assert_eq!(names, [("gone", false), ("report", true), ("welcome", true)]);
     let [gone, report, welcome] = jobs.as_slice() else { panic!("{jobs:?}") };
@@ -117,7 +117,7 @@ async fn every_job_is_listed_with_the_schedule_in_force(database: TestDatabase) 
 async fn a_worker_is_listed_with_its_runs_until_it_leaves(database: TestDatabase) {
     let gate = Gate::closed();
     let refrain = open(&database, [gate.job("export")]).await;
-    refrain.enqueue_many("export", ["a", "b"].map(|key| (key, None::<String>))).await.unwrap();
+    refrain.enqueue_many("export", ["a", "b"].map(|key| (key, ()))).await.unwrap();
     let running = tokio::spawn({
         let refrain = refrain.clone();
         async move { refrain.tick().await.unwrap() }

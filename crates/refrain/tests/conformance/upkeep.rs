@@ -3,7 +3,7 @@
 use refrain_harness::every_store;
 use std::time::Duration;
 
-use refrain::{Ask, Did, Refrain, Settings, testing};
+use refrain::{Ask, Did, Refrain, testing};
 use sqlx::Executor;
 
 use refrain_harness::TestDatabase;
@@ -42,7 +42,7 @@ async fn a_backup_is_one_instant_of_the_store_and_replaces_no_file(database: Tes
 #[every_store]
 async fn prune_deletes_old_payloads_and_output_at_once(database: TestDatabase) {
     let refrain = open(&database, [nothing("mails")]).await;
-    refrain.enqueue("mails", "ada", Some("{}")).await.unwrap();
+    refrain.enqueue_json("mails", "ada", Some("{}")).await.unwrap();
     refrain.tick().await.unwrap();
     assert_eq!(refrain.prune(Duration::from_hours(1), |_| ()).await.unwrap(), 0, "too young");
     assert!(database.store("update refrain_runs set ended_at = 1").await > 0);
@@ -55,8 +55,8 @@ async fn prune_deletes_old_payloads_and_output_at_once(database: TestDatabase) {
 #[every_store]
 async fn open_and_recent_runs_are_not_pruned(database: TestDatabase) {
     let refrain = open(&database, [nothing("mails")]).await;
-    refrain.enqueue("mails", "again", Some("{}")).await.unwrap();
-    refrain.enqueue("mails", "young", Some("{}")).await.unwrap();
+    refrain.enqueue_json("mails", "again", Some("{}")).await.unwrap();
+    refrain.enqueue_json("mails", "young", Some("{}")).await.unwrap();
     refrain.tick().await.unwrap();
     for given in [
         "insert into refrain_outputs (run, attempt, number, stream, at, text)
@@ -80,7 +80,7 @@ async fn open_and_recent_runs_are_not_pruned(database: TestDatabase) {
 
 #[every_store]
 async fn old_payloads_are_pruned_and_keys_are_kept(database: TestDatabase) {
-    let settings = Settings { keep: Duration::from_hours(1), ..SETTINGS };
+    let settings = SETTINGS.keep(Duration::from_hours(1));
     let seen = Seen::default();
     let said = seen.clone();
     let work = job("welcome", move |run| {
@@ -94,8 +94,8 @@ async fn old_payloads_are_pruned_and_keys_are_kept(database: TestDatabase) {
     });
     let refrain = open_with(&database, settings, [work]).await;
     for key in ["old", "young"] {
-        refrain.enqueue("welcome", key, Some("{}")).await.unwrap();
-        refrain.enqueue("welcome", key, Some("{}")).await.unwrap();
+        refrain.enqueue_json("welcome", key, Some("{}")).await.unwrap();
+        refrain.enqueue_json("welcome", key, Some("{}")).await.unwrap();
         refrain.tick().await.unwrap();
         refrain.run(&format!("welcome#{key}"), Ask::Once).await.unwrap();
     }
@@ -122,7 +122,7 @@ async fn old_payloads_are_pruned_and_keys_are_kept(database: TestDatabase) {
     assert_eq!(young.payload.as_deref(), Some("{}"));
     assert!(!refrain.dedupes(&young).await.unwrap().is_empty());
     assert_eq!(told(&refrain, "welcome").await, ["old done 2", "young done 1"]);
-    assert!(!refrain.enqueue("welcome", "old", None).await.unwrap().is_new(), "a replay finds it done");
+    assert!(!refrain.enqueue("welcome", "old", &()).await.unwrap().is_new(), "a replay finds it done");
     assert_eq!(refrain.run("welcome#old", Ask::Once).await.unwrap().did, Did::Deduplicated);
     let again = refrain.run("welcome#old", Ask::Again).await.unwrap_err();
     assert!(matches!(again, refrain::Error::Forgotten(_)), "{again}");

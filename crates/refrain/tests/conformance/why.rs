@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use refrain::core::retry::{Backoff, Retry};
 use refrain::core::{Scope, Timetable};
-use refrain::{Ask, CatchUp, Definition, JobError, Refrain, Settings, WhileRunning};
+use refrain::{Ask, CatchUp, Definition, JobError, Refrain, WhileRunning};
 
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
@@ -103,7 +103,7 @@ async fn x3_why_of_an_unopened_window_names_the_last_scheduler(database: TestDat
         "refrain serve",
     ];
     answers(&refrain, "report@2020-06-01", "never-opened", &words).await;
-    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
     refrain.tick_at(june("01T00:00")).await.unwrap();
     answers(&refrain, "report@2020-06-01", "never-opened", &["the last attempt in this store ended at 20"])
         .await;
@@ -136,11 +136,11 @@ async fn x3_why_of_a_skipped_window_gives_the_stored_reason(database: TestDataba
 #[every_store]
 async fn x3_why_of_a_done_run_names_its_attempt_version_and_dedupes(database: TestDatabase) {
     let refrain = open(&database, [nothing("welcome").version(2)]).await;
-    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
     refrain.tick().await.unwrap();
     answers(&refrain, "welcome#42", "done", &["attempt 1", "version 2", "refrain run welcome#42 --again"])
         .await;
-    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
     refrain.run("welcome#42", Ask::Once).await.unwrap();
     adds(&refrain, "welcome#42", "deduplicated", &["welcome#42", "twice", "by run"]).await;
     refrain.close().await;
@@ -157,7 +157,7 @@ async fn x3_why_of_a_done_run_names_its_attempt_version_and_dedupes(database: Te
 #[every_store]
 async fn x3_why_of_a_queued_run_says_no_worker_or_paused(database: TestDatabase) {
     let refrain = open(&database, [nothing("welcome")]).await;
-    refrain.enqueue("welcome", "42", None).await.unwrap();
+    refrain.enqueue("welcome", "42", &()).await.unwrap();
     answers(&refrain, "welcome#42", "no-worker", &["welcome#42", "no worker is alive", "refrain serve"])
         .await;
     refrain.pause("welcome").await.unwrap();
@@ -167,10 +167,10 @@ async fn x3_why_of_a_queued_run_says_no_worker_or_paused(database: TestDatabase)
 #[every_store]
 async fn x3_why_of_a_queued_run_names_the_runs_before_it(database: TestDatabase) {
     let gate = Gate::closed();
-    let few = Settings { slots: 1, ..SETTINGS };
+    let few = SETTINGS.slots(1);
     let refrain = open_with(&database, few, [gate.job("export"), gate.job("narrow").concurrency(1)]).await;
-    let keys = ["a", "b", "c"].map(|key| (key, None::<String>));
-    refrain.enqueue_many("export", keys.clone()).await.unwrap();
+    let keys = ["a", "b", "c"].map(|key| (key, ()));
+    refrain.enqueue_many("export", keys).await.unwrap();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let serving = tokio::spawn(async move { serving.await.unwrap() });
@@ -222,7 +222,7 @@ async fn x3_why_of_a_failed_run_gives_the_error_and_the_next_retry(database: Tes
     let refrain =
         open(&database, [job("flaky", |_| async { Err(JobError::new("429: slow down")) }).retry(retry)])
             .await;
-    refrain.enqueue("flaky", "1", None).await.unwrap();
+    refrain.enqueue("flaky", "1", &()).await.unwrap();
     refrain.tick().await.unwrap();
     answers(&refrain, "flaky#1", "backing-off", &["\"429: slow down\"", "attempt 2", "refrain run flaky#1"])
         .await;
@@ -240,7 +240,7 @@ async fn x3_why_of_a_failed_run_gives_the_error_and_the_next_retry(database: Tes
 #[every_store]
 async fn x3_why_of_a_run_whose_workers_died_calls_it_a_suspect(database: TestDatabase) {
     let refrain = open(&database, [nothing("export")]).await;
-    refrain.enqueue("export", "a", None).await.unwrap();
+    refrain.enqueue("export", "a", &()).await.unwrap();
     for claimed_by_the_dead in [
         "insert into refrain_workers (process, started_at, expires_at) values ('boot/1/4242/7', 1, 1)",
         "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
@@ -253,7 +253,7 @@ async fn x3_why_of_a_run_whose_workers_died_calls_it_a_suspect(database: TestDat
     answers(&refrain, "export#a", "worker-silent", &words).await;
     // A worker that does not have the job takes over, and leaves the run to others. By its lease it counts how long a
     // silent worker may still be heard of.
-    let settings = Settings { lease: Duration::from_secs(3), ..SETTINGS };
+    let settings = SETTINGS.lease(Duration::from_secs(3));
     open_with(&database, settings, [nothing("other")]).await.tick().await.unwrap();
     answers(&refrain, "export#a", "no-worker", &["export#a"]).await;
     adds(&refrain, "export#a", "taken-over", &["export#a", "once", "suspect"]).await;
@@ -308,7 +308,7 @@ async fn x3_why_of_an_unknown_job_suggests_a_similar_one(database: TestDatabase)
     answers(&refrain, "welcome", "a-job", &["it has no run yet"]).await;
     answers(&refrain, "who@example.org", "unknown-job", &["`who`"]).await;
     answers(&refrain, "invoice:7", "nothing-known", &["`invoice:7`"]).await;
-    refrain.enqueue("welcome", "who@example.org", None).await.unwrap();
+    refrain.enqueue("welcome", "who@example.org", &()).await.unwrap();
     answers(&refrain, "who@example.org", "no-worker", &["welcome#who@example.org"]).await;
     answers(&refrain, "welcome", "a-job", &["refrain why welcome#who@example.org"]).await;
     for refused in ["welcome@2020-06-01", "report#42", ""] {
@@ -323,7 +323,7 @@ async fn x3_why_of_a_late_or_pruned_run_says_so(database: TestDatabase) {
     let refrain = open(&database, [report, nothing("welcome")]).await;
     refrain.tick_at(june("02T00:01")).await.unwrap();
     adds(&refrain, "report@2020-06-01", "late", &["report@2020-06-01", "2020-06-02T00:30:00Z"]).await;
-    refrain.enqueue("welcome", "42", Some("{}")).await.unwrap();
+    refrain.enqueue_json("welcome", "42", Some("{}")).await.unwrap();
     refrain.tick_at(june("02T00:01")).await.unwrap();
     database.store("update refrain_runs set payload = '' where key = '42'").await;
     adds(&refrain, "welcome#42", "forgotten", &["welcome#42", "no longer kept"]).await;

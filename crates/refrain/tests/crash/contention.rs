@@ -91,13 +91,13 @@ async fn f28_many_offers_to_a_locked_table_occupy_one_backend() {
     let rewritten = world.locked("lock table refrain.runs in access exclusive mode").await;
     let first = tokio::spawn({
         let refrain = refrain.clone();
-        async move { refrain.enqueue("idle", "1", None).await }
+        async move { refrain.enqueue("idle", "1", &()).await }
     });
     let is_given_up = async || world.is_waiting("insert into refrain.runs").await;
     eventually("the first is given up, and asks once more", DEADLINE, is_given_up).await;
     let others = (2..5).map(|key| {
         let refrain = refrain.clone();
-        tokio::spawn(async move { refrain.enqueue("idle", &key.to_string(), None).await })
+        tokio::spawn(async move { refrain.enqueue("idle", &key.to_string(), &()).await })
     });
     let others: Vec<_> = others.collect();
     let count =
@@ -113,7 +113,7 @@ async fn f28_many_offers_to_a_locked_table_occupy_one_backend() {
         drop(offer.await.unwrap());
     }
     for key in 1..5 {
-        refrain.enqueue("idle", &key.to_string(), None).await.unwrap();
+        refrain.enqueue("idle", &key.to_string(), &()).await.unwrap();
     }
     assert_eq!(world.texts("select key from refrain_runs order by key").await, ["1", "2", "3", "4"]);
     refrain.close().await;

@@ -54,7 +54,7 @@ async fn f21_a_process_that_was_open_before_a_failover_claims_nothing_after_it()
     let opening = Refrain::at(&url, "crash").unwrap().job(seen.job("idle"));
     let refrain = opening.settings(SETTINGS).open().await.unwrap();
     server.fail_over().await;
-    refrain.enqueue("idle", "1", None).await.unwrap();
+    refrain.enqueue("idle", "1", &()).await.unwrap();
     let refused = refrain.tick().await.unwrap_err();
     assert!(refused.is_for_a_person(), "{refused}");
     assert_eq!(seen.all(), Vec::<String>::new());
@@ -86,7 +86,7 @@ async fn f21_a_worker_claims_nothing_from_a_store_that_another_process_doubts(da
     let is_registered = async || !refrain.workers().await.unwrap().is_empty();
     eventually("the worker is registered", DEADLINE, is_registered).await;
     database.store("update refrain_store set doubt = 'behind'").await;
-    refrain.enqueue("idle", "1", None).await.unwrap();
+    refrain.enqueue("idle", "1", &()).await.unwrap();
     let is_over = async || serving.is_finished() || !seen.all().is_empty();
     eventually("the worker has ended, or has claimed", DEADLINE, is_over).await;
     assert_eq!(seen.all(), Vec::<String>::new());

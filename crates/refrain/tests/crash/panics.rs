@@ -41,7 +41,7 @@ async fn a_worker_whose_heartbeat_panics_registers_again(database: TestDatabase)
     let refrain = shop.open().await;
     let is_anew = async || refrain.workers().await.unwrap().iter().any(|worker| worker.id > 1);
     eventually("there is another worker", DEADLINE, is_anew).await;
-    refrain.enqueue("noop", "1", None).await.unwrap();
+    refrain.enqueue("noop", "1", &()).await.unwrap();
     let is_done = async || refrain.open_runs().await.unwrap() == 0;
     eventually("it works", DEADLINE, is_done).await;
     process.signal(Signal::TERM);

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use refrain::Ask;
 use refrain::project::Project;
-use refrain::{Ask, Settings};
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
 
@@ -147,7 +147,7 @@ async fn taken_over_here(sync: &Sync) {
     sync.shop.expire().await;
     let project = Project::load(sync.shop.root()).unwrap();
     let lease = Duration::from_secs(3);
-    let opening = project.opening(None).await.unwrap().settings(Settings { lease, ..SETTINGS });
+    let opening = project.opening(None).await.unwrap().settings(SETTINGS.lease(lease));
     let refrain = opening.open().await.unwrap();
     let report = refrain.run(RUN, Ask::Once).await.unwrap();
     assert_eq!(report.run.attempt, 2);

@@ -90,9 +90,13 @@ async fn moving_the_cursor_of_a_window_needs_the_name_of_the_window(database: Te
     let refrain = sync.shop.open().await;
     let window = refrain.window_start(SECOND_NIGHT).await.unwrap();
     assert_eq!(window, Some("2020-06-10T00:00:00Z".parse::<Timestamp>().unwrap()));
-    let of = CheckpointOf { job: "sync", scope: "", window, name: "cursor" };
-    let refused =
-        refrain.set_checkpoint(CheckpointOf { window: None, ..of }, "3", None).await.unwrap_err().to_string();
+    let of = CheckpointOf::new("sync", "cursor").window(window);
+    let unnamed = refrain.checkpoint_of("sync", "cursor", "", None).await.unwrap_err();
+    let said = "each window of sync has a checkpoint `cursor` of its own\n  say which is meant: --window W";
+    assert_eq!((unnamed.to_string().as_str(), unnamed.is_usage()), (said, true));
+    assert_eq!(refrain.checkpoint_of("sync", "cursor", "", Some("2020-06-10")).await.unwrap(), of);
+    assert_eq!(refrain.checkpoint_position(of).await.unwrap().as_deref(), Some("5"));
+    let refused = refrain.set_checkpoint(of.window(None), "3", None).await.unwrap_err().to_string();
     assert!(
         refused.contains(
             "has a checkpoint `cursor` of its own\n  say which is meant: --window 2020-06-10T00:00:00Z"

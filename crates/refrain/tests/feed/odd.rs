@@ -114,13 +114,13 @@ async fn a_run_does_not_clear_lines_of_a_run_with_a_longer_key(database: TestDat
     let (long, mut lines) = ("x".repeat(508), 0);
     for key in ["a:b", long.as_str()] {
         sync.source(["oops"]);
-        refrain.enqueue("sync", key, None).await.unwrap();
+        refrain.enqueue("sync", key, &()).await.unwrap();
         sync.ask(&["run", &format!("sync#{key}")]).await;
         lines += 1;
         assert_eq!(sync.shop.rows(kept).await.len(), lines, "{key}");
     }
     sync.source([""; 0]);
-    refrain.enqueue("sync", "a", None).await.unwrap();
+    refrain.enqueue("sync", "a", &()).await.unwrap();
     assert_eq!(sync.ask(&["run", "sync#a"]).await.0, "Ran done 1");
     assert_eq!(sync.shop.rows(kept).await.len(), lines, "those of `a:b` are not those of `a`");
     refrain.close().await;

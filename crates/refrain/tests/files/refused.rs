@@ -14,7 +14,7 @@ use refrain_harness::project::TestProject;
 
 async fn named(refrain: &Refrain, key: &str, name: &str) -> refrain::RunReport {
     let payload = serde_json::json!({ "name": name }).to_string();
-    refrain.enqueue("export", key, Some(&payload)).await.unwrap();
+    refrain.enqueue_json("export", key, Some(&payload)).await.unwrap();
     refrain.run(&format!("export#{key}"), Ask::Once).await.unwrap()
 }
 

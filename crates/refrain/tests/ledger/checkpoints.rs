@@ -5,8 +5,9 @@ use refrain_harness::both_shops;
 use std::future::ready;
 use std::time::Duration;
 
-use refrain::admin::{CheckpointError, CheckpointOf};
+use refrain::admin::CheckpointOf;
 use refrain::core::Scope;
+use refrain::error::CheckpointError;
 use refrain::ledger::{FetchedPage, LedgerError, Per};
 use refrain::{Definition, Error, Refrain};
 
@@ -61,12 +62,12 @@ async fn told(refrain: &Refrain) -> Vec<String> {
 
 /// The checkpoint for ever, where there are no scopes.
 fn of<'a>(job: &'a str, name: &'a str) -> CheckpointOf<'a> {
-    CheckpointOf { job, scope: "", window: None, name }
+    CheckpointOf::new(job, name)
 }
 
 async fn set(refrain: &Refrain, position: &str, seen: Option<&str>) -> String {
     let set = refrain.set_checkpoint(of("sync", "billing"), position, seen).await;
-    set.map_or_else(|error| error.to_string(), |()| "set".to_owned())
+    set.map_or_else(|error| error.to_string(), |_| "set".to_owned())
 }
 
 #[both_shops]
@@ -155,7 +156,7 @@ async fn no_checkpoint_is_moved_under_a_run_that_uses_it<DB: Backend>(shop: Shop
     gate.let_through(1);
     running.await.unwrap();
 
-    refrain.enqueue("sync", "friday", None).await.unwrap();
+    refrain.enqueue("sync", "friday", &()).await.unwrap();
     let refused = set(&refrain, "3", Some("9")).await;
     assert!(refused.starts_with("sync#friday is queued"), "{refused}");
     assert!(refused.contains("refrain pause sync"), "{refused}");
@@ -202,10 +203,10 @@ async fn a_watermark_can_be_moved_back_by_a_duration_and_a_cursor_cannot<DB: Bac
     ran(&refrain, "mark#monday").await;
     ran(&refrain, "sync#tuesday").await;
     let (mark, hour) = (june("09T10:00").to_string(), Duration::from_hours(1));
-    let at = refrain.rewind_checkpoint(of("mark", "updated"), hour, &mark).await.unwrap();
-    assert_eq!(at, june("09T09:00"));
+    let at = refrain.rewind_checkpoint(of("mark", "updated"), hour, Some(&mark)).await.unwrap();
+    assert_eq!((at.was, at.position), (Some(mark), june("09T09:00").to_string()));
     assert_eq!(told(&refrain).await[0], "mark/ updated 2020-06-09T09:00:00Z by a person");
-    let refused = refrain.rewind_checkpoint(of("sync", "billing"), hour, "3").await.unwrap_err();
+    let refused = refrain.rewind_checkpoint(of("sync", "billing"), hour, Some("3")).await.unwrap_err();
     assert!(refused.to_string().contains("which is no time"), "{refused}");
 }
 
@@ -250,7 +251,7 @@ async fn a_run_of_another_scope_does_not_block_moving_a_checkpoint<DB: Backend>(
     )
     .await;
     let set = |scope: &'static str, position: &'static str, seen: Option<&'static str>| {
-        refrain.set_checkpoint(CheckpointOf { scope, ..of("sync", "billing") }, position, seen)
+        refrain.set_checkpoint(of("sync", "billing").scope(scope), position, seen)
     };
     set("acme", "0", Some("1")).await.unwrap();
     let refused = set("beta", "0", None).await.unwrap_err().to_string();

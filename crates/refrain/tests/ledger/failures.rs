@@ -314,7 +314,7 @@ async fn m24_a_stopped_attempt_has_counts_of_its_own<DB: Backend>(shop: Shop<DB>
         }
     });
     let refrain = open(&shop.store, [halting]).await;
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     let serving = refrain.serve();
     let handle = serving.stop_handle();
     let serving = tokio::spawn(async move { serving.await.unwrap() });

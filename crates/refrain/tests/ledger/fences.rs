@@ -158,7 +158,7 @@ async fn i5_an_older_attempt_parks_no_unit_in_advance_once_a_newer_one_has_begun
 ) {
     let seen = Seen::default();
     let refrain = open(&shop.store, [on_trial(&shop, &seen, 2, 1)]).await;
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     shop.store.store("update refrain_queue set suspicion = 1").await;
     ran(&refrain, "sync#monday").await;
     assert_eq!(seen.all(), ["1 is fenced"]);
@@ -169,7 +169,7 @@ async fn i5_an_older_attempt_parks_no_unit_in_advance_once_a_newer_one_has_begun
 async fn i5_an_older_attempt_convicts_no_unit_once_a_newer_one_has_begun<DB: Backend>(shop: Shop<DB>) {
     let seen = Seen::default();
     let refrain = open(&shop.store, [on_trial(&shop, &seen, 1, 2)]).await;
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     shop.store.store("update refrain_queue set suspicion = 1").await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
     let parked = "select cast(failures as bigint) from refrain_units where status = 'parked'";

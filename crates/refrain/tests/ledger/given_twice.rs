@@ -137,7 +137,7 @@ async fn f23_an_attempt_ends_no_step_below_a_later_one_that_was_claimed_before_i
             }
         });
         let refrain = open(&store, [job]).await;
-        refrain.enqueue("sync", "monday", None).await.unwrap();
+        refrain.enqueue("sync", "monday", &()).await.unwrap();
         refrain.tick().await.unwrap();
         assert_eq!(seen.all(), ["1 is fenced"], "{nonce}");
     }
@@ -148,7 +148,7 @@ async fn a_claim_is_higher_than_the_one_before_it_whatever_the_clock_says<DB: Ba
     let job = || work(&shop, "sync", |_, _| async { Ok(()) });
     let refrain = open(&shop.store, [job()]).await;
     refrain.pause("sync").await.unwrap();
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     // As if the clock had been years ahead when it was claimed before.
     let ahead = "update refrain_queue set nonce = 9000000000000000000";
     shop.store.store(ahead).await;

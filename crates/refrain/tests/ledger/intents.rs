@@ -94,7 +94,7 @@ async fn a_sync_and_what_comes_of_it<DB: Backend>(shop: Shop<DB>) {
     let source = [invoices(5), vec![invoice(6, -1)]].concat();
     let refrain = opened(&shop, [sync(&shop, source), seen.job("greet")]).await;
     for run in ["monday", "tuesday"] {
-        refrain.enqueue("sync", run, None).await.unwrap();
+        refrain.enqueue("sync", run, &()).await.unwrap();
         refrain.tick().await.unwrap();
         assert_eq!(shop.writes().await, [1; 5]);
         let expected: Vec<String> = (1..=5).map(|id| format!("notify:new-invoice:{id}@1 pending")).collect();
@@ -130,7 +130,7 @@ async fn an_intent_without_a_relay_is_not_blamed_on_the_unit<DB: Backend>(shop: 
         }
     });
     let refrain = open(&shop.store, [work]).await;
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     refrain.tick().await.unwrap();
     assert_eq!((shop.standing("failed").await, shop.standing("applied").await), (0, 0));
 }
@@ -155,7 +155,7 @@ async fn an_intent_in_a_database_without_a_relay_is_refused<DB: Backend>(shop: S
         }
     });
     let refrain = open(&shop.store, [work, seen.job("greet")]).await;
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     refrain.tick().await.unwrap();
     assert_eq!(said.all(), ["refused"]);
     assert_eq!((shop.writes().await, waiting(&shop).await), (vec![], 0));

@@ -101,7 +101,7 @@ async fn f4_a_suspected_unit_with_a_lost_reply_is_written_once() {
         }
     });
     let refrain = open(&far.shop.store, [careful]).await;
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     far.shop.store.store("update refrain_queue set suspicion = 1").await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
     assert_eq!(far.network.cuts(), 1);

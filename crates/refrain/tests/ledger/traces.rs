@@ -45,7 +45,7 @@ async fn a_key_is_found_in_every_job_effect_and_queue<DB: Backend>(shop: Shop<DB
             .unwrap();
         tx.commit().await.unwrap();
     }
-    refrain.enqueue("welcome", "invoice:1", None).await.unwrap();
+    refrain.enqueue("welcome", "invoice:1", &()).await.unwrap();
     refrain.tick().await.unwrap();
 
     let trace = refrain.trace("invoice:1").await.unwrap();
@@ -102,7 +102,7 @@ async fn a_done_or_unknown_unit_cannot_be_retried<DB: Backend>(shop: Shop<DB>) {
         refused.contains("done, by attempt 2") && refused.contains("refrain run flaky#1 --again"),
         "{refused}"
     );
-    refrain.enqueue("flaky", "2", None).await.unwrap();
+    refrain.enqueue("flaky", "2", &()).await.unwrap();
     refrain.cancel("flaky#2").await.unwrap();
     assert!(refrain.retry("flaky#2").await.unwrap().is_done(), "the caller retries it after all");
 }
@@ -186,7 +186,7 @@ async fn units_of_a_renamed_job_are_found_under_its_new_name<DB: Backend>(shop: 
 async fn h13_a_claimed_key_is_found_with_its_owner_and_advice<DB: Backend>(shop: Shop<DB>) {
     let gate = Gate::closed();
     let refrain = opened(&shop, [gate.job("export")]).await;
-    refrain.enqueue("export", "acme:7", None).await.unwrap();
+    refrain.enqueue("export", "acme:7", &()).await.unwrap();
     let running = tokio::spawn({
         let refrain = refrain.clone();
         async move { refrain.tick().await.unwrap() }

@@ -205,7 +205,7 @@ async fn units_are_parked_in_advance_a_megabyte_at_a_time<DB: Backend>(shop: Sho
     });
     // Its only try must not end in a death, so all that fit are tried together.
     let refrain = open(&shop.store, [long.retry(Retry { attempts: 1, ..Retry::default() })]).await;
-    refrain.enqueue("sync", "monday", None).await.unwrap();
+    refrain.enqueue("sync", "monday", &()).await.unwrap();
     shop.store.store("update refrain_queue set suspicion = 1").await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
     assert_eq!(seen.all(), ["2 together", "2 together", "1 together"]);

@@ -123,7 +123,7 @@ async fn h1_a_window_that_is_not_done_within_the_grace_of_its_file_is_late(datab
     assert_eq!((alarms[0].kind, alarms[0].subject.as_str()), (AlarmKind::RunLate, "total@2020-06-01"));
     let (view, run) = (refrain.view("total").await.unwrap(), shown(&refrain, "total@2020-06-01").await);
     assert!(view.is_late(&run, june("02T00:31")) && !view.is_late(&run, june("02T00:29")));
-    assert_eq!(refrain.job_records().await.unwrap()[0].grace, Some(Duration::from_mins(30)));
+    assert_eq!(refrain.job_records(None).await.unwrap()[0].grace, Some(Duration::from_mins(30)));
 }
 
 #[both_databases]

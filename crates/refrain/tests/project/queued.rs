@@ -15,8 +15,8 @@ async fn a_payload_reaches_statements_and_a_key_is_done_once(database: TestDatab
     shop.job("welcome", &format!("queue = true\nretry = {{ attempts = 1 }}\nsql = \"{sql}\"\n"));
     let refrain = shop.open().await;
     let ada = r#"{"user": {"id": 42}, "name": "Ada"}"#;
-    assert!(refrain.enqueue("welcome", "42", Some(ada)).await.unwrap().is_new());
-    assert!(!refrain.enqueue("welcome", "42", Some(ada)).await.unwrap().is_new());
+    assert!(refrain.enqueue_json("welcome", "42", Some(ada)).await.unwrap().did.is_new());
+    assert!(!refrain.enqueue_json("welcome", "42", Some(ada)).await.unwrap().did.is_new());
     refrain.tick().await.unwrap();
     refrain.run("welcome#42", Ask::Again).await.unwrap();
     assert_eq!(shop.rows("select cast(id as text) || ' ' || name from users").await, ["42 Ada"]);
@@ -26,7 +26,7 @@ async fn a_payload_reaches_statements_and_a_key_is_done_once(database: TestDatab
         ("44", Some(r#"{"user": {"id": 44}, "name": null}"#), "`:payload.name` is null"),
         ("45", None, "`:payload.user.id` has no value in this run"),
     ] {
-        refrain.enqueue("welcome", key, payload).await.unwrap();
+        refrain.enqueue_json("welcome", key, payload).await.unwrap();
         let run = refrain.run(&format!("welcome#{key}"), Ask::Once).await.unwrap().run;
         let message = run.message.unwrap();
         assert!(run.standing.node() == RunNode::Failed && message.contains(told), "{message}");

@@ -114,7 +114,7 @@ async fn a_payload_keeps_the_types_of_its_json(database: TestDatabase) {
         "rate": 0.5, "active": true, "since": "2020-06-09", "tags": ["a", 1],
     });
     let refrain = shop.open().await;
-    refrain.enqueue("welcome", "42", Some(&payload.to_string())).await.unwrap();
+    refrain.enqueue_json("welcome", "42", Some(&payload.to_string())).await.unwrap();
     refrain.tick().await.unwrap();
     let users = shop.rows(
         "select cast(id as text) || ' ' || cast(ref as text) || ' ' || name || ' ' || cast(rate as \

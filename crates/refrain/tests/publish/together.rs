@@ -205,7 +205,7 @@ async fn a_queued_run_replaces_only_its_own_delta(database: TestDatabase) {
     );
     let refrain = shop.open().await;
     for (key, payload) in [("1", r#"{"region":"eu","by":5}"#), ("2", r#"{"region":"us","by":3}"#)] {
-        refrain.enqueue("adjust", key, Some(payload)).await.unwrap();
+        refrain.enqueue_json("adjust", key, Some(payload)).await.unwrap();
         for _ in 0..2 {
             assert!(refrain.run(&format!("adjust#{key}"), Ask::Again).await.unwrap().is_done());
         }

@@ -9,6 +9,7 @@
 mod databases;
 mod documents;
 mod exceptions;
+mod growth;
 mod headers;
 mod index;
 mod layers;
@@ -45,9 +46,10 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     databases::are_known_where_listed,
     documents::paths_exist,
+    growth::public_types_may_grow,
     headers::modules_say_why,
     index::has_every_file,
     layers::point_one_way,

@@ -10,6 +10,7 @@ use crate::values::Values;
 
 /// Why a run has no directory to publish into.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DirectoryError {
     /// A value is missing.
     #[error(transparent)]

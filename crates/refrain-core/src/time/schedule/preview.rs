@@ -38,6 +38,7 @@ const WINDOWS_COUNTED: usize = 1_000;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Preview {
     /// The zone's name.
     pub zone: String,
@@ -49,6 +50,7 @@ pub struct Preview {
 
 /// One tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PreviewLine {
     /// The instant of the tick.
     pub tick: Timestamp,

@@ -67,10 +67,10 @@ async fn executed(server: &Server, count: u32) -> Result<Duration> {
     let job = CommandJob::new(|_: &Run| {
         Ok(Command { argv: vec!["true".to_owned()], directory: "/".into(), ..Command::default() })
     });
-    let settings = Settings { slots: AT_ONCE, ..Settings::default() };
+    let settings = Settings::new().slots(AT_ONCE);
     let opening = Refrain::at(&scratch.address, "bench")?.settings(settings);
     let refrain = opening.job(job.definition("true")?).open().await?;
-    let offers = (0..count).map(|at| (format!("{at:08}"), None::<&str>));
+    let offers = (0..count).map(|at| (format!("{at:08}"), ()));
     refrain.enqueue_many("true", offers).await?;
     let begun = Instant::now();
     let counts = refrain.tick().await?;
@@ -151,7 +151,7 @@ async fn list(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {
     let mut sizes = Vec::new();
     let mut from = 0;
     for many in [FEW_WINDOWS, plan.scaled(WINDOWS)] {
-        let offers = (from..many).map(|at| (format!("{at:08}"), None::<&str>));
+        let offers = (from..many).map(|at| (format!("{at:08}"), ()));
         refrain.enqueue_many(First::NAME, offers).await?;
         from = many;
         let (mut after, mut seen) = (String::new(), 0);

@@ -42,7 +42,7 @@ impl Job for Timed {
 
     async fn run(&self, run: &mut Run) -> std::result::Result<(), JobError> {
         let begun = self.0.since.elapsed();
-        let (asked, work): (Duration, Duration) = serde_json::from_str(run.payload().unwrap_or_default())?;
+        let (asked, work): (Duration, Duration) = run.payload()?;
         if work == SHORT {
             let wait = begun.saturating_sub(asked).as_secs_f64();
             self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner).push(wait);
@@ -78,7 +78,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
 async fn pickups(server: &Server, load: Load) -> Result<Vec<f64>> {
     let scratch = server.database().await?;
     let waits = Arc::new(Waits { since: Instant::now(), seconds: Mutex::default(), more: Notify::new() });
-    let settings = Settings { slots: SLOTS, ..Settings::default() };
+    let settings = Settings::new().slots(SLOTS);
     let job = Definition::of(Timed(Arc::clone(&waits)))?;
     let refrain = Refrain::at(&scratch.address, "bench")?.settings(settings).job(job).open().await?;
     let serving = refrain.serve();
@@ -112,10 +112,9 @@ async fn offer(refrain: &Refrain, waits: &Waits, load: Load) -> Result<usize> {
             continue;
         }
         short += usize::from(!is_long);
-        let payload =
-            serde_json::to_string(&(waits.since.elapsed(), if is_long { load.long } else { SHORT }))?;
+        let payload = (waits.since.elapsed(), if is_long { load.long } else { SHORT });
         let refrain = refrain.clone();
-        offers.spawn(async move { refrain.enqueue(Timed::NAME, &format!("{at:08}"), Some(&payload)).await });
+        offers.spawn(async move { refrain.enqueue(Timed::NAME, &format!("{at:08}"), &payload).await });
     }
     while let Some(offered) = offers.join_next().await {
         offered??;

@@ -20,7 +20,7 @@ use super::source::SourceReader;
 use super::unit::{Unit, UnitReader};
 use super::unit_rows::{RowGroup, group_by_columns};
 use crate::action::command_failure;
-use crate::action::environment::{inherited, name_of};
+use crate::action::environment::inherited;
 use crate::action::output_capture::{LastWords, LineReader};
 use crate::database::begun_in;
 use crate::publish::comparison::{Comparison, Differences, StagedUnits};
@@ -124,9 +124,9 @@ impl UnitsJob {
             number += part.units.len() as u64;
         }
         source.end().await?;
-        let (units, differences) = comparison.conclude(&mut transaction, &name_of(run)).await?;
+        let (units, differences) = comparison.conclude(&mut transaction, &run.name()).await?;
         of("the table cannot be compared", transaction.rollback().await)?;
-        let (run, table) = (name_of(run), publish.table.to_string());
+        let (run, table) = (run.name(), publish.table.to_string());
         Ok(Reconciled { run, table, units, unreadable, differences, advice: Vec::new() })
     }
 

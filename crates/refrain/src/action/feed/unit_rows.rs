@@ -8,7 +8,6 @@ use refrain_core::{ContentError, Fingerprint};
 use sqlx::Pool;
 
 use super::unit::Unit;
-use crate::action::environment::name_of;
 use crate::bind::context::About;
 use crate::ledger::{BatchError, Batches};
 use crate::publish::error::WriteError;
@@ -35,7 +34,7 @@ impl<DB: Backend> UnitRows<DB> {
         let writer =
             Writer::open(pool, publish, about, &about.values(run), database).await.map_err(failed)?;
         writer.is_ready().map_err(failed)?;
-        Ok(UnitRows { writer, from: name_of(run) })
+        Ok(UnitRows { writer, from: run.name() })
     }
 
     /// Writes the units of these batches, each in its own transaction.
