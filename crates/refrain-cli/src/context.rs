@@ -100,11 +100,6 @@ impl Context {
         Ok(project)
     }
 
-    /// The store of a project, not yet opened, with its jobs.
-    pub(crate) async fn opening(&self, project: &Project) -> Result<OpenOptions, CliError> {
-        Ok(self.by(project.opening(self.store.as_deref()).await?))
-    }
-
     fn by(&self, opening: OpenOptions) -> OpenOptions {
         match &self.person {
             Some(person) => opening.by(person.clone()),
@@ -112,9 +107,9 @@ impl Context {
         }
     }
 
-    /// The store of a project, not yet opened. If it is created, that is reported.
+    /// The store of a project, not yet opened, with its jobs. If it is created, that is reported.
     pub(crate) async fn prepared(&self, project: &Project) -> Result<OpenOptions, CliError> {
-        let opening = self.opening(project).await?;
+        let opening = self.by(project.opening(self.store.as_deref()).await?);
         if self.store.is_none() && opening.is_new() {
             self.make_folder(project.root())?;
         }
@@ -174,7 +169,7 @@ impl Context {
     /// The same, with the databases that jobs write to.
     pub(crate) async fn decide_around(&self) -> Result<OpenProject, CliError> {
         let project = self.project()?;
-        let opening = self.opening(&project).await?;
+        let opening = self.by(project.opening(self.store.as_deref()).await?);
         decided(opening, project).await
     }
 

@@ -26,7 +26,7 @@ use crate::store::delayed::pull;
 use crate::store::enqueue::record_dedupe;
 use crate::store::queue_line::Priority;
 use crate::store::reopen::{Reopened, Reopening, reopen};
-use crate::store::show::{self, QueuePosition};
+use crate::store::show::{self, OpenAttempt, QueuePosition};
 
 /// How often to look at a run that another process has.
 const LOOK: Duration = Duration::from_millis(100);
@@ -170,19 +170,19 @@ impl Refrain {
         let mut relay = self.engine.relay();
         relay.all_or_later().await;
         let found =
-            if failpoint::is_weakened("run.no-look-up") { None } else { self.recorded(target).await? };
-        let (mut run, is_new) = if let Some(run) = found {
+            if failpoint::is_weakened("run.no-look-up") { None } else { self.looked_up(target).await? };
+        let ((mut run, mut open), is_new) = if let Some((run, open)) = found {
             if ask == Ask::Once && (run.standing.is_open() || counts_as_there(&run)) {
                 record_dedupe(self.store(), target.number, &target.key, BY_RUN).await?;
             }
-            (run, false)
+            ((run, open), false)
         } else {
             self.may_open(name, target).await?;
             if matches!(ask, Ask::Retry | Ask::Redo) {
                 return Err(missing());
             }
             let is_new = self.insert(target, definition).await?;
-            (self.recorded(target).await?.ok_or_else(missing)?, is_new)
+            (self.looked_up(target).await?.ok_or_else(missing)?, is_new)
         };
         if run.standing.is_open() {
             may_follow(name, ask, &run)?;
@@ -192,8 +192,9 @@ impl Refrain {
                 return self.reported(name, (did, attempt), run, None).await;
             }
             run = self.reopened(name, ask, run, definition).await?;
+            open = None;
         }
-        let seen = self.see_through((name, run.id), run.attempt, target, definition, patience).await?;
+        let seen = self.see_through((name, &run, open), target, definition, patience).await?;
         relay.all_or_later().await;
         // An attempt may have found that the store is older than what it has done.
         self.store().is_sure()?;
@@ -245,11 +246,11 @@ impl Refrain {
     }
 
     /// Does the attempt here if it may begin, else follows it until it has ended. One whose worker died or left is followed
-    /// by another at once, and that is the one that was asked for; one that failed has had its say.
+    /// by another at once, and that is the one that was asked for; one that failed has had its say. If the caller has just
+    /// read the open attempt, that is the first look.
     async fn see_through(
         &self,
-        (run, id): (&str, i64),
-        mut attempt: u64,
+        (name, run, mut just_read): (&str, &RunRecord, Option<OpenAttempt>),
         target: &RunTarget,
         definition: &Definition,
         patience: &Patience,
@@ -257,10 +258,10 @@ impl Refrain {
         let mut worker: Option<Worker> = None;
         let mut rescuer = self.engine.rescuer();
         let (mut left, mut last) = (patience.waited(), Instant::now());
-        let mut did = Did::Followed;
+        let (id, mut attempt, mut did) = (run.id, run.attempt, Did::Followed);
         while did == Did::Followed && self.stop.phase() < Phase::Draining {
             let woken = self.engine.wake.woken();
-            let Some((_, Some(open))) = show::show(self.store(), id).await? else { break };
+            let Some(open) = self.open_attempt(id, just_read.take()).await? else { break };
             let number = u64::try_from(open.attempt).unwrap_or(0);
             if number > attempt && matches!(open.place, QueuePosition::Delayed(_)) {
                 break;
@@ -286,7 +287,7 @@ impl Refrain {
             let elapsed = std::mem::replace(&mut last, Instant::now()).elapsed();
             match left.look(obstacle, elapsed, worker.as_ref().is_some_and(Worker::is_busy)) {
                 WaitStep::LookAgain => {}
-                WaitStep::Tell => self.waits_for(run).await.iter().for_each(|cause| patience.tell(cause)),
+                WaitStep::Tell => self.waits_for(name).await.iter().for_each(|cause| patience.tell(cause)),
                 WaitStep::GiveUp => did = Did::GaveUp,
             }
             tokio::select! {
@@ -300,6 +301,18 @@ impl Refrain {
             worker.finish_all(&self.stop, definition.timeout).await?;
         }
         Ok((did, attempt))
+    }
+
+    /// The open attempt of a run, read now unless it was just read.
+    async fn open_attempt(
+        &self,
+        run: i64,
+        just_read: Option<OpenAttempt>,
+    ) -> Result<Option<OpenAttempt>, Error> {
+        match just_read {
+            Some(open) => Ok(Some(open)),
+            None => Ok(show::show(self.store(), run).await?.and_then(|(_, open)| open)),
+        }
     }
 
     /// What an open run waits for; none if it has ended, or if that cannot be read: the wait itself goes on.

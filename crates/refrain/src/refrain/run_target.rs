@@ -13,7 +13,7 @@ use crate::job::Definition;
 use crate::store::enqueue::{Offer, enqueue};
 use crate::store::open::{NewRun, open_one};
 use crate::store::queue_line::{JobNumber, Line, Priority};
-use crate::store::show;
+use crate::store::show::{self, OpenAttempt};
 
 /// The way by which `run` asks for a run, as dedupes record it.
 pub(super) const BY_RUN: &str = "run";
@@ -27,6 +27,9 @@ pub(super) struct RunTarget {
     pub(super) window: Option<Window>,
     pub(super) key: RunKey,
 }
+
+/// A run, and its open attempt if it has one.
+pub(super) type RunLookUp = (RunRecord, Option<OpenAttempt>);
 
 impl Refrain {
     /// The name of a job's latest window that is over.
@@ -94,8 +97,13 @@ impl Refrain {
 
     /// What is recorded of a target; none if there is no such run yet.
     pub(super) async fn recorded(&self, target: &RunTarget) -> Result<Option<RunRecord>, Error> {
+        Ok(self.looked_up(target).await?.map(|(run, _)| run))
+    }
+
+    /// The same with its open attempt, both of one instant.
+    pub(super) async fn looked_up(&self, target: &RunTarget) -> Result<Option<RunLookUp>, Error> {
         let found = show::of_job(self.store(), target.number, &target.key.to_string()).await?;
-        Ok(found.map(|(row, open)| RunRecord::of(row, open)).transpose()?)
+        Ok(found.map(|(row, open)| RunRecord::of(row, open).map(|run| (run, open))).transpose()?)
     }
 
     /// Refuses a window that must not be opened. One that is not over would count as done without the rest of it.
