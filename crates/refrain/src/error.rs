@@ -154,6 +154,9 @@ pub enum Error {
         /// What it would have to be: parked, or in doubt.
         was: &'static str,
     },
+    /// No unit of the run is in doubt, so there is nothing to decide.
+    #[error("no unit of {0} is in doubt\n  its state: refrain show {typed}", typed = typed(.0))]
+    NothingInDoubt(String),
     /// No command of the run was cut off, so there is nothing to decide.
     #[error(
         "no command of `{run}` waits for a decision: the run is {state}\n  its details: refrain show {}; units in doubt: refrain retry {} --in-doubt --done", typed(.run), typed(.run)

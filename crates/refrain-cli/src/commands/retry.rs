@@ -1,10 +1,9 @@
 //! `refrain retry`: another attempt of a run that is not done, or of its units; and decisions on what is in doubt.
 
 use clap::Args;
+use refrain::Ask;
 use refrain::admin::Settlement;
 use refrain::core::RunName;
-use refrain::core::terminal::typed;
-use refrain::{Ask, Refrain};
 
 use crate::arguments::Wait;
 use crate::context::Context;
@@ -56,15 +55,19 @@ pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Ex
         let report = refrain.settle_held(run).await?;
         return told(context, opened, &report, false).await;
     }
-    let units = if *in_doubt { in_doubt_of(refrain, run).await? } else { unit.clone() };
-    if !units.is_empty() {
-        let settlement = if *done { Settlement::Done } else { Settlement::Again };
-        let keys: Vec<&str> = units.iter().map(String::as_str).collect();
-        refrain.settle_units(run, &keys, settlement).await?;
-        let is = if *done { "is recorded as done" } else { "has all its tries again" };
-        for unit in &units {
-            context.output.say(format_args!("`{}` {is}", harmless(unit)));
+    let settlement = if *done { Settlement::Done } else { Settlement::Again };
+    let units = match unit.as_slice() {
+        [] if !in_doubt => Vec::new(),
+        [] => refrain.settle_units_in_doubt(run, settlement).await?,
+        units => {
+            let keys: Vec<&str> = units.iter().map(String::as_str).collect();
+            refrain.settle_units(run, &keys, settlement).await?;
+            units.to_owned()
         }
+    };
+    let is = if *done { "is recorded as done" } else { "has all its tries again" };
+    for unit in &units {
+        context.output.say(format_args!("`{}` {is}", harmless(unit)));
     }
     let stop = refrain.stop_handle();
     let patience = patience.patience(context.output);
@@ -73,18 +76,4 @@ pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Ex
         signals.see_through(work, &stop, &[StopStep::StopNow], context.output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
     told(context, opened, &report, is_interrupted).await
-}
-
-/// The units of a run that are in doubt.
-async fn in_doubt_of(refrain: &Refrain, run: &str) -> Result<Vec<String>, CliError> {
-    let record = refrain.show(run).await?.ok_or_else(|| refrain::Error::NoRun(run.to_owned()))?;
-    let doubts = refrain.doubts(&record).await?;
-    let units: Vec<String> = doubts.into_iter().filter_map(|doubt| doubt.unit).collect();
-    if units.is_empty() {
-        return Err(CliError::Refused(format!(
-            "no unit of {run} is in doubt\n  its state: refrain show {}",
-            typed(run)
-        )));
-    }
-    Ok(units)
 }

@@ -117,6 +117,23 @@ impl Refrain {
         })
     }
 
+    /// Records a decision about all units of a run that are in doubt. Returns their keys; refused if there are none.
+    pub async fn settle_units_in_doubt(
+        &self,
+        run: &str,
+        settlement: Settlement,
+    ) -> Result<Vec<String>, Error> {
+        let record = self.show(run).await?.ok_or_else(|| Error::NoRun(run.to_owned()))?;
+        let units: Vec<String> =
+            self.doubts(&record).await?.into_iter().filter_map(|doubt| doubt.unit).collect();
+        if units.is_empty() {
+            return Err(Error::NothingInDoubt(run.to_owned()));
+        }
+        let keys: Vec<&str> = units.iter().map(String::as_str).collect();
+        self.settle_units(run, &keys, settlement).await?;
+        Ok(units)
+    }
+
     /// The number of units, or a key about which nothing can be decided.
     async fn settled(
         &self,
