@@ -65,7 +65,7 @@ fn main() -> ExitCode {
                 context.looks.close().await;
                 done
             });
-            // Files that are still being read keep nobody from leaving.
+            // Reads of files that are still in progress do not keep the process alive.
             runtime.shutdown_background();
             done
         }

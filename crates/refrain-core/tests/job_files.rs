@@ -22,7 +22,7 @@ name = "shop"
 url = "postgres://refrain:${STORE_PASSWORD}@db/refrain"
 [databases]
 shop = { url = "sqlite:shop.db", time = "unix-ms" }
-warehouse = "postgresql://etl:written%2Fdown@db/warehouse"
+warehouse = "postgresql://etl:left%2Fright@db/warehouse"
 [http]
 allow-private = ["hooks.internal"]
 "#;
@@ -137,7 +137,7 @@ fn urls_are_complete_for_the_driver_and_safe_for_messages() {
 #[test]
 fn s19_values_from_the_environment_are_never_printed() {
     let project = shop();
-    for secret in ["hunter2", "tok-123456", "written%2Fdown", "written/down"] {
+    for secret in ["hunter2", "tok-123456", "left%2Fright", "left/right"] {
         assert!(project.secrets.contains(&Secret::new(secret)), "{secret}");
         assert!(!format!("{project:?}").contains(secret), "{secret}");
     }
@@ -151,12 +151,12 @@ fn s19_values_from_the_environment_are_never_printed() {
 
 #[test]
 fn s19_the_secrets_of_an_invalid_project_are_known_too() {
-    let project = SourceFile::new("refrain.toml", "[store]\nurl = \"mysql://me:written-down@db\"\nx = ${\n");
+    let project = SourceFile::new("refrain.toml", "[store]\nurl = \"mysql://me:hidden-word@db\"\nx = ${\n");
     let job = [SourceFile::new("jobs/a.toml", "env = [\"API_TOKEN\"]\ncolour = 5\n")];
     let files = Files { project: &project, jobs: &job, environment: &environment, sibling: &|_| None };
     assert!(read(&files).is_err());
     let redactor = Redactor::new(&secrets(&files));
-    assert_eq!(redactor.redact("url = \"mysql://me:written-down@db\""), "url = \"mysql://me:••••@db\"");
+    assert_eq!(redactor.redact("url = \"mysql://me:hidden-word@db\""), "url = \"mysql://me:••••@db\"");
     assert_eq!(redactor.redact("tok-123456"), "••••");
 }
 

@@ -4,40 +4,40 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
 
 #[derive(Debug, Clone)]
-pub struct Address {
+pub struct ServerUrl {
     pub user: String,
     pub password: String,
     pub host: String,
     pub port: u16,
 }
 
-impl Address {
+impl ServerUrl {
     /// An unused address on this machine, for a server that is not started yet.
-    pub fn unused() -> Address {
+    pub fn unused() -> ServerUrl {
         let password = format!("{:016x}{:016x}", random(), random());
-        Address { user: "refrain".into(), password, host: "127.0.0.1".into(), port: unused_port() }
+        ServerUrl { user: "refrain".into(), password, host: "127.0.0.1".into(), port: unused_port() }
     }
 
     /// The address in `postgres://user:password@host:port/database`, without the database.
-    pub fn of(url: &str) -> Address {
+    pub fn of(url: &str) -> ServerUrl {
         let parts = || {
             let (who, place) = url.strip_prefix("postgres://")?.split_once('@')?;
             let (user, password) = who.split_once(':')?;
             let (host, port) = place.split('/').next()?.split_once(':')?;
             let port = port.parse().ok()?;
-            Some(Address { user: user.into(), password: password.into(), host: host.into(), port })
+            Some(ServerUrl { user: user.into(), password: password.into(), host: host.into(), port })
         };
         parts().expect("a URL postgres://user:password@host:port/database")
     }
 
     /// The same server, reached through another port of this machine.
     #[must_use]
-    pub fn behind(&self, port: u16) -> Address {
-        Address { host: "127.0.0.1".into(), port, ..self.clone() }
+    pub fn behind(&self, port: u16) -> ServerUrl {
+        ServerUrl { host: "127.0.0.1".into(), port, ..self.clone() }
     }
 
     pub fn url(&self, database: &str) -> String {
-        let Address { user, password, host, port } = self;
+        let ServerUrl { user, password, host, port } = self;
         format!("postgres://{user}:{password}@{host}:{port}/{database}")
     }
 }

@@ -15,10 +15,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::address::Address;
+use super::address::ServerUrl;
 
 pub struct BlackHole {
-    address: Address,
+    address: ServerUrl,
     state: Arc<State>,
     /// The relay goes on until this is dropped.
     _goes_on: oneshot::Sender<()>,
@@ -36,7 +36,7 @@ struct State {
 impl BlackHole {
     /// Starts in front of the server of this URL, for all of its databases.
     pub fn in_front_of(url: &str) -> BlackHole {
-        let server = Address::of(url);
+        let server = ServerUrl::of(url);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = server.behind(listener.local_addr().unwrap().port());
@@ -79,7 +79,7 @@ impl BlackHole {
     }
 }
 
-async fn accept(listener: TcpListener, server: Address, state: Arc<State>) {
+async fn accept(listener: TcpListener, server: ServerUrl, state: Arc<State>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         let number = state.accepted.fetch_add(1, Ordering::SeqCst) + 1;

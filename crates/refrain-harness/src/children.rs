@@ -199,8 +199,8 @@ pub fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut C
     }
     let number = |which: &str| -> u32 {
         let told = |user| Command::new("id").args([which, user]).output().unwrap().stdout;
-        let numbers = [told("postgres"), told("nobody")].map(|bytes| String::from_utf8(bytes).unwrap());
-        numbers.iter().find_map(|number| number.trim().parse().ok()).expect("a user postgres or nobody")
+        let numbers = [told("postgres"), told("daemon")].map(|bytes| String::from_utf8(bytes).unwrap());
+        numbers.iter().find_map(|number| number.trim().parse().ok()).expect("a user postgres or daemon")
     };
     let (user, group) = (number("-u"), number("-g"));
     chown(directory, Some(user), Some(group)).unwrap();

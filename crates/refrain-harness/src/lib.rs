@@ -38,7 +38,7 @@ pub mod work;
 
 pub use refrain_harness_macros::{both_databases, both_shops, every_store};
 
-use address::Address;
+use address::ServerUrl;
 use pgbouncer::PgBouncer;
 
 /// A database of one test, which is dropped with this value.
@@ -157,7 +157,7 @@ impl TestDatabase {
                 format!("sqlite:{}", directory.path().join("test.db").display())
             }
             TestDatabase::Postgres { pooler: None, scratch, .. } => {
-                Address::of(scratch.server.to_url_lossy().as_str()).url(&scratch.name)
+                ServerUrl::of(scratch.server.to_url_lossy().as_str()).url(&scratch.name)
             }
             TestDatabase::Postgres { pooler: Some(pooler), scratch, .. } => {
                 format!("{}?statement-cache-capacity=0", pooler.url(&scratch.name))

@@ -9,11 +9,11 @@ use std::process::Command;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::address::{Address, unused_port};
+use super::address::{ServerUrl, unused_port};
 use super::children::{ChildProcess, unprivileged};
 
 pub struct PgBouncer {
-    address: Address,
+    address: ServerUrl,
     process: ChildProcess,
     _directory: TempDir,
 }
@@ -21,7 +21,7 @@ pub struct PgBouncer {
 impl PgBouncer {
     /// Starts in front of the server of this URL, for all of its databases.
     pub async fn in_front_of(url: &str) -> PgBouncer {
-        let server = Address::of(url);
+        let server = ServerUrl::of(url);
         let address = server.behind(unused_port());
         let directory = tempfile::Builder::new().prefix("refrain-pgbouncer-").tempdir().unwrap();
         std::fs::write(directory.path().join("settings"), settings(&server, address.port)).unwrap();
@@ -47,7 +47,7 @@ impl Drop for PgBouncer {
     }
 }
 
-fn settings(server: &Address, port: u16) -> String {
+fn settings(server: &ServerUrl, port: u16) -> String {
     format!(
         "[databases]\n\
          * = host={} port={}\n\

@@ -16,12 +16,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::address::Address;
+use super::address::ServerUrl;
 
 const LONGEST_PATTERN: usize = 256;
 
 pub struct Proxy {
-    address: Address,
+    address: ServerUrl,
     cuts: Arc<Cuts>,
     connections: Arc<Mutex<JoinSet<()>>>,
     _accepting: JoinSet<()>,
@@ -52,7 +52,7 @@ struct Cuts {
 impl Proxy {
     /// Starts in front of the server of this URL, for all of its databases.
     pub async fn in_front_of(url: &str) -> Proxy {
-        let server = Address::of(url);
+        let server = ServerUrl::of(url);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.behind(listener.local_addr().unwrap().port());
         let cuts = Arc::new(Cuts::default());
@@ -162,7 +162,7 @@ impl Cuts {
 
 async fn accept(
     listener: TcpListener,
-    server: Address,
+    server: ServerUrl,
     cuts: Arc<Cuts>,
     connections: Arc<Mutex<JoinSet<()>>>,
 ) {

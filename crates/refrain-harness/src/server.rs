@@ -11,11 +11,11 @@ use rustix::process::Signal;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tempfile::TempDir;
 
-use super::address::Address;
+use super::address::ServerUrl;
 use super::children::{ChildProcess, unprivileged};
 
 pub struct PrivateServer {
-    address: Address,
+    address: ServerUrl,
     process: Option<ChildProcess>,
     databases: AtomicU32,
     directory: TempDir,
@@ -25,7 +25,7 @@ impl PrivateServer {
     /// A new server, running.
     pub async fn create() -> PrivateServer {
         let directory = tempfile::Builder::new().prefix("refrain-server-").tempdir().unwrap();
-        let address = Address::unused();
+        let address = ServerUrl::unused();
         let password = directory.path().join("password");
         std::fs::write(&password, &address.password).unwrap();
         let mut initdb = Command::new(programs().join("initdb"));

@@ -1,13 +1,12 @@
-//! The one seam between Refrain and its two databases.
+//! The interface between Refrain and its two databases.
 //!
-//! Everything above speaks of statements and transactions; which database answers is matched here and nowhere else. The
-//! whole list of differences, each with one home: how a transaction begins and which connection it gets (this file),
-//! locks and lists of rows in texts (`statement.rs`), what a code means (`error.rs`), how a file or a server is opened
-//! (`sqlite.rs`, `postgres.rs`), how arguments are given (`connection.rs`), schemas (`migrations/`).
+//! Everything above uses statements and transactions; only here does the code match on the database. Each difference
+//! has one home: how a transaction begins and which connection it gets (this file), locks and lists of rows in
+//! statements (`statement.rs`), the meaning of error codes (`error.rs`), how a file or a server is opened
+//! (`sqlite.rs`, `postgres.rs`), how arguments are passed (`connection.rs`), schemas (`migrations/`).
 //!
-//! Statements are executed in a transaction: behind a pooler in transaction mode, one that is prepared outside may be executed on
-//! another server connection than the one that knows it. The doors beside it are for statements that stand alone:
-//! `look` on a file, and `alone` and `tell` (`postgres.rs`).
+//! Statements run in a transaction: behind a pooler in transaction mode, a statement that is prepared outside of one
+//! may run on a server connection that does not know it. Exceptions: `look` on a file, and `alone`, `tell` (`postgres.rs`).
 
 pub(crate) mod address;
 pub(crate) mod connection;
@@ -37,7 +36,7 @@ use connection::Connection;
 pub(crate) use connection::Record;
 pub(crate) use copy::random_id;
 pub use error::DatabaseError;
-use held::{Held, Holds, answered};
+use held::{Holds, PooledTransaction, answered};
 pub(crate) use retry::{Repeats, pause, retried, still_unknown};
 use statement::Bound;
 
@@ -45,17 +44,17 @@ use crate::failpoint::{self, Guarded};
 
 type Result<T> = std::result::Result<T, DatabaseError>;
 
-/// A database that is open. Like the other types here it is public only in name: nobody outside can say it.
+/// An open database. Like the other types here it is `pub` only for traits, not outside of this crate.
 #[derive(Debug, Clone)]
 pub enum Database {
-    /// A file.
+    /// A SQLite file.
     Sqlite {
-        /// One connection, for whoever writes; a caller's own pool may have more.
+        /// One connection, for transactions that write; a caller's own pool may have more.
         writer: SqlitePool,
-        /// For those who read beside it.
+        /// For transactions that read beside it.
         readers: SqlitePool,
     },
-    /// A server.
+    /// A PostgreSQL server.
     Postgres {
         /// All connections.
         pool: PgPool,
@@ -66,15 +65,15 @@ pub enum Database {
     },
 }
 
-/// A transaction; dropped without [`commit`](Self::commit), nothing happened.
+/// A transaction. Dropped without [`commit`](Self::commit), it is rolled back.
 pub enum Transaction {
     /// In a file.
-    Sqlite(Held<Sqlite>, Guarded),
+    Sqlite(PooledTransaction<Sqlite>, Guarded),
     /// On a server, and whether statements stay prepared there.
-    Postgres(Held<Postgres>, bool, Guarded),
+    Postgres(PooledTransaction<Postgres>, bool, Guarded),
 }
 
-/// A commit by name, for tests that kill the process before or after it, or lose its answer.
+/// A commit with a name, for tests that kill the process before or after it, or lose its answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) before: &'static str,
@@ -95,7 +94,7 @@ macro_rules! place {
 pub(crate) use place;
 
 impl Database {
-    /// Opens a database. A server ends a transaction in which nothing was said for `idle`.
+    /// Opens a database. A server ends a transaction that receives no statement for `idle`.
     pub(crate) async fn open(address: &Address, connections: u32, idle: Duration) -> Result<Database> {
         match address {
             Address::Sqlite { path } => sqlite::open(path).await,
@@ -103,7 +102,7 @@ impl Database {
         }
     }
 
-    /// Opens a database to look: what would write in it fails.
+    /// Opens a database read-only.
     pub(crate) async fn open_to_look(
         address: &Address,
         connections: u32,
@@ -117,7 +116,7 @@ impl Database {
         }
     }
 
-    /// The same, and on a server what would write fails; a file is opened so.
+    /// The same database, whose server rejects writes. A file is read-only only if it was opened that way.
     pub(crate) fn only_reading(self) -> Database {
         match self {
             Database::Postgres { pool, persistent, begin } => {
@@ -127,7 +126,7 @@ impl Database {
         }
     }
 
-    /// A caller's own pool.
+    /// Wraps a caller's own pool.
     pub(crate) fn of_postgres(pool: PgPool, idle: Duration) -> Database {
         let persistent = postgres::is_persistent(&pool.connect_options());
         Database::Postgres { pool, persistent, begin: postgres::Beginnings::new(idle) }
@@ -141,7 +140,7 @@ impl Database {
         }
     }
 
-    /// The same, and a server ends a transaction in which nothing was said for `idle`.
+    /// The same database; a server ends its transactions that receive no statement for `idle`.
     pub(crate) fn with_idle(self, idle: Duration) -> Database {
         match self {
             Database::Postgres { pool, .. } => Database::of_postgres(pool, idle),
@@ -149,7 +148,7 @@ impl Database {
         }
     }
 
-    /// The same for whoever must notice soon that a server is gone.
+    /// The same database, for callers that must notice soon that a server is gone.
     pub(crate) fn hurried(self) -> Database {
         match self {
             Database::Postgres { pool, persistent, begin } => {
@@ -163,12 +162,13 @@ impl Database {
         matches!(self, Database::Sqlite { .. })
     }
 
-    /// A transaction that writes. SQLite takes its lock at the beginning: one that reads first and is refused when it
-    /// writes would have to begin again.
+    /// Begins a transaction that writes. SQLite takes its lock at the beginning: a transaction that reads first and
+    /// is refused when it writes would have to begin again.
     pub(crate) async fn write(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { writer, .. } => {
-                let begun = Held::begin(writer, None, "BEGIN IMMEDIATE".into_sql_str(), None).await?;
+                let begun =
+                    PooledTransaction::begin(writer, None, "BEGIN IMMEDIATE".into_sql_str(), None).await?;
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Database::Postgres { pool, persistent, begin } => {
@@ -178,7 +178,8 @@ impl Database {
         }
     }
 
-    /// The same for whoever must not wait for a lock on a row for long. A file has one lock for all.
+    /// Like [`write`](Self::write), for callers that must not wait long for the lock of a row. A SQLite file has a
+    /// single lock.
     pub(crate) async fn write_briefly(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.write().await,
@@ -189,11 +190,11 @@ impl Database {
         }
     }
 
-    /// A transaction that only reads, beside any writer.
+    /// Begins a transaction that only reads, concurrent with any writer.
     pub(crate) async fn read(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { readers, .. } => {
-                let begun = Held::begin(readers, None, "BEGIN".into_sql_str(), None).await?;
+                let begun = PooledTransaction::begin(readers, None, "BEGIN".into_sql_str(), None).await?;
                 Ok(Transaction::Sqlite(begun, Guarded::default()))
             }
             Database::Postgres { pool, persistent, begin } => {
@@ -203,8 +204,8 @@ impl Database {
         }
     }
 
-    /// All rows of a statement that reads and stands alone. On SQLite a transaction would be two more ways to the connection's
-    /// thread and back; behind a pooler it is what keeps a statement and its arguments at one server.
+    /// All rows of a single statement that reads. On SQLite a transaction would cost two more switches to the
+    /// connection's thread and back; behind a pooler it keeps a statement and its arguments on one server.
     pub(crate) async fn look<T: Record>(&self, bound: Bound<'_>) -> Result<Vec<T>> {
         match self {
             Database::Sqlite { readers, .. } => {
@@ -219,7 +220,7 @@ impl Database {
         }
     }
 
-    /// A transaction that only reads, and sees in all its statements the same instant.
+    /// Begins a transaction that only reads; all its statements see the same snapshot.
     pub(crate) async fn read_at_once(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
@@ -230,7 +231,7 @@ impl Database {
         }
     }
 
-    /// A transaction that goes through whole tables as they were at one instant.
+    /// Begins a transaction that scans whole tables in one snapshot.
     pub(crate) async fn snapshot(&self) -> Result<Transaction> {
         match self {
             Database::Sqlite { .. } => self.read().await,
@@ -251,7 +252,7 @@ impl Database {
         }
     }
 
-    /// The pool, for whoever listens for wake-ups; none on SQLite, which has none.
+    /// The pool on which notifications are received; none on SQLite, which has no notifications.
     pub(crate) fn postgres(&self) -> Option<&PgPool> {
         match self {
             Database::Sqlite { .. } => None,
@@ -260,15 +261,18 @@ impl Database {
     }
 }
 
-/// Begins a transaction in a pool of any kind, for statements of a job.
-pub(crate) async fn begun_in<DB: Holds>(pool: &Pool<DB>) -> std::result::Result<Held<DB>, sqlx::Error> {
-    let mut begun = Held::begin(pool, None, "BEGIN".into_sql_str(), Some(held::DEADLINE)).await?;
+/// Begins a transaction in a pool of either database, for statements of a job.
+pub(crate) async fn begun_in<DB: Holds>(
+    pool: &Pool<DB>,
+) -> std::result::Result<PooledTransaction<DB>, sqlx::Error> {
+    let mut begun =
+        PooledTransaction::begin(pool, None, "BEGIN".into_sql_str(), Some(held::DEADLINE)).await?;
     begun.lift_deadline();
     Ok(begun)
 }
 
 impl Transaction {
-    /// Its connection, for statements.
+    /// The connection of the transaction, for statements.
     pub(crate) fn connection(&mut self) -> Connection<'_> {
         match self {
             Transaction::Sqlite(inner, _) => Connection::Sqlite(inner),
@@ -276,7 +280,7 @@ impl Transaction {
         }
     }
 
-    /// Something is about to be said. Gives how long the answer may take.
+    /// Called before a statement is sent. Returns how long the answer may take.
     fn speak(&mut self) -> Result<Option<Duration>> {
         match self {
             Transaction::Sqlite(inner, _) => inner.speak(),
@@ -284,7 +288,7 @@ impl Transaction {
         }
     }
 
-    /// An answer came, or its time ran out: then the connection is not used again.
+    /// Called when the answer has arrived or timed out; after a timeout the connection is not used again.
     fn heard<T>(&mut self, answer: Result<T>) -> Result<T> {
         match self {
             Transaction::Sqlite(inner, _) => inner.heard(answer),
@@ -292,7 +296,7 @@ impl Transaction {
         }
     }
 
-    /// Runs a statement; gives how many rows it changed.
+    /// Runs a statement and returns how many rows it changed.
     pub(crate) async fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
         let deadline = self.speak()?;
         let answer = answered(deadline, self.connection().execute(bound)).await;
@@ -306,18 +310,18 @@ impl Transaction {
         self.heard(answer)
     }
 
-    /// The row of a statement that has at most one.
+    /// The row of a statement that returns at most one.
     pub(crate) async fn fetch_optional<T: Record>(&mut self, bound: Bound<'_>) -> Result<Option<T>> {
         Ok(self.fetch_all(bound).await?.pop())
     }
 
-    /// Runs a text of several statements that takes no arguments: a migration, which takes as long as it does.
+    /// Runs several statements without arguments and without a time limit, as for a migration.
     pub(crate) async fn script(&mut self, text: &'static str) -> Result<()> {
         self.hand_over().await?;
         self.say(text).await
     }
 
-    /// Runs a text that takes no arguments.
+    /// Runs statements without arguments.
     async fn say(&mut self, text: &'static str) -> Result<()> {
         let deadline = self.speak()?;
         let answer = match self {
@@ -329,9 +333,9 @@ impl Transaction {
         self.heard(answer.map_err(DatabaseError::from))
     }
 
-    /// Whether it can still be committed. To commit one in which a statement failed is no error to PostgreSQL: it rolls
-    /// back and says so in a word that the driver does not read. SQLite ends a transaction by itself when a disk is full
-    /// or a trigger says so, and what follows is committed word by word: then another one can be begun.
+    /// Checks that the transaction can still be committed. PostgreSQL does not report an error when a transaction
+    /// with a failed statement is committed: it rolls back, which the driver does not notice. SQLite ends a transaction
+    /// by itself when a disk is full or a trigger rolls back; in that state a new transaction can be begun.
     pub(crate) async fn is_sound(&mut self) -> Result<()> {
         match self {
             Transaction::Sqlite(inner, ..) => {
@@ -346,7 +350,7 @@ impl Transaction {
         }
     }
 
-    /// Whether the database has ended it by itself, on SQLite; what was written since stands alone.
+    /// Whether SQLite has ended the transaction by itself, so that later statements were committed one by one.
     pub(crate) async fn is_ended(&mut self) -> Option<DatabaseError> {
         match self {
             Transaction::Sqlite(..) => self.is_sound().await.err(),
@@ -354,8 +358,8 @@ impl Transaction {
         }
     }
 
-    /// Before somebody else's statements: the planner need not believe any more that there is an index for everything, and they
-    /// may take as long as their job may.
+    /// Called before a user's statements: the planner uses its statistics again, and statements may take as long as
+    /// their job may.
     pub(crate) async fn hand_over(&mut self) -> Result<()> {
         if let Transaction::Postgres(..) = self {
             self.say(postgres::HAND_OVER).await?;
@@ -366,7 +370,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Lets go of everything it held, before this returns.
+    /// Rolls back and releases all locks before it returns.
     pub(crate) async fn rollback(self) -> Result<()> {
         match self {
             Transaction::Sqlite(inner, _guarded) => inner.rollback().await?,
@@ -375,7 +379,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes it so.
+    /// Commits.
     pub(crate) async fn commit(self, place: Place) -> Result<()> {
         failpoint::reach(place.before);
         if !self.is_leased() {

@@ -114,7 +114,7 @@ pub struct Refrain {
     notifier: Notifier,
     stop: Stop,
     simulated: Option<Timestamp>,
-    /// The operator whose decisions these are; none if a program decides and names nobody.
+    /// The operator who decides; none if a program decides and names no operator.
     person: Option<Person>,
 }
 

@@ -23,7 +23,7 @@ use crate::ledger::unapplied::TouchedLedgers;
 use crate::ledger::{Fence, LedgerError};
 use crate::store::claim::CHANCES;
 use crate::store::counts::UnitCounts;
-use crate::store::finish::Held;
+use crate::store::finish::ClaimedAttempt;
 use crate::store::identity::IdentityDoubt;
 use crate::store::{Store, claim};
 use crate::supervision::pool::Supervisors;
@@ -71,7 +71,7 @@ pub struct Run {
     /// Its row in the store.
     pub(crate) row: i64,
     /// The run and the attempt as the store knows them.
-    pub(crate) held: Held,
+    pub(crate) held: ClaimedAttempt,
     pub(crate) facts: AttemptFacts,
     pub(crate) payload: Option<String>,
     pub(crate) surroundings: Arc<Surroundings>,

@@ -1,5 +1,5 @@
-//! What tests need to see and nobody else: the texts of all statements, what the planner is told before them, all
-//! timetables of a job, and how staged rows get their ids.
+//! For tests only: the texts of all statements, the planner settings before them, all timetables of a job,
+//! and how staged rows get their ids.
 
 use refrain_core::{JobName, Revisions};
 use sqlx::SqliteConnection;

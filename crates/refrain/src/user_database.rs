@@ -30,7 +30,7 @@ pub use backend::Backend;
 pub(crate) use backend::Identity;
 pub(crate) use cell::{Cell, Row, object};
 pub(crate) use pages::RowPage;
-pub(crate) use query::{Argument, Bound, said};
+pub(crate) use query::{BoundQuery, QueryArgument, said};
 #[cfg(feature = "failpoints")]
 pub(crate) use sqlite::surrogate;
 pub(crate) use timed::Timed;
@@ -38,7 +38,7 @@ pub use unavailable::DatabaseUnavailable;
 
 /// Connections to one server; a file has one writer anyway.
 const CONNECTIONS: u32 = 8;
-/// How long a statement waits for somebody else's lock on a file.
+/// How long a statement waits for another process's lock on a file.
 const BUSY: Duration = Duration::from_secs(10);
 /// How long to wait for a server to answer at all.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use refrain_harness::server::PrivateServer;
 use refrain_harness::work::nothing;
 use sqlx::postgres::{PgPoolOptions, Postgres};
 
-/// Writes down in which mode each transaction commits that writes a run, its place in the queue or its worker.
+/// Records in which mode each transaction commits that writes a run, its row in the queue or its worker.
 const NOTED: &str = "
     create table public.modes (mode text not null, kind text not null);
     create function note_mode() returns trigger language plpgsql as $$
@@ -81,7 +81,7 @@ async fn a_dropped_begin_leaves_no_transaction_open() {
         let pool = pool.clone();
         async move { Ledger::open(&pool, "shop", "sync").await.map(drop) }
     });
-    eventually("it has begun, and hears nothing", DEADLINE, async || network.swallowed() == 1).await;
+    eventually("it has begun, and receives no answer", DEADLINE, async || network.swallowed() == 1).await;
     beginning.abort();
     assert!(beginning.await.unwrap_err().is_cancelled());
     network.swallow(false);

@@ -30,10 +30,13 @@ const COMMANDS: [(&str, Command); 30] = [
     ("effects", Command::Reads(&["effects", "--json effects --job invoices", "effects --job nope"])),
     ("status", Command::Reads(&["status", "status export", "--json status", "status nope"])),
     ("runs", Command::Reads(&["runs", "--json runs --state failed", "runs --job nope"])),
-    ("show", Command::Reads(&["show revenue@2001-06-01", "--json show invoices#june", "show letter#nobody"])),
-    ("logs", Command::Reads(&["logs export@2001-06-01", "logs letter#nobody"])),
+    (
+        "show",
+        Command::Reads(&["show revenue@2001-06-01", "--json show invoices#june", "show letter#unknown"]),
+    ),
+    ("logs", Command::Reads(&["logs export@2001-06-01", "logs letter#unknown"])),
     ("trace", Command::Reads(&["trace invoice:13", "--json trace mail:1", "trace nothing"])),
-    ("why", Command::Reads(&["why letter#Bob", "why payment@2001-06-02", "--json why letter#nobody"])),
+    ("why", Command::Reads(&["why letter#Bob", "why payment@2001-06-02", "--json why letter#unknown"])),
     ("retry", Command::Writes),
     (
         "checkpoint",

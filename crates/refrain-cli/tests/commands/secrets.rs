@@ -89,7 +89,7 @@ fn s19_secrets_that_a_command_prints_are_redacted() {
         is_silent(line, &said.stdout);
         is_silent(line, &said.stderr);
     }
-    // What it prints is kept without them. A payload is kept as it was given: whoever enqueues it chose to.
+    // Output is stored without secrets. A payload is stored unchanged: the caller who enqueues it chose to.
     let logs = refrain("logs leak#1 --attempt 1").stdout;
     assert!(logs.contains("token ••••") && logs.contains("failed with ••••"), "{logs}");
     let connection = fs::read(desk.file(".refrain/refrain.db")).unwrap();

@@ -230,7 +230,7 @@ async fn a_second_project_is_served_when_the_default_port_is_in_use() {
 async fn every_line_of_a_json_log_is_an_object_and_names_its_run() {
     let (desk, mut serve) = served("serve --listen none --log json").await;
     desk.enqueue("noop-once", "bad", r#"{"error": "no such\ncustomer"}"#);
-    desk.enqueue("noop", "good", r#"{"for": "somebody"}"#);
+    desk.enqueue("noop", "good", r#"{"for": "a customer"}"#);
     becomes_done(&desk, "noop#good").await;
     serve.wait_for_line("attempt failed").await;
     desk.write("jobs/broken.toml", "queue = 7\n");
@@ -305,12 +305,12 @@ async fn serve_ends_with_an_error_when_its_store_is_moved() {
     }
 }
 
-/// Wishes for a run, in a database that is beside the store.
+/// Writes an intent for a run, in a database beside the store.
 async fn intend(desk: &Desk, key: &str) {
-    wish_in(desk, "shop.db", key).await;
+    write_intent(desk, "shop.db", key).await;
 }
 
-async fn wish_in(desk: &Desk, file: &str, key: &str) {
+async fn write_intent(desk: &Desk, file: &str, key: &str) {
     let file = SqliteConnectOptions::new().filename(desk.file(file));
     let mut shop = SqliteConnection::connect_with(&file).await.unwrap();
     let intent = "insert into refrain_intents (project, kind, name, key, payload)
@@ -352,7 +352,7 @@ async fn a_database_whose_url_changes_is_relayed_from_the_new_url() {
     let settings = std::fs::read_to_string(desk.file("refrain.toml")).unwrap();
     desk.write("refrain.toml", &settings.replace("shop.db", "moved.db"));
     serve.wait_for_line("database attached: its intents are relayed").await;
-    wish_in(&desk, "moved.db", "2").await;
+    write_intent(&desk, "moved.db", "2").await;
     becomes_done(&desk, "letter#2").await;
     stops(&mut serve).await;
 }

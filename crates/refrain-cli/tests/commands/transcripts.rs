@@ -69,7 +69,7 @@ fn a_failed_run_and_a_retried_one() {
     let desk = Desk::sqlite();
     desk.refrain("tick --now 2001-06-09T14:00:00Z").succeeds(&["1 processed"]);
     desk.enqueue("noop-once", "bad", r#"{"error": "no such\ncustomer: \u001b[31m7"}"#);
-    desk.enqueue("noop-once", "other", r#"{"for": "somebody else"}"#);
+    desk.enqueue("noop-once", "other", r#"{"for": "another customer"}"#);
     desk.enqueue("noop-once", "ticked", r#"{"error": "also"}"#);
     let first = ["run noop-once#bad", "run noop-once#bad", "--json run noop-once#bad", "run noop-once#other"];
     let mut told = transcript(&desk, &first);

@@ -1,4 +1,4 @@
-//! A store that the release before has filled is upgraded, and what was done is done.
+//! A store that the previous release filled is upgraded, and its finished work stays done.
 
 use crate::support::release::Filled;
 

@@ -170,9 +170,9 @@ words! {
 /// What a provider answers when it is asked for an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeAnswer {
-    /// It is there.
+    /// The provider has the effect.
     Found,
-    /// It is not there.
+    /// The provider does not have it.
     Absent,
 }
 

@@ -1,6 +1,6 @@
 //! What one would write by hand: the same rows in the same tables, by plain statements over one connection, in batches.
 //!
-//! It is a yardstick, not a queue: nobody else may work beside it, nothing is fenced, taken over, retried or deduplicated.
+//! It is a yardstick, not a queue: no other worker may run beside it, and nothing is fenced, taken over, retried or deduplicated.
 //! But each run keeps its own outcome and its own times, so endings are a list of rows, as they must be.
 
 mod postgres;

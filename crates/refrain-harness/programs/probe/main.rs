@@ -15,9 +15,9 @@
 //! | `PROBE_MINUTES` | the first window of `minutely`; without it there is none |
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a probe: a panic is its report of a failure")]
 
+mod intent;
 mod script;
 mod sync;
-mod wish;
 
 use std::fs;
 use std::io::Write;
@@ -148,7 +148,7 @@ async fn opening() -> OpenOptions {
         job(Probe::Brief(Duration::from_millis(20)), "brief").retry(Retry { attempts: 50, backoff: BACKOFF }),
         job(Probe::Flaky, "flaky"),
         job(Probe::Noop, "again"),
-        job(Probe::Noop, "called-off"),
+        job(Probe::Noop, "cancelled"),
         job(Probe::Poison, "poison"),
         job(Probe::Slow, "slow"),
         job(Probe::Slow, "gated").retry(Retry { attempts: 50, backoff: BACKOFF }),
@@ -268,7 +268,7 @@ async fn run_to_its_end(refrain: &Refrain, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// As often as a person asks until it is done; one that waits for a person has one here, who has looked.
+/// Runs it until it is done, and decides at once where the operator has to decide.
 async fn run_until_done(refrain: &Refrain, name: &str) -> Result<(), Error> {
     let mut report = refrain.run(name, Ask::Once).await?;
     while !report.is_done() {
@@ -313,8 +313,8 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     enqueue(refrain, "limited", "l", 4).await?;
     refrain.pause("noop").await?;
     refrain.resume("noop").await?;
-    enqueue(refrain, "called-off", "c", 1).await?;
-    match refrain.cancel("called-off#c0").await {
+    enqueue(refrain, "cancelled", "c", 1).await?;
+    match refrain.cancel("cancelled#c0").await {
         Ok(_) | Err(Error::Refused(_)) => {}
         Err(error) => return Err(error),
     }
@@ -334,8 +334,8 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
     run_to_its_end(refrain, "sync#s0").await?;
     run_until_done(refrain, "script#c0").await?;
     run_until_done(refrain, "held#h0").await?;
-    wish::wish("noop", "wished", 1).await;
-    run(refrain, "noop#wished0", Ask::Once).await?;
+    intent::write("noop", "intended", 1).await;
+    run(refrain, "noop#intended0", Ask::Once).await?;
     work(refrain).await
 }
 
@@ -346,8 +346,8 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
     match *arguments {
         ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
         ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,
-        ["wish", job, prefix, count] => {
-            wish::wish(job, prefix, count.parse().unwrap()).await;
+        ["intend", job, prefix, count] => {
+            intent::write(job, prefix, count.parse().unwrap()).await;
             Ok(())
         }
         ["work"] => work(&refrain).await,
@@ -367,7 +367,7 @@ async fn act(arguments: &[&str]) -> Result<(), Error> {
         ["day"] => day(&refrain).await,
         _ => {
             eprintln!(
-                "unknown command: {arguments:?}; commands: enqueue, offer, wish, work, serve, run, tick, \
+                "unknown command: {arguments:?}; commands: enqueue, offer, intend, work, serve, run, tick, \
                  schedule, day"
             );
             std::process::exit(2);

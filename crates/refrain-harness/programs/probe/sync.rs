@@ -1,5 +1,5 @@
-//! A sync as anybody would write it, for tests that kill it: rows in the store's own database, which tell how often they
-//! were written, from a source of twelve invoices in pages of four.
+//! A typical sync, for tests that kill it: it writes rows in the store's own database, which count how often
+//! they were written, from a source of twelve invoices in pages of four.
 //!
 //! What goes wrong is in the key of the run:
 //!

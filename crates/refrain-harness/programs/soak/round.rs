@@ -154,8 +154,9 @@ impl Round {
         is_killed
     }
 
-    /// Stops a process past its lease, and lets it go on. One that holds a SQLite file is ended by whoever takes over; so
-    /// the others are made to look as if they were on another machine, where nobody can end them.
+    /// Stops a process until its lease has ended, and continues it. A process that holds a SQLite file is
+    /// ended by the worker that takes over; so the others pretend to be on another machine, where no worker
+    /// can end them.
     async fn stop(&self, process: &ChildProcess, length: Duration, guarded: &Path) {
         process.signal(Signal::STOP);
         if self.arena.kind == Kind::Sqlite && !is_inside(guarded) {
@@ -232,8 +233,8 @@ async fn hurt(round: Arc<Round>) -> Harm {
     harm
 }
 
-/// Faults have stopped: whatever is open is done. The last wishes are relayed when everybody leaves, and are done by
-/// whoever comes then.
+/// Faults have stopped: every open run is done. Workers relay the last intents when they leave, and the next
+/// worker does them.
 async fn finish(arena: &Arena, feeder: &Feeder, findings: &mut Findings) {
     for _ in 0..LAST_MAX {
         let mut last: Vec<ChildProcess> = (0..LAST).map(|_| arena.start("finish", &[])).collect();

@@ -113,9 +113,9 @@ impl<DB: Destination> Work<DB> {
                     went = DB::write(batch.tx(), change, &who).await.map_err(BatchError::from);
                 }
             }
-            let wishes: Vec<Intent> = batch.all().into_iter().flat_map(wishes).collect();
+            let intents: Vec<Intent> = batch.all().into_iter().flat_map(intents).collect();
             if went.is_ok() {
-                went = batch.intend(wishes).await.map_err(BatchError::from);
+                went = batch.intend(intents).await.map_err(BatchError::from);
             }
             batch.settle(went).await?;
         }
@@ -258,7 +258,7 @@ pub(crate) fn effect_of(source: &str, id: i64, seq: i64) -> Key {
 }
 
 /// The intents of a content, once: a notification, and the packing of an order.
-fn wishes(change: &Change) -> Vec<Intent> {
+fn intents(change: &Change) -> Vec<Intent> {
     let told = Intent::effect("tell", effect_of(&change.source, change.id, change.seq), 1);
     let packed = (change.source == ORDERS).then(|| Intent::run(PACKING, key!(change.id)?));
     [told].into_iter().chain(packed).map(Result::unwrap).collect()

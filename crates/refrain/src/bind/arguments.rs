@@ -13,7 +13,7 @@ use refrain_core::Values;
 use refrain_core::project::{Dialect, Sql, TimeForm};
 use serde_json::Value;
 
-use crate::user_database::{Argument, Bound, Timed};
+use crate::user_database::{BoundQuery, QueryArgument, Timed};
 
 /// Binds the values of a run. `scope` is the type of the scope column, as the database names it.
 pub(crate) fn bound(
@@ -22,7 +22,7 @@ pub(crate) fn bound(
     dialect: Dialect,
     time: TimeForm,
     scope: Option<&str>,
-) -> Result<Bound, String> {
+) -> Result<BoundQuery, String> {
     let mut arguments = Vec::new();
     let mut kinds = Vec::new();
     for name in sql.names() {
@@ -34,7 +34,7 @@ pub(crate) fn bound(
         Some(kind) if dialect == Dialect::Postgres => format!("cast(${position} as {kind})"),
         _ => format!("${position}"),
     });
-    Ok(Bound { text, arguments })
+    Ok(BoundQuery { text, arguments })
 }
 
 fn argument(
@@ -43,7 +43,7 @@ fn argument(
     dialect: Dialect,
     time: TimeForm,
     scope: Option<&str>,
-) -> Result<(Argument, Cow<'static, str>), String> {
+) -> Result<(QueryArgument, Cow<'static, str>), String> {
     if let Some(value) = values.payload_at(name) {
         return of_json(name, value).map(|(argument, kind)| (argument, kind.into()));
     }
@@ -53,7 +53,7 @@ fn argument(
         )
     })?;
     if let ("scope", Dialect::Postgres) = (name, dialect) {
-        return Ok((Argument::Text(text), of_scope(scope)));
+        return Ok((QueryArgument::Text(text), of_scope(scope)));
     }
     let (argument, kind) = match (name, dialect) {
         ("ds", Dialect::Postgres) => (timed(text, Timed::Date), "date"),
@@ -61,19 +61,19 @@ fn argument(
             (timed(text, Timed::Moment), "timestamptz")
         }
         ("window_start" | "window_end" | "watermark", Dialect::Sqlite) => (timestamp(&text, time)?, "text"),
-        ("version", _) => (Argument::Integer(text.parse().unwrap_or_default()), "bigint"),
+        ("version", _) => (QueryArgument::Integer(text.parse().unwrap_or_default()), "bigint"),
         ("scope", Dialect::Sqlite) if scope.is_some_and(is_integer) => match text.parse() {
-            Ok(number) => (Argument::Integer(number), "bigint"),
-            Err(_) => (Argument::Text(text), "text"),
+            Ok(number) => (QueryArgument::Integer(number), "bigint"),
+            Err(_) => (QueryArgument::Text(text), "text"),
         },
-        _ => (Argument::Text(text), "text"),
+        _ => (QueryArgument::Text(text), "text"),
     };
     Ok((argument, kind.into()))
 }
 
 /// A value with its type. A malformed text is sent as it is, and the server refuses it.
-fn timed<T: FromStr>(text: String, of: impl Fn(T) -> Timed) -> Argument {
-    text.parse().map_or_else(|_| Argument::Text(text), |value| Argument::Timed(of(value)))
+fn timed<T: FromStr>(text: String, of: impl Fn(T) -> Timed) -> QueryArgument {
+    text.parse().map_or_else(|_| QueryArgument::Text(text), |value| QueryArgument::Timed(of(value)))
 }
 
 /// Whether a type is an integer, as either driver names it: the scopes may come from the other kind of database.
@@ -94,36 +94,36 @@ fn of_scope(theirs: Option<&str>) -> Cow<'static, str> {
     }
 }
 
-fn of_json(name: &str, value: &Value) -> Result<(Argument, &'static str), String> {
+fn of_json(name: &str, value: &Value) -> Result<(QueryArgument, &'static str), String> {
     Ok(match value {
         Value::String(text) if text.contains('\0') => {
             return Err(format!("`:{name}` contains NUL, which databases cannot store"));
         }
-        Value::String(text) => (Argument::Text(text.clone()), "text"),
-        Value::Bool(value) => (Argument::Boolean(*value), "boolean"),
+        Value::String(text) => (QueryArgument::Text(text.clone()), "text"),
+        Value::Bool(value) => (QueryArgument::Boolean(*value), "boolean"),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => (Argument::Integer(integer), "bigint"),
-            (None, Some(real)) => (Argument::Real(real), "double precision"),
+            (Some(integer), _) => (QueryArgument::Integer(integer), "bigint"),
+            (None, Some(real)) => (QueryArgument::Real(real), "double precision"),
             (None, None) => return Err(format!("`:{name}` is {number}, which no column can store")),
         },
         Value::Null => return Err(format!("`:{name}` is null in this run's payload")),
-        other => (Argument::Text(other.to_string()), "jsonb"),
+        other => (QueryArgument::Text(other.to_string()), "jsonb"),
     })
 }
 
 /// A timestamp in the form in which SQLite stores it.
-fn timestamp(text: &str, time: TimeForm) -> Result<Argument, String> {
+fn timestamp(text: &str, time: TimeForm) -> Result<QueryArgument, String> {
     let at: Timestamp = text.parse().map_err(|_| format!("`{text}` is not a timestamp"))?;
     Ok(timestamp_in(at, time))
 }
 
 /// A timestamp as an argument, in the form in which SQLite stores it.
-pub(crate) fn timestamp_in(at: Timestamp, time: TimeForm) -> Argument {
+pub(crate) fn timestamp_in(at: Timestamp, time: TimeForm) -> QueryArgument {
     match time {
-        TimeForm::Text => Argument::Text(at.strftime("%Y-%m-%d %H:%M:%S").to_string()),
-        TimeForm::Iso => Argument::Text(at.to_string()),
-        TimeForm::Unix => Argument::Integer(at.as_second()),
-        TimeForm::UnixMs => Argument::Integer(at.as_millisecond()),
+        TimeForm::Text => QueryArgument::Text(at.strftime("%Y-%m-%d %H:%M:%S").to_string()),
+        TimeForm::Iso => QueryArgument::Text(at.to_string()),
+        TimeForm::Unix => QueryArgument::Integer(at.as_second()),
+        TimeForm::UnixMs => QueryArgument::Integer(at.as_millisecond()),
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    fn of(text: &str, dialect: Dialect, time: TimeForm, scope: Option<&str>) -> Result<Bound, String> {
+    fn of(text: &str, dialect: Dialect, time: TimeForm, scope: Option<&str>) -> Result<BoundQuery, String> {
         bound(&Sql::parse(text, dialect).unwrap(), &values(), dialect, time, scope)
     }
 
@@ -157,9 +157,9 @@ mod tests {
             "select * from t where d = cast($1 as date) and at >= cast($2 as timestamptz) and v = cast($3 as bigint) and d = cast($1 as date)"
         );
         let (day, noon) = ("2026-06-09".parse().unwrap(), "2026-06-09T12:00:00Z".parse().unwrap());
-        let expected = [Timed::Date(day), Timed::Moment(noon)].map(Argument::Timed);
+        let expected = [Timed::Date(day), Timed::Moment(noon)].map(QueryArgument::Timed);
         assert_eq!(bound.arguments[..2], expected);
-        assert_eq!(bound.arguments[2], Argument::Integer(3));
+        assert_eq!(bound.arguments[2], QueryArgument::Integer(3));
     }
 
     #[test]
@@ -173,7 +173,9 @@ mod tests {
             let bound = of("select :scope", Dialect::Postgres, TimeForm::Text, theirs).unwrap();
             assert_eq!(bound.text, format!("select cast($1 as {ours})"));
         }
-        for (theirs, value) in [("INTEGER", Argument::Integer(7)), ("TEXT", Argument::Text("7".to_owned()))] {
+        for (theirs, value) in
+            [("INTEGER", QueryArgument::Integer(7)), ("TEXT", QueryArgument::Text("7".to_owned()))]
+        {
             let bound = of("select :scope", Dialect::Sqlite, TimeForm::Text, Some(theirs)).unwrap();
             assert_eq!((bound.text.as_str(), bound.arguments), ("select $1", vec![value]));
         }
@@ -182,10 +184,10 @@ mod tests {
     #[test]
     fn a_file_gets_moments_in_the_form_in_which_it_holds_them() {
         for (time, value) in [
-            (TimeForm::Text, Argument::Text("2026-06-09 12:00:00".to_owned())),
-            (TimeForm::Iso, Argument::Text("2026-06-09T12:00:00Z".to_owned())),
-            (TimeForm::Unix, Argument::Integer(1_781_006_400)),
-            (TimeForm::UnixMs, Argument::Integer(1_781_006_400_000)),
+            (TimeForm::Text, QueryArgument::Text("2026-06-09 12:00:00".to_owned())),
+            (TimeForm::Iso, QueryArgument::Text("2026-06-09T12:00:00Z".to_owned())),
+            (TimeForm::Unix, QueryArgument::Integer(1_781_006_400)),
+            (TimeForm::UnixMs, QueryArgument::Integer(1_781_006_400_000)),
         ] {
             let bound = of("select :window_start", Dialect::Sqlite, time, None).unwrap();
             assert_eq!(bound.arguments, [value]);
@@ -199,10 +201,10 @@ mod tests {
         assert_eq!(
             bound.arguments,
             [
-                Argument::Integer(42),
-                Argument::Text("Ada; drop table x".to_owned()),
-                Argument::Real(0.5),
-                Argument::Text("[\"a\"]".to_owned())
+                QueryArgument::Integer(42),
+                QueryArgument::Text("Ada; drop table x".to_owned()),
+                QueryArgument::Real(0.5),
+                QueryArgument::Text("[\"a\"]".to_owned())
             ]
         );
         for missing in [":payload.no", ":payload.other", ":window_end"] {

@@ -12,7 +12,7 @@ use sqlx::Pool;
 use super::arguments::bound;
 use super::values::{of_any_window, values};
 use crate::run::{JobError, Run};
-use crate::user_database::{Backend, Bound, UserDatabase, on_pool};
+use crate::user_database::{Backend, BoundQuery, UserDatabase, on_pool};
 
 /// What actions need of their project and their job.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl About {
         texts: impl IntoIterator<Item = &Sql>,
         values: &Values,
         time: TimeForm,
-    ) -> Result<Vec<Bound>, JobError> {
+    ) -> Result<Vec<BoundQuery>, JobError> {
         let texts: Vec<&Sql> = texts.into_iter().collect();
         let needs_scope = texts.iter().any(|sql| sql.names().contains(&"scope"));
         let scope = match &self.scopes {

@@ -1,9 +1,9 @@
-//! Where a database is: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`.
+//! The URL of a database: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`.
 //!
-//! A password must not reach a log, a terminal or a panic, however the address was mistyped. So an error
-//! never holds the text as it was written, but a copy that is cut by its letters alone, before anything has
-//! been understood; and an address is shown by what was understood. Unknown options are refused here because
-//! the driver would log them with their values, and half of a password with an `&` in it looks like one.
+//! A password must not reach a log, a terminal or a panic, however the URL was mistyped. So an error never holds the
+//! original text, but a copy that is redacted by its characters alone, before anything is parsed; and a URL is
+//! displayed from its parsed parts. Unknown options are refused here because the driver would log them with their
+//! values, and half of a password with an `&` in it looks like an option.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use refrain_core::ParseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
-const WHAT: &str = "database address";
+const WHAT: &str = "database URL";
 const HIDDEN: &str = "***";
 const FORMS: &str = "write sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
 const SQLITE_FORM: &str = "write the path of a file, as in sqlite:.refrain/refrain.db";
 
-/// What the driver takes after `?` in a PostgreSQL address, besides `options[NAME]`.
+/// The options that the driver accepts after `?` in a PostgreSQL URL, besides `options[NAME]`.
 const OPTIONS: [&str; 18] = [
     "application_name",
     "dbname",
@@ -38,25 +38,25 @@ const OPTIONS: [&str; 18] = [
     "user",
 ];
 
-/// A database address that was understood.
+/// A parsed database URL.
 #[derive(Clone)]
 pub(crate) enum Address {
-    /// A file. The path is as it was written: relative to whatever the reader of the address says.
+    /// A file. The path is as it was written: relative to the folder that the reader of the URL chooses.
     Sqlite {
-        /// Where the file is.
+        /// The path of the file.
         path: PathBuf,
     },
     /// A server.
     Postgres {
-        /// How to connect, the password included. It prints that password: never format it.
+        /// The options to connect with. `Debug` prints their password: never format it.
         options: Box<PgConnectOptions>,
-        /// The same for people, without the password.
+        /// The URL without the password, for display.
         shown: String,
     },
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses a URL.
     pub(crate) fn parse(text: &str) -> Result<Address, ParseError> {
         match text.split_once(':') {
             Some(("sqlite", rest)) => sqlite(text, rest.strip_prefix("//").unwrap_or(rest)),
@@ -65,10 +65,10 @@ impl Address {
                 Err(fault(text, "`//` is missing after the colon").help(FORMS))
             }
             Some((scheme, _)) if is_scheme(scheme) => {
-                let reason = format!("`{scheme}` is no database that is known here");
+                let reason = format!("`{scheme}` is not a supported database");
                 Err(at(text, scheme, reason).help(FORMS))
             }
-            _ => Err(fault(text, "it does not say which database it is").help(FORMS)),
+            _ => Err(fault(text, "it has no scheme").help(FORMS)),
         }
     }
 }
@@ -93,15 +93,10 @@ fn sqlite(text: &str, path: &str) -> Result<Address, ParseError> {
         return Err(fault(text, "the path is missing").help(SQLITE_FORM));
     }
     if path.starts_with(":memory:") {
-        return Err(at(
-            text,
-            ":memory:",
-            "a database in memory is gone with its process, and all it should remember",
-        )
-        .help(SQLITE_FORM));
+        return Err(at(text, ":memory:", "a database in memory is lost with its process").help(SQLITE_FORM));
     }
     if path.contains('?') {
-        return Err(at(text, "?", "a SQLite address takes no options").help("leave out all from `?` on"));
+        return Err(at(text, "?", "a SQLite URL takes no options").help("remove everything from `?` on"));
     }
     Ok(Address::Sqlite { path: path.into() })
 }
@@ -109,22 +104,24 @@ fn sqlite(text: &str, path: &str) -> Result<Address, ParseError> {
 fn postgres(text: &str) -> Result<Address, ParseError> {
     if text.contains('#') {
         return Err(
-            fault(text, "all from `#` on would be lost").help("in a password write %23 instead of `#`")
+            fault(text, "everything after `#` would be lost").help("in a password write %23 instead of `#`")
         );
     }
     if text.matches('@').count() > 1 {
-        return Err(fault(text, "it has more than one `@`, and the host may be behind any")
+        return Err(fault(text, "it has more than one `@`, so the host is ambiguous")
             .help("in names and passwords write %40 instead of `@`"));
     }
     let parts = Parts::of(text);
-    // It is told by its number, for its name may be a part of a password.
+    // The option is reported by its number, because its name may be a part of a password.
     if let Some(before) = parts.options().position(|(name, _)| !is_option(name)) {
-        let reason = format!("option {} after the `?` has a name that is not known", before + 1);
+        let reason = format!("option {} after the `?` has an unknown name", before + 1);
         let known = OPTIONS.join(", ");
-        return Err(fault(text, reason).help(format!("known are {known}; in a password write %26 for `&`")));
+        return Err(
+            fault(text, reason).help(format!("known options: {known}; in a password write %26 for `&`"))
+        );
     }
     if parts.user.is_empty() && !parts.options().any(|(name, value)| name == "user" && !value.is_empty()) {
-        return Err(fault(text, "it does not say as which user to connect").help(FORMS));
+        return Err(fault(text, "it has no user").help(FORMS));
     }
     let options: PgConnectOptions = text.parse().map_err(|error| match error {
         sqlx::Error::Configuration(reason) => fault(text, reason.to_string()).help(FORMS),
@@ -135,8 +132,8 @@ fn postgres(text: &str) -> Result<Address, ParseError> {
     Ok(Address::Postgres { shown: shown(&options), options: Box::new(options) })
 }
 
-/// Unless the address says otherwise, a password leaves this machine under TLS only: the driver would try TLS first and
-/// send the password in the clear to whoever declines.
+/// Unless the URL says otherwise, a password leaves this machine under TLS only: by default the driver would try TLS
+/// first and send the password in the clear to a server that declines.
 fn encrypted(options: PgConnectOptions, is_said: bool) -> PgConnectOptions {
     // The driver keeps the brackets of an IPv6 address.
     let host = options.get_host().trim_start_matches('[').trim_end_matches(']');
@@ -159,7 +156,8 @@ fn is_option(name: &str) -> bool {
     OPTIONS.contains(&name) || (name.starts_with("options[") && name.ends_with(']'))
 }
 
-/// The parts of `postgres://USER:PASSWORD@HOST/DATABASE?NAME=VALUE&…` that are looked at before the driver.
+/// The parts of `postgres://USER:PASSWORD@HOST/DATABASE?NAME=VALUE&…` that are checked before the driver sees the
+/// URL.
 struct Parts<'t> {
     user: &'t str,
     query: &'t str,
@@ -183,8 +181,8 @@ fn options(query: &str) -> impl Iterator<Item = (&str, &str)> {
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
-/// A copy without what may be a password, and rather without too much than too little: mistyped, a password
-/// can have any of the letters that divide an address.
+/// A redacted copy. It hides too much rather than too little: in a mistyped URL, a password can contain any of the
+/// characters that separate its parts.
 fn without_password(text: &str) -> String {
     if text.starts_with("sqlite:") && !text.contains('@') {
         return text.to_owned();
@@ -205,8 +203,8 @@ fn without_password(text: &str) -> String {
     format!("{scheme}://{shown}{}", query.map(shown_query).unwrap_or_default())
 }
 
-/// The names of options without their values, up to a password or to the first name that is not known: what
-/// follows may be a part of a password with an `&` in it.
+/// The names of options without their values, up to a password or to the first unknown name: the rest may be a part
+/// of a password with an `&` in it.
 fn shown_query(query: &str) -> String {
     let mut shown: Vec<&str> = Vec::new();
     for (name, _) in options(query).take_while(|(name, _)| is_option(name)) {
@@ -227,7 +225,7 @@ fn fault(text: &str, reason: impl Into<String>) -> ParseError {
     ParseError::whole(WHAT, &without_password(text), reason)
 }
 
-/// The caret is under `part`, if that is to be seen.
+/// The caret points at `part`, if `part` is visible.
 fn at(text: &str, part: &str, reason: impl Into<String>) -> ParseError {
     let shown = without_password(text);
     let span = shown.rfind(part).map_or(0..shown.len(), |start| start..start + part.len());

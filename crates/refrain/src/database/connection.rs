@@ -1,4 +1,4 @@
-//! A connection inside a transaction, ours or a caller's: where statements are run.
+//! A connection inside a transaction, our own or a caller's: runs statements.
 
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::query::{Query, QueryAs};
@@ -18,7 +18,8 @@ pub(crate) trait Record:
 
 impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 
-/// A row with a number, which can be read whatever else stands in it, and the rest of the row if it can be read.
+/// A row with a number that can be read even if another column is invalid, and the rest of the row if it is
+/// valid.
 pub(crate) struct Numbered<T> {
     pub(crate) id: i64,
     pub(crate) read: Result<T>,
@@ -33,7 +34,7 @@ where
     &'static str: sqlx::ColumnIndex<R>,
 {
     fn from_row(row: &'r R) -> sqlx::Result<Numbered<T>> {
-        // PostgreSQL's driver takes a column of four bytes for no other number.
+        // PostgreSQL's driver decodes a column of four bytes only as `i32`.
         let id = row.try_get::<i64, _>("id").or_else(|_| row.try_get::<i32, _>("id").map(i64::from))?;
         Ok(Numbered { id, read: T::from_row(row).map_err(DatabaseError::from) })
     }
@@ -42,14 +43,14 @@ where
 /// A connection of either database.
 #[derive(Debug)]
 pub enum Connection<'c> {
-    /// A file.
+    /// A SQLite connection.
     Sqlite(&'c mut SqliteConnection),
-    /// A server, and whether statements stay prepared.
+    /// A PostgreSQL connection, and whether statements stay prepared.
     Postgres(&'c mut PgConnection, bool),
 }
 
 impl Connection<'_> {
-    /// Runs a statement; gives how many rows it changed.
+    /// Runs a statement and returns how many rows it changed.
     pub(crate) async fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
         bound.has_all_arguments();
         Ok(match self {
@@ -79,13 +80,13 @@ impl Connection<'_> {
         })
     }
 
-    /// The row of a statement that has at most one.
+    /// The row of a statement that returns at most one.
     pub(crate) async fn fetch_optional<T: Record>(&mut self, bound: Bound<'_>) -> Result<Option<T>> {
         Ok(self.fetch_all(bound).await?.pop())
     }
 }
 
-/// What can be given arguments, one after another.
+/// A query to which arguments can be added one by one.
 trait Bind<'q, DB: sqlx::Database>: Sized {
     fn push<V: 'q + Send + sqlx::Encode<'q, DB> + sqlx::Type<DB>>(self, value: V) -> Self;
 }

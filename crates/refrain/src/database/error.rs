@@ -1,74 +1,76 @@
-//! What can go wrong at a database, sorted by what to do about it.
+//! Errors of a database, sorted by what the caller should do.
 //!
-//! The one distinction that matters: after a failed statement nothing of its transaction is there, and all of it may
-//! be done again; after a failed *commit* it may be there or not ([`DatabaseError::Unknown`]), and whoever goes on
-//! must first look. Every verb of the store is made so that looking is doing it again.
+//! The one distinction that matters: after a failed statement nothing of its transaction was written, and all
+//! of it may be repeated; after a failed *commit* it may have been written or not
+//! ([`DatabaseError::Unknown`]), and the caller must look before it continues. Every verb of the store is
+//! idempotent, so that repeating it is the look.
 
-/// Why the database did not do what it was asked.
+/// Why the database did not do what the caller requested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatabaseError {
-    /// Another writer was faster, or held its lock for too long. Nothing was written; it can be done again at once.
+    /// Another writer was faster, or held its lock for too long. Nothing was written; the step can be
+    /// repeated at once.
     #[error("the database is busy: {0}")]
     Busy(String),
-    /// The connection broke in the middle. Nothing was written.
+    /// The connection broke before the commit. Nothing was written.
     #[error("the connection to the database was lost: {0}\n  nothing of this step was written")]
     Lost(String),
-    /// The connection broke while a commit was under way: it may have been made or not.
+    /// The connection broke while a commit was in flight: it may have been written or not.
     #[error(
-        "the answer to a commit was lost: {0}\n  it may have been written or not; doing it again finds out"
+        "the answer to a commit was lost: {0}\n  it may have been written or not; repeat the step to find out"
     )]
     Unknown(String),
-    /// The lease under which it was to be written is over. Nothing was written.
+    /// The lease that the step needs has expired. Nothing was written.
     #[error(
         "the lease of this worker has expired, and another one may have taken over: nothing of this step was written"
     )]
     Expired,
-    /// Nobody answers at the address.
-    #[error("the store cannot be reached: {0}\n  is the server running, and is the address right?")]
+    /// No server answers at the URL.
+    #[error("the store cannot be reached: {0}\n  is the server running, and is the URL correct?")]
     Unreachable(String),
-    /// The server does not let us in.
-    #[error("the store refuses us: {0}\n  check user, password and database in the address of the store")]
+    /// The server rejects the login.
+    #[error(
+        "access to the store was denied: {0}\n  check the user, the password and the database in the URL of the store"
+    )]
     Refused(String),
-    /// We may read, but not write.
+    /// The store can be read, but not written.
     #[error(
         "the store cannot be written: {0}\n  check the owner and the mode of the file and of its directory"
     )]
     ReadOnly(String),
-    /// There is no room for more.
+    /// The disk or the quota is full.
     #[error(
-        "there is no room left for the store: {0}\n  nothing of this step was written; make room and do it again"
+        "there is no room left for the store: {0}\n  nothing of this step was written; free some space and run it again"
     )]
     Full(String),
-    /// The file is damaged, or is something else.
-    #[error("the store is damaged, or is not a SQLite file: {0}\n  restore a backup, or check the address")]
+    /// The file is damaged, or is not a SQLite file.
+    #[error("the store is damaged, or is not a SQLite file: {0}\n  restore a backup, or check the URL")]
     Corrupt(String),
-    /// The file may not be a store.
+    /// The file must not be used as a store.
     #[error(transparent)]
     File(#[from] super::file_system::FileSystemError),
-    /// The SQLite inside is too old to be trusted.
+    /// The linked SQLite is too old to be trusted.
     #[error("SQLite {0} can corrupt its write-ahead log; 3.51.3 or newer is needed")]
     TooOld(String),
-    /// A server that only repeats another one.
-    #[error("this server is a replica and lags behind; the address of the store must be that of the primary")]
+    /// The server is a replica.
+    #[error("this server is a replica and lags behind; the URL of the store must lead to the primary")]
     Replica,
-    /// A server that took writes before and does not take them now.
+    /// A server that accepted writes before and rejects them now.
     #[error(
-        "the server takes no writes: {0}\n  it is a replica, or set to read-only; the address must lead to the primary"
+        "the server takes no writes: {0}\n  it is a replica, or set to read-only; the URL must lead to the primary"
     )]
     Demoted(String),
-    /// Statements prepared on one connection were wanted on another.
+    /// A statement was prepared on one connection and executed on another.
     #[error(
-        "prepared statements get lost on the way to the server: {0}\n  a pooler is in between; add `?statement-cache-capacity=0` to the address"
+        "prepared statements do not reach the server: {0}\n  a pooler is in between; add `?statement-cache-capacity=0` to the URL"
     )]
     Pooler(String),
-    /// A statement of the caller cannot be done at all, whatever it is about.
-    #[error(
-        "a statement cannot be done: {0}\n  check the tables and columns it names, and the rights to them"
-    )]
+    /// A statement of the caller fails for any row.
+    #[error("a statement failed: {0}\n  check its tables and columns, and the permissions on them")]
     Statement(String),
-    /// Something else; our fault, or the schema is not what it should be.
-    #[error("the database says: {0}")]
+    /// Any other error: a defect of Refrain, or an unexpected schema.
+    #[error("database error: {0}")]
     Other(#[source] sqlx::Error),
 }
 
@@ -86,18 +88,19 @@ impl DatabaseError {
         )
     }
 
-    /// Whether the step is to be done again at once, for it is known or arranged to do no harm.
+    /// Whether the step may be repeated at once: repeating it is known to do no harm.
     pub(crate) fn is_worth_a_retry(&self) -> bool {
         matches!(self, Self::Busy(_) | Self::Lost(_) | Self::Unknown(_))
     }
 
-    /// Whether a row was found that holds something other than its columns can: only that row is at fault.
+    /// Whether the error is about a single row that holds values of the wrong type.
     pub(crate) fn is_undecodable(&self) -> bool {
         matches!(self, Self::Other(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
     }
 
-    /// Whether the connection that said so is not to be used again: it is gone, it leads to the wrong server, or it has met an
-    /// error of the disk, after which SQLite and its driver may disagree whether a transaction is open.
+    /// Whether the connection that returned this error must not be used again: it is gone, it leads to the
+    /// wrong server, or the disk failed, after which SQLite and its driver may disagree whether a transaction
+    /// is open.
     pub(crate) fn spoils_its_connection(&self) -> bool {
         matches!(
             self,
@@ -110,7 +113,7 @@ impl DatabaseError {
         )
     }
 
-    /// The same fault, if the step is to be done again at once.
+    /// This error, if the step may be repeated at once.
     pub(crate) fn again(&self) -> Option<DatabaseError> {
         match self {
             Self::Busy(said) => Some(Self::Busy(said.clone())),
@@ -120,8 +123,9 @@ impl DatabaseError {
         }
     }
 
-    /// What an error of the driver is, if it says nothing about the rows that were to be written: another one may have been
-    /// in the way, the connection may be gone, a table, a right or room may be missing.
+    /// The meaning of an error of the driver that is not about the rows to be written: another transaction
+    /// may have been in the way, the connection may be gone, or a table, a permission or disk space may be
+    /// missing.
     pub(crate) fn beyond_the_rows(error: &sqlx::Error) -> Option<DatabaseError> {
         match error {
             sqlx::Error::Database(fault) => {
@@ -137,7 +141,7 @@ impl DatabaseError {
                     Sort::ReadOnly => Some(Self::ReadOnly(text)),
                     Sort::Corrupt => Some(Self::Corrupt(text)),
                     Sort::Pooler => Some(Self::Pooler(text)),
-                    // A statement that cannot be understood, or that somebody ended; 1 is SQLite's word for it.
+                    // A statement that cannot be parsed, or that was cancelled; 1 is SQLite's generic error.
                     Sort::Other if code == "1" || code == "57014" || code.starts_with("42") => {
                         Some(Self::Statement(text))
                     }
@@ -152,7 +156,7 @@ impl DatabaseError {
         }
     }
 
-    /// The same fault, met while a commit was under way.
+    /// The meaning of this error if it occurs during a commit.
     pub(crate) fn of_commit(self) -> DatabaseError {
         match self {
             Self::Lost(what) | Self::Unreachable(what) => Self::Unknown(what),
@@ -177,7 +181,7 @@ impl From<sqlx::Error> for DatabaseError {
                     Some(Sort::Full) => Self::Full(text),
                     Some(Sort::Corrupt) => Self::Corrupt(text),
                     Some(Sort::Pooler) => Self::Pooler(text),
-                    // The limit of a statement of ours: it waited for a lock, or the server was too slow.
+                    // The time limit of a statement: it waited for a lock, or the server was too slow.
                     Some(Sort::Other) if fault.code().as_deref() == Some("57014") => Self::Busy(text),
                     Some(Sort::Other) | None => Self::Other(error),
                 }
@@ -202,7 +206,7 @@ impl From<sqlx::Error> for DatabaseError {
     }
 }
 
-/// The same as [`DatabaseError::spoils_its_connection`], of an error of the driver.
+/// [`DatabaseError::spoils_its_connection`] for an error of the driver.
 pub(super) fn spoils(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(fault) => matches!(
@@ -234,7 +238,7 @@ enum Sort {
 fn sorted(code: &str) -> Sort {
     if let Some(number) = code.parse::<u32>().ok().filter(|_| code.len() < 5) {
         return match number & 0xff {
-            // The memory that readers and writers share is a file too, and had no room to grow.
+            // The shared memory of readers and writers is a file too; it could not grow.
             _ if number == 4874 => Sort::Full,
             5 | 6 => Sort::Busy,
             8 | 14 => Sort::ReadOnly,

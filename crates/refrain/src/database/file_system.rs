@@ -1,15 +1,16 @@
-//! What must be true of a SQLite file before it is opened.
+//! Checks a SQLite file before it is opened.
 //!
-//! SQLite is as safe as the locks below it. On a network file system they lie, and its log is shared memory
-//! that two machines do not share; by two names for one file two processes make two logs. Both end in a
-//! damaged database, so they are refused here, and a file has one path: the canonical one.
+//! SQLite is as safe as the locks below it. On a network file system locks are unreliable, and SQLite's log
+//! is shared memory that two machines do not share; and two processes that open one file by two names make
+//! two logs. Both end in a damaged database, so they are refused here, and a file has one path: the canonical
+//! one.
 //!
-//! A file that is there is asked about, never opened: when a process closes *any* handle of a file, the
+//! An existing file is inspected with `stat`, never opened: when a process closes *any* handle of a file, the
 //! system drops *all* locks that the process holds on it, and another part of this process may be in a
 //! transaction.
 //!
-//! A new file is written beside its place and gets its name when it is whole (`sqlite.rs`). So a file of no bytes is never
-//! a store that is just being made: it was cut off, and to begin anew in it would forget what was done.
+//! A new file is written under another name and renamed when it is complete (`sqlite.rs`). So an empty file
+//! is never a store that is being made: it was truncated, and starting over in it would forget finished work.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -18,93 +19,94 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags, accessat, renameat_with};
 
-/// Only the owner reads what jobs did, and with which input.
+/// Only the owner can read the store, which has the payloads and output of jobs.
 const MODE: u32 = 0o600;
 
 /// Why a file cannot hold a SQLite database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileSystemError {
-    /// The directory does not exist. It is not made here: a mistyped path would make a second, empty store.
-    #[error("{file} cannot be made: its directory is missing. Make it with: mkdir -p '{directory}'",
+    /// The directory does not exist. Refrain does not make it: a mistyped path would make a second, empty
+    /// store.
+    #[error("{file} cannot be made: its directory is missing. Make the directory: mkdir -p '{directory}'",
         file = .file.display(), directory = .directory.display())]
     DirectoryMissing {
-        /// The file that was asked for.
+        /// The requested file.
         file: PathBuf,
-        /// The directory that it would be in.
+        /// Its directory.
         directory: PathBuf,
     },
-    /// The file is on a file system whose locks do not hold.
+    /// The file is on a file system whose locks are unreliable.
     #[error("{file} is on {kind}, where SQLite's locks do not hold and the database would be damaged. \
         Put it on a local disk, or use a postgres:// address", file = .file.display())]
     Network {
-        /// The file that was asked for.
+        /// The requested file.
         file: PathBuf,
-        /// What people call the file system.
+        /// The name of the file system.
         kind: &'static str,
     },
-    /// Two names for one file would have two logs.
+    /// The file has several names (hard links). Two processes that use different names would make two logs.
     #[error("{file} has {links} names (hard links), and SQLite would keep a log for each. \
         Leave it one: find the others with find -samefile, or copy the file", file = .file.display())]
     HardLinks {
-        /// The file that was asked for.
+        /// The requested file.
         file: PathBuf,
         /// How many names it has.
         links: u64,
     },
-    /// It is a directory, a device, a socket, a pipe, or a link that leads nowhere.
+    /// The path is a directory, a device, a socket, a pipe, or a broken link.
     #[error("{file} is {what}, not a file. Name a file, or a path at which there is nothing yet",
         file = .file.display())]
     NotAFile {
-        /// The path that was asked for.
+        /// The requested path.
         file: PathBuf,
-        /// What is there instead.
+        /// What the path is instead.
         what: &'static str,
     },
-    /// There is a file, and nothing in it.
+    /// The file exists and is empty.
     #[error("{file} is empty: it is not a store, or it was cut off. Restore a backup; or remove the file, \
         and a new store is made in which nothing has run yet. A program that opens the file by itself makes \
         its own tables first", file = .file.display())]
     Empty {
-        /// The file that was asked for.
+        /// The requested file.
         file: PathBuf,
     },
-    /// It, or its directory, may not be written.
+    /// The file or its directory cannot be written.
     #[error("{path} cannot be written ({source}): SQLite writes the file and makes others beside it. \
         Give this user the right to, or choose another place", path = .path.display())]
     NotWritable {
         /// The file or the directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is no file to look at.
+    /// The file to read does not exist.
     #[error("{} does not exist", .file.display())]
     Missing {
-        /// The file that was asked for.
+        /// The requested file.
         file: PathBuf,
     },
-    /// Anything else that the system said.
+    /// Any other error of the system.
     #[error("{path} cannot be used: {source}", path = .path.display())]
     Unusable {
         /// The file or the directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// Whether the locks of a file system hold.
+/// Whether the locks of a file system work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// They do.
+    /// A local file system: they work.
     Local,
-    /// They do not, or nobody can tell; with the name of the file system.
+    /// A network file system, or an unknown one: they may not work. With the name of the file system.
     Network(&'static str),
 }
 
-/// By the number that `statfs` gives. FUSE carries sshfs and a hundred others, the local ones among them
-/// cannot be told apart; cluster file systems have locks but no memory that two machines share.
+/// Classifies by the number that `statfs` returns. FUSE carries sshfs and a hundred others, and its local
+/// file systems look the same; cluster file systems have locks but no memory that two machines share.
 pub(crate) fn classify(magic: u32) -> Kind {
     let name = match magic {
         0x6969 => "NFS",
@@ -129,7 +131,7 @@ pub(crate) fn classify(magic: u32) -> Kind {
     Kind::Network(name)
 }
 
-/// The canonical path of the file: what is there may be opened, and if nothing is there a file may be made.
+/// The canonical path of a file, which may exist or not; if it does not exist, it may be made.
 pub(crate) fn prepare(file: &Path) -> Result<PathBuf, FileSystemError> {
     prepare_on(file, kind)
 }
@@ -151,7 +153,7 @@ fn prepare_on(file: &Path, kind: impl Fn(&Path) -> io::Result<Kind>) -> Result<P
     Ok(canonical)
 }
 
-/// The canonical path of a file that is there and is only read.
+/// The canonical path of an existing file that is only read.
 pub(crate) fn prepare_to_look(file: &Path) -> Result<PathBuf, FileSystemError> {
     let canonical = canonical(file)?;
     let missing = || FileSystemError::Missing { file: file.to_owned() };
@@ -166,7 +168,7 @@ pub(crate) fn prepare_to_look(file: &Path) -> Result<PathBuf, FileSystemError> {
     }
 }
 
-/// A new, empty file beside the place of another, for its owner alone.
+/// Makes a new, empty file in the same directory, readable only by its owner.
 pub(crate) fn make_beside(file: &Path, number: u64) -> Result<PathBuf, FileSystemError> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let beside = file.with_file_name(format!(".{name}.{number:016x}.new"));
@@ -174,7 +176,7 @@ pub(crate) fn make_beside(file: &Path, number: u64) -> Result<PathBuf, FileSyste
     Ok(beside)
 }
 
-/// Gives a file its name, and leaves a file alone that has the name already.
+/// Renames a file unless a file of the new name exists.
 pub(crate) fn give_name(beside: &Path, file: &Path) -> Result<(), FileSystemError> {
     // A link and a removal would do the same in two steps, and in between the file would have two names.
     match renameat_with(CWD, beside, CWD, file, RenameFlags::NOREPLACE) {
@@ -193,7 +195,7 @@ fn canonical(file: &Path) -> Result<PathBuf, FileSystemError> {
         found => return found.map_err(unusable(file)),
     }
     if file.is_symlink() {
-        return Err(FileSystemError::NotAFile { file: file.to_owned(), what: "a link that leads nowhere" });
+        return Err(FileSystemError::NotAFile { file: file.to_owned(), what: "a broken link" });
     }
     let directory = match file.parent() {
         Some(directory) if directory.as_os_str().is_empty() => Path::new("."),
@@ -228,7 +230,7 @@ fn kind(path: &Path) -> io::Result<Kind> {
     Ok(u32::try_from(magic).map_or(Kind::Local, classify))
 }
 
-/// Elsewhere the numbers mean nothing, or something else on each machine.
+/// On other systems the numbers have no meaning or another one.
 #[cfg(not(target_os = "linux"))]
 fn kind(_: &Path) -> io::Result<Kind> {
     Ok(Kind::Local)
@@ -236,7 +238,7 @@ fn kind(_: &Path) -> io::Result<Kind> {
 
 fn make(file: &Path) -> io::Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).mode(MODE).open(file)?;
-    // The umask may have taken the owner's own rights.
+    // The umask may have removed the owner's own permissions.
     made.set_permissions(Permissions::from_mode(MODE))
 }
 
@@ -265,7 +267,7 @@ fn not_a_file(kind: fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// By the rights in effect, which are not the caller's own when the program runs as another user.
+/// Uses the effective permissions: the program may run as another user (setuid).
 fn writable(path: &Path, access: Access) -> Result<(), FileSystemError> {
     accessat(CWD, path, access, AtFlags::EACCESS).map_err(|error| unusable(path)(error.into()))
 }

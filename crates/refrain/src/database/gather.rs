@@ -1,18 +1,22 @@
-//! Members of the next transaction, when many tasks have something to write and one task writes it for all.
+//! Collects writes of many tasks for the next transaction: many tasks have something to write, and one task
+//! writes it for all.
 //!
-//! The writer answers all members of a transaction at once, and they come back one after another. A writer that takes the first
-//! of them at once commits it alone, and the others wait for a second commit. So it lets the tasks that are ready have one turn
-//! before it writes; when none is ready, that takes no time.
+//! The writer answers all members of a transaction at once, and the tasks send their next writes one after
+//! another. A writer that takes the first of them at once commits it alone, and the others wait for a second
+//! commit. So it lets the tasks that are ready run once before it writes; if none is ready, that takes no
+//! time.
 //!
-//! Rejected: `tokio::task::yield_now`. A task that yields so goes on only when its thread has nothing else to do: behind a job that
-//! computes without a pause the writer would stand still, although other threads are idle.
+//! Rejected: `tokio::task::yield_now`. A task that yields like this continues only when its thread has
+//! nothing else to do: if a job computes without a pause on that thread, the writer stands still although
+//! other threads are idle.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
 use tokio::sync::mpsc::Receiver;
 
-/// Waits for a member, and takes all that are there by the next turn, up to a limit. False: all senders are gone.
+/// Waits for a member, and takes all members that are ready by the next turn, up to a limit. False if all
+/// senders are gone.
 pub(crate) async fn gather<T>(receiver: &mut Receiver<T>, members: &mut Vec<T>, limit: usize) -> bool {
     if receiver.recv_many(members, limit).await == 0 {
         return false;
@@ -26,7 +30,7 @@ pub(crate) async fn gather<T>(receiver: &mut Receiver<T>, members: &mut Vec<T>, 
     true
 }
 
-/// To the end of the queue of tasks that are ready, from where any thread may take it.
+/// Moves to the end of the queue of ready tasks, from which any thread may take it.
 async fn turn() {
     let mut has_passed = false;
     poll_fn(|context| {

@@ -1,17 +1,19 @@
-//! A transaction together with the connection it is on: which connections go back to their pool, and which are closed.
+//! A transaction together with its connection: decides which connections go back to their pool, and which are
+//! closed.
 //!
-//! A pool believes that every connection it gets back can be used again. That is wrong in three cases, and each of them
-//! stops a process for good:
+//! A pool assumes that every returned connection can be used again. That is wrong in three cases, and each of
+//! them blocks a process for good:
 //!
-//! - **The server does not answer.** Its host died without a word, or its address moved: nothing tells the client, and
-//!   what waits for an answer waits for ever. So every message has a deadline, and a connection that missed one is closed.
-//!   The connections that lie idle in the pool most likely lead to the same place, so they are closed too.
-//! - **A future was dropped half-way.** What the server does with the message is not known; the transaction may be open.
-//! - **SQLite ended the transaction by itself** (a full disk, an error of the disk): the driver still counts it as open, and
-//!   begins no other on that connection.
+//! - **The server does not answer.** Its host died without closing the connection, or its IP address moved:
+//! the client receives nothing, and a caller that waits for an answer waits for ever. So every message has a
+//! deadline, and a connection that missed one is closed. The idle connections in the pool most likely lead to
+//! the same server, so they are closed too.
+//! - **A future was dropped half-way.** The state of the connection is unknown; the transaction may be open.
+//! - **SQLite ended the transaction by itself** (a full disk, an I/O error): the driver still counts it as
+//! open, and begins no other on that connection.
 //!
-//! The driver's own `Transaction` cannot be used for this: it keeps its connection to itself and gives it back without
-//! a deadline. Nothing outside this file begins a transaction (a rule of style holds that).
+//! The driver's own `Transaction` cannot be used for this: it hides its connection and returns it without a
+//! deadline. Nothing outside of this file begins a transaction (tidy checks that).
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -27,12 +29,12 @@ use super::error::{self, DatabaseError};
 use super::last_used::{LastUsed, Taken};
 use crate::lease::Lease;
 
-/// How long a server may take to answer where no lease says how long.
+/// How long a server may take to answer if no lease sets a limit.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(15);
 
 /// A database whose connections can be held.
 pub trait Holds: sqlx::Database {
-    /// Whether there is a network in between, which can lose what was said without telling.
+    /// Whether there is a network in between, which can lose messages silently.
     const IS_REMOTE: bool;
 }
 
@@ -44,12 +46,12 @@ impl Holds for Postgres {
     const IS_REMOTE: bool = true;
 }
 
-/// What is known about the connection.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A transaction is open, and nothing is under way.
+    /// A transaction is open, and no statement is running.
     Open,
-    /// Something was said, and the answer is not there yet.
+    /// A statement was sent, and its answer has not arrived.
     Busy,
     /// It cannot be used again.
     Broken,
@@ -58,36 +60,37 @@ enum State {
 }
 
 /// A transaction on a connection of a pool. Dropped, it is rolled back.
-pub struct Held<DB: Holds> {
+pub struct PooledTransaction<DB: Holds> {
     taken: Option<Taken<DB>>,
     pool: Pool<DB>,
-    /// Where the connection is kept afterwards, if it may be: no statement of a caller is under way on it.
+    /// Where the connection is kept afterwards. None if a caller's statement may still be running on it.
     last_used: Option<LastUsed<DB>>,
     state: State,
-    /// How long each answer may take; none while a user's statements are executed, which have a limit of their own.
+    /// How long each answer may take; none while a user's statements are executed, which have a limit of
+    /// their own.
     deadline: Option<Duration>,
-    /// It is committed only while this is good.
+    /// If it is set, the transaction is committed only while this lease is valid.
     lease: Option<Lease>,
 }
 
-impl<DB: Holds> Held<DB> {
-    /// Begins a transaction on a connection of the pool, or on the one that was used last.
+impl<DB: Holds> PooledTransaction<DB> {
+    /// Begins a transaction on the connection that was used last, or on one of the pool.
     pub(crate) async fn begin(
         pool: &Pool<DB>,
         last_used: Option<&LastUsed<DB>>,
         how: SqlStr,
         deadline: Option<Duration>,
-    ) -> Result<Held<DB>, sqlx::Error> {
-        // As many connections may be unfit to begin anything as there are; the last try gets a new one.
+    ) -> Result<PooledTransaction<DB>, sqlx::Error> {
+        // All idle connections may be broken; the last try opens a new one.
         for _ in 0..pool.size() {
-            match Held::on(pool, last_used, deadline).await?.begun(how.clone()).await {
+            match PooledTransaction::on(pool, last_used, deadline).await?.begun(how.clone()).await {
                 Err(sqlx::Error::InvalidSavePointStatement | sqlx::Error::BeginFailed) => {
                     tracing::debug!("a connection could not begin a transaction; taking another one");
                 }
                 begun => return begun,
             }
         }
-        Held::of(pool, last_used, Taken::from(pool).await?, deadline).begun(how).await
+        PooledTransaction::of(pool, last_used, Taken::from(pool).await?, deadline).begun(how).await
     }
 
     /// Begins a transaction on a connection that was taken from the pool before.
@@ -95,18 +98,18 @@ impl<DB: Holds> Held<DB> {
         pool: &Pool<DB>,
         connection: PoolConnection<DB>,
         how: SqlStr,
-    ) -> Result<Held<DB>, sqlx::Error> {
-        Held::of(pool, None, Taken::just_now(connection), None).begun(how).await
+    ) -> Result<PooledTransaction<DB>, sqlx::Error> {
+        PooledTransaction::of(pool, None, Taken::just_now(connection), None).begun(how).await
     }
 
-    /// A connection on which no transaction is open: each statement is one by itself.
+    /// A connection without an open transaction: each statement is its own transaction.
     pub(crate) async fn bare(
         pool: &Pool<DB>,
         last_used: Option<&LastUsed<DB>>,
         deadline: Duration,
-    ) -> Result<Held<DB>, sqlx::Error> {
+    ) -> Result<PooledTransaction<DB>, sqlx::Error> {
         loop {
-            let mut held = Held::on(pool, last_used, Some(deadline)).await?;
+            let mut held = PooledTransaction::on(pool, last_used, Some(deadline)).await?;
             if DB::TransactionManager::get_transaction_depth(&held) == 0 {
                 return Ok(held);
             }
@@ -118,12 +121,12 @@ impl<DB: Holds> Held<DB> {
         pool: &Pool<DB>,
         last_used: Option<&LastUsed<DB>>,
         deadline: Option<Duration>,
-    ) -> Result<Held<DB>, sqlx::Error> {
+    ) -> Result<PooledTransaction<DB>, sqlx::Error> {
         let taken = match last_used.and_then(LastUsed::take) {
             Some(taken) => taken,
             None => Taken::from(pool).await?,
         };
-        Ok(Held::of(pool, last_used, taken, deadline))
+        Ok(PooledTransaction::of(pool, last_used, taken, deadline))
     }
 
     fn of(
@@ -131,44 +134,44 @@ impl<DB: Holds> Held<DB> {
         last_used: Option<&LastUsed<DB>>,
         taken: Taken<DB>,
         deadline: Option<Duration>,
-    ) -> Held<DB> {
+    ) -> PooledTransaction<DB> {
         let deadline = deadline.filter(|_| DB::IS_REMOTE);
         let (taken, pool, last_used) = (Some(taken), pool.clone(), last_used.cloned());
-        Held { taken, pool, last_used, state: State::Open, deadline, lease: None }
+        PooledTransaction { taken, pool, last_used, state: State::Open, deadline, lease: None }
     }
 
-    async fn begun(mut self, how: SqlStr) -> Result<Held<DB>, sqlx::Error> {
+    async fn begun(mut self, how: SqlStr) -> Result<PooledTransaction<DB>, sqlx::Error> {
         self.state = State::Busy;
         let deadline = self.deadline;
         let begun = answered(deadline, DB::TransactionManager::begin(&mut self, Some(how))).await;
-        // One that could not begin is in no known state.
+        // A connection on which `BEGIN` failed is in an unknown state.
         self.state = if begun.is_ok() { State::Open } else { State::Broken };
         self.distrusts_its_pool(begun.as_ref().err());
         begun.map(|()| self)
     }
 
-    /// From here on a user's statements are executed, which may take as long as they do.
+    /// Lifts the deadline: a user's statements follow, which have a limit of their own.
     pub(crate) fn lift_deadline(&mut self) {
         self.deadline = None;
     }
 
-    /// From here on an answer may take so long.
-    pub(super) fn within(mut self, deadline: Duration) -> Held<DB> {
+    /// Sets how long each following answer may take.
+    pub(super) fn within(mut self, deadline: Duration) -> PooledTransaction<DB> {
         self.deadline = Some(deadline);
         self
     }
 
-    /// From here on it is committed only while a lease is good.
+    /// From here on the transaction is committed only while this lease is valid.
     pub(crate) fn only_under(&mut self, lease: Lease) {
         self.lease = Some(lease);
     }
 
-    /// Whether the lease under which it is committed is good, if there is one.
+    /// Whether the lease is valid, if there is one.
     pub(crate) fn is_leased(&self) -> bool {
         self.lease.as_ref().is_none_or(Lease::is_good)
     }
 
-    /// Something is about to be said. Gives how long the answer may take.
+    /// Called before a statement is sent. Returns how long the answer may take.
     pub(crate) fn speak(&mut self) -> Result<Option<Duration>, DatabaseError> {
         if self.state != State::Open {
             return Err(DatabaseError::Lost("the connection is closed".to_owned()));
@@ -177,7 +180,7 @@ impl<DB: Holds> Held<DB> {
         Ok(self.deadline)
     }
 
-    /// An answer came, or its time ran out.
+    /// Called when an answer has arrived, or its time ran out.
     pub(crate) fn heard<T>(&mut self, answer: Result<T, DatabaseError>) -> Result<T, DatabaseError> {
         self.state = match &answer {
             Err(error) if error.spoils_its_connection() => State::Broken,
@@ -211,7 +214,7 @@ impl<DB: Holds> Held<DB> {
         undone
     }
 
-    /// After an error of the network the connections that lie idle are closed as well.
+    /// After a network error the idle connections are closed as well.
     fn distrusts_its_pool(&self, error: Option<&sqlx::Error>) {
         if let Some(sqlx::Error::Io(_)) = error {
             self.clear_the_pool();
@@ -242,7 +245,7 @@ fn silence(deadline: Duration) -> sqlx::Error {
     sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, said))
 }
 
-/// Closes a pool, but does not wait for connections from which nothing is heard.
+/// Closes a pool without waiting for connections that do not answer.
 pub(crate) async fn close<DB: Holds>(pool: &Pool<DB>, last_used: Option<&LastUsed<DB>>) {
     // From this call on the pool is closed, also to a transaction that would keep its connection.
     let closing = pool.close();
@@ -254,12 +257,12 @@ pub(crate) async fn close<DB: Holds>(pool: &Pool<DB>, last_used: Option<&LastUse
     }
 }
 
-/// Closes a connection without a word: one would have to wait until that is heard.
+/// Closes a connection without a message to the server: the caller would have to wait until it is delivered.
 pub(crate) fn cut<DB: Holds>(connection: PoolConnection<DB>) {
     drop(connection.detach());
 }
 
-impl<DB: Holds> Drop for Held<DB> {
+impl<DB: Holds> Drop for PooledTransaction<DB> {
     fn drop(&mut self) {
         let Some(mut taken) = self.taken.take() else { return };
         let is_unknown = self.state == State::Busy && DB::IS_REMOTE;
@@ -283,7 +286,7 @@ impl<DB: Holds> Drop for Held<DB> {
     }
 }
 
-impl<DB: Holds> Deref for Held<DB> {
+impl<DB: Holds> Deref for PooledTransaction<DB> {
     type Target = DB::Connection;
 
     #[expect(clippy::expect_used, reason = "it is taken out only when this is dropped")]
@@ -292,16 +295,16 @@ impl<DB: Holds> Deref for Held<DB> {
     }
 }
 
-impl<DB: Holds> DerefMut for Held<DB> {
+impl<DB: Holds> DerefMut for PooledTransaction<DB> {
     #[expect(clippy::expect_used, reason = "it is taken out only when this is dropped")]
     fn deref_mut(&mut self) -> &mut DB::Connection {
         &mut self.taken.as_mut().expect("a connection").connection
     }
 }
 
-impl<DB: Holds> fmt::Debug for Held<DB> {
+impl<DB: Holds> fmt::Debug for PooledTransaction<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held").field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("PooledTransaction").field("state", &self.state).finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,13 @@
-//! The connection to a server that was used last, kept for a moment for the transaction that begins next.
+//! The connection to a server that was used last, kept for a moment for the next transaction.
 //!
-//! A pool asks a connection whether it is still there before it takes it back. A transaction that begins meanwhile finds none
-//! and opens another one, so a process that makes one transaction after another has three connections where one is enough, and
-//! each costs the server a process and a few milliseconds. So the last one stays beside the pool, and goes back when nothing
-//! has begun on it for a moment.
+//! A pool pings a connection before it takes it back. A transaction that begins meanwhile finds none and
+//! opens another one, so a process that runs one transaction after another has three connections where one is
+//! enough, and each costs the server a process and a few milliseconds. So the last one stays beside the pool,
+//! and is returned when no transaction has begun on it for a moment.
 //!
-//! It is kept only while the pool may open another one, and not for long: a transaction that waits for a connection all the
-//! same waits for two moments at most. It is done only in pools of ours: a caller's pool may test or reset its connections.
+//! It is kept only while the pool may open another one, and not for long: a transaction that has to wait for
+//! a connection all the same waits for two moments at most. Only our own pools do this: a caller's pool may
+//! test or reset its connections.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,18 +22,18 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::held::{DEADLINE, Holds, cut};
 
-/// For how long it is kept while nothing begins on it.
+/// How long an unused connection is kept.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// For how long it stays away from its pool, which ends connections that are old.
+/// How long a connection stays away from its pool, which closes old connections.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// Where the connection is kept; clones are the same place.
+/// The slot in which the connection is kept; clones share it.
 pub(crate) struct LastUsed<DB: Holds>(Arc<Mutex<Slot<DB>>>);
 
 struct Slot<DB: Holds> {
     kept: Option<Kept<DB>>,
-    /// Gives it back to its pool after a moment.
+    /// Returns it to its pool after a moment.
     watch: Option<JoinHandle<()>>,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Taken<DB: Holds> {
 }
 
 struct Kept<DB: Holds> {
-    /// Taken out only when this is.
+    /// Taken only when this is dropped.
     taken: Option<Taken<DB>>,
     at: Instant,
 }
@@ -57,12 +58,13 @@ impl<DB: Holds> Taken<DB> {
         Taken { connection, since: Instant::now() }
     }
 
-    /// Sends the unsent bytes as far as that goes without waiting; the next statement reads the answer. True if all were sent.
+    /// Sends the unsent bytes as far as possible without waiting; the next statement reads the answer. True
+    /// if all were sent.
     pub(super) fn is_told(&mut self) -> bool {
         !matches!(self.connection.flush().now_or_never(), Some(Err(_))) && !self.connection.should_flush()
     }
 
-    /// Gives it back to its pool, which asks it whether it is still there, and would wait for the answer for ever.
+    /// Returns it to its pool, which pings it; without a deadline that ping would wait for ever.
     pub(super) fn give_back(mut self, runtime: &Handle) {
         let back = self.connection.return_to_pool();
         runtime.spawn(async move {
@@ -84,16 +86,16 @@ impl<DB: Holds> LastUsed<DB> {
         self.slot().kept.take()?.taken.take()
     }
 
-    /// Keeps a connection on which no transaction is open when it is used again; gives it back to the caller if it cannot.
+    /// Keeps a connection without an open transaction; returns it to the caller if it cannot be kept.
     pub(super) fn keep(&self, pool: &Pool<DB>, taken: Taken<DB>, runtime: &Handle) -> Option<Taken<DB>> {
         let mut slot = self.slot();
-        // A pool that is being closed is marked first, and what is kept here is looked for afterwards.
+        // A pool that is being closed is marked first, and the kept connection is looked for afterwards.
         let is_wanted = !pool.is_closed() && pool.size() < pool.options().get_max_connections();
         if slot.kept.is_some() || !is_wanted || taken.since.elapsed() > LONGEST {
             return Some(taken);
         }
         slot.kept = Some(Kept { taken: Some(taken), at: Instant::now() });
-        // A watch that ended with its runtime gives nothing back.
+        // The task that returns connections ended with its runtime.
         if slot.watch.as_ref().is_none_or(JoinHandle::is_finished) {
             slot.watch = Some(runtime.spawn(watch(self.clone())));
         }
@@ -118,7 +120,7 @@ async fn watch<DB: Holds>(last_used: LastUsed<DB>) {
     }
 }
 
-/// A pool takes a connection back only in a runtime; what is kept may go when there is none any more.
+/// A pool takes a connection back only in a runtime; without one the connection is closed.
 impl<DB: Holds> Drop for Kept<DB> {
     fn drop(&mut self) {
         if let Some(taken) = self.taken.take() {
@@ -152,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// A pool that may open so many, one connection of it, and where that is kept.
+    /// A pool with this limit, one connection of it, and the slot in which that is kept.
     async fn one_of(connections: u32) -> (SqlitePool, Taken<Sqlite>, LastUsed<Sqlite>) {
         let pool =
             SqlitePoolOptions::new().max_connections(connections).connect("sqlite::memory:").await.unwrap();

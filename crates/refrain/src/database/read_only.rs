@@ -1,18 +1,19 @@
-//! How a SQLite file is opened to look: nothing in it is changed, and no file stays beside it.
+//! How a SQLite file is opened read-only: nothing in it is changed, and no other file is left beside it.
 //!
-//! A file with a log (`-wal`) is read through an index of the log in shared memory (`-shm`), which even a connection that only
-//! reads would make or repair, and leave behind. So it depends on what lies beside the file:
+//! A file with a log (`-wal`) is read through an index of the log in shared memory (`-shm`), which even a
+//! read-only connection would make or repair, and leave behind. So it depends on what lies beside the file:
 //!
-//! - *A log with an index*: both are opened to be read. A living writer keeps the index; one that a killed process left is not
-//!   repaired, but built anew in the memory of this connection (`readonly_shm`).
-//! - *No log*, as every last writer leaves it: an ordinary connection that refuses to write (`query_only`). It takes part in
-//!   SQLite's locks, so a writer may come meanwhile; a log that it makes for that is empty, and goes when it closes.
-//! - *No log and no index, a file that keeps a log, and this process may not make one*: no writer has it open, and it is read as
-//!   if it never changed (`immutable`), the only way that SQLite has for it.
-//! - *A file that keeps no log, and that this process may not write*: it is read under SQLite's locks.
+//! - *A log with an index*: both are opened read-only. A living writer maintains the index; one that a killed
+//! process left is not repaired, but rebuilt in the memory of this connection (`readonly_shm`).
+//! - *No log*, as every last writer leaves it: an ordinary connection that refuses to write (`query_only`).
+//! It takes part in SQLite's locks, so a writer may start meanwhile; a log that it makes for that is empty,
+//! and is removed when it closes.
+//! - *No log and no index, a file that uses a log, and this process may not make one*: no writer has it open,
+//! and it is read as if it never changed (`immutable`), the only way that SQLite offers.
+//! - *A file without a log mode, which this process may not write*: it is read under SQLite's locks.
 //!
-//! Rejected: `immutable` for all that have no log. A writer that comes in the middle moves its log into the file, and pages of two
-//! moments would be read as one.
+//! Rejected: `immutable` for all files without a log. A writer that starts in the middle moves its log into
+//! the file, and pages of two snapshots would be read as one.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use sqlx::sqlite::SqliteConnectOptions;
 
-/// How such a file is opened now.
+/// How to open such a file now.
 pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new().create_if_missing(false).foreign_keys(false);
     let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
@@ -41,7 +42,7 @@ pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
     }
 }
 
-/// Whether the file says that it is written by way of a log: bytes 18 and 19 of its header.
+/// Whether the file is in WAL mode: bytes 18 and 19 of its header.
 fn keeps_a_log(path: &Path) -> bool {
     let mut header = [0; 20];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
@@ -58,7 +59,7 @@ fn is_writable(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::empty()).is_ok()
 }
 
-/// A path as SQLite reads it in a URI.
+/// A path as SQLite expects it in a URI.
 fn uri(path: &Path) -> String {
     path.as_os_str().as_bytes().iter().fold("file:".to_owned(), |mut uri, byte| {
         match byte {
@@ -79,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Every file of a directory, and what is in it.
+    /// Every file of a directory, with its content.
     fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
         paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()

@@ -1,7 +1,8 @@
 //! Repeats a step that met a lock, a conflict or a lost answer.
 //!
-//! A step is a whole transaction that may be executed twice. It is repeated a few times and for a limited time: each try may
-//! last as long as its deadline if a server does not answer, and the caller may be told to stop meanwhile.
+//! A step is a whole transaction that may be executed twice. It is repeated a few times and for a limited
+//! time: each try may last as long as its deadline if a server does not answer, and the caller may have to
+//! stop meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// After this time there is only one more try.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// How often a step has been repeated, for loops that decide themselves what may be repeated.
+/// Counts the repetitions of a step, for loops that decide themselves what may be repeated.
 #[derive(Debug)]
 pub(crate) struct Repeats {
     max: u32,
@@ -21,7 +22,7 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// How often a step is repeated, unless there is a reason for another number.
+    /// How often a step is repeated by default.
     pub(crate) const MAX: u32 = 8;
 
     /// Repeats a step this often at most.
@@ -29,7 +30,7 @@ impl Repeats {
         Repeats { max, repeated: 0 }
     }
 
-    /// Waits before the next try. False, without waiting, if there is none left.
+    /// Waits before the next try. False, without waiting, if no try is left.
     pub(crate) async fn again(&mut self) -> bool {
         let is_left = self.repeated < self.max;
         if is_left {
@@ -40,8 +41,8 @@ impl Repeats {
     }
 }
 
-/// Repeats a step while it meets locks, conflicts and lost answers. The step is a whole transaction that may be executed
-/// twice.
+/// Repeats a step while it meets locks, conflicts and lost answers. The step is a whole transaction that may
+/// be executed twice.
 pub(crate) async fn retried<T, F>(mut step: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
@@ -53,7 +54,7 @@ where
         if began.elapsed() > LONGEST {
             break;
         }
-        // Boxed: a transaction's future is large, and every future that awaits one would be as large.
+        // Boxed: the future of a transaction is large, and every future that awaits it would be as large.
         match Box::pin(step()).await {
             Err(error) if error.is_worth_a_retry() => {
                 if let DatabaseError::Unknown(what) = &error {
@@ -76,7 +77,8 @@ pub(crate) async fn pause(again: u32) {
     tokio::time::sleep(duration_up_to(longest, &mut SystemRandom::new())).await;
 }
 
-/// The error of a step that may have been executed: an answer was lost, and its result could not be read since.
+/// The error of a step that may have been executed: the answer was lost, and its result could not be read
+/// since.
 pub(crate) fn still_unknown(error: DatabaseError, unknown: Option<String>) -> DatabaseError {
     match unknown {
         Some(what) if error.is_transient() => DatabaseError::Unknown(what),

@@ -1,11 +1,13 @@
 //! Numbered migrations, and which releases may use the tables after them.
 //!
-//! All pending migrations are one transaction, under a lock that ends with it: two machines that start at once apply each
-//! migration once, and one that fails leaves nothing. An applied migration is never edited; each change is a new one.
+//! All pending migrations are one transaction, under a lock that ends with it: two machines that start at
+//! once apply each migration once, and a failed one leaves nothing. An applied migration is never edited;
+//! each change is a new one.
 //!
-//! A migration is additive, if releases that do not know it can go on using the tables, or breaking. The oldest schema that a
-//! release must know is recorded with each, so an older release, which knows nothing of what came after it, still learns
-//! whether it may use the tables. A release that may not is refused before it reads anything else.
+//! A migration is additive if releases that do not know it can go on using the tables; otherwise it is
+//! breaking. Each record has the oldest schema that a release must know, so an older release, which knows no
+//! later migration, still learns whether it may use the tables. A release that may not is refused before it
+//! reads anything else.
 
 use std::fmt::Write as _;
 
@@ -27,14 +29,14 @@ pub(crate) enum Change {
     Breaking,
 }
 
-/// Tables that go together.
+/// The tables of the store, or those of the ledger.
 pub(crate) struct Schema {
-    /// Where applied migrations are recorded, without the prefix.
+    /// The table of applied migrations, without the prefix.
     pub(crate) table: &'static str,
-    /// Makes that table.
+    /// The statement that makes that table.
     pub(crate) first: Migration,
     pub(crate) migrations: &'static [Migration],
-    /// The oldest schema whose tables every statement of a look understands.
+    /// The oldest schema whose tables all reading statements understand.
     pub(crate) readable: i32,
     pub(crate) place: Place,
     pub(crate) latest: &'static Statement,
@@ -42,14 +44,14 @@ pub(crate) struct Schema {
     pub(crate) record: &'static Statement,
 }
 
-/// What a database has, compared with what this release knows.
+/// The schema of a database, compared with what this release knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compatibility {
     /// No tables.
     Missing,
     /// Migrations are pending.
     Older { found: i32 },
-    /// What this release knows, or more, all of which is additive.
+    /// Everything that this release knows, and perhaps additive migrations that it does not know.
     Usable,
     /// A breaking migration that this release does not know.
     Newer { found: i32 },
@@ -87,7 +89,7 @@ macro_rules! migration {
 }
 pub(crate) use {migration, migrations};
 
-/// One server has another catalogue of tables than a file, so these are in no catalogue of statements.
+/// A server has another catalogue of tables than a file, so these are in no catalogue of statements.
 static EXISTS_SQLITE: Statement =
     Statement::new("sql/migration/exists.sqlite.sql", include_str!("../../sql/migration/exists.sqlite.sql"));
 static EXISTS_POSTGRES: Statement = Statement::new(
@@ -96,12 +98,12 @@ static EXISTS_POSTGRES: Statement = Statement::new(
 );
 
 impl Schema {
-    /// The number that this release knows.
+    /// The newest migration that this release knows.
     pub(crate) fn known(&self) -> i32 {
         i32::try_from(self.migrations.len()).unwrap_or(i32::MAX)
     }
 
-    /// The oldest number that a release must know to use the tables that this release leaves.
+    /// The oldest schema that a release must know to use the tables that this release leaves.
     pub(crate) fn oldest(&self) -> i32 {
         let numbered = (1i32..).zip(self.migrations);
         numbered
@@ -123,7 +125,7 @@ impl Schema {
         self.compared(&mut transaction).await
     }
 
-    /// The same in a transaction, where the table of migrations exists.
+    /// Compares inside a transaction, where the table of migrations exists.
     pub(crate) async fn compared(
         &'static self,
         transaction: &mut Transaction,
@@ -139,7 +141,7 @@ impl Schema {
         })
     }
 
-    /// Whether a look can read what is there.
+    /// Whether reading commands understand the tables that were found.
     pub(crate) fn can_read(&self, compatibility: Compatibility) -> bool {
         match compatibility {
             Compatibility::Usable => true,
@@ -148,7 +150,8 @@ impl Schema {
         }
     }
 
-    /// Begins to migrate: makes the table of migrations if need be, and keeps others from migrating until the transaction ends.
+    /// Begins to migrate: makes the table of migrations if it is missing, and locks out other processes until
+    /// the transaction ends.
     pub(crate) async fn begin(&'static self, database: &Database) -> Result<Transaction, DatabaseError> {
         let mut transaction = database.write().await?;
         let first = if database.is_sqlite() { self.first.sqlite } else { self.first.postgres };
@@ -156,7 +159,7 @@ impl Schema {
         Ok(transaction)
     }
 
-    /// Applies the migrations after `found` and commits. Gives their names.
+    /// Applies the migrations after `found` and commits. Returns their names.
     pub(crate) async fn apply(
         &'static self,
         mut transaction: Transaction,
@@ -168,7 +171,7 @@ impl Schema {
             let text = if is_sqlite { migration.sqlite } else { migration.postgres };
             transaction.script(text).await?;
         }
-        // After all of them: the record has columns that the first ones do not know.
+        // After all of them: the record has columns that the first migrations do not know.
         let mut applied = Vec::new();
         for (number, oldest, migration) in pending() {
             transaction.execute(self.record.bind(number).bind(migration.name).bind(oldest)).await?;
@@ -178,7 +181,8 @@ impl Schema {
         Ok(applied)
     }
 
-    /// All of it on PostgreSQL, for an operator who reads it or executes it as another user.
+    /// The whole migration as a script for PostgreSQL, for an operator who reads it or executes it as another
+    /// user.
     pub(crate) fn script(&self) -> String {
         let mut script = format!("begin;\n{}", self.first.postgres);
         for (_, _, migration) in self.numbered() {

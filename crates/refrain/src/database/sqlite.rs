@@ -1,8 +1,8 @@
 //! SQLite as a store: one file on a local disk, one writer in each process, readers beside it.
 //!
-//! Every commit is on the disk before it is reported (`synchronous = FULL`): a reservation that a power cut takes back
-//! would be a duplicate later. One connection writes, because SQLite has one writer anyway and a queue inside the
-//! process is fairer than its lock; readers see the last commit and wait for nobody.
+//! Every commit is on the disk before it is reported (`synchronous = FULL`): a reservation that a power cut
+//! takes back would be a duplicate later. One connection writes, because SQLite has one writer anyway and a
+//! queue inside the process is fairer than its lock; readers see the last commit and never wait for a writer.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,19 +16,20 @@ use sqlx::sqlite::{
 
 use super::{Address, Database, DatabaseError, file_system, pause, read_only};
 
-/// Older ones can lose what was committed when the log is reset.
+/// Older versions can lose committed data when the log is reset.
 const OLDEST: (i32, &str) = (3_051_003, "3.51.3");
 const _: () = assert!(SQLITE_VERSION_NUMBER >= OLDEST.0, "the SQLite inside is too old");
 
 /// How long a writer waits for the lock before it begins again.
 const BUSY: Duration = Duration::from_secs(10);
 const READERS: u32 = 4;
-/// Pages in the log before they are moved into the file: scattered writes gain from moving many at once.
+/// Pages in the log before they are moved into the file: moving many at once makes scattered writes cheaper.
 const CHECKPOINT_PAGES: &str = "4000";
-/// A log that a long reader has made larger than this is cut back when it begins anew; without a limit it never is.
+/// A log that has grown beyond this, because of a long reader, is truncated when it restarts; without a limit
+/// it never is.
 const LOG_BYTES_MAX: &str = "33554432";
-/// Rows that the thread of a connection may be ahead of its reader: waking one another for every few rows costs more than
-/// the rows. The largest batch that is read is a claim.
+/// How many rows the thread of a connection may be ahead of its reader: a switch between the two costs more
+/// than a few rows. The largest batch that is read is a claim.
 const ROWS: usize = 4_000;
 
 pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
@@ -39,10 +40,10 @@ pub(super) async fn open(path: &Path) -> Result<Database, DatabaseError> {
     connect(&path).await
 }
 
-/// Opens a file to look: it must be there, and is not changed.
+/// Opens a file read-only: it must exist, and is not changed.
 pub(super) async fn open_to_look(path: &Path) -> Result<Database, DatabaseError> {
     let path = file_system::prepare_to_look(path)?;
-    // A writer that ends in between takes its log with it: what there is now is seen when it is tried again.
+    // A writer that ends in between removes its log: the next try sees the file as it is now.
     let connect =
         || pool(READERS).connect_with(read_only::options(&path).busy_timeout(BUSY).row_buffer_size(ROWS));
     let readers = match connect().await {
@@ -53,8 +54,8 @@ pub(super) async fn open_to_look(path: &Path) -> Result<Database, DatabaseError>
 }
 
 impl Database {
-    /// Opens a database that was open before. A file that was moved away since is not made anew: the log that lies beside its old
-    /// place belongs to the moved one.
+    /// Opens a database that was open before. If the file was moved since, no new one is made: the log beside
+    /// the old path belongs to the moved file.
     pub(crate) async fn reopen(
         address: &Address,
         connections: u32,
@@ -89,8 +90,8 @@ async fn connect(path: &Path) -> Result<Database, DatabaseError> {
     Ok(Database::Sqlite { writer, readers })
 }
 
-/// Makes a file that is a database with a log from the moment it has its name: killed in between, nothing is there but a
-/// file with another name.
+/// Makes a file that is a database in WAL mode from the moment it has its name: a process that is killed in
+/// between leaves only a file with another name.
 async fn create(path: &Path) -> Result<(), DatabaseError> {
     let beside = file_system::make_beside(path, SystemRandom::new().next_u64())?;
     let options = SqliteConnectOptions::new().filename(&beside).journal_mode(SqliteJournalMode::Wal);
@@ -105,8 +106,9 @@ async fn create(path: &Path) -> Result<(), DatabaseError> {
     Ok(file_system::give_name(&beside, path)?)
 }
 
-/// Connects, and waits for another process that is opening a new file too. To switch a file to its log, SQLite takes the
-/// lock of a writer while it reads already; it does not wait for that one, because two that did would wait for each other.
+/// Connects, and waits for another process that opens a new file too. To switch a file to WAL mode, SQLite
+/// takes the writer's lock while it already reads; it does not wait for that lock, because two processes that
+/// did would wait for each other.
 async fn patiently<F>(mut connect: impl FnMut() -> F) -> Result<SqlitePool, DatabaseError>
 where
     F: Future<Output = Result<SqlitePool, sqlx::Error>>,
@@ -123,7 +125,8 @@ where
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
-    // A writer waits for its turn as long as others take theirs; it is the lock's own limit that counts. Nobody hangs up.
+    // No timeout of the pool: a writer waits for its turn as long as other writers take; the limit is that of
+    // the lock.
     SqlitePoolOptions::new()
         .max_connections(connections)
         .test_before_acquire(false)

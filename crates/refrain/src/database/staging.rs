@@ -1,26 +1,26 @@
-//! A connection that computes first and writes afterwards, so that nobody waits while it computes: what is computed goes into
-//! temporary tables, which the transaction that writes finds on the same connection.
+//! A connection that computes first and writes afterwards, so that no other writer waits while it computes:
+//! results go into temporary tables, which the writing transaction finds on the same connection.
 
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, Executor as _, Pool, SqlSafeStr as _, Sqlite};
 
-use super::held::Held;
+use super::held::PooledTransaction;
 use super::{Database, Result, Transaction};
 use crate::failpoint::{self, Guarded};
 
-/// A place to compute in.
+/// A connection to compute on.
 pub enum Stage {
-    /// A connection to a file. No transaction yet: a file can change after it was read, and would not let a reader become a
-    /// writer.
+    /// A connection to a file, without a transaction: a file can change after it was read, and SQLite would
+    /// not let the reader become a writer.
     Sqlite(PoolConnection<Sqlite>, Pool<Sqlite>),
-    /// A transaction that holds no lock; temporary tables go with it.
+    /// A transaction that holds no lock; its temporary tables end with it.
     Postgres(Transaction, Duration),
 }
 
 impl Database {
-    /// A place to compute in, that can become a transaction which writes.
+    /// A staging connection that can become a writing transaction.
     pub(crate) async fn stage(&self) -> Result<Stage> {
         match self {
             Database::Sqlite { writer, .. } => Ok(Stage::Sqlite(writer.acquire().await?, writer.clone())),
@@ -28,7 +28,8 @@ impl Database {
                 let begun = begin.begun(pool, &begin.write).await?;
                 let mut transaction = Transaction::Postgres(begun, *persistent, Guarded::default());
                 transaction.hand_over().await?;
-                // It holds nothing that anybody could wait for, and may itself have to wait for rows of another database.
+                // It holds no lock that another transaction could wait for, and may itself have to wait for
+                // rows of another database.
                 transaction.patience(Duration::ZERO).await?;
                 Ok(Stage::Postgres(transaction, begin.idle))
             }
@@ -37,7 +38,7 @@ impl Database {
 }
 
 impl Transaction {
-    /// For how long a server lets nothing be said; nothing is for ever.
+    /// How long a server lets the transaction be silent; zero means no limit.
     async fn patience(&mut self, idle: Duration) -> Result<()> {
         if let Transaction::Postgres(inner, ..) = self {
             let text = format!("set local idle_in_transaction_session_timeout = {}", idle.as_millis());
@@ -48,11 +49,12 @@ impl Transaction {
 }
 
 impl Stage {
-    /// From here on it writes.
+    /// Begins to write.
     pub(crate) async fn lock(self) -> Result<Transaction> {
         match self {
             Stage::Sqlite(connection, pool) => {
-                let begun = Held::begin_on(&pool, connection, "BEGIN IMMEDIATE".into_sql_str()).await?;
+                let begun =
+                    PooledTransaction::begin_on(&pool, connection, "BEGIN IMMEDIATE".into_sql_str()).await?;
                 Ok(Transaction::Sqlite(begun, failpoint::guarded()))
             }
             Stage::Postgres(mut transaction, idle) => {

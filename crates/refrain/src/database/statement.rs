@@ -1,21 +1,24 @@
-//! A statement: one text for both databases, and the arguments that go with it.
+//! A statement: one text for both databases, with its arguments.
 //!
-//! The text is written for SQLite, where it runs as it stands but for lists of rows, and is turned into PostgreSQL
-//! in three ways, all of them here: tables move from a prefix to a schema (`refrain_runs`, `refrain.runs`); a lock, or an
-//! order that is there only for locks, is a comment that only PostgreSQL reads (`/*for update skip locked*/`); and a list of rows
-//! is one argument,
+//! The text is written for SQLite, which executes it unchanged except for lists of rows. For PostgreSQL it is
+//! rewritten in three ways, all of them here: table names move from a prefix to a schema (`refrain_runs`,
+//! `refrain.runs`); a lock, or an order that only locks need, is a comment that only PostgreSQL reads (`/*for
+//! update skip locked*/`); and a list of rows is one argument,
 //!
 //! ```sql
 //! select r.run from rows(2: run integer, message text) as r
 //! ```
 //!
-//! which is an array per column there (`unnest`) and one JSON text here (`jsonb_each`, for what `json_each` gives would be
-//! parsed again for each column). It stands last among the arguments, for the two take a different number of places.
+//! which is one array per column on PostgreSQL (`unnest`) and one JSON text on SQLite (`jsonb_each`: the
+//! output of `json_each` would be parsed again for each column). It is the last argument, because the two
+//! databases number it differently.
 //!
-//! Columns that several statements select are written once, here: `columns(run)` stands for the list in [`COLUMNS`]. Rejected: a
-//! view for each list. A view is a migration for each new column, and hides from a reader which tables a statement locks.
+//! Columns that several statements select are listed once, here: `columns(run)` stands for a list in
+//! [`COLUMNS`]. Rejected: a view for each list. A view needs a migration for each new column, and hides which
+//! tables a statement locks.
 //!
-//! Rejected: a file per database. Everything but the source of the rows was the same, and what is written twice drifts.
+//! Rejected: a file per database. Everything except the source of the rows was the same, and two copies drift
+//! apart.
 
 pub(super) mod rows;
 
@@ -27,13 +30,13 @@ use self::rows::Column;
 pub(crate) use self::rows::Rows;
 use crate::failpoint;
 
-/// Names the statements of a folder's neighbours: a static for each, and `ALL` of them for tests.
+/// Declares the statements of some folders: a static for each, and `ALL` of them for tests.
 macro_rules! catalog {
     ($($name:ident = $path:literal,)+) => {
         $(pub(crate) static $name: crate::database::statement::Statement =
             crate::database::statement::Statement::new($path, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path)));)+
 
-        /// All of them.
+        /// All statements of this catalogue.
         #[cfg(feature = "failpoints")]
         pub(crate) static ALL: &[&crate::database::statement::Statement] = &[$(&$name),+];
     };
@@ -42,7 +45,7 @@ pub(crate) use catalog;
 
 /// A named statement.
 pub(crate) struct Statement {
-    /// Its file, as in `sql/run/open.sql`.
+    /// The path of its file, as in `sql/run/open.sql`.
     pub(crate) name: &'static str,
     text: &'static str,
     texts: OnceLock<Texts>,
@@ -65,27 +68,28 @@ enum Expected {
 /// Lists of columns, by the name under which statements include them.
 const COLUMNS: [(&str, &str); 3] = [
     (
-        // store::run_row::RunRow, of `runs` and `jobs`. Releases before schema 6 write `reason` alone.
+        // Columns of `store::run_row::RunRow`, from `runs` and `jobs`. Releases before schema 6 write only
+        // `reason`.
         "columns(run)",
         "runs.id, jobs.name as job, runs.job as job_number, runs.attempt, runs.version, runs.window_start, runs.window_end, \
          runs.opened_at, runs.started_at, runs.ended_at, runs.open, runs.key, runs.outcome, runs.message, runs.payload, \
          coalesce(runs.reason, runs.failure) as reason, runs.redo",
     ),
     (
-        // store::run_row::RunLook, of `runs`.
+        // Columns of `store::run_row::RunLook`, from `runs`.
         "columns(run look)",
         "runs.id, runs.job, runs.key, runs.open, runs.attempt, runs.worker, runs.outcome, \
          coalesce(runs.reason, runs.failure) as reason",
     ),
     (
-        // store::claim::Claimed, of `queue` and `runs`.
+        // Columns of `store::claim::Claimed`, from `queue` and `runs`.
         "columns(claimed)",
         "queue.run, queue.attempt, queue.nonce, queue.spent, queue.suspicion, queue.lane, runs.key, runs.window_start, \
          runs.window_end, runs.payload, runs.version, runs.redo",
     ),
 ];
 
-/// A value for a place in a statement.
+/// An argument of a statement.
 #[derive(Debug, Clone)]
 pub(crate) enum Argument<'a> {
     Integer(Option<i64>),
@@ -98,7 +102,7 @@ pub(crate) enum Argument<'a> {
 pub(crate) struct Bound<'a> {
     pub(crate) statement: &'static Statement,
     pub(crate) arguments: Vec<Argument<'a>>,
-    /// Whether the server may keep what it made of the text.
+    /// Whether the server may keep the prepared statement and its plan.
     pub(crate) is_kept: bool,
 }
 
@@ -138,7 +142,8 @@ impl<'a> Bound<'a> {
         self
     }
 
-    /// Asserts that the arguments are those that the text names. SQLite would read a missing one as null.
+    /// Asserts that the number and the kinds of arguments match the text. SQLite would read a missing one as
+    /// null.
     pub(crate) fn has_all_arguments(&self) {
         let expected = &self.statement.texts().arguments;
         let fits = |(argument, expected): (&Argument<'_>, &Expected)| match (argument, expected) {
@@ -156,8 +161,8 @@ impl<'a> Bound<'a> {
         );
     }
 
-    /// Has PostgreSQL plan it each time. A plan that was made while a table was small goes through all of the table, and is
-    /// kept until somebody has counted its rows.
+    /// Makes PostgreSQL plan it each time. A plan that was made while a table was small scans the whole
+    /// table, and is kept until the table is analysed.
     pub(crate) fn planned_anew(mut self) -> Bound<'a> {
         self.is_kept = false;
         self
@@ -185,7 +190,7 @@ fn arguments(text: &'static str) -> Vec<Expected> {
     expected
 }
 
-/// The text without its header, and with the lists of columns that it names.
+/// The text without its header, and with its lists of columns expanded.
 fn with_columns(text: &str) -> String {
     COLUMNS.iter().fold(without_header(text).to_owned(), |text, (name, columns)| text.replace(name, columns))
 }
@@ -231,7 +236,7 @@ fn for_postgres(text: &str) -> String {
     expanded.replace("refrain_", "refrain.")
 }
 
-/// Puts `expand(first place, columns, name)` in place of each `rows(2: column type, …) as name`.
+/// Replaces each `rows(2: column type, …) as name` by `expand(first position, columns, name)`.
 fn with_rows(text: &str, expand: impl Fn(usize, &[(&str, &str)], &str) -> String) -> String {
     let mut result = String::new();
     let mut rest = text;

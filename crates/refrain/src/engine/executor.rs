@@ -26,7 +26,7 @@ use crate::run::{Run, Surroundings};
 use crate::store::claim::Claimed;
 use crate::store::counts::UnitCounts;
 use crate::store::expand::{Expanded, SCOPES_MAX, expand};
-use crate::store::finish::{End, Ending, Held};
+use crate::store::finish::{ClaimedAttempt, End, Ending};
 use crate::store::queue_line::Line;
 use crate::store::{Result, StoreError, instant};
 
@@ -74,7 +74,7 @@ impl Task {
     }
 
     /// A panic outside the job ends its attempt, too: a run without an ending would be held for as long as its worker lives.
-    async fn ended(&mut self, held: Held) -> Ending {
+    async fn ended(&mut self, held: ClaimedAttempt) -> Ending {
         // In a box: a future that is passed on by value takes up its size again in each future that passes it on.
         match unwound(Box::pin(self.end(held.clone()))).await {
             Ok(ending) => ending,
@@ -89,7 +89,7 @@ impl Task {
         }
     }
 
-    async fn end(&mut self, held: Held) -> Ending {
+    async fn end(&mut self, held: ClaimedAttempt) -> Ending {
         let started_at = Some(Timestamp::now().as_microsecond());
         let (job, key, attempt) =
             (self.definition.name.clone(), self.claimed.key.clone(), self.claimed.attempt);
@@ -125,8 +125,8 @@ impl Task {
         Ending { held, started_at, end, units, clears_mark: awaited.is_end_known(), reason }
     }
 
-    pub(crate) fn held(&self) -> Result<Held> {
-        Ok(Held {
+    pub(crate) fn held(&self) -> Result<ClaimedAttempt> {
+        Ok(ClaimedAttempt {
             run: self.claimed.run,
             job: self.line.job()?,
             line: self.line,
@@ -179,7 +179,7 @@ impl Task {
         })
     }
 
-    async fn perform(&mut self, mut run: Run, held: &Held) -> Verdict {
+    async fn perform(&mut self, mut run: Run, held: &ClaimedAttempt) -> Verdict {
         let mut interruption = self.running.interruption.clone();
         let interrupted = async {
             let heard = interruption.wait_for(Option::is_some).await.map(|why| *why);
@@ -229,7 +229,7 @@ impl Task {
     /// Opens the runs of a window's scopes, and freezes the set.
     async fn expand(
         &self,
-        held: &Held,
+        held: &ClaimedAttempt,
         window: Window,
         scopes: Vec<Scope>,
     ) -> std::result::Result<(), JobError> {

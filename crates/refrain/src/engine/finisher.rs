@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::service::Wake;
 use crate::database::gather::gather;
 use crate::store::counts::UnitCounts;
-use crate::store::finish::{End, Ending, Held, Landed, finish};
+use crate::store::finish::{ClaimedAttempt, End, Ending, Landed, finish};
 use crate::store::open::OpenCounts;
 use crate::store::{Store, StoreError};
 
@@ -83,7 +83,7 @@ fn members_of(endings: &[Ending]) -> BTreeMap<i64, usize> {
 pub(crate) struct Unrecorded(Arc<Mutex<HashMap<(i64, i32), usize>>>);
 
 impl Unrecorded {
-    pub(crate) fn add(&self, held: &Held) {
+    pub(crate) fn add(&self, held: &ClaimedAttempt) {
         *self.endings().entry((held.run, held.attempt)).or_default() += 1;
     }
 

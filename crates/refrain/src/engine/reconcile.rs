@@ -11,7 +11,7 @@ use refrain_core::state::{FailureReason, RunEvent};
 
 use super::running::Attempt;
 use crate::store::claim::HeldRun;
-use crate::store::finish::{End, Ending, Held};
+use crate::store::finish::{ClaimedAttempt, End, Ending};
 use crate::store::queue_line::{JobNumber, Line};
 
 const VANISHED: &str = "its task ended without a result";
@@ -46,7 +46,7 @@ pub(super) fn ending(one: &HeldRun, job: JobNumber, was_begun: bool, retry: Retr
     };
     let lane = claimed.lane.then(|| claimed.scope().to_owned());
     // For a run without a slot, none is freed.
-    let held = Held {
+    let held = ClaimedAttempt {
         run: claimed.run,
         job,
         line: Line(one.line),

@@ -19,7 +19,7 @@ use crate::ledger::pending_intents::{PAGE, PendingIntent, forget, look};
 use crate::store::Store;
 use crate::store::effects::NewEffect;
 use crate::store::enqueue::Offer;
-use crate::store::intents::{Arriving, IntentRequest, arrive};
+use crate::store::intents::{IntentRequest, RelayedIntent, arrive};
 use crate::store::payload;
 
 /// The most intents of each database that are remembered as logged.
@@ -170,7 +170,7 @@ impl Relay {
             .collect();
         for intent in page.intents {
             match self.request(&intent) {
-                Ok(request) => arriving.push(Arriving { intent: intent.id, request }),
+                Ok(request) => arriving.push(RelayedIntent { intent: intent.id, request }),
                 Err(why) => refused.push(Refused { id: intent.id, intent: Some(intent), why }),
             }
         }

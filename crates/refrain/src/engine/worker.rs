@@ -28,7 +28,7 @@ use crate::failpoint;
 use crate::job::{Definition, Jobs};
 use crate::run::Surroundings;
 use crate::store::claim::{CHANCES, Claimed, QueueClaim, claim, due, held, recover};
-use crate::store::finish::{End, Ending, Held};
+use crate::store::finish::{ClaimedAttempt, End, Ending};
 use crate::store::queue_line::{Line, Priority};
 use crate::store::{Result, Store, StoreError, workers};
 
@@ -222,7 +222,7 @@ impl Worker {
         });
     }
 
-    async fn give_back(&self, held: Held) {
+    async fn give_back(&self, held: ClaimedAttempt) {
         let ending = Ending {
             held,
             started_at: None,

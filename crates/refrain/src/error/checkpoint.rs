@@ -71,7 +71,7 @@ pub enum CheckpointError {
     },
     /// There are several of this name, in several databases, or several databases for a new one.
     #[error(
-        "several databases may have the checkpoint `{name}` of {job}, and nobody knows which is meant\n  run the job once, or leave out all databases but one"
+        "several databases may have the checkpoint `{name}` of {job}, so the name is ambiguous\n  run the job once, or leave out all databases but one"
     )]
     Ambiguous {
         /// The job.
@@ -81,7 +81,7 @@ pub enum CheckpointError {
     },
     /// Only a time can be put back by a length of time.
     #[error(
-        "the checkpoint `{name}` is at {position}, which is no time, so it cannot be put back by one\n  set it to a position that its source understands: refrain checkpoint set"
+        "the checkpoint `{name}` is at {position}, which is not a time, so it cannot be moved back by one\n  set it to a position that its source understands: refrain checkpoint set"
     )]
     NoTime {
         /// Which checkpoint.

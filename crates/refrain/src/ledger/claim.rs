@@ -196,7 +196,7 @@ impl<DB: Backend> Ledger<DB> {
     /// The claim is committed before the work: if the process dies in between, the work is never done. If that is worse than
     /// doing it twice, claim inside the transaction of the work.
     pub async fn claim_alone(&self, key: Key) -> Result<Claim> {
-        let wish = ClaimRequest { ledger: self.id, key, fingerprint: None, version: 1, claimant: None };
-        self.claims.claim(wish).await
+        let request = ClaimRequest { ledger: self.id, key, fingerprint: None, version: 1, claimant: None };
+        self.claims.claim(request).await
     }
 }

@@ -12,7 +12,7 @@ use refrain_core::publish::{Mode, TablePublish};
 use super::error::{WriteError, of};
 use super::writer::Writer;
 use crate::ledger::BatchError;
-use crate::user_database::{Argument, Backend, Bound, Cell, Row};
+use crate::user_database::{Backend, BoundQuery, Cell, QueryArgument, Row};
 
 const STAGE: &str = "refrain:compared";
 const STAGING: &str = "the source cannot be staged";
@@ -65,7 +65,7 @@ impl Differences {
 /// A comparison in progress.
 pub(crate) struct Comparison<DB> {
     fitting: ColumnMapping,
-    owns: Option<Bound>,
+    owns: Option<BoundQuery>,
     lands: bool,
     /// The columns that occurred in the source.
     shown: BTreeSet<String>,
@@ -80,8 +80,8 @@ pub(crate) struct StagedUnits {
     pub(crate) rows: Vec<(String, Row)>,
 }
 
-fn plain(text: String) -> Bound {
-    Bound { text, arguments: Vec::new() }
+fn plain(text: String) -> BoundQuery {
+    BoundQuery { text, arguments: Vec::new() }
 }
 
 impl<DB: Backend> Comparison<DB> {
@@ -185,7 +185,8 @@ impl<DB: Backend> Comparison<DB> {
         }
         let mut differences = Differences { unfit: self.unfit.clone(), ..Differences::default() };
         if self.lands {
-            let asked = |text: String| Bound { text, arguments: vec![Argument::Text(source.to_owned())] };
+            let asked =
+                |text: String| BoundQuery { text, arguments: vec![QueryArgument::Text(source.to_owned())] };
             let place = "cast($1 as text)";
             differences.lost = found::<DB>(connection, &asked(texts.not_landed(place))).await?;
             differences.duplicated = found::<DB>(connection, &asked(texts.landed_again(place))).await?;
@@ -198,7 +199,7 @@ impl<DB: Backend> Comparison<DB> {
                 differences.changed = found::<DB>(connection, &plain(text)).await?;
             }
             if let Some(owns) = &self.owns {
-                let extra = Bound { text: texts.extra(&owns.text), arguments: owns.arguments.clone() };
+                let extra = BoundQuery { text: texts.extra(&owns.text), arguments: owns.arguments.clone() };
                 differences.extra = found::<DB>(connection, &extra).await?;
             }
         }
@@ -213,7 +214,7 @@ async fn savepoint<DB: Backend>(connection: &mut DB::Connection, verb: &str) -> 
 /// The number of keys that a statement finds, and the first of them.
 pub(super) async fn found<DB: Backend>(
     connection: &mut DB::Connection,
-    bound: &Bound,
+    bound: &BoundQuery,
 ) -> Result<Difference, WriteError> {
     let (count, first) = of("the table cannot be compared", DB::finding(connection, bound).await)?;
     let first = first.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();

@@ -18,7 +18,7 @@ use super::error::{WriteError, of};
 use crate::bind::context::About;
 use crate::database::begun_in;
 use crate::failpoint;
-use crate::user_database::{Backend, Bound, Row, UserDatabase};
+use crate::user_database::{Backend, BoundQuery, Row, UserDatabase};
 
 /// How many columns of a result are named in the advice for a missing table.
 const ADVISED_MAX: usize = 20;
@@ -32,8 +32,8 @@ const STAGING: &str = "the rows cannot be staged";
 pub(crate) struct Writer<DB> {
     publish: TablePublish,
     target: Target,
-    owns: Option<Bound>,
-    checks: Vec<Bound>,
+    owns: Option<BoundQuery>,
+    checks: Vec<BoundQuery>,
     version: u32,
     database: PhantomData<fn() -> DB>,
 }
@@ -66,8 +66,8 @@ pub(crate) struct StagedRows {
     pub(crate) rows: u64,
 }
 
-fn plain(text: String) -> Bound {
-    Bound { text, arguments: Vec::new() }
+fn plain(text: String) -> BoundQuery {
+    BoundQuery { text, arguments: Vec::new() }
 }
 
 impl<DB: Backend> Writer<DB> {
@@ -112,7 +112,7 @@ impl<DB: Backend> Writer<DB> {
     }
 
     /// The table, if it exists, and the condition for owned rows, to compare them with a source.
-    pub(crate) fn compared(self) -> (Result<Target, WriteError>, Option<Bound>) {
+    pub(crate) fn compared(self) -> (Result<Target, WriteError>, Option<BoundQuery>) {
         let is_there = !self.target.columns.is_empty();
         let missing = WriteError::Refused(self.missing(&[]));
         (is_there.then_some(self.target).ok_or(missing), self.owns)
@@ -146,11 +146,11 @@ impl<DB: Backend> Writer<DB> {
     pub(crate) async fn query(
         &self,
         connection: &mut DB::Connection,
-        query: &Bound,
+        query: &BoundQuery,
         number: usize,
     ) -> Result<StagedRows, WriteError> {
         let (columns, kinds) = of("the query", DB::columns(connection, query).await)?;
-        let filled = |text: String| Bound { text, arguments: query.arguments.clone() };
+        let filled = |text: String| BoundQuery { text, arguments: query.arguments.clone() };
         let fitting = self.fit(&columns, number)?;
         let at_once = fitting.texts.make_filled(&query.text);
         let staged = if let Some(text) = at_once.filter(|_| self.target.has_types(&columns, &kinds)) {
@@ -219,7 +219,7 @@ impl<DB: Backend> Writer<DB> {
         if let (Some(owns), Some(written)) = (&self.owns, &publish.owns)
             && !failpoint::is_weakened("publish.outside")
         {
-            let bound = Bound { text: texts.outside(&owns.text), arguments: owns.arguments.clone() };
+            let bound = BoundQuery { text: texts.outside(&owns.text), arguments: owns.arguments.clone() };
             let (count, example) = of("`owns`", DB::finding(connection, &bound).await)?;
             if count > 0 {
                 return Err(unfit(
@@ -229,7 +229,7 @@ impl<DB: Backend> Writer<DB> {
             }
         }
         for (check, written) in self.checks.iter().zip(&publish.checks) {
-            let bound = Bound { text: texts.failing(&check.text), arguments: check.arguments.clone() };
+            let bound = BoundQuery { text: texts.failing(&check.text), arguments: check.arguments.clone() };
             let (count, _) =
                 of(&format!("`check` ({})", written.text()), DB::finding(connection, &bound).await)?;
             if count > 0 {
@@ -337,9 +337,9 @@ impl<DB: Backend> Writer<DB> {
         of(&format!("`{}`", self.publish.table), DB::execute_bound(connection, &plain(text)).await)
     }
 
-    fn owning(&self, text: impl Fn(&str) -> String) -> Option<Bound> {
+    fn owning(&self, text: impl Fn(&str) -> String) -> Option<BoundQuery> {
         let owns = self.owns.as_ref()?;
-        Some(Bound { text: text(&owns.text), arguments: owns.arguments.clone() })
+        Some(BoundQuery { text: text(&owns.text), arguments: owns.arguments.clone() })
     }
 
     /// The error for a missing table, with the columns it needs.

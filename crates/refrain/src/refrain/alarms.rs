@@ -54,7 +54,7 @@ impl Refrain {
     /// for alarm in refrain.alarms().await? {
     ///     println!("{} {} {}: {}", alarm.at, alarm.kind, alarm.subject, alarm.message);
     /// }
-    /// # assert_eq!(refrain.alarms().await?, [], "a duplicate now and then is no alarm");
+    /// # assert_eq!(refrain.alarms().await?, [], "an occasional duplicate raises no alarm");
     /// # Ok(())
     /// # }
     /// ```

@@ -1,4 +1,4 @@
-//! Cancel a run: before it begins at once, while it runs through its worker.
+//! Cancels a run: at once before it begins, and through its worker while it runs.
 
 use refrain_core::person::Verb;
 use refrain_core::state::RunOutcome;

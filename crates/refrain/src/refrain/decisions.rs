@@ -15,7 +15,7 @@ use crate::store::instant;
 pub struct DecisionRecord {
     /// When it was made, by the clock of the store.
     pub at: Timestamp,
-    /// The operator; none if a program decided and named nobody.
+    /// The operator; none if a program decided and named no operator.
     pub who: Option<String>,
     /// What was decided: the name of a [`Verb`].
     #[serde(rename = "decided")]
@@ -77,7 +77,7 @@ impl Refrain {
         records(audit::of_unit(self.store(), key).await?)
     }
 
-    /// A decision of the operator for whom this store was opened.
+    /// A decision of the operator who opened this store.
     pub(super) fn decision(&self, verb: Verb, subject: impl Into<String>) -> Decision {
         Decision::new(self.person.as_ref(), verb, subject)
     }

@@ -208,8 +208,8 @@ impl Refrain {
         let record = self.show(run).await?.ok_or_else(missing)?;
         let decision = self.decision(Verb::Done, run).of_run(record.id);
         let version = self.job(&record.job).ok().and_then(|(_, job)| i32::try_from(job.version).ok());
-        let wish = Vouching { run: record.id, after: record.attempt, version, decision: &decision };
-        let is_settled = vouch(self.store(), &wish).await?;
+        let vouching = Vouching { run: record.id, after: record.attempt, version, decision: &decision };
+        let is_settled = vouch(self.store(), &vouching).await?;
         let record = self.record(record.id).await?.ok_or_else(missing)?;
         if !is_settled {
             let state = record.standing.node().to_string();

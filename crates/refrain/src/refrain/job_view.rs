@@ -35,7 +35,7 @@ impl JobView {
         }
     }
 
-    /// The tick at which its window opens, if it must exist.
+    /// The tick at which its window opens, if the timetable has that window.
     pub fn opens_at(&self, run: &RunRecord) -> Option<Timestamp> {
         self.revisions.as_ref()?.expectation(run.window?).tick()
     }
@@ -74,14 +74,14 @@ impl RunRecord {
         self.standing.is_done() && self.version.is_some_and(|done_under| done_under < version)
     }
 
-    /// Whether somebody may wait for it: it is not done, and nobody has called it off.
+    /// Whether a caller may wait for it: it is not done, and it was not cancelled.
     pub(crate) fn is_awaited(&self) -> bool {
         matches!(self.standing.outcome, None | Some(RunOutcome::Partial | RunOutcome::Failed))
     }
 }
 
 impl Refrain {
-    /// What is known of a job, to be asked about its runs. It may be one that only the store knows.
+    /// A view of a job, to name and judge its runs. The job may be one that only the store knows.
     pub async fn view(&self, job: &str) -> Result<JobView, Error> {
         let (number, definition) = self.recorded_job(job).await?;
         Ok(JobView { definition, revisions: schedules::read(self.store(), number).await? })

@@ -1,7 +1,7 @@
-//! Tables are made and brought up to date, by the word of a person.
+//! Makes tables and applies migrations when an operator asks for it.
 //!
-//! Who did so is written down after the fact: before it there is nothing to write to. What a crash in between loses is
-//! the name; the tables themselves say which steps were taken, and when.
+//! The operator's name is recorded afterwards: before the migration there is no table for it. A crash in
+//! between loses the name; the tables themselves record which migrations were applied, and when.
 
 use refrain_core::Person;
 use refrain_core::person::Verb;
@@ -14,25 +14,25 @@ use crate::store::audit::{self, Decision};
 use crate::store::migrate;
 
 impl Refrain {
-    /// Makes the tables of a store, or brings them up to date. Gives the names of the steps that were taken.
+    /// Makes the tables of a store, or migrates them. Returns the names of the applied migrations.
     pub async fn migrate(address: &str) -> Result<Vec<&'static str>, Error> {
         migrated(&Address::parse(address)?, None).await
     }
 
-    /// What [`migrate`](Self::migrate) does on PostgreSQL, as a script.
+    /// The statements that [`migrate`](Self::migrate) executes on PostgreSQL, as a script.
     pub fn migration_script() -> String {
         migrate::script_for_postgres()
     }
 }
 
 impl OpenOptions {
-    /// Makes the tables of the store, or brings them up to date, as [`Refrain::migrate`] does.
+    /// Makes the tables of the store, or migrates them, like [`Refrain::migrate`].
     pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
         migrated(&self.address, self.person.as_ref()).await
     }
 
-    /// Records that tables of ledgers beside the store were brought up to date, as [`Project::migrate`](crate::project::Project::migrate)
-    /// gives it: by database, the steps that were taken.
+    /// Records that tables of ledgers beside the store were migrated, as
+    /// [`Project::migrate`](crate::project::Project::migrate) returns it: the applied migrations of each database.
     pub async fn record_migrations(&self, taken: &[(String, Vec<&'static str>)]) -> Result<(), Error> {
         let decisions = taken.iter().filter(|(_, steps)| !steps.is_empty()).map(|(database, steps)| {
             Decision::new(self.person.as_ref(), Verb::Migrate, database.as_str()).detailed(steps.join(", "))

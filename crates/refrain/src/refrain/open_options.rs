@@ -1,4 +1,4 @@
-//! What a store is opened with, and for: to work, to decide, or to look.
+//! Options for opening a store: to work, to decide, or to look.
 //!
 //! A look writes nothing: it registers no job, attaches no database, and reads what other processes have recorded.
 
@@ -34,7 +34,7 @@ pub struct OpenOptions {
     /// The jobs of the project that have files, if it has files.
     files: Option<JobFiles>,
     pub(super) destinations: Vec<Named>,
-    /// Those that do not answer.
+    /// Databases that do not answer.
     unattached: Vec<Arc<UserDatabase>>,
     /// Whether jobs write to a SQLite file.
     has_file: bool,
@@ -58,15 +58,15 @@ enum Purpose {
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) database: Database,
-    /// Which one it is of the project, if the store may be opened without it: only the jobs that need it fail then.
+    /// Its name in the project, if the store may be opened without it: only the jobs that need it fail then.
     pub(super) spare: Option<Arc<UserDatabase>>,
 }
 
-/// Connections to a PostgreSQL store, unless said otherwise.
+/// The default number of connections to a PostgreSQL store.
 const CONNECTIONS: u32 = 8;
 
 impl OpenOptions {
-    /// A store at an address, with the defaults of everything else.
+    /// A store by its URL, with the defaults of everything else.
     pub(crate) fn at(address: Address, project: ProjectName) -> OpenOptions {
         OpenOptions {
             address,
@@ -91,13 +91,13 @@ impl OpenOptions {
         self
     }
 
-    /// Says which jobs have a file: one that had one and is not among them opens nothing any more.
+    /// Names the jobs that have a file: a job that had one and is not among them opens no more windows.
     pub(crate) fn files(self, files: JobFiles) -> OpenOptions {
         OpenOptions { files: Some(files), ..self }
     }
 
-    /// Names a database beside the store that jobs write to: what is intended there is relayed to the store. It is looked
-    /// at when the store is opened; on PostgreSQL the tables of the ledger must be there
+    /// Names a database beside the store that jobs write to: its intents are relayed to the store. It is checked when
+    /// the store is opened; on PostgreSQL the tables of the ledger must exist
     /// ([`Ledger::migrate`](crate::Ledger::migrate)). The store's own database need not be named.
     ///
     /// ```
@@ -119,13 +119,14 @@ impl OpenOptions {
         self
     }
 
-    /// Jobs write to a SQLite file, whether or not it answers now.
+    /// Records that jobs write to a SQLite file, whether or not it answers now.
     pub(crate) fn beside_a_file(mut self) -> OpenOptions {
         self.has_file = true;
         self
     }
 
-    /// The same for one of several databases of a project: if it does not answer, or has no ledger yet, the others work on.
+    /// Like [`destination`](Self::destination), for one of several databases of a project: if it does not answer, or
+    /// has no ledger yet, jobs of the others work on.
     pub(crate) fn spare_destination<DB: Backend>(
         mut self,
         pool: &sqlx::Pool<DB>,
@@ -136,32 +137,33 @@ impl OpenOptions {
         self
     }
 
-    /// The same for one that does not answer now.
+    /// Names a database of the project that does not answer now.
     pub(crate) fn unattached(mut self, database: &Arc<UserDatabase>) -> OpenOptions {
         self.unattached.push(Arc::clone(database));
         self
     }
 
-    /// How the engine behaves.
+    /// Sets how the engine behaves.
     #[must_use]
     pub fn settings(self, settings: Settings) -> OpenOptions {
         OpenOptions { settings, ..self }
     }
 
-    /// How many connections to a PostgreSQL store may be open at once.
+    /// Sets how many connections to a PostgreSQL store may be open at once.
     #[must_use]
     pub fn connections(self, connections: u32) -> OpenOptions {
         OpenOptions { connections: connections.max(2), ..self }
     }
 
-    /// Opens it to look: nothing is made, upgraded or written, neither in the store nor in the databases that jobs write to, and
-    /// what would write fails. The store must exist. A job that the store has never seen is not known then.
+    /// Opens it read-only: nothing is made, upgraded or written, neither in the store nor in the databases that jobs
+    /// write to. The store must exist. A job that the store has never seen is unknown then.
     #[must_use]
     pub fn only_looking(self) -> OpenOptions {
         OpenOptions { purpose: Purpose::Look, ..self }
     }
 
-    /// Opens it for a decision about what is recorded, as to cancel a run: no job is registered, and no timetable is put in force.
+    /// Opens it for a decision about recorded work, such as cancelling a run: no job is registered, and no timetable
+    /// is put in force.
     #[must_use]
     pub fn only_deciding(self) -> OpenOptions {
         OpenOptions { purpose: Purpose::Decide, ..self }
@@ -174,13 +176,13 @@ impl OpenOptions {
         OpenOptions { simulated: Some(now), ..self }
     }
 
-    /// Opens it for a person: what is decided through it is written down under that name.
+    /// Opens it for an operator: decisions are recorded under this name.
     #[must_use]
     pub fn by(self, person: Person) -> OpenOptions {
         OpenOptions { person: Some(person), ..self }
     }
 
-    /// The address for people, without the password.
+    /// The URL for display, without the password.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
@@ -249,7 +251,8 @@ impl OpenOptions {
     }
 }
 
-/// Looks whose the ledgers are in the databases whose intents are relayed: those that were named, and the store's own.
+/// Checks which project and store the ledgers belong to, in the databases whose intents are relayed: the named ones,
+/// and the store's own.
 async fn attached(
     store: &Store,
     project: &ProjectName,
@@ -259,7 +262,7 @@ async fn attached(
 ) -> Result<Vec<Destination>, Error> {
     let attach = async |database: Database| match purpose {
         Purpose::Work => attach(database, project, Some(&*store.id)).await.map(Some),
-        // Such commands also work on what belongs to another store: a backup, say.
+        // Such commands also work on a database of another store, such as a backup.
         Purpose::Decide => attach(database, project, None).await.map(Some),
         Purpose::Look => look(database.only_reading(), project).await,
     };

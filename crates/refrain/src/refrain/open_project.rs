@@ -5,19 +5,19 @@ use crate::error::Error;
 use crate::project::Project;
 use crate::user_database::on_pool;
 
-/// What is said of a database that does not answer when a store is opened.
+/// What is reported about a database that does not answer when a store is opened.
 const AWAY: &str =
     "this database does not answer; until it does, its jobs fail and nothing is relayed from it";
 
 impl Project {
-    /// Its store, not yet opened, with its jobs. Another store may be named.
+    /// The store of the project, not yet opened, with its jobs. Another store may be named.
     pub fn opening_alone(&self, store: Option<&str>) -> Result<OpenOptions, Error> {
         let address = self.store_address(store)?;
         let opening = OpenOptions::at(address, self.name().clone()).files(self.job_files());
         Ok(self.definitions()?.into_iter().fold(opening, OpenOptions::job))
     }
 
-    /// The same, with the databases that its jobs write to.
+    /// The store of the project, not yet opened, with its jobs and the databases that they write to.
     pub async fn opening(&self, store: Option<&str>) -> Result<OpenOptions, Error> {
         let mut opening = self.opening_alone(store)?;
         for database in self.written() {

@@ -21,12 +21,12 @@ use crate::project::Project;
 use crate::publish::comparison::Differences;
 use crate::run::awaited_task::AwaitedTask;
 use crate::run::{Run, Surroundings};
-use crate::store::finish::Held;
+use crate::store::finish::ClaimedAttempt;
 use crate::store::queue_line::{JobNumber, Line, Priority};
 
 impl Refrain {
-    /// Reads the whole source of a run once more, and compares it with the table that its units are rows of. A job alone
-    /// means its latest window that is over. Nothing is applied, recorded or moved.
+    /// Reads the whole source of a run once more, and compares it with the table that its units are written to. For a
+    /// job name it takes the latest window that is over. Nothing is applied, recorded or moved.
     pub async fn reconcile(&self, project: &Project, run: &str) -> Result<Reconciled, Error> {
         let run = &*self.full_name(run).await?;
         let name: RunName = run.parse()?;
@@ -48,7 +48,8 @@ impl Refrain {
         Ok(compared)
     }
 
-    /// A run as an attempt of it would see it; it is none, and holds nothing.
+    /// A run as an attempt of it would see it, for reading the source only: there is no attempt, and no lease, lane
+    /// or slot.
     async fn as_if(&self, name: &RunName, run: &str) -> Result<Run, Error> {
         let target = self.target(run).await?;
         let recorded = self.recorded(&target).await?;
@@ -91,9 +92,9 @@ impl Refrain {
     }
 }
 
-fn nothing(job: JobNumber) -> Held {
+fn nothing(job: JobNumber) -> ClaimedAttempt {
     let line = Line::of(Priority::Live, job);
-    Held { run: 0, job, line, lease: 0, attempt: 0, lane: None, slot: false }
+    ClaimedAttempt { run: 0, job, line, lease: 0, attempt: 0, lane: None, slot: false }
 }
 
 /// What to do about differences, one step each.

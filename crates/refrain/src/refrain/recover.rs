@@ -42,7 +42,7 @@ pub enum StoreOrigin {
 }
 
 impl StoreOrigin {
-    /// The word for it.
+    /// The name, as on the command line.
     pub fn name(self) -> &'static str {
         match self {
             StoreOrigin::Moved => "moved",
@@ -149,7 +149,7 @@ impl OpenOptions {
     }
 }
 
-/// Records the id and the place of the store, and whether it may have forgotten what was done.
+/// Records the id and the location of the store, and whether it may have forgotten finished work.
 async fn stated(store: &Store, id: &str, forgets: bool, decision: Option<&Decision>) -> Result<(), Error> {
     let place = store.identity.to_string();
     let stated = retried(|| async {

@@ -31,11 +31,11 @@ use crate::store::show::{self, OpenAttempt, QueuePosition};
 /// How often to look at a run that another process has.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How much the caller of [`Refrain::run`] asks for.
+/// What the caller of [`Refrain::run`] requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ask {
-    /// That the run is done: if it is, nothing happens.
+    /// That the run is done: if it is done already, nothing happens.
     Once,
     /// Another attempt of a run that exists and is not done: it failed, is partial, or was skipped or cancelled.
     Retry,
@@ -206,7 +206,7 @@ impl Refrain {
         self.reported(name, seen, run, waits_for).await
     }
 
-    /// How a request for a run that has ended is answered without another attempt; none if there must be one.
+    /// The answer to a request for a run that has ended, if it needs no other attempt.
     async fn answered(&self, name: &str, ask: Ask, run: &RunRecord) -> Result<Option<Did>, Error> {
         match ask {
             Ask::Once if counts_as_there(run) => Ok(Some(Did::Deduplicated)),
@@ -229,8 +229,8 @@ impl Refrain {
     ) -> Result<RunRecord, Error> {
         let decision = &self.decision(ask.verb(), name).of_run(run.id);
         let (priority, in_lane) = (Priority::Live, definition.has_lanes());
-        let wish = Reopening { run: run.id, after: run.attempt, priority, in_lane, decision };
-        let reopened = reopen(self.store(), &wish).await?;
+        let reopening = Reopening { run: run.id, after: run.attempt, priority, in_lane, decision };
+        let reopened = reopen(self.store(), &reopening).await?;
         let run = self.record(run.id).await?.ok_or_else(|| Error::NoRun(name.to_owned()))?;
         match reopened {
             Reopened::Queued => self.notifier.notify(),
@@ -277,11 +277,11 @@ impl Refrain {
                     pull(self.store(), id).await?;
                     continue;
                 }
-                // The one before it may be waiting for somebody to do it.
+                // The run before it in its lane may be waiting for a worker; this caller can be that worker.
                 QueuePosition::BehindItsLane => holder = self.help_holder(id, target, &mut worker).await?,
                 QueuePosition::Queued | QueuePosition::Running => {}
             }
-            // Whoever has it, its lane or its slot may be dead, and nobody else may be there to notice.
+            // The worker that holds it, its lane or its slot may be dead, and no other process may be there to notice.
             rescuer.tick().await?;
             let obstacle = Obstacle { own: (open.place, attempt), holder };
             let elapsed = std::mem::replace(&mut last, Instant::now()).elapsed();
@@ -328,7 +328,7 @@ impl Refrain {
         })
     }
 
-    /// Does the run that holds the lane of another, if it is queued. Gives that run, and where it stands.
+    /// Does the run that holds the lane of another, if it is queued. Returns that run and its position.
     async fn help_holder(
         &self,
         id: i64,
@@ -336,7 +336,7 @@ impl Refrain {
         worker: &mut Option<Worker>,
     ) -> Result<Option<(i64, Option<QueuePosition>)>, Error> {
         let holder = show::lane_holder(self.store(), target.number, &target.key.to_string()).await?;
-        // The lane may have come to the run itself since it was looked at: then the next look begins it.
+        // The lane may have passed to the run itself since it was looked at: then the next look begins it.
         let Some(holder) = holder.filter(|holder| *holder != id) else { return Ok(None) };
         let shown = show::show(self.store(), holder).await?;
         let open = shown.and_then(|(_, open)| open);
@@ -347,13 +347,13 @@ impl Refrain {
     }
 }
 
-/// Whether asking once for a run finds it done: what was skipped or cancelled is wanted after all, and what failed is tried
-/// again.
+/// Whether a request of [`Ask::Once`] finds the run finished: a skipped or cancelled run is done after all, and a
+/// failed one is tried again.
 pub(super) fn counts_as_there(record: &RunRecord) -> bool {
     matches!(record.standing.outcome, Some(RunOutcome::Done | RunOutcome::Waiting))
 }
 
-/// A caller who wants work done again follows an attempt that does so, and is not served by one that leaves it alone.
+/// A caller who wants work repeated follows only an attempt that repeats it.
 fn may_follow(run: &str, ask: Ask, record: &RunRecord) -> Result<(), Error> {
     match record.redo {
         None if ask == Ask::Redo => {

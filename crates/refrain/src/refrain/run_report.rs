@@ -1,4 +1,4 @@
-//! What became of a run that was asked for, as values and as the JSON that `refrain run --json` prints.
+//! The result of a request to run, as values and as the JSON that `refrain run --json` prints.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub enum Did {
     GaveUp,
 }
 
-/// What became of a run that was asked for.
+/// The result of a request to run.
 ///
 /// It serializes to the object that `refrain run --json` prints, without its [`scopes`](Self::scopes): each of those
 /// is an object of its own.
@@ -48,7 +48,7 @@ pub struct RunReport {
     pub attempt: u64,
     /// The run as it is now; another caller may have asked for another attempt meanwhile.
     pub run: RunRecord,
-    /// What the last attempt that ended said.
+    /// The message of the last attempt that ended.
     pub message: Option<String>,
     /// Why that attempt did not do its work, where that decides what comes next.
     pub reason: Option<FailureReason>,
@@ -58,7 +58,7 @@ pub struct RunReport {
     pub waits_for: Option<Cause>,
     /// The units of the attempt if it was made here and had any, else the run itself.
     pub counts: UnitCounts,
-    /// The scopes of a window, in their order, up to the first that could not be seen through.
+    /// The scopes of a window, in their order, up to the first that did not end.
     pub scopes: Vec<RunReport>,
     /// The error that ended the scopes of a window, if one did: that scope and those after it have no report.
     pub scope_error: Option<ScopeError>,
@@ -111,7 +111,7 @@ impl Refrain {
         run: RunRecord,
         waits_for: Option<Cause>,
     ) -> Result<RunReport, Error> {
-        // What an open run said last stands with its earlier attempts.
+        // The message of an open run is stored with its earlier attempts.
         let (message, reason) = if run.standing.is_open() {
             let last = self.attempts(&run).await?.pop();
             last.map_or((None, None), |attempt| (attempt.message, attempt.reason))
@@ -144,7 +144,7 @@ impl Refrain {
     }
 }
 
-/// The run itself as one of the four counts; none of them if it has not ended.
+/// The run itself as one of the four counts; all are zero if it has not ended.
 fn counted(did: Did, run: &RunRecord) -> UnitCounts {
     let none = UnitCounts::default();
     match (did, run.standing.outcome) {

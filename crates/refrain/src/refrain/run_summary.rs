@@ -55,11 +55,11 @@ pub enum RunStatus {
     Due,
     /// A worker does it now.
     Running,
-    /// Not done although the grace after its tick is over.
+    /// Not done although the grace after its tick has passed.
     Late,
     /// Some of its units failed.
     Partial,
-    /// Failed, and not tried again by itself.
+    /// Failed, and not retried automatically.
     Failed,
 }
 
@@ -78,7 +78,7 @@ impl RunStatus {
         RunStatus::Failed,
     ];
 
-    /// Its word.
+    /// The name of the status, as printed and as parsed.
     pub fn name(self) -> &'static str {
         match self {
             RunStatus::Done => "done",

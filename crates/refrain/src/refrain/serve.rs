@@ -17,7 +17,7 @@ pub struct Serving {
     stop: Stop,
 }
 
-/// Stops what is going on.
+/// Stops the engine.
 #[derive(Debug, Clone)]
 pub struct StopHandle(Stop);
 
@@ -82,21 +82,21 @@ impl Refrain {
         Serving { engine: self.engine.clone(), stop: Stop::new() }
     }
 
-    /// Whether this process, which serves, can work: its heartbeat was written to the store within the last lease, and every loop
-    /// (scheduler, worker, rescuer, relay) has looked when it was due, give or take two leases. It is known without asking the
-    /// store.
+    /// Whether this process is ready to work: its heartbeat was written to the store within the last lease, and every
+    /// loop (scheduler, worker, rescuer, relay) has ticked when it was due, within two leases. Answers without a
+    /// query.
     pub fn is_ready(&self) -> Result<(), Unwell> {
         self.engine.vitals.ready()
     }
 
-    /// The databases that jobs write to and from which nothing is relayed at present, by their names in the project: they did not
-    /// answer when the files were read, and have not since.
+    /// The databases of the project from which no intents are relayed at present, by their names: they did not answer
+    /// when the files were read, and have not since.
     pub fn databases_away(&self) -> Vec<String> {
         self.engine.unattached.names()
     }
 
-    /// Whether the loops of this process go on: none has ended by itself, and each has come round, give or take ten leases. A
-    /// store that is away does not change that.
+    /// Whether the loops of this process are alive: none has ended by itself, and each has completed a round within
+    /// ten leases. An unreachable store does not change that.
     pub fn is_alive(&self) -> Result<(), Unwell> {
         self.engine.vitals.alive()
     }

@@ -87,7 +87,7 @@ pub enum AttemptEnd {
 }
 
 impl AttemptEnd {
-    /// The word for it.
+    /// Its name, as stored and printed.
     pub fn name(self) -> &'static str {
         match self {
             AttemptEnd::Outcome(outcome) => outcome.name(),
@@ -114,7 +114,7 @@ impl Serialize for AttemptEnd {
     }
 }
 
-/// The way by which a run is requested.
+/// The kind of a request for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestWay {
@@ -132,13 +132,13 @@ pub enum RequestWay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// By what way.
+    /// The kind of the request.
     pub way: RequestWay,
     /// Whether another payload came with the key; the first one counts.
     pub payload_differs: bool,
 }
 
-/// What the store writes after the way if the payload differs.
+/// What the store appends to that if the payload differs.
 const WITH_ANOTHER_PAYLOAD: &str = " with another payload";
 
 impl RunRequest {

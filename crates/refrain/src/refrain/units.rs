@@ -5,13 +5,13 @@ use crate::error::Error;
 use crate::store::counts;
 use crate::store::counts::UnitCounts;
 
-/// What one attempt saw of its units.
+/// The counts of the units of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct AttemptUnits {
     /// The number of the attempt.
     pub attempt: u64,
-    /// What became of them.
+    /// The counts by status.
     pub counts: UnitCounts,
     /// Those that were done already, by reason.
     pub dedupes: Vec<UnitDedupes>,
@@ -33,8 +33,8 @@ pub struct UnitDedupes {
 }
 
 impl Refrain {
-    /// What the attempts of a run saw of their units, oldest first. An attempt that was taken over, or that met no unit, is
-    /// not among them.
+    /// The counts of units of the attempts of a run, oldest first. An attempt that was taken over, or that met no
+    /// unit, is missing.
     pub async fn units(&self, run: &RunRecord) -> Result<Vec<AttemptUnits>, Error> {
         let (counts, dedupes) = counts::list(self.store(), run.id).await?;
         let number = |count: i64| u64::try_from(count).unwrap_or_default();

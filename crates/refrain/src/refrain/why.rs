@@ -122,7 +122,7 @@ impl Refrain {
         let missing = Missing::Job { near: near(job.as_str(), names) };
         let mut context =
             self.context(name.job(), None, &JobView { definition: None, revisions: None }).await?;
-        // That it is not here says no more than that it is nowhere.
+        // The store does not know the job either, so the answer needs no hint that only this process lacks it.
         context.version = Some(0);
         Ok(answered(text, &WhyFacts::Absent(AbsentFacts { run: text.to_owned(), context, missing })))
     }
@@ -166,7 +166,7 @@ impl Refrain {
         Ok(absent(text, asked, missing))
     }
 
-    /// What a scope lacks whose window is there.
+    /// Why a scope has no run although its window has one.
     async fn lacks_scope(&self, asked: &Asked, own: i64, scope: &Scope) -> Result<Option<Missing>, Error> {
         let Some(record) = self.record(own).await? else { return Ok(None) };
         let has_scopes = asked.view.definition.as_ref().is_none_or(|definition| definition.has_scopes());
@@ -185,7 +185,7 @@ impl Refrain {
         Ok(Some(Missing::Scope { window, standing, frozen, near }))
     }
 
-    /// What is known around a run of a job.
+    /// The facts about a run of a job.
     async fn context(
         &self,
         job: &JobName,

@@ -15,7 +15,7 @@ use crate::database::{Database, DatabaseError, Transaction, place, retried};
 /// The most decisions about one subject that are listed.
 pub(crate) const LISTED: i64 = 1_000;
 
-/// What was decided, and by whom.
+/// A decision and the operator who made it.
 #[derive(Debug, Clone)]
 pub(crate) struct Decision {
     /// None if a program decided and named no person.

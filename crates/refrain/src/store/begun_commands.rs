@@ -4,7 +4,7 @@
 //! If it were removed before, a crash between the two would let the next attempt execute the command again; if it were removed
 //! later, a crash would hold a run whose end is known.
 
-use super::finish::{Ending, Held};
+use super::finish::{ClaimedAttempt, Ending};
 use super::{Result, Store, catalog};
 use crate::database::statement::Rows;
 use crate::database::{DatabaseError, Transaction, place, retried};
@@ -12,7 +12,7 @@ use crate::failpoint;
 
 /// Marks the command of an attempt that is about to begin. False if the attempt was taken over: then it must not begin, and a mark
 /// would hold the run for nothing.
-pub(crate) async fn mark(store: &Store, held: &Held) -> Result<bool> {
+pub(crate) async fn mark(store: &Store, held: &ClaimedAttempt) -> Result<bool> {
     Ok(retried(|| async {
         let mut transaction = store.database.write().await?;
         let place = catalog::QUEUE_HOLD.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);

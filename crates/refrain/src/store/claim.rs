@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use refrain_core::state::Attempts;
 
-use super::finish::Held;
+use super::finish::ClaimedAttempt;
 use super::identity::IdentityDoubt;
 use super::queue_line::{JOBS_PER_PRIORITY, JobNumber, Line};
 use super::{Result, Store, catalog, queue, with_retries};
@@ -209,21 +209,21 @@ pub(crate) async fn held(store: &Store, worker: i64) -> Result<Vec<HeldRun>> {
 }
 
 /// Whether an attempt still has its row in the queue.
-pub(crate) async fn is_held(store: &Store, held: &Held) -> Result<bool> {
+pub(crate) async fn is_held(store: &Store, held: &ClaimedAttempt) -> Result<bool> {
     let holds = catalog::QUEUE_HOLDS.bind(held.line.0).bind(held.run).bind(held.lease).bind(held.attempt);
     let held: Vec<(i32,)> = store.database.look(holds).await?;
     Ok(!held.is_empty())
 }
 
 #[derive(sqlx_macros::FromRow)]
-pub(crate) struct Lease {
+pub(crate) struct LeaseRow {
     pub(crate) id: i64,
     pub(crate) line: i64,
     pub(crate) first_run: i64,
     pub(crate) last_run: i64,
 }
 
-impl Lease {
+impl LeaseRow {
     pub(crate) async fn members(&self, transaction: &mut Transaction) -> Result<Vec<Claimed>> {
         let members = catalog::QUEUE_MEMBERS.bind(self.id).bind(self.line);
         Ok(transaction.fetch_all(members.bind(self.first_run).bind(self.last_run)).await?)
@@ -232,7 +232,7 @@ impl Lease {
 
 /// The runs of a lease; none if there is no such lease.
 async fn members(transaction: &mut Transaction, lease: i64) -> Result<Option<Vec<Claimed>>> {
-    let lease: Option<Lease> = transaction.fetch_optional(catalog::LEASE_FIND.bind(lease)).await?;
+    let lease: Option<LeaseRow> = transaction.fetch_optional(catalog::LEASE_FIND.bind(lease)).await?;
     match lease {
         Some(lease) => lease.members(transaction).await.map(Some),
         None => Ok(None),

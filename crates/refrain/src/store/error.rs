@@ -31,7 +31,7 @@ pub enum StoreError {
         "the store has schema {found}, and this release reads schema {oldest} and later\n  upgrade it: refrain migrate; or look at it with the release that made it"
     )]
     Unreadable {
-        /// What is there.
+        /// The schema of the store.
         found: i32,
         /// The oldest that can be read.
         oldest: i32,

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use refrain_core::{Fingerprint, RunKey, Scope, WhileRunning, Zone, window_name};
 
-use super::finish::Held;
+use super::finish::ClaimedAttempt;
 use super::open::{NewRun, OpenCounts, insert};
 use super::queue_line::Priority;
 use super::{Result, Store, StoreError, catalog, with_retries};
@@ -30,7 +30,7 @@ pub(crate) enum Expanded {
 /// Opens a run for each scope of a window, once.
 pub(crate) async fn expand(
     store: &Store,
-    held: &Held,
+    held: &ClaimedAttempt,
     window: (Timestamp, Timestamp),
     scopes: &[Scope],
     while_running: WhileRunning,
@@ -40,7 +40,7 @@ pub(crate) async fn expand(
 
 async fn expanded(
     store: &Store,
-    held: &Held,
+    held: &ClaimedAttempt,
     (start, end): (Timestamp, Timestamp),
     scopes: &[Scope],
     while_running: WhileRunning,

@@ -25,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_hours(366 * 24);
 
 /// What an attempt holds in the store: a row of the queue under a lease, and perhaps a lane and a slot.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct ClaimedAttempt {
     pub(crate) run: i64,
     pub(crate) job: JobNumber,
     pub(crate) line: Line,
@@ -70,13 +70,13 @@ impl End {
 /// An attempt that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Ending {
-    pub(crate) held: Held,
+    pub(crate) held: ClaimedAttempt,
     pub(crate) started_at: Option<i64>,
     pub(crate) end: End,
-    /// What became of its units, if it met any.
+    /// The counts of its units, if it met any.
     pub(crate) units: Option<Box<UnitSummary>>,
-    /// Whether the end of its command is known. Then the mark that the command began is removed, and a later attempt may execute
-    /// it.
+    /// Whether the end of its command is known. Then the mark that the command began is removed, and a later
+    /// attempt may execute the command again.
     pub(crate) clears_mark: bool,
     /// Why it did not do its work, if it did not.
     pub(crate) reason: Option<FailureReason>,
@@ -171,7 +171,7 @@ async fn remove_leases(
 }
 
 /// Whether this very attempt was ended by this worker before.
-async fn was_recorded(transaction: &mut Transaction, worker: i64, held: &Held) -> Result<bool> {
+async fn was_recorded(transaction: &mut Transaction, worker: i64, held: &ClaimedAttempt) -> Result<bool> {
     let run: Option<RunLook> = transaction.fetch_optional(catalog::RUN_SHOW_END.bind(held.run)).await?;
     if run.is_some_and(|run| !run.open && run.attempt == held.attempt && run.worker == Some(worker)) {
         return Ok(true);

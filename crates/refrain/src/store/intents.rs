@@ -25,7 +25,7 @@ pub(crate) enum IntentRequest {
 
 /// An intent that arrives, by its number at its database.
 #[derive(Debug, Clone)]
-pub(crate) struct Arriving {
+pub(crate) struct RelayedIntent {
     pub(crate) intent: i64,
     pub(crate) request: IntentRequest,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Arrived {
 }
 
 /// Copies intents of a destination into the store.
-pub(crate) async fn arrive(store: &Store, destination: &str, arriving: &[Arriving]) -> Result<Arrived> {
+pub(crate) async fn arrive(store: &Store, destination: &str, arriving: &[RelayedIntent]) -> Result<Arrived> {
     if arriving.is_empty() {
         return Ok(Arrived::default());
     }
@@ -53,14 +53,14 @@ pub(crate) async fn arrive(store: &Store, destination: &str, arriving: &[Arrivin
 
 type Answer<T> = std::result::Result<T, DatabaseError>;
 
-async fn arrived(store: &Store, destination: &str, arriving: &[Arriving]) -> Answer<Arrived> {
+async fn arrived(store: &Store, destination: &str, arriving: &[RelayedIntent]) -> Answer<Arrived> {
     let mut transaction = store.database.write().await?;
     let fresh = first_time(&mut transaction, destination, arriving).await?;
     let mut arrived = Arrived { fresh: fresh.len(), ..Arrived::default() };
 
     let mut requested: Vec<(i64, &NewEffect)> = Vec::new();
     let mut offers: BTreeMap<JobNumber, (Vec<i64>, Vec<Offer>)> = BTreeMap::new();
-    for Arriving { intent, request } in arriving {
+    for RelayedIntent { intent, request } in arriving {
         match request {
             IntentRequest::Effect(effect) => requested.push((*intent, effect)),
             IntentRequest::Run(job, offer) => {
@@ -106,7 +106,7 @@ fn again<'r, R>(
 async fn first_time(
     transaction: &mut Transaction,
     destination: &str,
-    arriving: &[Arriving],
+    arriving: &[RelayedIntent],
 ) -> Answer<HashSet<i64>> {
     let rows = Rows::default().integers(arriving.iter().map(|one| one.intent));
     let fresh: Vec<(i64,)> =

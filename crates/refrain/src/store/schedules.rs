@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use refrain_core::{Revisions, Timetable};
 
 use super::queue_line::JobNumber;
-use super::tick::{Schedule, Scheduled, tick};
+use super::tick::{ScheduleRow, Scheduled, tick};
 use super::{Result, Store, StoreError, catalog, instant, revisions, with_retries};
 use crate::database::{Transaction, place};
 
@@ -73,7 +73,7 @@ pub(crate) async fn set(
 async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timestamp) -> Result<bool> {
     let mut transaction = store.database.write().await?;
     transaction.execute(catalog::SCHEDULE_INSERT.bind(job).bind(None::<i64>)).await?;
-    let schedule: Option<Schedule> = transaction.fetch_optional(catalog::SCHEDULE_WAIT.bind(job)).await?;
+    let schedule: Option<ScheduleRow> = transaction.fetch_optional(catalog::SCHEDULE_WAIT.bind(job)).await?;
     let covered = schedule.and_then(|schedule| schedule.covered).map(instant).transpose()?;
     let (all, changed) = match revisions::read(&mut transaction, job).await? {
         None => (Revisions::first(timetable.clone(), now)?, true),
@@ -111,7 +111,7 @@ pub(crate) async fn retire(store: &Store, scheduled: Scheduled, now: Timestamp) 
 
 async fn retired(store: &Store, job: JobNumber, now: Timestamp) -> Result<()> {
     let mut transaction = store.database.write().await?;
-    let schedule: Option<Schedule> = transaction.fetch_optional(catalog::SCHEDULE_WAIT.bind(job)).await?;
+    let schedule: Option<ScheduleRow> = transaction.fetch_optional(catalog::SCHEDULE_WAIT.bind(job)).await?;
     let Some(schedule) = schedule else { return Ok(()) };
     let covered = schedule.covered.map(instant).transpose()?;
     if let Some(all) = revisions::read(&mut transaction, job).await? {

@@ -8,8 +8,8 @@
 use refrain_core::retry::{Again, AttemptFailure, Retry};
 use refrain_core::state::{Attempts, FailureReason, RunEvent};
 
-use super::claim::{Claimed, Lease};
-use super::finish::{self, Author, End, Ending, Held};
+use super::claim::{Claimed, LeaseRow};
+use super::finish::{self, Author, ClaimedAttempt, End, Ending};
 use super::queue_line::{JobNumber, Line};
 use super::{Result, Store, catalog, with_retries};
 use crate::database::statement::Rows;
@@ -49,7 +49,7 @@ async fn taken_over(
     if held.is_none() && exists(&mut transaction, worker).await? {
         return Ok(None);
     }
-    let leases: Vec<Lease> = transaction.fetch_all(catalog::LEASE_LIST.bind(worker)).await?;
+    let leases: Vec<LeaseRow> = transaction.fetch_all(catalog::LEASE_LIST.bind(worker)).await?;
     if held.is_none() && leases.is_empty() {
         return Ok(None);
     }
@@ -101,7 +101,8 @@ fn ending(
         decide(attempts, is_alone, retry(job), run.run, run.version)
     };
     let scope = run.lane.then(|| run.scope().to_owned());
-    let held = Held { run: run.run, job, line, lease, attempt: run.attempt, lane: scope, slot: false };
+    let held =
+        ClaimedAttempt { run: run.run, job, line, lease, attempt: run.attempt, lane: scope, slot: false };
     let reason = (!is_cancelled).then_some(FailureReason::Lost);
     Ok(Ending { held, started_at: None, end, units: None, clears_mark: false, reason })
 }

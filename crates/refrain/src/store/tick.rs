@@ -25,7 +25,7 @@ pub(crate) struct Scheduled {
 }
 
 #[derive(sqlx_macros::FromRow)]
-pub(super) struct Schedule {
+pub(super) struct ScheduleRow {
     pub(super) covered: Option<i64>,
     pub(super) paused_at: Option<i64>,
 }
@@ -38,7 +38,7 @@ pub(crate) async fn tick(store: &Store, scheduled: Scheduled, now: Timestamp) ->
 async fn ticked(store: &Store, scheduled: Scheduled, now: Timestamp) -> Result<Option<OpenCounts>> {
     let mut transaction = store.database.write().await?;
     let lock = catalog::SCHEDULE_LOCK.bind(scheduled.job);
-    let Some(schedule) = transaction.fetch_optional::<Schedule>(lock).await? else { return Ok(None) };
+    let Some(schedule) = transaction.fetch_optional::<ScheduleRow>(lock).await? else { return Ok(None) };
     let revisions = revisions::read(&mut transaction, scheduled.job).await?;
     let Some(revisions) = revisions.filter(|revisions| !revisions.is_retired()) else { return Ok(None) };
     let covered = schedule.covered.map(instant).transpose()?;

@@ -6,7 +6,7 @@ use crate::database::statement::Rows;
 
 /// The worker that holds a run.
 #[derive(Debug, Clone, sqlx_macros::FromRow)]
-pub(crate) struct Hold {
+pub(crate) struct RunHolder {
     pub(crate) worker: i64,
     pub(crate) claimed_at: i64,
     /// None if the worker is gone, and its runs are being taken over.
@@ -15,7 +15,7 @@ pub(crate) struct Hold {
 }
 
 /// The worker that holds a run, if there is one.
-pub(crate) async fn hold(store: &Store, job: JobNumber, run: i64) -> Result<Option<Hold>> {
+pub(crate) async fn hold(store: &Store, job: JobNumber, run: i64) -> Result<Option<RunHolder>> {
     let lines = Line::all(job);
     let places = Rows::default().integers(lines.map(|line| line.0)).integers(lines.map(|_| run));
     let mut transaction = store.database.read().await?;

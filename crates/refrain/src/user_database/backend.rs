@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 
 use super::cell::Row;
 use super::pages::RowPage;
-use super::query::Bound;
+use super::query::BoundQuery;
 use crate::database::connection::Connection;
 use crate::database::held::Holds;
 use crate::database::staging::Stage;
 use crate::database::{Database, Transaction};
 
-/// Clones of a pool share how they connect, and nobody else does.
+/// Clones of a pool share their connect options with each other and with no other pool.
 #[derive(Clone)]
 pub struct Identity(pub(super) Arc<dyn Any + Send + Sync>);
 
@@ -69,21 +69,21 @@ pub trait Backend: Holds {
     #[doc(hidden)]
     fn execute_bound(
         connection: &mut Self::Connection,
-        bound: &Bound,
+        bound: &BoundQuery,
     ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
     /// The only column of each row, as text; none where it is null.
     #[doc(hidden)]
     fn texts(
         pool: &Pool<Self>,
-        bound: &Bound,
+        bound: &BoundQuery,
     ) -> impl Future<Output = Result<Vec<Option<String>>, sqlx::Error>> + Send;
 
     /// The rows of a query with these columns, each as a JSON object, into a channel.
     #[doc(hidden)]
     fn objects(
         pool: &Pool<Self>,
-        bound: &Bound,
+        bound: &BoundQuery,
         columns: &[String],
         taker: mpsc::Sender<String>,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
@@ -96,14 +96,14 @@ pub trait Backend: Holds {
     #[doc(hidden)]
     fn finding(
         connection: &mut Self::Connection,
-        bound: &Bound,
+        bound: &BoundQuery,
     ) -> impl Future<Output = Result<(i64, Option<String>), sqlx::Error>> + Send;
 
     /// The columns of a query: their names, and their types as the driver names them.
     #[doc(hidden)]
     fn columns(
         connection: &mut Self::Connection,
-        bound: &Bound,
+        bound: &BoundQuery,
     ) -> impl Future<Output = Result<(Vec<String>, Vec<String>), sqlx::Error>> + Send;
 
     /// The definition of a table; without columns if there is no such table.
@@ -149,7 +149,7 @@ pub trait Backend: Holds {
     #[doc(hidden)]
     fn read(
         pool: Pool<Self>,
-        bound: Bound,
+        bound: BoundQuery,
         kinds: Vec<String>,
         sorts: bool,
         pages: mpsc::Sender<RowPage>,

@@ -8,14 +8,14 @@ use super::Timed;
 
 /// A statement with a value for each of its places.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bound {
+pub struct BoundQuery {
     pub(crate) text: String,
-    pub(crate) arguments: Vec<Argument>,
+    pub(crate) arguments: Vec<QueryArgument>,
 }
 
 /// A value for a place in a statement.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Argument {
+pub(crate) enum QueryArgument {
     Text(String),
     Integer(i64),
     Real(f64),
@@ -27,11 +27,11 @@ pub(crate) enum Argument {
 macro_rules! query {
     ($query:expr, $bound:expr) => {
         $bound.arguments.iter().fold($query, |query, argument| match argument {
-            Argument::Text(text) => query.bind(text.as_str()),
-            Argument::Integer(number) => query.bind(*number),
-            Argument::Real(number) => query.bind(*number),
-            Argument::Boolean(value) => query.bind(*value),
-            Argument::Timed(value) => query.bind(*value),
+            QueryArgument::Text(text) => query.bind(text.as_str()),
+            QueryArgument::Integer(number) => query.bind(*number),
+            QueryArgument::Real(number) => query.bind(*number),
+            QueryArgument::Boolean(value) => query.bind(*value),
+            QueryArgument::Timed(value) => query.bind(*value),
         })
     };
 }
@@ -42,13 +42,16 @@ pub(crate) use query;
 /// that is generic over its databases.
 macro_rules! alike {
     ($database:ty) => {
-        async fn execute_bound(connection: &mut Self::Connection, bound: &Bound) -> Result<u64, sqlx::Error> {
+        async fn execute_bound(
+            connection: &mut Self::Connection,
+            bound: &BoundQuery,
+        ) -> Result<u64, sqlx::Error> {
             let query = sqlx::query::<$database>(AssertSqlSafe(bound.text.as_str()));
             let query = query!(query, bound);
             Ok(query.execute(connection).await?.rows_affected())
         }
 
-        async fn texts(pool: &Pool<Self>, bound: &Bound) -> Result<Vec<Option<String>>, sqlx::Error> {
+        async fn texts(pool: &Pool<Self>, bound: &BoundQuery) -> Result<Vec<Option<String>>, sqlx::Error> {
             let text = as_texts(&bound.text);
             let query = sqlx::query_scalar::<$database, Option<String>>(AssertSqlSafe(text));
             let query = query!(query, bound);
@@ -57,7 +60,7 @@ macro_rules! alike {
 
         async fn objects(
             pool: &Pool<Self>,
-            bound: &Bound,
+            bound: &BoundQuery,
             columns: &[String],
             taker: mpsc::Sender<String>,
         ) -> Result<(), sqlx::Error> {
@@ -75,7 +78,7 @@ macro_rules! alike {
 
         async fn finding(
             connection: &mut Self::Connection,
-            bound: &Bound,
+            bound: &BoundQuery,
         ) -> Result<(i64, Option<String>), sqlx::Error> {
             let text = AssertSqlSafe(bound.text.as_str());
             let query =
@@ -85,7 +88,7 @@ macro_rules! alike {
 
         async fn columns(
             connection: &mut Self::Connection,
-            bound: &Bound,
+            bound: &BoundQuery,
         ) -> Result<(Vec<String>, Vec<String>), sqlx::Error> {
             let statement = connection.prepare(AssertSqlSafe(bound.text.clone()).into_sql_str()).await?;
             let columns = statement.columns().iter();
@@ -94,7 +97,7 @@ macro_rules! alike {
 
         async fn read(
             pool: Pool<Self>,
-            bound: Bound,
+            bound: BoundQuery,
             kinds: Vec<String>,
             sorts: bool,
             pages: mpsc::Sender<RowPage>,

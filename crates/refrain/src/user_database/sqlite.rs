@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use super::backend::{Backend, Identity, column, unique};
 use super::cell::{Cell, Row};
 use super::pages::{RowPage, RowPages};
-use super::query::{Argument, Bound, alike, as_objects, as_texts, numbered, query};
+use super::query::{BoundQuery, QueryArgument, alike, as_objects, as_texts, numbered, query};
 use crate::database::connection::Connection;
 use crate::database::staging::Stage;
 use crate::database::{Database, Transaction};

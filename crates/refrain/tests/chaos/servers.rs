@@ -68,7 +68,7 @@ impl Servers {
         self.running.get_mut(which).unwrap()
     }
 
-    fn under_way(&self, server: u32) -> bool {
+    fn is_running(&self, server: u32) -> bool {
         let mut open = std::collections::BTreeSet::new();
         for Line { word, run, attempt, server: by } in lines(&self.root) {
             match word.as_str() {
@@ -85,7 +85,7 @@ impl Servers {
     pub(crate) async fn is_at_work(&mut self, which: usize, clock: &Clock) {
         let Some((name, _)) = self.slot(which) else { return };
         let (name, until) = (*name, clock.now() + PATIENCE);
-        eventually("a command is running", DEADLINE, async || self.under_way(name) || clock.now() >= until)
+        eventually("a command is running", DEADLINE, async || self.is_running(name) || clock.now() >= until)
             .await;
     }
 
@@ -105,7 +105,7 @@ impl Servers {
         if signal == Signal::KILL {
             server.end(signal);
             self.kills += 1;
-            self.struck += usize::from(self.under_way(name));
+            self.struck += usize::from(self.is_running(name));
             return;
         }
         server.signal(signal);

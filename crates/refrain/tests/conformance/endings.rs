@@ -8,7 +8,7 @@ use refrain_harness::TestDatabase;
 use refrain_harness::work::{Gate, is_sound, open, shown, told};
 
 /// A process that has begun the run `export#k`, which waits for its gate.
-async fn under_way(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle<Result<Counts, Error>>) {
+async fn begun(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle<Result<Counts, Error>>) {
     let refrain = open(database, [gate.job("export")]).await;
     refrain.enqueue("export", "k", &()).await.unwrap();
     let ticking = refrain.clone();
@@ -20,7 +20,7 @@ async fn under_way(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle
 #[every_store]
 async fn a_run_closed_behind_its_worker_keeps_its_outcome(database: TestDatabase) {
     let gate = Gate::closed();
-    let (refrain, ticking) = under_way(&database, &gate).await;
+    let (refrain, ticking) = begun(&database, &gate).await;
     database.store("update refrain_runs set open = false, outcome = 'cancelled', ended_at = 1").await;
     gate.let_through(1);
     assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
@@ -31,7 +31,7 @@ async fn a_run_closed_behind_its_worker_keeps_its_outcome(database: TestDatabase
 #[every_store]
 async fn an_attempt_taken_over_is_ended_by_its_new_worker_alone(database: TestDatabase) {
     let gate = Gate::closed();
-    let (refrain, ticking) = under_way(&database, &gate).await;
+    let (refrain, ticking) = begun(&database, &gate).await;
     // As if it had been given back: the next worker has it under the same number.
     database.store("update refrain_queue set lease = 999").await;
     gate.let_through(1);

@@ -171,7 +171,7 @@ async fn f22_a_replica_is_refused() {
 
 #[tokio::test]
 async fn an_unreachable_server_is_reported_as_transient() {
-    let address = refrain_harness::address::Address::unused();
+    let address = refrain_harness::address::ServerUrl::unused();
     let error = refused(&address.url("shop"), "shop").await;
     assert!(error.is_transient() && error.to_string().contains("is the server running"), "{error}");
 }
@@ -190,5 +190,8 @@ async fn a_store_is_not_opened_when_its_server_fails_to_identify_itself() {
     assert_eq!(network.cuts(), 1);
     Refrain::at(&url, "shop").unwrap().open().await.unwrap().close().await;
     let place = database.store_texts("select place from refrain_store").await.concat();
-    assert!(place.contains("system="), "without it a copy would not be told from the store: {place}");
+    assert!(
+        place.contains("system="),
+        "without it a copy could not be distinguished from the store: {place}"
+    );
 }

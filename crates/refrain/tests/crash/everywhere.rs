@@ -108,7 +108,7 @@ async fn expected(world: &World) -> BTreeSet<String> {
     let mut expected: BTreeSet<String> = numbered("noop#n", 6).collect();
     expected.extend(numbered("flaky#f", 2).chain(numbered("limited#l", 4)));
     expected.extend(
-        ["again#a0", "flaky#pulled", "held#h0", "noop#wished0", "script#c0", "sync#s0"].map(str::to_owned),
+        ["again#a0", "flaky#pulled", "held#h0", "noop#intended0", "script#c0", "sync#s0"].map(str::to_owned),
     );
     // Windows of jobs by the hour; another one may end while this is being told.
     let windows = world.runs().await.into_iter().map(|run| run.run);
@@ -123,8 +123,8 @@ async fn expected(world: &World) -> BTreeSet<String> {
 async fn finish_and_judge(world: World, place: &str) {
     let start = world.start();
     world.done(&["day"], &[("PROBE_START", start)]).await;
-    let called_off = world.runs().await.into_iter().find(|run| run.run == "called-off#c0").unwrap();
-    assert_eq!((called_off.outcome.as_str(), called_off.is_open), ("cancelled", false), "{place}");
+    let cancelled = world.runs().await.into_iter().find(|run| run.run == "cancelled#c0").unwrap();
+    assert_eq!((cancelled.outcome.as_str(), cancelled.is_open), ("cancelled", false), "{place}");
     assert_eq!(world.invoices().await, written_once(), "{place}");
     let faults = world.verdict(&expected(&world).await).await;
     assert!(faults.is_empty(), "{place}: {} faults\n{}\n{}", faults.len(), faults.join("\n"), world.told());

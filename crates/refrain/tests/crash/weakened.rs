@@ -106,8 +106,8 @@ async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<S
 }
 
 /// Three intents are written, and a relay is killed half way; then another one runs.
-async fn wished_and_relayed_by_one_that_dies(world: &World, failpoints: &str) -> Vec<String> {
-    world.done(&["wish", "noop", "w", "3"], &[]).await;
+async fn intents_relayed_by_a_process_that_dies(world: &World, failpoints: &str) -> Vec<String> {
+    world.done(&["intend", "noop", "w", "3"], &[]).await;
     let status = world.probe(&["tick", FIRST_MINUTE], &[("FAILPOINTS", failpoints)]).wait().await;
     assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{failpoints}");
     world.done(&["tick", FIRST_MINUTE], &[]).await;
@@ -251,11 +251,11 @@ async fn a_relay_that_deletes_before_it_copies_loses_intents(database: TestDatab
     for place in ["relay-copy.before", "relay-copy.after", "relay-forget.before", "relay-forget.after"] {
         let world = World::like(&database).await;
         let failpoints = format!("{place}-commit=return(kill)");
-        let faults = wished_and_relayed_by_one_that_dies(&world, &failpoints).await;
+        let faults = intents_relayed_by_a_process_that_dies(&world, &failpoints).await;
         assert_eq!(faults, Vec::<String>::new(), "{place}");
     }
     let weak = "relay.forget-first=return(weak);relay-forget.after-commit=return(kill)";
-    let faults = wished_and_relayed_by_one_that_dies(&World::of(database), weak).await;
+    let faults = intents_relayed_by_a_process_that_dies(&World::of(database), weak).await;
     assert!(faults.contains(&"noop#w0 is missing".to_owned()), "{faults:?}");
 }
 

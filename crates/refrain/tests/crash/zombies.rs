@@ -43,14 +43,14 @@ pub(crate) async fn stop_outside_of_a_transaction(world: &World, process: &Child
     }
 }
 
-/// One process begins the run and is stopped; another takes over and begins it again; then the first goes on and has
-/// said its word before the second ends.
+/// One process begins the run and is stopped; another takes over and begins it again; then the first
+/// continues, and ends before the second.
 pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &str)]) -> Vec<String> {
     world.done(&["enqueue", "slow", "s", "1"], &[]).await;
     let mut older = world.probe(&["serve"], variables);
     older.wait_for_line("begun slow#s0 1").await;
     stop_outside_of_a_transaction(world, &older).await;
-    // As if it were on another machine: nobody can end it, and only the fence is left. Its lease is long, so that it does
+    // As if it were on another machine: no worker can end it, and only the fence protects. Its lease is long, so that it does
     // not run out before the worker is stopped; it does so here.
     world.execute("update refrain_workers set process = 'elsewhere/1/1/1', expires_at = 1").await.unwrap();
     let mut newer = world.probe(&["serve"], &[]);

@@ -15,7 +15,7 @@ use refrain_harness::children::ChildProcess;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
 /// Where a worker that makes two calls at once may die on its way, and how many must be in doubt then, and how many may be.
-/// The other side cuts a call off only where its doubt is recorded: elsewhere that doubt, when recorded first, would be a third.
+/// The receiver drops a call only where its doubt is recorded: elsewhere that doubt, when recorded first, would be a third.
 const PLACES: [(&str, usize, usize); 8] = [
     ("unit-reserve.before-commit", 0, 0),
     ("unit-reserve.after-commit", 2, 2),

@@ -155,9 +155,9 @@ async fn taken_over_here(sync: &Sync) {
     project.close().await;
 }
 
-/// So many calls are under way at once, by a worker of this process, when its run is taken over. What becomes of them is known when
-/// what is given is waited for.
-async fn under_way(database: TestDatabase, receiver: &Receiver, calls: u32) -> (Sync, JoinHandle<()>) {
+/// A worker of this process has `calls` calls in flight when its run is taken over. The task that is returned ends with
+/// the attempt.
+async fn calls_in_flight(database: TestDatabase, receiver: &Receiver, calls: u32) -> (Sync, JoinHandle<()>) {
     let sync = calling(database, receiver, "", &format!("parallel = {calls}")).await;
     // A program would need a supervisor, which a test is not.
     let job = sync.shop.lines("jobs/sync.toml").join("\n");
@@ -181,7 +181,7 @@ async fn under_way(database: TestDatabase, receiver: &Receiver, calls: u32) -> (
 async fn f12_of_two_answers_after_a_takeover_the_success_counts(database: TestDatabase) {
     let refused = |heard: &Heard| if heard.id() == "4" { Reply::When(7, 422) } else { Reply::When(7, 200) };
     let receiver = Receiver::answering(refused).await;
-    let (sync, running) = under_way(database, &receiver, 6).await;
+    let (sync, running) = calls_in_flight(database, &receiver, 6).await;
     // All of them are answered at once.
     receiver.nod().await;
     running.await.unwrap();
@@ -196,7 +196,7 @@ async fn f12_every_late_answer_is_recorded(database: TestDatabase) {
         _ => FINE(heard),
     };
     let receiver = Receiver::answering(one_by_one).await;
-    let (sync, running) = under_way(database, &receiver, 2).await;
+    let (sync, running) = calls_in_flight(database, &receiver, 2).await;
     receiver.nod().await;
     eventually("the first is known", DEADLINE, async || in_doubt(&sync).await == ["invoice:2"]).await;
     receiver.nod().await;

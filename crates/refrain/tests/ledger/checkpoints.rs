@@ -124,10 +124,7 @@ async fn a_new_checkpoint_is_created_beside_the_units_of_its_job<DB: Backend>(sh
     let (source, seen) = (Source::of(invoices(6)), Seen::default());
     let refrain = opened(&shop, [paging(&shop, &source, &Gate::closed(), &seen)]).await;
     let refused = set(&refrain, "3", None).await;
-    assert!(
-        refused.contains("nobody knows which is meant"),
-        "two databases, and no unit in either: {refused}"
-    );
+    assert!(refused.contains("the name is ambiguous"), "two databases, and no unit in either: {refused}");
     source.shows(Vec::new());
     ran(&refrain, "sync#tuesday").await;
     assert_eq!(set(&refrain, "3", None).await, "set");

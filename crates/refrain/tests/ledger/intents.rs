@@ -80,7 +80,7 @@ pub(crate) async fn dedupes<DB: Backend>(shop: &Shop<DB>) -> i64 {
     shop.store.store_numbers("select count(*) from refrain_dedupes").await[0]
 }
 
-/// Wishes, in a transaction of the application.
+/// Writes intents in a transaction of the application.
 pub(crate) async fn intend<DB: Backend>(shop: &Shop<DB>, intents: impl IntoIterator<Item = Intent>) {
     let ledger = Ledger::open(&shop.pool, "shop", "sign-up").await.unwrap();
     let mut tx = shop.pool.begin().await.unwrap();
@@ -243,7 +243,7 @@ async fn an_intent_that_cannot_be_copied_blocks_no_other<DB: Backend>(shop: Shop
     let refrain = opened(&shop, [seen.job("greet")]).await;
     let many = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 2100)
             insert into refrain_intents (project, kind, name, key)
-            select 'shop', 'run', 'nobody-knows-it', 'k' || i from n";
+            select 'shop', 'run', 'known-later', 'k' || i from n";
     assert_eq!(shop.database.store(many).await, 2_100);
     let odd = format!(
         "insert into refrain_intents (project, kind, name, key, version, payload) values
@@ -258,8 +258,8 @@ async fn an_intent_that_cannot_be_copied_blocks_no_other<DB: Backend>(shop: Shop
     assert_eq!((seen.all(), waiting(&shop).await), (vec!["5".to_owned()], 2_106));
 
     let known = Seen::default();
-    let wiser = opened(&shop, [seen.job("greet"), known.job("nobody-knows-it")]).await;
-    wiser.tick().await.unwrap();
+    let newer = opened(&shop, [seen.job("greet"), known.job("known-later")]).await;
+    newer.tick().await.unwrap();
     assert_eq!((known.all().len(), waiting(&shop).await), (2_100, 6));
 }
 
@@ -294,7 +294,7 @@ fn a_payload_has_a_size_limit() {
     let long = intent.clone().payload(&"x".repeat(PAYLOAD_BYTES_MAX)).unwrap_err();
     assert!(matches!(long, LedgerError::Payload { .. }), "{long}");
     assert!(intent.clone().payload(&"x".repeat(PAYLOAD_BYTES_MAX - 2)).is_ok());
-    assert_eq!(intent.clone().payload(&()).unwrap(), intent, "nothing is no payload");
+    assert_eq!(intent.clone().payload(&()).unwrap(), intent, "`()` means no payload");
     assert!(Intent::effect("mail", key!(1).unwrap(), u32::MAX).is_err());
     assert!(Intent::run("No Name", key!(1).unwrap()).is_err());
 }

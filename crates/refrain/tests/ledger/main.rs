@@ -25,7 +25,7 @@ mod horizon;
 mod in_flight;
 mod intents;
 mod lanes;
-mod left_under_way;
+mod left_running;
 mod lost;
 mod many;
 mod races;

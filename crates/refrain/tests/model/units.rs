@@ -1,8 +1,8 @@
 //! How units reach their rows: a source, the store, a destination, workers and relays.
 //!
 //! Everything that commits is one step of one database; between any two steps of an attempt anything else may happen.
-//! Nobody has an identity beyond what they are doing, so workers and relays are kept sorted: two worlds that differ only
-//! in who is who are one. A step that waits for a lock is not there until the lock is free.
+//! Workers and relays have no identity beyond their state, so they are kept sorted: two worlds that differ only
+//! in which worker is which are one. A step that waits for a lock is not there until the lock is free.
 
 pub(crate) mod attempt;
 pub(crate) mod destination;

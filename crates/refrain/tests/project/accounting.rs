@@ -26,8 +26,8 @@ until [ -e gate ]; do sleep 0.01; done
 echo "ended $REFRAIN_DS" >> told
 "#;
 
-/// A window is under way for three ticks, and a fourth one comes when it has ended. Gives how the windows stand while it
-/// is, and in the end, and what the commands have told.
+/// A window runs during three ticks, and ends before a fourth. Returns the states of the windows while it
+/// runs and at the end, and what the commands printed.
 async fn three_ticks_long(shop: &TestProject, refrain: &Refrain, at_once: usize) -> [Vec<String>; 3] {
     let lines = || shop.lines("told");
     let mut server =

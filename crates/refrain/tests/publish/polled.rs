@@ -50,8 +50,8 @@ async fn was_looked_at(looks: &mut watch::Receiver<u64>) {
     looks.wait_for(|looks| *looks > so_far + 1).await.unwrap();
 }
 
-/// Does the window again with other data, and again; once by one that hangs before it commits and is killed there, and by
-/// whoever takes over. Gives what was there after each.
+/// Does the window again and again with other data; once in a process that hangs before it commits and is killed there,
+/// and then in the one that takes over. Returns the rows after each.
 async fn done_again(
     shop: &TestProject,
     mode: &str,

@@ -84,8 +84,8 @@ async fn raced(guards: &str, lease: &str) -> usize {
 async fn without_the_table_lock_two_overwrites_double_the_rows() {
     // The one that is stopped keeps the other waiting, until the server ends its transaction.
     assert_eq!(raced("", "3000").await, 4);
-    // Without a lock nobody waits. However long that takes, the server does not end the transaction of the one that is
-    // stopped: whoever comes back in time would find it open.
+    // Without a lock the other process does not wait. The server never ends the transaction of the stopped one, so it is
+    // still open when that process continues.
     let weak = "publish.unlocked=return(weak);transaction.patient=return(weak)";
     assert_eq!(raced(weak, "60000").await, 8);
 }

@@ -68,7 +68,7 @@ fn is_searched(path: &str) -> bool {
     })
 }
 
-/// The line of the first kind of database outside of `mod tests`. Documentation and texts are no names.
+/// The line of the first kind of database outside of `mod tests`. Documentation and strings do not count.
 fn first_kind(tokens: TokenStream) -> Option<usize> {
     let (mut is_module, mut skips) = (false, false);
     for token in tokens {

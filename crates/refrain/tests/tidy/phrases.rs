@@ -5,10 +5,7 @@
 //! `docs/STYLE.md`, the nouns of `docs/GLOSSARY.md` (the first column; definitions are searched), `docs/STATES.md`
 //! (generated from strings that are searched), migrations (an applied one is never edited), and this file.
 //!
-//! `phrases.txt` has a count for each folder that still has findings. A count may only go down: the rule fails when a
-//! folder has more, and `REFRAIN_BLESS=1` lowers the counts and never raises one. A folder that is not listed has none.
-
-use std::collections::BTreeMap;
+//! The rule is absolute: no folder may have a finding.
 
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -59,8 +56,6 @@ const PLAIN_AFTER_NO: [&str; 6] = ["longer", "more", "less", "later", "older", "
 const HOLLOW: [&str; 9] =
     ["which", "the same", "both", "it", "this", "that", "what it is called", "it is there", "the other"];
 
-const COUNTS: &str = "crates/refrain/tests/tidy/phrases.txt";
-
 /// A word of prose in lower case; an end of a sentence or of a string is the word `.`.
 struct Prose {
     line: usize,
@@ -68,50 +63,7 @@ struct Prose {
 }
 
 pub(crate) fn are_plain(files: &[File]) -> Vec<Finding> {
-    let found: Vec<Finding> = files.iter().flat_map(phrases).collect();
-    let counts = files.iter().find(|file| file.path == COUNTS).map_or("", |file| file.text.as_str());
-    against(counts, &found)
-}
-
-/// The findings of folders that have more than they may have, and one finding for each folder that has fewer.
-fn against(counts: &str, found: &[Finding]) -> Vec<Finding> {
-    let allowed = allowed_counts(counts);
-    let present = counted(found);
-    let may = |folder: &str| allowed.get(folder).copied().unwrap_or_default();
-    let clean = allowed.keys().filter(|folder| !present.contains_key(**folder)).map(|folder| Finding {
-        path: COUNTS.to_owned(),
-        line: 1,
-        rule: "phrases",
-        what: format!("{folder} has no findings: delete its line"),
-    });
-    let more = |finding: &Finding| {
-        present.get(folder(&finding.path)).is_some_and(|now| *now > may(folder(&finding.path)))
-    };
-    found.iter().filter(|finding| more(finding)).cloned().chain(clean).collect()
-}
-
-fn allowed_counts(counts: &str) -> BTreeMap<&str, usize> {
-    let lines = counts.lines().filter_map(|line| line.split_once(' '));
-    lines.filter_map(|(count, folder)| Some((folder, count.parse().ok()?))).collect()
-}
-
-fn counted(found: &[Finding]) -> BTreeMap<&str, usize> {
-    let mut counts = BTreeMap::new();
-    for finding in found {
-        *counts.entry(folder(&finding.path)).or_default() += 1;
-    }
-    counts
-}
-
-/// The folder whose findings are counted together: `src`, `tests` and the like of a crate, else the file's own. Not a
-/// folder of each module: a file that moves within its crate would raise a count.
-fn folder(path: &str) -> &str {
-    let depth = if path.starts_with("crates/") { 3 } else { 1 };
-    let directory = path.rsplit_once('/').map_or(".", |(directory, _)| directory);
-    directory
-        .match_indices('/')
-        .nth(depth - 1)
-        .map_or(directory, |(at, _)| directory.get(..at).unwrap_or(directory))
+    files.iter().flat_map(phrases).collect()
 }
 
 fn phrases(file: &File) -> Vec<Finding> {
@@ -247,27 +199,16 @@ fn words(line: usize, text: &str, prose: &mut Vec<Prose>) {
     }
 }
 
-/// Rewrites the counts when it is asked to, and prints every finding below the folder in `REFRAIN_PHRASES`.
+/// Prints every finding below the folder in `REFRAIN_PHRASES`.
 #[test]
 #[expect(clippy::print_stdout, reason = "the list is the output that the caller asks for")]
-fn findings_are_listed_and_counts_rewritten_on_demand() {
-    let files = tree::of_this_repository();
-    let mut found: Vec<Finding> = files.iter().flat_map(phrases).collect();
-    found.sort();
+fn findings_are_listed_on_demand() {
     if let Ok(folder) = std::env::var("REFRAIN_PHRASES") {
+        let mut found = are_plain(&tree::of_this_repository());
+        found.sort();
         let below = found.iter().filter(|finding| finding.path.starts_with(&folder));
         let shown: Vec<String> = below.map(ToString::to_string).collect();
         println!("{}\n{} findings below {folder:?}", shown.join("\n"), shown.len());
-    }
-    if std::env::var_os("REFRAIN_BLESS").is_some() {
-        let path = tree::root().join(COUNTS);
-        let allowed = std::fs::read_to_string(&path).unwrap();
-        let allowed = allowed_counts(&allowed);
-        let lowered = |folder: &str, count: usize| allowed.get(folder).map(|allowed| count.min(*allowed));
-        let counts = counted(&found)
-            .into_iter()
-            .filter_map(|(folder, count)| Some(format!("{} {folder}\n", lowered(folder, count)?)));
-        std::fs::write(path, counts.collect::<String>()).unwrap();
     }
 }
 
@@ -295,17 +236,4 @@ fn a_banned_phrase_is_found_in_prose_strings_and_names() {
     ] {
         assert!(super::planted(are_plain, &[(path, text)]).is_empty(), "{text}");
     }
-}
-
-#[test]
-fn a_count_may_only_go_down() {
-    let finding = |line| Finding { path: "docs/A.md".to_owned(), line, rule: "phrases", what: String::new() };
-    assert!(against("2 docs\n", &[finding(1), finding(2)]).is_empty());
-    assert_eq!(against("1 docs\n", &[finding(1), finding(2)]).len(), 2, "more: all of them are shown");
-    assert!(against("3 docs\n", &[finding(1), finding(2)]).is_empty(), "fewer");
-    assert_eq!(against("1 docs\n", &[]).len(), 1, "a clean folder is not listed");
-    assert_eq!(against("", &[finding(1)]).len(), 1, "a folder that is not listed has none");
-    assert_eq!(folder("crates/refrain/src/store/claim.rs"), "crates/refrain/src");
-    assert_eq!(folder("crates/refrain-cli/src/cli.rs"), "crates/refrain-cli/src");
-    assert_eq!((folder("README.md"), folder("docs/A.md")), (".", "docs"));
 }

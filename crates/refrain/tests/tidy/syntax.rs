@@ -1,7 +1,7 @@
 //! What Rust code mentions and declares, read from its tokens.
 //!
 //! Tokens, and not a syntax tree, because a tree ends where a macro begins, and much of a test and of `vec![…]`
-//! is inside one. Comments and texts, examples in documentation among them, are no paths and no names.
+//! is inside one. Comments and texts, examples in documentation among them, are neither paths nor names.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 

@@ -2,11 +2,8 @@
 //!
 //! Two types of one name are told apart by their paths only, and a reader who searches for the name finds both.
 //! Every type with a visibility counts (`pub(crate)` too): such a name is read far from its declaration.
-//!
-//! `types.txt` has the names that are still shared. It may only shrink: a name that is not shared any more is a
-//! finding until its line is deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{File, Finding, syntax};
 
@@ -16,8 +13,6 @@ const SHARED: [(&str, &str); 2] = [
     ("Result", "the `Result` of the standard library with the error of a layer"),
 ];
 
-const STILL_SHARED: &str = "crates/refrain/tests/tidy/types.txt";
-
 pub(crate) fn have_names_of_their_own(files: &[File]) -> Vec<Finding> {
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     for file in files.iter().filter(|file| is_source(file)) {
@@ -26,11 +21,8 @@ pub(crate) fn have_names_of_their_own(files: &[File]) -> Vec<Finding> {
         }
     }
     places.retain(|name, places| places.len() > 1 && !SHARED.iter().any(|(shared, _)| shared == name));
-    let listed = files.iter().find(|file| file.path == STILL_SHARED).map_or("", |file| file.text.as_str());
-    let listed: BTreeSet<&str> = listed.lines().collect();
     let finding = |path: &str, line, what| Finding { path: path.to_owned(), line, rule: "types", what };
-    let unlisted = places.iter().filter(|(name, _)| !listed.contains(name.as_str()));
-    let shared = unlisted.flat_map(|(name, places)| {
+    let shared = places.iter().flat_map(|(name, places)| {
         let one = |(path, line): &(&str, usize)| {
             finding(
                 path,
@@ -40,10 +32,7 @@ pub(crate) fn have_names_of_their_own(files: &[File]) -> Vec<Finding> {
         };
         places.iter().map(one).collect::<Vec<_>>()
     });
-    let unshared = listed.iter().filter(|name| !places.contains_key(**name));
-    let stale = unshared
-        .map(|name| finding(STILL_SHARED, 1, format!("`{name}` is not shared any more: delete its line")));
-    shared.chain(stale).collect()
+    shared.collect()
 }
 
 fn is_source(file: &File) -> bool {
@@ -54,9 +43,8 @@ fn is_source(file: &File) -> bool {
 #[test]
 fn a_name_of_two_visible_types_is_found() {
     let one = ("crates/refrain/src/a.rs", "pub(crate) struct Line;\nstruct Private;\n");
-    let found = |other: &str, listed: &str| {
-        let other = ("crates/refrain-core/src/b.rs", other);
-        super::planted(have_names_of_their_own, &[one, other, (STILL_SHARED, listed)])
+    let found = |other: &str| {
+        super::planted(have_names_of_their_own, &[one, ("crates/refrain-core/src/b.rs", other)])
     };
     let both = ["crates/refrain/src/a.rs:1", "crates/refrain-core/src/b.rs:1"];
     for other in [
@@ -65,12 +53,10 @@ fn a_name_of_two_visible_types_is_found() {
         "words! { pub union Line {} }",
         "pub type Line = u8;",
     ] {
-        assert_eq!(found(other, ""), both, "{other}");
+        assert_eq!(found(other), both, "{other}");
     }
-    assert!(found("pub enum Line {}", "Line\n").is_empty(), "a name that is still shared");
-    assert_eq!(found("pub enum Row {}", "Line\n"), [format!("{STILL_SHARED}:1")], "the list may only shrink");
     for other in ["struct Line;", "pub struct Private;", "pub fn line() {}", "impl A { type Line = u8; }"] {
-        assert!(found(other, "").is_empty(), "{other}");
+        assert!(found(other).is_empty(), "{other}");
     }
     let test = ("crates/refrain/tests/a.rs", "pub struct Line;\n");
     assert!(super::planted(have_names_of_their_own, &[one, test]).is_empty(), "tests may use any name");

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
-use super::address::Address;
+use super::address::ServerUrl;
 
 /// A database of one test, which is dropped with this value.
 pub(crate) struct Scratch {
     server: String,
-    pub(crate) address: Address,
+    pub(crate) address: ServerUrl,
     pub(crate) name: String,
 }
 
@@ -21,7 +21,7 @@ impl Scratch {
         let name = format!("cli_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut connection = PgConnection::connect(&server).await.unwrap();
         connection.execute(AssertSqlSafe(format!("create database {name}"))).await.unwrap();
-        Scratch { address: Address::of(&server), server, name }
+        Scratch { address: ServerUrl::of(&server), server, name }
     }
 
     pub(crate) fn url(&self) -> String {

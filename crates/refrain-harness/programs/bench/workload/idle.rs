@@ -1,4 +1,5 @@
-//! What ten thousand schedules cost while nothing is due, and whether a tick costs what is due or what is there.
+//! The cost of ten thousand schedules while none is due, and whether a tick costs per due schedule or per
+//! schedule.
 //!
 //! All schedules are hourly. Most tick well after the measurement; nine groups of ten tick a minute after one
 //! another, and are brought about by telling the scheduler that it is that late.

@@ -26,7 +26,7 @@ use super::parts::{LineSplitter, PartBuilder, SourceLine, SourcePart};
 use crate::bind::context::About;
 use crate::run::JobError;
 use crate::run::awaited_task::TaskResult;
-use crate::user_database::{Backend, Bound, UserDatabase, on_pool, said};
+use crate::user_database::{Backend, BoundQuery, UserDatabase, on_pool, said};
 
 /// How long to read on after a command has ended: another process may hold the other end of its pipe for ever.
 const LAST_READ: Duration = Duration::from_secs(5);
@@ -194,7 +194,7 @@ fn seen(ended: Result<TaskResult, tokio::task::JoinError>) -> TaskResult {
 
 async fn read_rows<DB: Backend>(
     pool: &Pool<DB>,
-    bound: &Bound,
+    bound: &BoundQuery,
     redactor: &Redactor,
     mut sender: PartSender,
 ) -> Result<(), JobError> {

@@ -1,4 +1,4 @@
-//! What an address is, what it shows, and what it never shows.
+//! What a database URL is, how it is displayed, and what is never displayed.
 
 use proptest::prelude::*;
 use sqlx::ConnectOptions;
@@ -13,7 +13,7 @@ fn shown(text: &str) -> String {
 }
 
 #[test]
-fn a_sqlite_address_is_a_path() {
+fn a_sqlite_url_is_a_path() {
     for (text, expected) in [
         ("sqlite:.refrain/refrain.db", ".refrain/refrain.db"),
         ("sqlite:shop.db", "shop.db"),
@@ -29,10 +29,10 @@ fn a_sqlite_address_is_a_path() {
 }
 
 #[test]
-fn what_would_not_outlive_the_process_or_be_ignored_is_refused() {
+fn a_url_is_refused_if_its_data_or_a_part_of_it_would_be_lost() {
     for (text, reason) in [
-        ("sqlite::memory:", "gone with its process"),
-        ("sqlite://:memory:", "gone with its process"),
+        ("sqlite::memory:", "lost with its process"),
+        ("sqlite://:memory:", "lost with its process"),
         ("sqlite:shop.db?mode=ro", "takes no options"),
         ("sqlite:shop.db?mode=memory&cache=shared", "takes no options"),
         ("sqlite:", "the path is missing"),
@@ -45,7 +45,7 @@ fn what_would_not_outlive_the_process_or_be_ignored_is_refused() {
 }
 
 #[test]
-fn an_unknown_database_is_refused_with_the_forms_that_are_known() {
+fn an_unknown_database_is_refused_with_the_valid_forms() {
     for text in
         ["", "shop.db", "mysql://root@host/shop", "postgres:shop", "postgresql+psycopg://u@h/d", "://"]
     {
@@ -53,13 +53,13 @@ fn an_unknown_database_is_refused_with_the_forms_that_are_known() {
     }
     assert_eq!(
         shown("mysql://root@host/shop"),
-        "cannot read the database address\n  mysql://root@host/shop\n  ^^^^^ `mysql` is no database that \
-         is known here\n  write sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE"
+        "cannot read the database URL\n  mysql://root@host/shop\n  ^^^^^ `mysql` is not a \
+         supported database\n  write sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE"
     );
 }
 
 #[test]
-fn a_postgres_address_says_who_connects_where() {
+fn a_postgres_url_is_displayed_with_user_host_and_database() {
     for (text, expected) in [
         ("postgres://ada:secret@db.example:6432/shop", "postgres://ada@db.example:6432/shop"),
         ("postgresql://ada@db.example:5432/shop?sslmode=require", "postgres://ada@db.example:5432/shop"),
@@ -74,17 +74,17 @@ fn a_postgres_address_says_who_connects_where() {
 }
 
 #[test]
-fn an_address_without_a_user_is_refused_instead_of_guessing_one() {
+fn a_url_without_a_user_is_refused_instead_of_guessing_one() {
     for text in
         ["postgres://localhost:5432/shop", "postgres:///shop", "postgres://:word@h/d", "postgres://h/d?user="]
     {
         let error = Address::parse(text).unwrap_err();
-        assert!(error.reason().contains("as which user"), "{error}");
+        assert!(error.reason().contains("it has no user"), "{error}");
     }
 }
 
 #[test]
-fn letters_that_would_lead_to_another_host_are_refused_and_have_another_spelling() {
+fn characters_that_would_lead_to_another_host_are_refused_and_can_be_escaped() {
     for text in ["postgres://ada:a@b/c@h/d", "postgres://ada@corp:word@h/d", "postgres://ada:a#b@h/d"] {
         let advice = Address::parse(text).unwrap_err().advice().unwrap_or_default().to_owned();
         assert!(advice.contains("write %40") || advice.contains("write %23"), "{text}: {advice}");
@@ -100,14 +100,14 @@ fn options_reach_the_driver_and_unknown_ones_do_not() {
     assert_eq!(options.get_options(), Some("-c search_path=shop"));
 
     let error = Address::parse("postgres://ada@h/d?sslmode=require&sslmod=x&user=u").unwrap_err();
-    assert_eq!(error.reason(), "option 2 after the `?` has a name that is not known");
+    assert_eq!(error.reason(), "option 2 after the `?` has an unknown name");
     assert!(error.to_string().contains("postgres://ada@h/d?sslmode&***\n"), "{error}");
     for text in ["postgres://ada@h:port/d", "postgres://ada@h/d?port=x", "postgres://ada@h/d?sslmode=some"] {
         assert!(Address::parse(text).is_err(), "{text}");
     }
 }
 
-/// Every way in which a password may stand in an address, right or wrong.
+/// Every way in which a password may occur in a URL, valid or not.
 fn with_password(password: &str) -> Vec<String> {
     let forms = [
         "postgres://user:{}@host:5432/shop",
@@ -129,7 +129,7 @@ fn with_password(password: &str) -> Vec<String> {
         "HOST=localhost PASSWORD={}",
         "sqlite://user:{}@host/shop?x",
     ];
-    // Behind an `@` there would be a host, by any reading.
+    // Any parser would find a host behind an `@`.
     let without_host = ["postgres://user:{}", "postgres:user:{}"].iter().filter(|_| !password.contains('@'));
     forms.iter().chain(without_host).map(|form| form.replace("{}", password)).collect()
 }
@@ -168,7 +168,7 @@ proptest! {
 }
 
 #[test]
-fn a_password_leaves_the_machine_under_tls_only_unless_the_address_says_otherwise() {
+fn a_password_leaves_the_machine_only_under_tls_unless_the_url_allows_it() {
     let mode = |text: &str| match Address::parse(text) {
         Ok(Address::Postgres { options, .. }) => format!("{:?}", options.get_ssl_mode()),
         _ => panic!("{text}"),

@@ -1,4 +1,4 @@
-//! Files, links, pipes and places of every kind, and what is said of each.
+//! Files, links, pipes and places of every kind, and the error for each.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -18,7 +18,7 @@ fn mode(file: &Path) -> u32 {
     fs::metadata(file).unwrap().mode() & 0o7777
 }
 
-/// A file with something in it.
+/// A file that is not empty.
 fn made(file: &Path) -> PathBuf {
     fs::write(file, "rows").unwrap();
     prepare(file).unwrap()
@@ -147,7 +147,7 @@ fn a_missing_directory_is_named_and_not_made() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_by_name() {
+fn a_path_that_is_not_a_file_is_refused_with_its_kind() {
     let (_guard, directory) = directory();
     let _socket = UnixListener::bind(directory.join("socket")).unwrap();
     symlink("nothing", directory.join("link")).unwrap();
@@ -155,7 +155,7 @@ fn what_is_no_file_is_refused_by_name() {
     for (path, what) in [
         (directory.clone(), "is a directory"),
         (directory.join("socket"), "is a socket"),
-        (directory.join("link"), "is a link that leads nowhere"),
+        (directory.join("link"), "is a broken link"),
         (PathBuf::from("/dev/null"), "is a device"),
         (directory.join("file/refrain.db"), "cannot be used"),
         (PathBuf::from("/"), "is a directory"),
@@ -165,10 +165,10 @@ fn what_is_no_file_is_refused_by_name() {
     assert!(!directory.join("nothing").exists());
 }
 
-/// Places that refuse even the superuser, who may write any file of mode 0400.
+/// Paths that refuse even root, who may write any file of mode 0400.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_cannot_be_written_is_refused_with_the_reason() {
+fn a_file_that_cannot_be_written_is_refused_with_the_reason() {
     for path in ["/sys/refrain.db", "/proc/sys/kernel/ostype"] {
         let error = prepare(Path::new(path)).and_then(|file| make_beside(&file, 7)).unwrap_err();
         assert!(matches!(error, FileSystemError::NotWritable { .. }), "{error}");

@@ -9,7 +9,7 @@ use super::*;
 
 type Transactions = <Postgres as sqlx::Database>::TransactionManager;
 
-/// A pool behind a network, and where the connection is kept that was used last.
+/// A pool behind a network, and the slot of its last used connection.
 struct Far {
     network: Proxy,
     pool: PgPool,
@@ -26,16 +26,17 @@ impl Far {
         Far { network, pool, last_used: LastUsed::default(), _database: database }
     }
 
-    async fn begun(&self) -> Held<Postgres> {
+    async fn begun(&self) -> PooledTransaction<Postgres> {
         begun(&self.pool, Some(&self.last_used)).await
     }
 
-    /// One of three connections, in a transaction. The second one is kept, and the third one lies idle in the pool.
-    async fn one_of_three() -> (Far, Held<Postgres>) {
+    /// One of three connections, in a transaction. The second one is kept, and the third one is idle in the
+    /// pool.
+    async fn one_of_three() -> (Far, PooledTransaction<Postgres>) {
         let far = Far::away().await;
         let one = far.begun().await;
         let (kept, idle) = (Taken::from(&far.pool).await.unwrap(), Taken::from(&far.pool).await.unwrap());
-        // The watch never runs, so the connection stays kept.
+        // The task that returns it never runs, so the connection stays kept.
         let ended = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         assert!(far.last_used.keep(&far.pool, kept, ended.handle()).is_none());
         ended.shutdown_background();
@@ -51,8 +52,8 @@ impl Far {
     }
 }
 
-async fn begun(pool: &PgPool, last_used: Option<&LastUsed<Postgres>>) -> Held<Postgres> {
-    Held::begin(pool, last_used, "BEGIN".into_sql_str(), Some(DEADLINE)).await.unwrap()
+async fn begun(pool: &PgPool, last_used: Option<&LastUsed<Postgres>>) -> PooledTransaction<Postgres> {
+    PooledTransaction::begin(pool, last_used, "BEGIN".into_sql_str(), Some(DEADLINE)).await.unwrap()
 }
 
 #[tokio::test]
@@ -83,7 +84,7 @@ async fn nothing_begins_where_a_transaction_is_open() {
         Transactions::begin(&mut open.connection, None).await.unwrap();
         assert!(far.last_used.keep(&far.pool, open, &Handle::current()).is_none());
         let held = if is_bare {
-            Held::bare(&far.pool, Some(&far.last_used), DEADLINE).await.unwrap()
+            PooledTransaction::bare(&far.pool, Some(&far.last_used), DEADLINE).await.unwrap()
         } else {
             far.begun().await
         };
@@ -100,7 +101,7 @@ async fn a_transaction_that_is_dropped_is_rolled_back_at_once_and_its_connection
     let next = far.begun().await;
     assert_eq!(far.network.connections(), 1);
     far.network.swallow(true);
-    // It is kept for as long as this lasts.
+    // It is kept during this block.
     tokio::time::pause();
     drop(next);
     let dropped = std::time::Instant::now();
@@ -111,7 +112,7 @@ async fn a_transaction_that_is_dropped_is_rolled_back_at_once_and_its_connection
     assert!(far.last_used.take().is_some());
 }
 
-/// A pool has a fixed number of places; a silent connection would keep one for ever.
+/// A pool has a fixed number of connections; a silent one would occupy a place for ever.
 #[tokio::test]
 async fn a_connection_that_goes_back_and_is_silent_is_closed() {
     for is_kept in [false, true] {

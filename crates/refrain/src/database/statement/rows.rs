@@ -16,7 +16,7 @@ pub(crate) enum Column<'a> {
     Booleans(Vec<bool>),
 }
 
-/// A text of a row, if there is one: borrowed or owned.
+/// The text of one row, or null: borrowed or owned.
 pub(crate) trait Text<'a> {
     fn text(self) -> Option<Cow<'a, str>>;
 }
@@ -75,7 +75,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// How long a value in a row usually is, at most.
+/// The usual length of a value, for the capacity of the text.
 const VALUE_BYTES: usize = 24;
 
 impl Column<'_> {
@@ -87,7 +87,7 @@ impl Column<'_> {
         }
     }
 
-    /// The type of the column, as a statement names it.
+    /// The type of the column, as a statement writes it.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Column::Integers(_) => "integer",

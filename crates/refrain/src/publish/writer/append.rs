@@ -10,7 +10,7 @@ use crate::database::DatabaseError;
 use crate::failpoint;
 use crate::publish::comparison::{Difference, found};
 use crate::publish::error::{WriteError, of};
-use crate::user_database::{Argument, Backend, Bound};
+use crate::user_database::{Backend, BoundQuery, QueryArgument};
 
 /// Advice for other content under the key of an appended row.
 const NEVER_CHANGED: &str = "`append-once` never changes a row: use on-change = \"first\" to keep the first content, or mode = \"merge\" to update it";
@@ -97,7 +97,8 @@ impl<DB: Backend> Writer<DB> {
             Some(run) => format!("{}#{run}", self.target.name),
             None => self.target.name.clone(),
         };
-        let of_target = |text: String| Bound { text, arguments: vec![Argument::Text(target.clone())] };
+        let of_target =
+            |text: String| BoundQuery { text, arguments: vec![QueryArgument::Text(target.clone())] };
         let what = format!("`{}`", self.publish.table);
         for text in texts.make_keyed().into_iter().chain([texts.make_change(columns)]) {
             of(&what, DB::execute_bound(connection, &plain(text)).await)?;

@@ -1,4 +1,4 @@
-//! Reads what became of a key, wherever it stands.
+//! Reads everything that is recorded under a key.
 
 use refrain_core::why::{EffectFacts, KeyFacts, UnitFacts, WhyFacts, why};
 use refrain_core::{JobName, Key};
@@ -11,9 +11,9 @@ use crate::store::{jobs, show, why as read};
 
 /// The most runs of one key that are explained.
 const RUNS_MAX: usize = 10;
-/// How many of the newest runs of a job are looked at for a unit that they left alone.
+/// How many of the newest runs of a job are searched for a unit that they skipped.
 const RUNS_LOOKED_AT: usize = 100;
-/// The most of them that are told.
+/// The most of them that are listed.
 const LEFT_ALONE_MAX: usize = 3;
 
 impl Refrain {
@@ -95,7 +95,7 @@ impl Refrain {
         })
     }
 
-    /// A run by its job and key, as people write it.
+    /// A run by its job and key, as users write it.
     async fn named_by(&self, job: Option<&str>, key: Option<&str>) -> Result<Option<String>, Error> {
         let (Some(job), Some(key)) = (job, key) else { return Ok(None) };
         let found = match jobs::find(self.store(), &JobName::parse(job)?).await? {
@@ -112,7 +112,7 @@ impl Refrain {
         }))
     }
 
-    /// The newest runs of a job that met a unit and left it alone, for a reason that somebody should know.
+    /// The newest runs of a job that met a unit and skipped it for a reason that the operator should know.
     async fn left_alone(&self, job: &str, key: &Key) -> Result<Vec<(String, String)>, Error> {
         if self.recorded_job(job).await.is_err() {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Reads what explains where a run stands.
+//! Reads what explains the state of a run.
 
 use jiff::Timestamp;
 use refrain_core::state::{RunEvent, RunOutcome};
@@ -12,14 +12,14 @@ use crate::store::queue_line::Priority;
 use crate::store::show::{self, OpenAttempt, QueuePosition};
 use crate::store::{instant, why};
 
-/// How far those are counted that stand before a run, and those who asked again.
+/// The most runs before a run, and the most requests for it, that are counted.
 const COUNTED: i64 = 1_000;
 /// The most runs and keys that an answer lists.
 const LISTED: i64 = 10;
 
 impl Refrain {
-    /// What is known of a run; none if there is none. It and its open attempt are of one instant, or one that ends
-    /// meanwhile would stand nowhere.
+    /// The facts about a run; none if there is no such run. The run and its open attempt are read in one snapshot:
+    /// otherwise an attempt that ends meanwhile would be in no queue.
     pub(super) async fn recorded_facts(
         &self,
         asked: &Asked,
@@ -95,7 +95,7 @@ impl Refrain {
         })
     }
 
-    /// The limit of a job and the runs that make use of it, if it is reached.
+    /// The limit of a job and the runs that use it up, if it is reached.
     async fn slots(&self, asked: &Asked) -> Result<Option<(u32, Vec<String>)>, Error> {
         let limit = asked.view.definition.as_ref().and_then(|definition| definition.concurrency);
         let Some(limit) = limit else { return Ok(None) };
@@ -135,7 +135,7 @@ impl Refrain {
         Ok(Some(RepeatedRequests { times: times as u64, is_more, last: instant(last)?, way }))
     }
 
-    /// The first units that a run has left unapplied.
+    /// The first units of a run that are not applied.
     async fn unapplied_units(&self, record: &RunRecord) -> Result<Vec<UnappliedUnit>, Error> {
         if !matches!(record.standing.outcome, Some(RunOutcome::Partial | RunOutcome::Failed)) {
             return Ok(Vec::new());

@@ -73,9 +73,9 @@ impl World {
     }
 
     /// What a worker gets of the live line, with what it holds each by.
-    async fn claimed(&mut self, request: QueueClaim) -> Vec<Held> {
+    async fn claimed(&mut self, request: QueueClaim) -> Vec<ClaimedAttempt> {
         let claimed = claim(&self.store, request).await.unwrap();
-        let held = |one: Claimed| Held {
+        let held = |one: Claimed| ClaimedAttempt {
             run: one.run,
             job: self.job,
             line: request.line,
@@ -87,7 +87,7 @@ impl World {
         claimed.into_iter().map(held).collect()
     }
 
-    async fn ends(&self, worker: i64, held: &Held, end: End) -> Landed {
+    async fn ends(&self, worker: i64, held: &ClaimedAttempt, end: End) -> Landed {
         let (held, reason) = (held.clone(), None);
         let ending = Ending { held, started_at: None, end, units: None, clears_mark: true, reason };
         finish(&self.store, worker, &[ending], &[]).await.unwrap()[0]
@@ -140,7 +140,7 @@ async fn a_worker_that_is_alive_keeps_what_it_holds() {
 }
 
 #[tokio::test]
-async fn what_was_called_off_is_not_tried_again() {
+async fn a_cancelled_run_is_not_tried_again() {
     let mut world = World::new().await;
     world.window(1).await;
     let worker = world.worker().await;

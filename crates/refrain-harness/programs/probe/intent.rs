@@ -6,17 +6,17 @@ use refrain::ledger::Backend;
 
 use crate::variable;
 
-/// Wishes for runs beside rows of its own, in a transaction in the store's database.
-pub(crate) async fn wish(job: &str, prefix: &str, count: usize) {
+/// Writes intents for runs beside rows of its own, in a transaction in the store's database.
+pub(crate) async fn write(job: &str, prefix: &str, count: usize) {
     let store = variable("PROBE_STORE").unwrap();
     if store.starts_with("sqlite:") {
-        wish_over(&sqlx::SqlitePool::connect(&store).await.unwrap(), job, prefix, count).await;
+        write_over(&sqlx::SqlitePool::connect(&store).await.unwrap(), job, prefix, count).await;
     } else {
-        wish_over(&sqlx::PgPool::connect(&store).await.unwrap(), job, prefix, count).await;
+        write_over(&sqlx::PgPool::connect(&store).await.unwrap(), job, prefix, count).await;
     }
 }
 
-async fn wish_over<DB: Backend>(pool: &sqlx::Pool<DB>, job: &str, prefix: &str, count: usize) {
+async fn write_over<DB: Backend>(pool: &sqlx::Pool<DB>, job: &str, prefix: &str, count: usize) {
     let ledger = Ledger::open(pool, "crash", "probe").await.unwrap();
     let mut tx = pool.begin().await.unwrap();
     for at in 0..count {

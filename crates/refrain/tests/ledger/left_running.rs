@@ -24,7 +24,7 @@ async fn a_query_left_running_by_a_handler_blocks_no_transaction() {
         let mut batch = batches.next().await?.unwrap();
         tokio::select! {
             over = sqlx::query("select pg_advisory_xact_lock(78)").execute(batch.tx()) => panic!("{over:?}"),
-            () = is_under_way(&pool) => {}
+            () = is_running(&pool) => {}
         }
         drop(batch);
         Err(LedgerError::Contended)
@@ -37,7 +37,7 @@ async fn a_query_left_running_by_a_handler_blocks_no_transaction() {
 }
 
 /// Ends when a statement waits for the lock that the story holds.
-async fn is_under_way(pool: &PgPool) {
+async fn is_running(pool: &PgPool) {
     let waiting =
         "select pid from pg_stat_activity where datname = current_database() and wait_event = 'advisory'";
     while sqlx::query_scalar::<_, i32>(waiting).fetch_all(pool).await.unwrap().is_empty() {
