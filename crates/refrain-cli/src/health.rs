@@ -63,7 +63,7 @@ pub(crate) async fn answer(listener: TcpListener, refrain: Refrain, left_out: Le
 }
 
 async fn alive(State((refrain, _)): State<(Refrain, LeftOut)>) -> impl IntoResponse {
-    told(refrain.is_alive(), "alive\n")
+    response(refrain.is_alive(), "alive\n")
 }
 
 /// An invalid job file or an unreachable database does not make the other jobs unready; each is named.
@@ -72,10 +72,10 @@ async fn ready_to_work(State((refrain, left_out)): State<(Refrain, LeftOut)>) ->
     for name in refrain.databases_away() {
         let _ = writeln!(ready, "database unreachable, nothing is relayed from it: {name}");
     }
-    told(refrain.is_ready(), &ready)
+    response(refrain.is_ready(), &ready)
 }
 
-fn told(answer: Result<(), Unwell>, well: &str) -> impl IntoResponse + use<> {
+fn response(answer: Result<(), Unwell>, well: &str) -> impl IntoResponse + use<> {
     let (status, text) = match answer {
         Ok(()) => (StatusCode::OK, well.to_owned()),
         Err(unwell) => (StatusCode::SERVICE_UNAVAILABLE, format!("{unwell}\n")),

@@ -10,7 +10,7 @@ use refrain::project::Project;
 
 use crate::exit::CliError;
 use crate::output::{ProblemLine, harmless};
-use crate::problems::TOLD_MAX;
+use crate::problems::SHOWN_MAX;
 
 /// The files of the jobs that are ignored now.
 #[derive(Debug, Clone, Default)]
@@ -41,11 +41,11 @@ impl fmt::Display for LeftOut {
 /// Logs problems in files, up to a limit.
 pub(crate) fn log(fault: &CliError) {
     let problems = fault.problems();
-    for problem in problems.iter().take(TOLD_MAX) {
+    for problem in problems.iter().take(SHOWN_MAX) {
         let ProblemLine { path, line, column, message, label, help } = problem;
         tracing::error!(file = path, line, column, problem = message, label, help, "a file is invalid");
     }
-    let others = problems.len().saturating_sub(TOLD_MAX);
+    let others = problems.len().saturating_sub(SHOWN_MAX);
     if others > 0 {
         tracing::error!(
             others,

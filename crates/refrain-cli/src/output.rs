@@ -90,7 +90,7 @@ impl Output {
     /// Prints a message: what was written, what to type next.
     pub(crate) fn say(self, words: impl Display) {
         match self.talk {
-            Talk::Said => tell(words),
+            Talk::Said => write_stderr(words),
             Talk::Logged => tracing::info!("{words}"),
             Talk::Left => {}
         }
@@ -140,7 +140,7 @@ impl Output {
             // It has its own colours, and its lines are harmless already.
             drop(writeln!(anstream::stderr().lock(), "{}", hidden(&drawn)));
         }
-        tell(format_args!("error: {fault}"));
+        write_stderr(format_args!("error: {fault}"));
     }
 
     fn object(self, result: &impl Serialize) -> String {
@@ -155,13 +155,13 @@ pub(crate) fn misunderstood(error: &clap::Error) -> Exit {
     let is_fault = error.use_stderr();
     if is_fault && std::env::args_os().any(|argument| argument == "--json") {
         let words = error.render().to_string();
-        let said = words.strip_prefix("error: ").unwrap_or(&words).trim_end().to_owned();
+        let reported = words.strip_prefix("error: ").unwrap_or(&words).trim_end().to_owned();
         let output = Output { name: "refrain", json: true, yes: false, talk: Talk::Said };
-        let failure = Failure { error: said, exit_code: Exit::Usage.code(), problems: &[] };
+        let failure = Failure { error: reported, exit_code: Exit::Usage.code(), problems: &[] };
         drop(print(&output.object(&failure)));
     }
     if is_fault {
-        tell(error.render().to_string().trim_end());
+        write_stderr(error.render().to_string().trim_end());
         return Exit::Usage;
     }
     drop(error.print());
@@ -194,7 +194,7 @@ fn print(text: &str) -> Result<bool, CliError> {
 }
 
 /// A closed stderr is not an error.
-fn tell(words: impl Display) {
+fn write_stderr(words: impl Display) {
     drop(writeln!(anstream::stderr().lock(), "{}", shown(&words.to_string())));
 }
 

@@ -24,7 +24,7 @@ const BEFORE_MAX: usize = 100;
 const LINES_MAX: usize = 12;
 
 /// The most problems of all files together that are drawn; the others are counted.
-pub(crate) const TOLD_MAX: usize = 200;
+pub(crate) const SHOWN_MAX: usize = 200;
 
 /// A problem with its part of the file.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ pub(crate) fn draw(problems: &Problems) -> String {
     let unknown = SourceFile::new("", "");
     let mut text = String::new();
     let all = in_order(problems);
-    for problem in all.iter().take(TOLD_MAX).copied() {
+    for problem in all.iter().take(SHOWN_MAX).copied() {
         let excerpt = match sources.get(problem.path.as_str()) {
             Some((source, positions)) => Excerpt::of(problem, source, positions),
             None => Excerpt::of(problem, &unknown, &unknown.positions()),
@@ -158,7 +158,7 @@ pub(crate) fn draw(problems: &Problems) -> String {
         }
         text.push('\n');
     }
-    if let Some(others) = all.get(TOLD_MAX..).and_then(others) {
+    if let Some(others) = all.get(SHOWN_MAX..).and_then(others) {
         text.push_str(&others);
     }
     problems.redactor.redact(text.trim_end_matches('\n')).into_owned() + "\n"

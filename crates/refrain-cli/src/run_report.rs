@@ -51,7 +51,7 @@ impl fmt::Display for ReportLine<'_> {
 }
 
 /// Prints what became of a run and its scopes, and what to type next. The exit code is that of the worst.
-pub(crate) async fn told(
+pub(crate) async fn print_report(
     context: &Context,
     opened: OpenProject,
     report: &RunReport,

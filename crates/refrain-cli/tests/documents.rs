@@ -54,7 +54,7 @@ fn is_toml(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "toml")
 }
 
-/// Whether a line is as it is printed in a document, where `…` stands for anything.
+/// Whether a line matches a printed line of a document, where `…` stands for anything.
 fn is_like(printed: &str, line: &str) -> bool {
     let mut parts = printed.split('…');
     let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -89,8 +89,8 @@ fn test_names(directory: &Path, names: &mut Vec<String>) {
     }
 }
 
-/// A test in `crates/refrain-core/tests/timetable/tick_rule.rs` is `tick_rule::…`: the file that a test program
-/// begins with is not a module, and the name of the program is not part of a test's name.
+/// A test in `crates/refrain-core/tests/timetable/tick_rule.rs` is `tick_rule::…`: the root file of a test program is
+/// not a module, and the name of the program is not part of a test's name.
 fn test_name(path: &Path, function: &str) -> String {
     let path = path.with_extension("");
     let mut parts = path.iter().map(|part| part.to_str().unwrap()).skip(2);
@@ -101,7 +101,7 @@ fn test_name(path: &Path, function: &str) -> String {
     modules.chain([function]).collect::<Vec<_>>().join("::")
 }
 
-/// What marks a function as a test, or as several.
+/// The attributes that mark a function as a test, or as several.
 const TEST_ATTRIBUTES: [&str; 5] =
     ["#[test]", "#[tokio::test]", "#[both_databases]", "#[every_store]", "#[both_shops]"];
 
@@ -121,8 +121,8 @@ fn test_functions(text: &str) -> Vec<&str> {
     names
 }
 
-/// Runs a line as it is printed, by a shell, but for `./test`, which would run this test again: its plan must be sound. What
-/// is said of `refrain` is typed in a directory of its own, line after line, beside a copy of the examples.
+/// Runs a line as printed, by a shell; except `./test`, which would run this test again: only its plan is checked.
+/// Commands of `refrain` run in one directory per document, line after line, beside a copy of the examples.
 fn run(line: &str, desk: &Path) -> Output {
     let built = line.strip_prefix("target/debug/");
     let is_ours = built.unwrap_or(line).starts_with("refrain ");
@@ -140,7 +140,7 @@ fn run(line: &str, desk: &Path) -> Output {
         .env("PATH", path)
         .env_remove("REFRAIN_STORE")
         .env_remove("REFRAIN_PROJECT");
-    // What cargo tells a test about its package. Build scripts look at that, and nearly all would be built anew for it.
+    // The variables that cargo sets for a test. Build scripts depend on them, and nearly all crates would be rebuilt.
     let told = std::env::vars_os().map(|(name, _)| name.into_string().unwrap_or_default());
     for name in told.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
         command.env_remove(name);
@@ -148,7 +148,7 @@ fn run(line: &str, desk: &Path) -> Output {
     command.output().unwrap()
 }
 
-/// Copies what is checked in, and not what a reader's own runs have left.
+/// Copies tracked files, without the results of a reader's own runs.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -163,7 +163,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Does all that a document asks its reader to do; gives how many lines were typed.
+/// Executes everything in a document; returns how many lines were executed.
 fn follow(document: &str) -> usize {
     let desk = tempfile::tempdir().unwrap();
     copy(&root().join("examples"), &desk.path().join("examples"));
@@ -179,8 +179,8 @@ fn follow(document: &str) -> usize {
                 printed.clear();
                 for line in lines {
                     let output = run(&line, desk.path());
-                    let said = String::from_utf8_lossy(&output.stderr);
-                    assert!(output.status.success(), "{document}: `{line}` failed:\n{said}");
+                    let result = String::from_utf8_lossy(&output.stderr);
+                    assert!(output.status.success(), "{document}: `{line}` failed:\n{result}");
                     printed += &String::from_utf8(output.stdout).unwrap();
                     typed += 1;
                 }

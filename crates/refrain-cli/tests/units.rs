@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The samples, without what a reader's own runs have left.
+/// The samples, without the results of a reader's own runs.
 fn samples() -> tempfile::TempDir {
     let desk = tempfile::tempdir().unwrap();
     fs::create_dir(desk.path().join("jobs")).unwrap();
@@ -27,9 +27,9 @@ fn samples() -> tempfile::TempDir {
 
 fn run(desk: &Path, arguments: &[&str]) -> String {
     let output = Command::new(REFRAIN).arg("-C").arg(desk).arg("run").args(arguments).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said.lines().last().unwrap_or_default().to_owned()
+    let result = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{result}{}", String::from_utf8_lossy(&output.stderr));
+    result.lines().last().unwrap_or_default().to_owned()
 }
 
 fn booked(desk: &Path) -> Vec<String> {
@@ -41,7 +41,7 @@ fn booked(desk: &Path) -> Vec<String> {
     names
 }
 
-/// Says whether a program conforms: the exit code, and what is said.
+/// Checks whether a program conforms: the exit code, and the output.
 fn conformance(program: &Path, key: &str) -> (i32, String) {
     let output = Command::new(root().join("docs/units-conformance.sh"))
         .arg(program)
@@ -49,8 +49,8 @@ fn conformance(program: &Path, key: &str) -> (i32, String) {
         .env("UNITS_KEY", key)
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-    (output.status.code().unwrap(), said)
+    let result = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), result)
 }
 
 #[test]
@@ -73,12 +73,12 @@ fn the_samples_in_python_and_shell_book_each_invoice_once_and_resume() {
 #[test]
 fn the_samples_conform() {
     for (program, pages) in [("list-invoices.py", ""), ("list-invoices.sh", ", pages ended by cursors")] {
-        let (code, said) = conformance(&root().join("examples/units").join(program), "invoice:{id}");
+        let (code, result) = conformance(&root().join("examples/units").join(program), "invoice:{id}");
         let expected = format!(
             "well-formed: 5 units, each key once{pages}\n\
              stable: the second reading is deduplicated, all 5 of it\nconforms\n"
         );
-        assert_eq!((code, said), (0, expected), "{program}");
+        assert_eq!((code, result), (0, expected), "{program}");
     }
 }
 
@@ -108,12 +108,12 @@ fn the_check_says_why_a_program_does_not_conform() {
         let script = script.replace("seen", &seen.display().to_string());
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-        let (code, said) = conformance(&program, key);
-        assert_eq!(code, 1, "{script}: {said}");
-        assert!(said.contains(&format!("does not conform: {why}")), "{script}: {said}");
+        let (code, result) = conformance(&program, key);
+        assert_eq!(code, 1, "{script}: {result}");
+        assert!(result.contains(&format!("does not conform: {why}")), "{script}: {result}");
     }
-    let (code, said) = conformance(Path::new("./nowhere"), "{id}");
-    assert_eq!((code, said.as_str()), (2, "units-conformance: `./nowhere` cannot be executed\n"));
+    let (code, result) = conformance(Path::new("./nowhere"), "{id}");
+    assert_eq!((code, result.as_str()), (2, "units-conformance: `./nowhere` cannot be executed\n"));
 }
 
 #[test]

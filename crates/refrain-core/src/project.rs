@@ -302,8 +302,8 @@ pub fn read_sound(files: &Files<'_>) -> Result<PartialProject, Vec<Problem>> {
     }
     let mut jobs = Vec::new();
     for (document, name) in documents.iter().zip(&names) {
-        let told = problems.iter().filter(|problem| problem.path == document.path()).count();
-        if document.faults.is_empty() && told < PROBLEMS_MAX {
+        let reported = problems.iter().filter(|problem| problem.path == document.path()).count();
+        if document.faults.is_empty() && reported < PROBLEMS_MAX {
             let before = problems.len();
             let read = job::JobReader::new(name, document.root(), &settings, files, &mut problems).read();
             if problems.len() > before || read.job.is_none() {

@@ -1,4 +1,4 @@
-//! The values of a project after its files were read.
+//! The parsed values of a project.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::ffi::OsString;
@@ -256,9 +256,10 @@ fn parallel_is_limited_by_the_descriptors_of_a_process() {
     assert!(
         matches!(&project.jobs[0].action, Action::Units(feed) if matches!(feed.apply, Apply::Command { parallel: 1_000, .. }))
     );
-    for (parallel, said) in [(0, "`parallel` must be at least 1"), (1_001, "`parallel` must be at most 1000")]
+    for (parallel, reported) in
+        [(0, "`parallel` must be at least 1"), (1_001, "`parallel` must be at most 1000")]
     {
-        assert_eq!(feed(parallel).unwrap_err()[0].message, said);
+        assert_eq!(feed(parallel).unwrap_err()[0].message, reported);
     }
 }
 

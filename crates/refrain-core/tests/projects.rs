@@ -1,6 +1,6 @@
 //! Invalid projects and their problems: one folder each, with the text in its `expected.txt`.
 //!
-//! `REFRAIN_BLESS=1` writes the present text; read it as the person who made the mistake before you keep it.
+//! `REFRAIN_BLESS=1` writes the present text; read it as the user who made the mistake before you keep it.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use refrain_core::project::{Files, Problem, ProjectConfig, SourceFile, read};
 
-/// The environment of every project here but the one that lacks it.
+/// The environment of every project here except the one that lacks it.
 fn environment(name: &str) -> Option<OsString> {
     let value = match name {
         "DATABASE_URL" => "mongodb://admin:hunter2@db",
@@ -53,7 +53,7 @@ fn project(folder: &Path) -> (BTreeMap<String, SourceFile>, Result<ProjectConfig
     (all, read)
 }
 
-fn said(folder: &Path) -> String {
+fn problems_of(folder: &Path) -> String {
     let (sources, read) = project(folder);
     let problems = read.err().unwrap_or_default();
     let print = |problem: &Problem| problem.print(sources.get(&problem.path).unwrap());
@@ -65,11 +65,11 @@ fn said(folder: &Path) -> String {
 fn what_is_said_about_broken_projects_is_what_a_person_needs() {
     let mut differing = Vec::new();
     for folder in folders() {
-        let (said, expected) = (said(&folder), folder.join("expected.txt"));
+        let (problems_of, expected) = (problems_of(&folder), folder.join("expected.txt"));
         if std::env::var_os("REFRAIN_BLESS").is_some() {
-            fs::write(&expected, said).unwrap();
-        } else if fs::read_to_string(&expected).ok().as_deref() != Some(&said) {
-            differing.push(format!("{}:\n{said}", folder.display()));
+            fs::write(&expected, problems_of).unwrap();
+        } else if fs::read_to_string(&expected).ok().as_deref() != Some(&problems_of) {
+            differing.push(format!("{}:\n{problems_of}", folder.display()));
         }
     }
     assert!(differing.is_empty(), "REFRAIN_BLESS=1 keeps what is said now:\n{}", differing.join("\n"));
@@ -92,9 +92,9 @@ fn every_problem_points_into_its_file_and_says_what_to_do() {
 fn s19_no_problem_tells_what_the_environment_holds() {
     for folder in folders() {
         let (_, read) = project(&folder);
-        let told = format!("{read:?}");
+        let output = format!("{read:?}");
         for secret in ["hunter2", "mongodb", "token-of-the-test"] {
-            assert!(!told.contains(secret), "{}: {secret}", folder.display());
+            assert!(!output.contains(secret), "{}: {secret}", folder.display());
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Commands into which a value would be pasted as a part of a script, and those that keep it a word.
+//! Commands in which a value would become a part of a script, and those that keep it an argument.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use refrain_core::project::{Files, Problem, SourceFile, read};
 
-/// The places where a command may stand in a job file, with `WORDS` for its words.
+/// The keys of a job file that hold a command, with `WORDS` for its arguments.
 const PLACES: [&str; 3] = [
     "queue = true\ncommand = WORDS\n",
     "queue = true\ncommand = [\"cat\", \"lines\"]\noutput = \"units\"\n[unit]\nkey = \"u:{id}\"\ncommand = WORDS\n",
     "queue = true\ncommand = [\"true\"]\n[[effect]]\nname = \"send\"\nkey = \"k:{payload.x}\"\ncommand = WORDS\n",
 ];
 
-fn said(job: &str) -> Vec<String> {
+fn messages(job: &str) -> Vec<String> {
     let project = SourceFile::new("refrain.toml", "[project]\nname = \"shop\"\n");
     let job = [SourceFile::new("jobs/x.toml", job)];
     let files = Files { project: &project, jobs: &job, environment: &|_| None, sibling: &|_| None };
@@ -18,12 +18,12 @@ fn said(job: &str) -> Vec<String> {
     problems.into_iter().map(|problem| problem.message).collect()
 }
 
-/// What is said of the same words in each place, with a value that each of them has.
+/// The problems of the same arguments in each place, with a value that each place knows.
 fn in_each_place(words: &[&str]) -> [Vec<String>; 3] {
     PLACES.map(|place| {
         let value = if place.contains("[unit]") { "{x}" } else { "{payload.x}" };
         let words: Vec<String> = words.iter().map(|word| word.replace("{x}", value)).collect();
-        said(&place.replace("WORDS", &serde_json::to_string(&words).unwrap()))
+        messages(&place.replace("WORDS", &serde_json::to_string(&words).unwrap()))
     })
 }
 

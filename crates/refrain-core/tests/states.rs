@@ -1,5 +1,5 @@
-//! The four lives, pair by pair: what the tables allow happens, all else is refused with a reason, and
-//! `docs/STATES.md` shows the tables as they are.
+//! The four state machines, pair by pair: what the tables allow happens, everything else is refused with a reason,
+//! and `docs/STATES.md` shows the tables.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -170,7 +170,7 @@ fn a_done_window_stays_done_while_it_is_computed_again() {
 }
 
 #[test]
-fn cancelling_what_is_only_queued_changes_no_outcome() {
+fn cancelling_a_queued_attempt_changes_no_outcome() {
     let queued_first = after(&[RunEvent::Opened]).unwrap();
     assert_eq!(queued_first.apply(RunEvent::Cancelled).unwrap().standing().node(), RunNode::Cancelled);
 

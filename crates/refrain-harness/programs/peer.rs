@@ -1,7 +1,7 @@
-//! Refrain as a peer in the benchmark of job queues: the same work as the other drivers, one JSON object on stdout.
+//! Refrain in the benchmark of job queues: the same work as the drivers of other queues, one JSON object on stdout.
 //!
-//! `peer w1`: enqueue and drain; `peer w2`: offers of known keys; `peer w3`: runs of recorded steps; `peer w4`: pickup latency. `DATABASE_URL` names an
-//! empty PostgreSQL database, or a SQLite file; `N` the number of runs.
+//! `peer w1`: enqueue and drain; `peer w2`: enqueue known keys; `peer w3`: runs of recorded steps; `peer w4`: pickup
+//! latency. `DATABASE_URL` names an empty PostgreSQL database, or a SQLite file; `N` the number of runs.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a driver: a panic is its report of a failure")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use refrain::{Definition, Job, JobError, Refrain, Run, Settings};
 
 static EXECUTED: AtomicU64 = AtomicU64::new(0);
 
-/// Does nothing, and tells when it began if it was given when it was asked for.
+/// Does nothing, and reports how long it waited if its payload says when it was enqueued.
 struct Noop {
     since: Instant,
     waits: Arc<Mutex<Vec<f64>>>,
@@ -48,7 +48,7 @@ impl Job for Stepped {
     }
 }
 
-async fn step_through(refrain: &Refrain, count: usize, said: &str) {
+async fn step_through(refrain: &Refrain, count: usize, message: &str) {
     let keys = keys(count, count);
     let begun = Instant::now();
     refrain.enqueue_many("stepped", keys.iter().map(|key| (key, ()))).await.unwrap();
@@ -65,7 +65,7 @@ async fn step_through(refrain: &Refrain, count: usize, said: &str) {
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     let rate = steps as f64 / took;
     println!(
-        r#"{{"workload":"w3","instances":{count},"steps":{steps},"enqueue_s":{enqueue},"run_s":{took},"steps_per_s":{rate},"settings":"{said}"}}"#
+        r#"{{"workload":"w3","instances":{count},"steps":{steps},"enqueue_s":{enqueue},"run_s":{took},"steps_per_s":{rate},"settings":"{message}"}}"#
     );
 }
 
@@ -73,7 +73,7 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Waits until the store itself says that nothing is open.
+/// Waits until the store has no open run.
 async fn drained(refrain: &Refrain) {
     while refrain.open_runs().await.unwrap() > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -101,7 +101,7 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
     sorted.get(at.min(sorted.len() - 1)).copied().unwrap_or(f64::NAN)
 }
 
-async fn enqueue_and_drain(refrain: &Refrain, count: usize, said: &str) {
+async fn enqueue_and_drain(refrain: &Refrain, count: usize, message: &str) {
     let keys = keys(count, count);
     let begun = Instant::now();
     for chunk in keys.chunks(5_000) {
@@ -122,7 +122,7 @@ async fn enqueue_and_drain(refrain: &Refrain, count: usize, said: &str) {
     served.await.unwrap().unwrap();
     let executed = EXECUTED.load(Ordering::Relaxed);
     println!(
-        r#"{{"workload":"w1","n":{count},"enqueue_s":{enqueue},"drain_s":{drain},"handlers_s":{handlers},"executed":{executed},"settings":"{said}"}}"#
+        r#"{{"workload":"w1","n":{count},"enqueue_s":{enqueue},"drain_s":{drain},"handlers_s":{handlers},"executed":{executed},"settings":"{message}"}}"#
     );
 }
 
@@ -160,7 +160,7 @@ async fn offer_known_keys(refrain: &Refrain, count: usize) {
     );
 }
 
-async fn pick_up(refrain: &Refrain, since: Instant, waits: &Mutex<Vec<f64>>, said: &str) {
+async fn pick_up(refrain: &Refrain, since: Instant, waits: &Mutex<Vec<f64>>, message: &str) {
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let served = tokio::spawn(serving.into_future());
@@ -177,7 +177,7 @@ async fn pick_up(refrain: &Refrain, since: Instant, waits: &Mutex<Vec<f64>>, sai
     waits.sort_by(f64::total_cmp);
     let (p50, p99, max) = (percentile(&waits, 0.5), percentile(&waits, 0.99), percentile(&waits, 1.0));
     println!(
-        r#"{{"workload":"w4","n":{},"p50_ms":{p50},"p99_ms":{p99},"max_ms":{max},"settings":"{said}"}}"#,
+        r#"{{"workload":"w4","n":{},"p50_ms":{p50},"p99_ms":{p99},"max_ms":{max},"settings":"{message}"}}"#,
         waits.len()
     );
 }
@@ -193,14 +193,14 @@ async fn main() {
     Refrain::migrate(&url).await.unwrap();
     let settings = Settings::new().slots(slots);
     let job = Definition::of(Noop { since, waits: Arc::clone(&waits) }).unwrap();
-    let opening = Refrain::at(&url, "bench").unwrap().settings(settings).job(job);
-    let refrain = opening.job(Definition::of(Stepped).unwrap()).open().await.unwrap();
-    let said = format!("enqueue_many x5000; {slots} slots, 8 connections");
+    let options = Refrain::at(&url, "bench").unwrap().settings(settings).job(job);
+    let refrain = options.job(Definition::of(Stepped).unwrap()).open().await.unwrap();
+    let message = format!("enqueue_many x5000; {slots} slots, 8 connections");
     match workload.as_str() {
-        "w1" => enqueue_and_drain(&refrain, count, &said).await,
+        "w1" => enqueue_and_drain(&refrain, count, &message).await,
         "w2" => offer_known_keys(&refrain, count).await,
-        "w3" => step_through(&refrain, number("N", 2_000), &said).await,
-        "w4" => pick_up(&refrain, since, &waits, &said).await,
+        "w3" => step_through(&refrain, number("N", 2_000), &message).await,
+        "w4" => pick_up(&refrain, since, &waits, &message).await,
         other => {
             eprintln!("unknown workload {other}: w1, w2, w3 or w4");
             std::process::exit(2);

@@ -1,4 +1,4 @@
-//! A small program for tests that kill it: it opens the project in a folder and does one thing, as the command line would.
+//! A small program that tests kill: it opens the project in a folder and does one thing, as the command line would.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -15,7 +15,7 @@ use refrain::project::Project;
 use refrain::{Ask, Error, OpenOptions, Refrain, Settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How often to look whether anything is open.
+/// How often to check whether anything is open.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn milliseconds(name: &str, default: u64) -> Duration {
@@ -32,7 +32,8 @@ async fn serve(root: &Path, refrain: &Refrain, until_idle: bool) -> Result<(), E
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     println!("serving");
-    // A task of its own: left alone while the files are read, it might hold what that needs.
+    // In a task of its own: a future that is not polled while the files are read might hold a lock that reading
+    // needs.
     let mut serving = tokio::spawn(serving.into_future());
     let idle = async || loop {
         tokio::time::sleep(LOOK).await;
@@ -72,14 +73,15 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
     Ok(())
 }
 
-/// What an operator says of the store before it is opened; false if the words are about something else.
-async fn stated(opening: &OpenOptions, arguments: &[&str]) -> Result<bool, Error> {
+/// Records what an operator states about the store before it is opened; false if the arguments are about something
+/// else.
+async fn stated(options: &OpenOptions, arguments: &[&str]) -> Result<bool, Error> {
     match *arguments {
-        ["state", "restored"] => opening.state(StoreOrigin::Restored).await?,
-        ["state", "settled"] => opening.state(StoreOrigin::Settled).await?,
+        ["state", "restored"] => options.state(StoreOrigin::Restored).await?,
+        ["state", "settled"] => options.state(StoreOrigin::Settled).await?,
         ["adopt"] => {
-            let shown = opening.recover(None).await?;
-            println!("adopted {}", opening.recover(Some(&shown)).await?.len());
+            let shown = options.recover(None).await?;
+            println!("adopted {}", options.recover(Some(&shown)).await?.len());
         }
         _ => return Ok(false),
     }
@@ -90,12 +92,12 @@ async fn act(root: &Path, arguments: &[&str]) -> Result<(), Error> {
     let project = Project::load(root).unwrap();
     let settings =
         Settings::new().lease(milliseconds("PROJECT_LEASE", 60_000)).poll(milliseconds("PROJECT_POLL", 50));
-    let opening = project.opening(None).await?.settings(settings).connections(4);
-    if stated(&opening, arguments).await? {
+    let options = project.opening(None).await?.settings(settings).connections(4);
+    if stated(&options, arguments).await? {
         project.close().await;
         return Ok(());
     }
-    let refrain = opening.open().await?;
+    let refrain = options.open().await?;
     match *arguments {
         ["run", name] => run(&refrain, name, Ask::Once).await?,
         ["run", name, "--again"] => run(&refrain, name, Ask::Again).await?,

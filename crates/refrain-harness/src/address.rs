@@ -1,4 +1,4 @@
-//! The parts of the URL of a PostgreSQL, or of a proxy in front of one: host, port and credentials.
+//! The parts of the URL of a PostgreSQL server, or of a proxy in front of one: host, port and credentials.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
@@ -12,13 +12,13 @@ pub struct ServerUrl {
 }
 
 impl ServerUrl {
-    /// An unused address on this machine, for a server that is not started yet.
+    /// An unused URL on this machine, for a server that is not started yet.
     pub fn unused() -> ServerUrl {
         let password = format!("{:016x}{:016x}", random(), random());
         ServerUrl { user: "refrain".into(), password, host: "127.0.0.1".into(), port: unused_port() }
     }
 
-    /// The address in `postgres://user:password@host:port/database`, without the database.
+    /// The parts of `postgres://user:password@host:port/database`, without the database.
     pub fn of(url: &str) -> ServerUrl {
         let parts = || {
             let (who, place) = url.strip_prefix("postgres://")?.split_once('@')?;

@@ -60,7 +60,7 @@ impl BlackHole {
         self.address.url(database)
     }
 
-    /// From here on all data on open connections is dropped. Gives how many connections are open.
+    /// From here on all data on open connections is dropped. Returns how many connections are open.
     pub fn swallow_open(&self) -> usize {
         self.state.swallowed.send_replace(self.state.accepted.load(Ordering::SeqCst));
         self.state.open.load(Ordering::SeqCst)

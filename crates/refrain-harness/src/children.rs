@@ -80,7 +80,7 @@ impl ChildProcess {
     /// The next line of its output, of either stream, that contains the text.
     pub async fn wait_for_line(&mut self, text: &str) -> String {
         let line = timeout(DEADLINE, self.line_with(text)).await.unwrap_or(None);
-        assert!(line.is_some(), "no line with {text:?} came from {}", self.told());
+        assert!(line.is_some(), "no line with {text:?} came from {}", self.printed());
         line.unwrap()
     }
 
@@ -98,7 +98,7 @@ impl ChildProcess {
     pub async fn wait(&mut self) -> ExitStatus {
         let pid = self.pid();
         let ended = timeout(DEADLINE, tokio::task::spawn_blocking(move || exit_status(pid))).await;
-        assert!(ended.is_ok(), "within {DEADLINE:?} there was no end of {}", self.told());
+        assert!(ended.is_ok(), "within {DEADLINE:?} there was no end of {}", self.printed());
         ended.unwrap().unwrap()
     }
 
@@ -136,7 +136,7 @@ impl ChildProcess {
         let status = self.wait().await;
         let last = async { while self.lines.recv().await.is_some() {} };
         let ended = timeout(DEADLINE, last).await;
-        assert!(ended.is_ok(), "within {DEADLINE:?} there was no end of the output of {}", self.told());
+        assert!(ended.is_ok(), "within {DEADLINE:?} there was no end of the output of {}", self.printed());
         let (stdout, stderr) = (self.stdout.lock().unwrap().clone(), self.stderr.lock().unwrap().clone());
         Output { status, stdout, stderr }
     }
@@ -151,7 +151,7 @@ impl ChildProcess {
         Pid::from_child(&self.process)
     }
 
-    fn told(&self) -> String {
+    fn printed(&self) -> String {
         let (stdout, stderr) = (self.stdout.lock().unwrap(), self.stderr.lock().unwrap());
         let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         format!("{}\n--- its stdout:\n{stdout}\n--- its stderr:\n{stderr}", self.command)
@@ -198,8 +198,8 @@ pub fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut C
         return command;
     }
     let number = |which: &str| -> u32 {
-        let told = |user| Command::new("id").args([which, user]).output().unwrap().stdout;
-        let numbers = [told("postgres"), told("daemon")].map(|bytes| String::from_utf8(bytes).unwrap());
+        let printed = |user| Command::new("id").args([which, user]).output().unwrap().stdout;
+        let numbers = [printed("postgres"), printed("daemon")].map(|bytes| String::from_utf8(bytes).unwrap());
         numbers.iter().find_map(|number| number.trim().parse().ok()).expect("a user postgres or daemon")
     };
     let (user, group) = (number("-u"), number("-g"));

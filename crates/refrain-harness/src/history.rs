@@ -1,4 +1,4 @@
-//! Replays what is recorded of runs through the table of their states.
+//! Replays the recorded histories of runs through the table of their states.
 //!
 //! A recorded history must be a path of the table, with the attempt numbers that the table gives, and must end at the recorded
 //! outcome. The record does not say of every attempt whether a worker had claimed it, so both are tried.

@@ -187,7 +187,7 @@ impl TestDatabase {
         }
     }
 
-    /// Executes a statement on the tables of a store, with their SQLite names. Gives how many rows it changed.
+    /// Executes a statement on the tables of a store, with their SQLite names. Returns how many rows it changed.
     pub async fn store(&self, text: &str) -> u64 {
         match self {
             TestDatabase::Sqlite { pool, .. } => {

@@ -183,21 +183,21 @@ impl TestProject {
         }
     }
 
-    /// Runs such a process, which must succeed. Gives its output.
+    /// Runs such a process, which must succeed. Returns its output.
     pub async fn done(&self, arguments: &[&str]) -> String {
         self.done_with(arguments, &[]).await
     }
 
     pub async fn done_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
         let output = self.process(arguments, variables).finish().await;
-        let [said, failed] =
+        let [message, failed] =
             [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
-        assert!(output.status.success(), "{arguments:?} ended with {}: {said}\n{failed}", output.status);
-        said
+        assert!(output.status.success(), "{arguments:?} ended with {}: {message}\n{failed}", output.status);
+        message
     }
 }
 
 /// A clock for schedules that shows one time.
-pub fn standing_at(time: &str) -> String {
+pub fn stopped_clock(time: &str) -> String {
     format!("{time} {time} 0 {time}")
 }

@@ -99,7 +99,7 @@ impl PrivateServer {
         name
     }
 
-    /// Ends every connection to a database from the server's side. Gives how many; one may have ended by itself.
+    /// Ends every connection to a database from the server's side. Returns how many; one may have ended by itself.
     pub async fn terminate_backends(&self, database: &str) -> usize {
         let statement = "select pg_terminate_backend(pid, 60000) from pg_stat_activity
             where datname = $1 and backend_type = 'client backend'";

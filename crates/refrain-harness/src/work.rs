@@ -130,8 +130,8 @@ pub async fn open_with(
     jobs: impl IntoIterator<Item = Definition>,
 ) -> Refrain {
     Refrain::migrate(&database.url()).await.unwrap();
-    let opening = Refrain::at(&database.url(), "shop").unwrap().settings(settings);
-    jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
+    let options = Refrain::at(&database.url(), "shop").unwrap().settings(settings);
+    jobs.into_iter().fold(options, refrain::OpenOptions::job).open().await.unwrap()
 }
 
 /// Windows of a day that open at midnight, from the first of June on.
@@ -160,7 +160,7 @@ pub fn short(key: &str) -> String {
 }
 
 /// Every run of a job: its key, its state, and the number of its attempt.
-pub async fn told(refrain: &Refrain, job: &str) -> Vec<String> {
+pub async fn run_states(refrain: &Refrain, job: &str) -> Vec<String> {
     refrain.runs(job, "").await.unwrap().iter().map(line).collect()
 }
 

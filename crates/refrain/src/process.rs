@@ -36,7 +36,7 @@ pub(crate) struct Process {
 
 /// What is known about a process from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ProcessState {
     /// It has ended, and will write nothing more.
     Gone,
     /// It runs, or is stopped, or at least nothing shows that it has ended.
@@ -65,20 +65,20 @@ impl Process {
     }
 
     /// Whether it has ended.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn state(&self) -> ProcessState {
         match Process::this() {
-            Ok(this) if self.is_near(&this) => system::standing(self),
-            _ => Standing::Elsewhere,
+            Ok(this) if self.is_near(&this) => system::state(self),
+            _ => ProcessState::Elsewhere,
         }
     }
 
     /// Kills it and waits until it is gone. Usually blocks for some milliseconds, for [`system::PATIENCE`] at most.
     pub(crate) fn end(&self) -> io::Result<Ended> {
-        match self.standing() {
-            Standing::Elsewhere => Ok(Ended::Elsewhere),
-            Standing::Gone => Ok(Ended::Gone),
-            Standing::Alive if self.pid == std::process::id() => Ok(Ended::Itself),
-            Standing::Alive => system::end(self),
+        match self.state() {
+            ProcessState::Elsewhere => Ok(Ended::Elsewhere),
+            ProcessState::Gone => Ok(Ended::Gone),
+            ProcessState::Alive if self.pid == std::process::id() => Ok(Ended::Itself),
+            ProcessState::Alive => system::end(self),
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_read_back_from_its_text() {
+    fn a_printed_process_can_be_parsed() {
         let this = this();
         assert_eq!(this.to_string().parse(), Ok(this.clone()));
         assert_eq!(this.to_string().split('/').nth(2), Some(std::process::id().to_string().as_str()));
@@ -191,7 +191,7 @@ mod tests {
             Process { boot: "9d3b1f0e-0000-4000-8000-000000000000".to_owned(), ..this.clone() },
             Process { namespace: "1".to_owned(), ..this.clone() },
         ] {
-            assert_eq!((other.standing(), other.end().unwrap()), (Standing::Elsewhere, Ended::Elsewhere));
+            assert_eq!((other.state(), other.end().unwrap()), (ProcessState::Elsewhere, Ended::Elsewhere));
         }
     }
 }

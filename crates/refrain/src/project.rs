@@ -250,7 +250,7 @@ impl Project {
         self.written().map(|database| database.name.as_str()).collect()
     }
 
-    /// Creates or migrates the tables of the ledger in every database that jobs write to. Gives the applied migrations by
+    /// Creates or migrates the tables of the ledger in every database that jobs write to. Returns the applied migrations by
     /// database.
     pub async fn migrate(&self) -> Result<Vec<(String, Vec<&'static str>)>, Error> {
         let mut taken = Vec::new();

@@ -119,7 +119,7 @@ pub struct Refrain {
 }
 
 impl Refrain {
-    /// Names a store: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`, and the project whose it is.
+    /// Names a store: `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`, and the project that it belongs to.
     pub fn at(address: &str, project: &str) -> Result<OpenOptions, Error> {
         Ok(OpenOptions::at(Address::parse(address)?, ProjectName::parse(project)?))
     }

@@ -30,7 +30,7 @@ pub use backend::Backend;
 pub(crate) use backend::Identity;
 pub(crate) use cell::{Cell, Row, object};
 pub(crate) use pages::RowPage;
-pub(crate) use query::{BoundQuery, QueryArgument, said};
+pub(crate) use query::{BoundQuery, QueryArgument, message_of};
 #[cfg(feature = "failpoints")]
 pub(crate) use sqlite::surrogate;
 pub(crate) use timed::Timed;

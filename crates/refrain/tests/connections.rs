@@ -65,7 +65,7 @@ async fn f22_a_server_demoted_to_replica_is_neither_read_nor_written() {
     assert!(written.is_transient() && written.to_string().contains("takes no writes"), "{written}");
 }
 
-/// The pool belongs to a program that also writes by itself: what it writes outside of a transaction is there at once.
+/// The pool belongs to a program that also writes by itself: its writes outside of a transaction are visible at once.
 #[tokio::test]
 async fn a_dropped_begin_leaves_no_transaction_open() {
     let database = TestDatabase::postgres().await;
@@ -73,7 +73,7 @@ async fn a_dropped_begin_leaves_no_transaction_open() {
     database.execute("create table notes (note text)", &[]).await.unwrap();
     let network = Proxy::in_front_of(&database.url()).await;
     let name = database.texts("select cast(current_database() as text)").await.remove(0);
-    // Asked before it is given out, a connection would say something before it begins.
+    // A connection that is tested before it is handed out would send a message before it begins.
     let pool = PgPoolOptions::new().max_connections(1).test_before_acquire(false);
     let pool = pool.connect(&network.url(&name)).await.unwrap();
     network.swallow(true);
@@ -89,14 +89,14 @@ async fn a_dropped_begin_leaves_no_transaction_open() {
     assert_eq!(database.texts("select note from notes").await, ["written"]);
 }
 
-/// One transaction after another, each of them begun when the one before it has just ended.
+/// One transaction after another, each begun when the previous one has just ended.
 #[tokio::test]
 async fn sequential_work_of_a_process_uses_one_connection() {
     let database = TestDatabase::postgres().await;
     Refrain::migrate(&database.url()).await.unwrap();
     let network = Proxy::in_front_of(&database.url()).await;
     let name = database.texts("select cast(current_database() as text)").await.remove(0);
-    // A process that stands still for a while in between may open another one.
+    // A process that is slow in between may open another connection.
     let used_one = async || {
         let before = network.connections();
         let url = network.url(&name);

@@ -25,7 +25,7 @@ fn odd_keys() -> Vec<String> {
     keys
 }
 
-/// Hundreds of texts of every kind, long and short, fit to be a key or not; the same ones each time.
+/// Hundreds of texts of every kind, long and short, valid as a key or not; the same ones each time.
 fn any_texts() -> Vec<String> {
     let text = prop_oneof![
         any::<String>(),
@@ -40,7 +40,7 @@ fn any_texts() -> Vec<String> {
     texts.new_tree(&mut TestRunner::deterministic()).unwrap().current()
 }
 
-/// What a key is, said again: 1 to 512 bytes on one line.
+/// The rule for a key, written a second time: 1 to 512 bytes on one line.
 fn is_fit(text: &str) -> bool {
     let one_line = !text.contains(|c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}');
     (1..=512).contains(&text.len()) && one_line
@@ -98,7 +98,7 @@ async fn a_unique_constraint_keeps_each_key_once(database: TestDatabase) {
     assert_eq!(database.execute(ignored, &["invoice:INV-7"]).await.unwrap(), 0);
 }
 
-/// The encoding, as its documentation writes it for PostgreSQL, shaped as a UUID of version 8.
+/// The encoding as its documentation writes it for PostgreSQL, in the form of a UUID of version 8.
 const SURROGATE_IN_POSTGRES: &str = r"
 with fields as (select $1::text as a, $2::text as b),
 hash as (

@@ -1,8 +1,8 @@
 //! The same history ends in the same state on both databases.
 //!
-//! A history is drawn from a seed: offers, ticks, runs, cancellations, pauses; the key and the
-//! number of an attempt decide how it ends. Any difference between the databases (an order, a lost
-//! row, a flag that is not a boolean) shows, and the seed says which history to look at.
+//! A history is drawn from a seed: enqueues, ticks, runs, cancellations, pauses; the key and the number of an attempt
+//! decide how it ends. Any difference between the databases (an order, a lost row, a flag that is not a boolean) is
+//! reported with the seed of its history.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the failure report")]
 
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ fn seeds() -> u64 {
     if std::env::var_os("REFRAIN_FULL").is_some() { 400 } else { 24 }
 }
 
-/// Decided by key and attempt alone. A wait is so long that no attempt begins by itself.
+/// Decided by key and attempt alone. Delays are so long that no attempt begins by itself.
 fn attempted(run: &Run) -> Result<(), JobError> {
     let bytes =
         run.key().bytes().fold(run.attempt(), |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
@@ -54,7 +54,7 @@ enum Step {
     Resume(String),
 }
 
-/// A history; the time of ticks only grows.
+/// A history; the time of its ticks only increases.
 fn history(seed: u64) -> Vec<Step> {
     let mut random = SeededRandom::new(seed);
     let mut draw = move |below: u64| random.next_u64() % below;
@@ -87,7 +87,7 @@ fn history(seed: u64) -> Vec<Step> {
         .collect()
 }
 
-/// Does one step, and says what came of it.
+/// Does one step, and describes its result.
 async fn take(refrain: &Refrain, seed: u64, step: &Step) -> String {
     let at = |day: &u64| june(&format!("{day:02}T06:00"));
     match step {
@@ -125,7 +125,7 @@ async fn is_behind(refrain: &Refrain, run: &str) -> bool {
     })
 }
 
-/// Everything that is recorded of these jobs, and nothing that depends on the time or on numbers inside a store.
+/// Everything that is recorded of these jobs, except what depends on the time or on numbers inside a store.
 async fn state(refrain: &Refrain) -> String {
     let mut state = String::new();
     for job in refrain.jobs() {
@@ -149,7 +149,7 @@ async fn state(refrain: &Refrain) -> String {
     state
 }
 
-/// Lanes and who waits for them.
+/// Lanes and the runs that wait for them.
 async fn lanes(database: &TestDatabase) -> Vec<String> {
     let lanes = "select 'held ' || jobs.name || ' ' || runs.key as line from refrain_lanes as lanes
         join refrain_jobs as jobs on jobs.id = lanes.job join refrain_runs as runs on runs.id = lanes.run
@@ -167,17 +167,17 @@ async fn the_same_history_ends_in_the_same_state_on_both_databases() {
     let mut kinds = std::collections::BTreeSet::new();
     for seed in 0..seeds() {
         let (sqlite, postgres) = (open(&here, jobs(seed)).await, open(&there, jobs(seed)).await);
-        let mut told = String::new();
+        let mut text = String::new();
         for (number, step) in history(seed).iter().enumerate() {
             let (one, other) = (take(&sqlite, seed, step).await, take(&postgres, seed, step).await);
-            writeln!(told, "{number}: {step:?}: {one}").unwrap();
-            assert_eq!(one, other, "left SQLite, right PostgreSQL; seed {seed}:\n{told}");
+            writeln!(text, "{number}: {step:?}: {one}").unwrap();
+            assert_eq!(one, other, "left SQLite, right PostgreSQL; seed {seed}:\n{text}");
         }
         let (one, other) = (state(&sqlite).await, state(&postgres).await);
-        assert_eq!(one, other, "left SQLite, right PostgreSQL; seed {seed}:\n{told}");
-        assert_eq!(lanes(&here).await, lanes(&there).await, "seed {seed}:\n{told}");
+        assert_eq!(one, other, "left SQLite, right PostgreSQL; seed {seed}:\n{text}");
+        assert_eq!(lanes(&here).await, lanes(&there).await, "seed {seed}:\n{text}");
         for refrain in [&sqlite, &postgres] {
-            assert_eq!(refrain.fsck().await.unwrap(), [], "seed {seed}:\n{told}");
+            assert_eq!(refrain.fsck().await.unwrap(), [], "seed {seed}:\n{text}");
         }
         let words = one.split([' ', '(', ')', ',']).filter(|word| word.starts_with(char::is_alphabetic));
         kinds.extend(words.map(str::to_owned));

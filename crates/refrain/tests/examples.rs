@@ -1,5 +1,5 @@
-//! The programs under `examples/` that users are meant to copy: each is run, run again, run twice
-//! at once, and killed.
+//! The programs under `examples/` that users are meant to copy: each is run, run again, run twice at once, and
+//! killed.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::fmt::Write as _;
@@ -33,14 +33,14 @@ impl Folder {
         )
     }
 
-    /// Runs it to its end. Gives what it said.
+    /// Runs it to its end. Returns its output.
     async fn run(&self, files: &[&str]) -> Vec<String> {
         let output = self.start(files).finish().await;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// Starts it and kills it when it has said this.
+    /// Starts it and kills it when it has printed this.
     async fn killed_after(&self, files: &[&str], line: &str) {
         let mut victim = self.start(files);
         victim.wait_for_line(line).await;
@@ -96,16 +96,16 @@ async fn an_order_is_booked_once_however_often_it_is_delivered() {
             writeln!(messages, r#"{{"id":"o{order}","amount":{order}}}"#).unwrap();
         }
         if delivery == 0 {
-            // Fields in another order say the same; another amount does not.
+            // Fields in another order are the same content; another amount is not.
             writeln!(messages, r#"{{"amount":7,"id":"o7"}}"#).unwrap();
             writeln!(messages, r#"{{"id":"o8","amount":800}}"#).unwrap();
         }
     }
     std::fs::write(folder.path("messages"), messages).unwrap();
     folder.killed_after(&["shop.db", "messages"], "ack o20 booked").await;
-    let said = folder.run(&["shop.db", "messages"]).await;
-    assert_eq!(said.len(), 602);
-    assert_eq!(said.iter().filter(|line| line.starts_with("reject unit `order:o8`")).count(), 1);
+    let message = folder.run(&["shop.db", "messages"]).await;
+    assert_eq!(message.len(), 602);
+    assert_eq!(message.iter().filter(|line| line.starts_with("reject unit `order:o8`")).count(), 1);
     let again = folder.run(&["shop.db", "messages"]).await;
     assert_eq!(ends_with(&again, "booked"), 0);
     assert_eq!(folder.numbers("shop.db", "select amount from balance").await, [300 * 301 / 2]);
@@ -114,7 +114,7 @@ async fn an_order_is_booked_once_however_often_it_is_delivered() {
 const FILES: [&str; 3] = ["store.db", "shop.db", "source"];
 
 /// Writes the source: invoices with their totals, changed at these times.
-fn told(folder: &Folder, invoices: &[(i64, i64, i64)]) {
+fn write_source(folder: &Folder, invoices: &[(i64, i64, i64)]) {
     let line = |(id, total, updated): &(i64, i64, i64)| {
         format!(r#"{{"id":{id},"total":{total},"updated":{updated}}}"#)
     };
@@ -127,8 +127,9 @@ async fn m12_a_killed_sync_resumes_and_writes_nothing_twice() {
     let folder = Folder::of("invoice_sync");
     let mut invoices: Vec<(i64, i64, i64)> = (1..=450).map(|id| (id, id * 10, id)).collect();
     invoices[36].1 = -1;
-    told(&folder, &invoices);
-    // The source is read anew for each page: the victim finds a pipe into which one page is written, and waits for the second.
+    write_source(&folder, &invoices);
+    // The source is read anew for each page: the killed process finds a pipe into which one page is written, and
+    // waits for the second.
     let (pipe, text) = (folder.path("source"), std::fs::read(folder.path("source")).unwrap());
     std::fs::remove_file(&pipe).unwrap();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -139,9 +140,9 @@ async fn m12_a_killed_sync_resumes_and_writes_nothing_twice() {
     folder.killed_after(&FILES, "a page of 100").await;
     writer.join().unwrap();
     std::fs::remove_file(&pipe).unwrap();
-    told(&folder, &invoices);
-    let said = folder.run(&FILES).await;
-    assert!(said.contains(&"a page of 50".to_owned()), "{said:?}");
+    write_source(&folder, &invoices);
+    let message = folder.run(&FILES).await;
+    assert!(message.contains(&"a page of 50".to_owned()), "{message:?}");
     assert_eq!(folder.numbers("shop.db", "select count(*) from invoices where total = id * 10").await, [449]);
 
     let again = folder.run(&FILES).await;
@@ -149,7 +150,7 @@ async fn m12_a_killed_sync_resumes_and_writes_nothing_twice() {
     assert_eq!(again, ["0 processed, 0 skipped, 0 deduplicated, 0 failed", parked]);
     invoices[36] = (37, 370, 900);
     invoices[0] = (1, 11, 901);
-    told(&folder, &invoices);
+    write_source(&folder, &invoices);
     let mended = folder.run(&FILES).await;
     assert_eq!(mended[1..], ["2 processed, 0 skipped, 0 deduplicated, 0 failed"]);
     let totals = folder.numbers("shop.db", "select total from invoices order by id").await;

@@ -77,7 +77,7 @@ async fn a_server_ends_with_its_test() {
     assert!(!directory.exists());
 }
 
-/// The answer to a statement in a transaction of its own, and the server's connection that gave it.
+/// The answer to a statement in a transaction of its own, and the server connection that gave it.
 async fn backend(client: &mut PgConnection, is_named: bool) -> Result<(i32, String), sqlx::Error> {
     let mut transaction = client.begin().await?;
     let statement = "select pg_backend_pid(), $1 || current_database()";
@@ -99,7 +99,7 @@ async fn clients_of_pgbouncer_share_one_server_connection() {
     assert_eq!(answer, format!("in {database}"));
     assert_eq!(backend(&mut other, false).await.unwrap(), (first, answer));
 
-    // A cache of no statements does not make them nameless; both clients begin to count at one.
+    // A statement cache of size zero does not make statements nameless; both clients begin to count at one.
     backend(&mut one, true).await.unwrap();
     let refused = backend(&mut other, true).await.unwrap_err();
     let code = refused.as_database_error().and_then(|error| error.code().map(String::from));
@@ -128,7 +128,7 @@ async fn the_proxy_loses_the_reply_to_a_commit_that_happened() {
 
     let mut connection = connect(&proxy.url(&database)).await;
     let mut transaction = connection.begin().await.unwrap();
-    sqlx::query(insert).bind("told").execute(&mut *transaction).await.unwrap();
+    sqlx::query(insert).bind("log").execute(&mut *transaction).await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!((proxy.cuts(), notes(&server.url(&database)).await.len()), (1, 2));
 }
@@ -184,7 +184,8 @@ fn shell(script: &str) -> ChildProcess {
     ChildProcess::spawn(Command::new("sh").args(["-c", script]))
 }
 
-/// The state in the system: `R` runs, `S` waits, `T` is stopped, `Z` has ended; none if there is no such process.
+/// The state of the process in `/proc`: `R` runs, `S` waits, `T` is stopped, `Z` has ended; none if there is no such
+/// process.
 fn state(process: u32) -> Option<char> {
     let line = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("stat")).ok()?;
     line.rsplit(") ").next()?.chars().next()
@@ -195,7 +196,7 @@ fn lives(process: u32) -> bool {
 }
 
 #[tokio::test]
-async fn a_stopped_child_hears_a_signal_only_when_it_is_continued() {
+async fn a_stopped_child_receives_a_signal_only_when_it_is_continued() {
     let mut child =
         shell("trap 'echo heard; echo sorry >&2; exit 7' TERM; echo ready; while :; do sleep 0.01; done");
     child.wait_for_line("ready").await;
@@ -221,7 +222,7 @@ async fn a_killed_child_leaves_its_own_children_until_it_is_dropped() {
     eventually("the grandchild is gone", DEADLINE, async || !lives(grandchild)).await;
 }
 
-/// The variable makes this test its own child: it then starts a process, says its number, and waits to be killed.
+/// The variable makes this test its own child: it then starts a process, prints its number, and waits to be killed.
 #[tokio::test]
 async fn a_child_does_not_outlive_a_test_program_that_was_killed() {
     const KILLED: &str = "REFRAIN_TEST_TO_BE_KILLED";

@@ -1,5 +1,4 @@
-//! Load that others put on a database while Refrain works: old snapshots, long readers, and many
-//! notifications.
+//! Load from other programs on a database while Refrain works: old snapshots, long readers, and many notifications.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 use std::time::{Duration, Instant};
@@ -8,14 +7,14 @@ use refrain::admin::PAYLOAD_BYTES_MAX;
 use refrain::{Refrain, Settings, testing};
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
-use refrain_harness::work::{SETTINGS, Seen, is_sound, nothing, open, open_with, told};
+use refrain_harness::work::{SETTINGS, Seen, is_sound, nothing, open, open_with, run_states};
 use sqlx::postgres::PgListener;
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use tokio::task::JoinSet;
 
 const RUNS: usize = 20_000;
 
-/// Offers many keys and runs all of them.
+/// Enqueues many keys and does all of their runs.
 async fn drained(refrain: &Refrain, runs: usize) {
     let keys = (0..runs).map(|number| (format!("{number:06}"), ()));
     refrain.enqueue_many("welcome", keys).await.unwrap();
@@ -72,7 +71,7 @@ async fn f28_a_long_reader_makes_the_log_grow_and_the_log_shrinks_after_it() {
     is_sound(&refrain).await;
 }
 
-/// Opens a file that is not a store yet, as often at once.
+/// Opens a file that is not a store yet, this many times at once.
 async fn opened_at_once(openers: usize) -> Vec<Result<(), String>> {
     let database = TestDatabase::sqlite().await;
     let mut opening = JoinSet::new();
@@ -123,7 +122,7 @@ async fn f45_one_notification_follows_many_commits() {
         });
     }
     writers.join_all().await;
-    // What was sent before this was heard before this.
+    // Notifications that were sent before this one were also received before it.
     let mut rings = 0;
     while rings == 0 {
         pool.execute("select pg_notify('refrain', 'last')").await.unwrap();
@@ -131,7 +130,7 @@ async fn f45_one_notification_follows_many_commits() {
             rings += 1;
         }
     }
-    // Two rings are at least two milliseconds apart: what is offered meanwhile is rung for together.
+    // Two notifications are at least two milliseconds apart: runs that are enqueued meanwhile share one.
     let most = began.elapsed().as_millis() / 2 + 1;
     assert!(
         (1..=most.min(800)).contains(&rings),
@@ -153,7 +152,8 @@ async fn f45_a_notified_worker_does_not_wait_for_its_poll() {
     eventually("the worker listens", DEADLINE, async || !database.texts(listens).await.is_empty()).await;
     let client = open(&database, [nothing("welcome")]).await;
     client.enqueue("welcome", "42", &()).await.unwrap();
-    eventually("it was picked up", DEADLINE, async || told(&client, "welcome").await == ["42 done 1"]).await;
+    eventually("it was picked up", DEADLINE, async || run_states(&client, "welcome").await == ["42 done 1"])
+        .await;
     stop.drain();
     serving.await.unwrap();
     assert_eq!(seen.all(), ["42"]);

@@ -177,7 +177,7 @@ async fn the_schemas_match_the_recorded_ones() {
 async fn both_databases_have_the_same_tables_columns_and_keys() {
     let (mut sqlite, mut postgres) = schemas().await;
     for schema in [&mut sqlite, &mut postgres] {
-        // Of a view neither knows what may be absent.
+        // For views, neither database knows which columns may be null.
         schema.remove("clock").unwrap();
         schema.values_mut().flat_map(|table| &mut table.columns).for_each(|column| column.kind.clear());
     }

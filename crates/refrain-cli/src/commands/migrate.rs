@@ -13,7 +13,7 @@ use crate::person::Deciding;
 
 /// Create the tables of the store and of the ledgers, or bring them up to date.
 ///
-/// SQLite files are kept up to date by every command. On PostgreSQL that is your decision, and this is how to say it.
+/// SQLite files are kept up to date by every command. On PostgreSQL you decide when, with this command.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  refrain migrate\n  refrain migrate --print > store.sql\n  refrain migrate --print=shop > shop.sql"

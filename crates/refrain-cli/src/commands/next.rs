@@ -117,15 +117,15 @@ pub(crate) fn next(context: &Context, arguments: &Arguments) -> Result<Exit, Cli
         return Ok(Exit::Done);
     }
     let due_windows = revisions.current().due_windows(covered(&revisions, from));
-    let due_windows = due_windows.filter(|opening| opening.tick > from);
-    let windows = due_windows.take(arguments.count.into()).map(|opening| {
-        let window = opening.window;
+    let due_windows = due_windows.filter(|due| due.tick > from);
+    let windows = due_windows.take(arguments.count.into()).map(|due| {
+        let window = due.window;
         Coming {
             window: window_name::write(window.start(), timetable.grid, &timetable.zone),
             start: window.start().timestamp(),
             end: window.end().timestamp(),
-            opens_at: opening.tick,
-            opens_local: local(opening.tick, timetable),
+            opens_at: due.tick,
+            opens_local: local(due.tick, timetable),
         }
     });
     let (name, when) = (job.name.to_string(), describe(timetable));

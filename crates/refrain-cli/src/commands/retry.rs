@@ -10,12 +10,12 @@ use crate::context::Context;
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::person::Deciding;
-use crate::run_report::told;
+use crate::run_report::print_report;
 use crate::signals::{Finished, Signals, StopStep};
 
 /// Try a run again that failed, is partial, or was skipped or cancelled. Only the work that is not done is repeated.
 ///
-/// It also records what became of a doubt: a unit whose call had no answer, or the command of the run if that was cut off
+/// It also records the decision about a doubt: a unit whose call had no answer, or the command of the run if that was cut off
 /// and is held.
 #[derive(Args)]
 #[command(
@@ -53,7 +53,7 @@ pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Ex
     let refrain = &opened.refrain;
     if *done && unit.is_empty() && !in_doubt {
         let report = refrain.settle_held(run).await?;
-        return told(context, opened, &report, false).await;
+        return print_report(context, opened, &report, false).await;
     }
     let settlement = if *done { Settlement::Done } else { Settlement::Again };
     let units = match unit.as_slice() {
@@ -75,5 +75,5 @@ pub(crate) async fn retry(context: &Context, arguments: &Arguments) -> Result<Ex
     let Finished { result, is_interrupted } =
         signals.see_through(work, &stop, &[StopStep::StopNow], context.output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    told(context, opened, &report, is_interrupted).await
+    print_report(context, opened, &report, is_interrupted).await
 }

@@ -12,7 +12,7 @@ use crate::context::{Context, job};
 use crate::exit::{CliError, Exit};
 use crate::output::Output;
 use crate::person::Deciding;
-use crate::run_report::told;
+use crate::run_report::print_report;
 use crate::signals::{Finished, Signals, StopStep};
 
 #[derive(Args)]
@@ -70,7 +70,7 @@ pub(crate) async fn run(context: &Context, arguments: &Arguments) -> Result<Exit
     let Finished { result, is_interrupted } =
         signals.see_through(work, &stop, &[StopStep::StopNow], output).await;
     let Some(report) = result.transpose()? else { return Ok(Exit::Interrupted) };
-    told(context, opened, &report, is_interrupted).await
+    print_report(context, opened, &report, is_interrupted).await
 }
 
 /// Checks the job in the files, before a store is created for it.

@@ -12,9 +12,9 @@ const COMMANDS: [&str; 5] = ["migrate", "fsck", "run noop#1", "tick", "serve"];
 #[test]
 fn an_unreachable_server_is_a_temporary_failure() {
     let desk = Desk::at(&format!("postgres://ada:hunter2@127.0.0.1:{}/shop", unused_port()));
-    let said = desk.refrain("run noop#1");
-    said.refuses(75, &["the store cannot be reached", "is the server running"]);
-    assert!(!said.stderr.contains("hunter2"), "{said:?}");
+    let output = desk.refrain("run noop#1");
+    output.refuses(75, &["the store cannot be reached", "is the server running"]);
+    assert!(!output.stderr.contains("hunter2"), "{output:?}");
 }
 
 #[tokio::test]
@@ -23,13 +23,14 @@ async fn a_wrong_password_is_refused_and_no_password_is_shown() {
     let right = std::mem::replace(&mut scratch.address.password, "hunter2".to_owned());
     let desk = Desk::at(&scratch.url());
     for command in COMMANDS {
-        let said = desk.refrain(command);
-        said.refuses(2, &["password authentication failed", "check user, password and database"]);
-        assert!(!said.stderr.contains("hunter2") && !said.stderr.contains(&right), "{said:?}");
+        let output = desk.refrain(command);
+        output
+            .refuses(2, &["password authentication failed", "check the user, the password and the database"]);
+        assert!(!output.stderr.contains("hunter2") && !output.stderr.contains(&right), "{output:?}");
     }
-    let said = desk.refrain("--help");
-    said.succeeds(&["REFRAIN_STORE"]);
-    assert!(!said.stdout.contains("hunter2"), "{said:?}");
+    let output = desk.refrain("--help");
+    output.succeeds(&["REFRAIN_STORE"]);
+    assert!(!output.stdout.contains("hunter2"), "{output:?}");
 }
 
 #[tokio::test]
@@ -37,10 +38,10 @@ async fn no_output_of_a_working_store_contains_the_password() {
     let scratch = Scratch::create().await;
     let desk = Desk::at(&scratch.url());
     for command in ["migrate", "--json migrate", "run noop#1", "tick", "fsck", "--json fsck"] {
-        let said = desk.refrain(command);
-        said.succeeds(&[]);
-        let all = format!("{}{}", said.stdout, said.stderr);
-        assert!(!all.contains(&scratch.address.password), "{said:?}");
+        let output = desk.refrain(command);
+        output.succeeds(&[]);
+        let all = format!("{}{}", output.stdout, output.stderr);
+        assert!(!all.contains(&scratch.address.password), "{output:?}");
     }
 }
 

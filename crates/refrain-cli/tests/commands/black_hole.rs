@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::serving::{address_of, asked, becomes_done};
+use crate::serving::{address_of, becomes_done, get};
 use crate::support::Desk;
 use crate::support::black_hole::BlackHole;
 use crate::support::children::ChildProcess;
@@ -15,7 +15,7 @@ use crate::support::postgres::Scratch;
 /// The longest that a process needs to notice: its statements have half a lease, and it waits between tries.
 const NOTICED: Duration = Duration::from_mins(3);
 
-/// A desk on a store, and the same desk behind a network that can fail.
+/// A desk on a store, and the same desk with a network in front of the store that can fail.
 fn behind_a_network(scratch: &Scratch) -> (Desk, BlackHole) {
     let desk = Desk::at(&scratch.url());
     desk.refrain("migrate").succeeds(&[]);
@@ -42,12 +42,12 @@ async fn f21_a_process_survives_a_host_that_dies_silently() {
     assert!(network.swallow_open() > 0, "no connection is open");
     desk.enqueue("noop", "after", "{}");
     let is_done = async || {
-        assert_eq!(asked(&address, "/healthz").0, 200, "it answers meanwhile, and lives");
-        assert!([200, 503].contains(&asked(&address, "/readyz").0), "it answers meanwhile");
+        assert_eq!(get(&address, "/healthz").0, 200, "it answers meanwhile, and lives");
+        assert!([200, 503].contains(&get(&address, "/readyz").0), "it answers meanwhile");
         desk.refrain("--json show noop#after").stdout.contains(r#""state":"done""#)
     };
     eventually("the same process does it", NOTICED, is_done).await;
-    eventually("it is ready again", NOTICED, async || asked(&address, "/readyz").0 == 200).await;
+    eventually("it is ready again", NOTICED, async || get(&address, "/readyz").0 == 200).await;
     serve.signal(Signal::TERM);
     let ended = serve.finish().await;
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
@@ -84,7 +84,7 @@ async fn run_exits_75_when_its_store_stays_unreachable() {
     desk.write("go", "");
     eventually("the command does not wait for ever", NOTICED, async || run.has_ended()).await;
     let ended = run.finish().await;
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(75), "{said}");
-    assert!(said.contains("is not recorded"), "{said}");
+    let output = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(75), "{output}");
+    assert!(output.contains("is not recorded"), "{output}");
 }

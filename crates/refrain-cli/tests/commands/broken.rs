@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::transcript::matches;
-use crate::support::{Desk, Said, said};
+use crate::support::{CommandOutput, Desk, output_of};
 
 fn projects() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../refrain-core/tests/projects");
@@ -32,7 +32,7 @@ fn copy(folder: &Path) -> Desk {
     desk
 }
 
-fn check(folder: &Path, line: &str) -> Said {
+fn check(folder: &Path, line: &str) -> CommandOutput {
     let desk = copy(folder);
     let mut command = desk.command(line);
     if name(folder) != "missing-environment" {
@@ -42,20 +42,24 @@ fn check(folder: &Path, line: &str) -> Said {
             .env("SLACK_URL", "https://mail.internal/v1")
             .env("API_TOKEN", "token-of-the-test");
     }
-    let said = said(&mut command);
+    let output = output_of(&mut command);
     for secret in ["hunter2", "mail.internal", "token-of-the-test"] {
-        assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{}: {said:?}", name(folder));
+        assert!(
+            !output.stdout.contains(secret) && !output.stderr.contains(secret),
+            "{}: {output:?}",
+            name(folder)
+        );
     }
-    said
+    output
 }
 
 #[test]
 fn every_broken_project_is_reported_with_place_and_advice() {
     let folders = projects();
     for folder in &folders {
-        let said = check(folder, "check");
-        said.refuses(2, &[]);
-        matches(&format!("broken/{}.txt", name(folder)), &said.stderr);
+        let output = check(folder, "check");
+        output.refuses(2, &[]);
+        matches(&format!("broken/{}.txt", name(folder)), &output.stderr);
     }
     let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/broken");
     assert_eq!(fs::read_dir(drawn).unwrap().count(), folders.len(), "a drawing without a project");
@@ -65,9 +69,9 @@ fn every_broken_project_is_reported_with_place_and_advice() {
 #[test]
 fn json_reports_the_place_and_text_of_every_problem() {
     let folder = projects().into_iter().find(|folder| name(folder) == "unknown-key").unwrap();
-    let said = check(&folder, "--json --quiet check");
-    assert_eq!(said.code, Some(2), "{said:?}");
-    let object: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let output = check(&folder, "--json --quiet check");
+    assert_eq!(output.code, Some(2), "{output:?}");
+    let object: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     matches("broken-json.txt", &format!("{object:#}\n"));
 }
 
@@ -77,8 +81,8 @@ fn colours_appear_only_on_terminals_and_the_width_is_fixed() {
     let desk = copy(&folder);
     let plain = desk.refrain("check");
     for (name, value) in [("COLUMNS", "40"), ("TERM", "dumb"), ("CLICOLOR", "1"), ("NO_COLOR", "")] {
-        let told = said(desk.command("check").env(name, value));
-        assert_eq!(told.stderr, plain.stderr, "{name}={value}");
-        assert!(!told.stderr.contains('\u{1b}'), "{name}={value}");
+        let printed = output_of(desk.command("check").env(name, value));
+        assert_eq!(printed.stderr, plain.stderr, "{name}={value}");
+        assert!(!printed.stderr.contains('\u{1b}'), "{name}={value}");
     }
 }

@@ -5,12 +5,12 @@ use std::process::Command;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
-use crate::support::{Desk, PROGRAM, said};
+use crate::support::{Desk, PROGRAM, output_of};
 
-/// A limit at which the store can be opened and no command can be started; which one that is, is not ours to know.
+/// A limit at which the store can be opened and no command can be started; the test searches for it.
 const LIMITS: std::ops::Range<usize> = 12..64;
 
-/// Lets every attempt that was put off begin.
+/// Lets every delayed attempt begin.
 async fn time_passes(desk: &Desk) {
     let file = SqliteConnectOptions::new().filename(desk.file("store.db"));
     let mut store = SqliteConnection::connect_with(&file).await.unwrap();
@@ -29,7 +29,7 @@ async fn a_run_that_finds_no_file_descriptor_is_delayed_at_no_cost() {
         let mut limited = Command::new("sh");
         limited.args(["-c", &format!("ulimit -n {limit}; exec {PROGRAM} tick")]).current_dir(desk.path());
         limited.env("REFRAIN_STORE", "sqlite:store.db");
-        has_struck = said(&mut limited).stderr.contains("too many open files: attempts");
+        has_struck = output_of(&mut limited).stderr.contains("too many open files: attempts");
         if has_struck {
             break;
         }

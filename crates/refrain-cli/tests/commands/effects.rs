@@ -23,7 +23,8 @@ async fn status_names_effects_that_are_recorded_and_not_sent() {
     let file = SqliteConnectOptions::new().filename(desk.file("shop.db")).create_if_missing(true);
     SqliteConnection::connect_with(&file).await.unwrap().close().await.unwrap();
     desk.refrain("migrate").succeeds(&[]);
-    for (count, said) in [(0, ""), (1, "1 effect is pending: it is"), (2, "2 effects are pending: they are")]
+    for (count, output) in
+        [(0, ""), (1, "1 effect is pending: it is"), (2, "2 effects are pending: they are")]
     {
         if count > 0 {
             let mut shop = SqliteConnection::connect_with(&file).await.unwrap();
@@ -36,6 +37,6 @@ async fn status_names_effects_that_are_recorded_and_not_sent() {
         let status = desk.refrain("status");
         assert_eq!(status.code, Some(0), "{status:?}");
         assert_eq!(status.stderr.contains("pending: "), count > 0, "{status:?}");
-        assert!(status.stderr.contains(said), "{status:?}");
+        assert!(status.stderr.contains(output), "{status:?}");
     }
 }

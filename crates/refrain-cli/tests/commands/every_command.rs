@@ -1,7 +1,7 @@
 //! Every command, as text and as JSON, when it succeeds and when it is refused: verbatim.
 
 use crate::support::transcript::{matches, transcript};
-use crate::support::{Desk, said};
+use crate::support::{Desk, output_of};
 
 #[test]
 fn a_project_is_created_checked_and_shown() {
@@ -125,16 +125,16 @@ async fn commands_that_time_out_or_need_the_operator() {
         "enqueue slow --key 2",
         r#"enqueue letter --key 1 --payload {"to":"Bob"}"#,
     ];
-    let mut told = transcript(&desk, &lines);
-    // What is due since 2001 is none of this.
+    let mut printed = transcript(&desk, &lines);
+    // Windows that are due since 2001 would make the output depend on the date.
     for job in ["export", "digest", "totals"] {
         desk.refrain(&format!("pause {job}")).succeeds(&["paused"]);
     }
     let ticked = desk.refrain("--quiet --json tick");
     assert_eq!(ticked.code, Some(124), "{ticked:?}");
     assert!(ticked.stdout.contains(r#""failed":2"#), "{ticked:?}");
-    told += &transcript(&desk, &["runs --state failed"]);
-    matches("transcripts/ends.txt", &told);
+    printed += &transcript(&desk, &["runs --state failed"]);
+    matches("transcripts/ends.txt", &printed);
 }
 
 #[tokio::test]
@@ -288,11 +288,11 @@ async fn a_restored_store_runs_nothing_before_the_operator_decides() {
         "run totals@2001-06-01",
         "recover",
     ];
-    let told = transcript(&desk, &lines);
-    matches("transcripts/recover.txt", &nameless(&told));
+    let printed = transcript(&desk, &lines);
+    matches("transcripts/recover.txt", &nameless(&printed));
 }
 
-/// Hides the names of stores, which are drawn.
+/// Hides the ids of stores, which are random.
 fn nameless(text: &str) -> String {
     let is_name = |word: &str| word.len() >= 16 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let mut shown = String::new();
@@ -356,15 +356,15 @@ fn json_output_is_one_object_per_line() {
         "",
     ] {
         let words: Vec<&str> = ["--json"].into_iter().chain(line.split_whitespace()).collect();
-        let said = said(&mut desk.command_of(&words));
-        for object in said.stdout.lines() {
+        let output = output_of(&mut desk.command_of(&words));
+        for object in output.stdout.lines() {
             let object: serde_json::Value = serde_json::from_str(object).unwrap();
             assert_eq!(object["schema_version"], 1, "{line}: {object}");
             assert!(object["command"].is_string(), "{line}: {object}");
-            let is_failure = said.code != Some(0);
+            let is_failure = output.code != Some(0);
             assert_eq!(object["error"].is_string(), is_failure, "{line}: {object}");
             assert_eq!(object["exit_code"].is_number(), is_failure, "{line}: {object}");
         }
-        assert!(said.code == Some(0) || said.stdout.lines().count() == 1, "{line}: {said:?}");
+        assert!(output.code == Some(0) || output.stdout.lines().count() == 1, "{line}: {output:?}");
     }
 }

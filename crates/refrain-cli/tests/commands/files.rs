@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::support::children::unprivileged;
-use crate::support::{Desk, PROGRAM, Said, said};
+use crate::support::{CommandOutput, Desk, PROGRAM, output_of};
 
-/// A store with one run that is done, all of it in its file.
+/// A store with one done run, all of it in its main file.
 fn with_a_run() -> Desk {
     let desk = Desk::sqlite();
     desk.refrain("run noop#once-and-only").succeeds(&[": done"]);
@@ -57,7 +57,7 @@ fn a_file_of_another_program_is_left_unchanged() {
     let letter = "Dear Sir or Madam, this is not a database at all.\n".repeat(100);
     fs::write(desk.file("store.db"), &letter).unwrap();
     for command in ["migrate", "fsck", "run noop#1", "tick", "serve"] {
-        desk.refrain(command).refuses(1, &["is not a SQLite file", "check the address"]);
+        desk.refrain(command).refuses(1, &["is not a SQLite file", "check the URL"]);
     }
     assert_eq!(fs::read_to_string(desk.file("store.db")).unwrap(), letter);
 }
@@ -93,8 +93,8 @@ fn fsck_creates_no_store() {
     assert_eq!(files(), before);
 }
 
-/// Runs a command as a user subject to permissions, with these permissions of the store's file and directory.
-fn restricted(desk: &Desk, file: u32, directory: u32) -> Said {
+/// Runs a command as a user who is subject to permissions, with these permissions of the store's file and directory.
+fn restricted(desk: &Desk, file: u32, directory: u32) -> CommandOutput {
     let program = desk.file("refrain");
     if !program.exists() {
         fs::copy(PROGRAM, &program).unwrap();
@@ -105,9 +105,9 @@ fn restricted(desk: &Desk, file: u32, directory: u32) -> Said {
     let set = |path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     set(desk.file("store.db"), file);
     set(desk.path().to_owned(), directory);
-    let said = said(&mut command);
+    let output = output_of(&mut command);
     set(desk.path().to_owned(), 0o700);
-    said
+    output
 }
 
 #[test]

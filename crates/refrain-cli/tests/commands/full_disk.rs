@@ -5,11 +5,11 @@
 
 use std::process::Command;
 
-use crate::support::{Desk, PROGRAM, said};
+use crate::support::{Desk, PROGRAM, output_of};
 
 const MOUNT: &str = "mount -t tmpfs -o size=1m tmpfs /mnt && cd /mnt";
 
-/// Each command's code, in the order of the script.
+/// The exit code of each command, in the order of the script.
 const STORY: &str = r#"
 set -u
 say() { echo "$1"; shift; "$@" >out 2>&1; echo "code $?"; cat out >&2; }
@@ -26,7 +26,7 @@ say before-still "$REFRAIN" run noop#1
 say clean "$REFRAIN" fsck
 "#;
 
-/// A process that serves, and meets a full disk; the same process goes on when there is room.
+/// A process that serves meets a full disk; the same process continues when there is room.
 const SERVED: &str = r#"
 set -u
 say() { echo "$1"; shift; "$@" >out 2>&1; echo "code $?"; }
@@ -52,7 +52,7 @@ cat "$LOGS/serve" >&2
 say clean "$REFRAIN" fsck
 "#;
 
-fn told(before: &str, story: &str) -> String {
+fn script(before: &str, story: &str) -> String {
     before.to_owned() + &story.replace(">out", ">\"$LOGS/out\"").replace("cat out", "cat \"$LOGS/out\"")
 }
 
@@ -60,28 +60,28 @@ fn told(before: &str, story: &str) -> String {
 fn a_full_disk_stops_a_command_and_leaves_the_store_sound() {
     let desk = Desk::new();
     let (mut shell, may_mount) = on_a_small_disk(&desk, STORY);
-    let told = said(&mut shell);
+    let output = output_of(&mut shell);
     let expected = "before\ncode 0\nquiet\ncode 0\nfull\ncode 75\nfull\ncode 75\nafter\ncode 0\nagain\ncode 0\n\
                     before-still\ncode 0\nclean\ncode 0\n";
-    assert_eq!(told.stdout, expected, "{}", told.stderr);
+    assert_eq!(output.stdout, expected, "{}", output.stderr);
     if may_mount {
-        assert!(told.stderr.contains("there is no room left for the store"), "{}", told.stderr);
+        assert!(output.stderr.contains("there is no room left for the store"), "{}", output.stderr);
     }
-    assert!(told.stderr.contains("noop#2: done (attempt 1)"), "{}", told.stderr);
-    assert!(told.stderr.contains("noop#2: done already"), "{}", told.stderr);
-    assert!(told.stderr.contains("0 findings"), "{}", told.stderr);
+    assert!(output.stderr.contains("noop#2: done (attempt 1)"), "{}", output.stderr);
+    assert!(output.stderr.contains("noop#2: done already"), "{}", output.stderr);
+    assert!(output.stderr.contains("0 findings"), "{}", output.stderr);
 }
 
 #[test]
 fn f24_serve_survives_a_disk_that_is_full_for_a_while() {
     let desk = Desk::new();
     let (mut shell, _) = on_a_small_disk(&desk, SERVED);
-    let told = said(&mut shell);
+    let output = output_of(&mut shell);
     let expected = "before\ncode 0\nfull\nqueued\ncode 0\ndone\ncode 0\nclean\ncode 0\n";
-    assert_eq!(told.stdout, expected, "{}", told.stderr);
+    assert_eq!(output.stdout, expected, "{}", output.stderr);
 }
 
-/// A shell that tells the story on a disk that can be filled; and whether it really is one.
+/// A shell that runs the script on a disk that can be filled; and whether it is a real disk.
 fn on_a_small_disk(desk: &Desk, story: &str) -> (Command, bool) {
     // Root needs no user namespace, and inside one could not enter a directory of another user.
     let may_mount = |how: &&str| {
@@ -92,14 +92,14 @@ fn on_a_small_disk(desk: &Desk, story: &str) -> (Command, bool) {
     let may_mount = how.is_some();
     let script = if may_mount {
         let fill = "FULL='no room left'\nfill() { dd if=/dev/zero of=filler bs=1k 2>/dev/null; }\nmake_room() { rm filler; }\n";
-        told(&format!("{MOUNT}\n{fill}"), story)
+        script(&format!("{MOUNT}\n{fill}"), story)
     } else {
-        // No file may grow beyond 64 blocks, neither of this shell's commands nor of what it has started; the signal that
-        // would end the process is not wanted.
+        // No file may grow beyond 64 blocks, neither of this shell's commands nor of those it has started; the signal
+        // that would end the process is ignored.
         let fill = "FULL='disk I/O error'\ntrap '' XFSZ\nlimit() { ulimit -S -f $1; \
                     [ -z \"${serve-}\" ] || prlimit --pid $serve --fsize=$2:; }\n\
                     fill() { limit 64 32768; }\nmake_room() { limit unlimited unlimited; }\n";
-        told(fill, story)
+        script(fill, story)
     };
     let mut shell = if may_mount { Command::new("unshare") } else { Command::new("sh") };
     if let Some(how) = how {

@@ -8,7 +8,7 @@ use std::path::Path;
 use sqlx::{Connection, SqliteConnection};
 
 use crate::support::terminal::{on_a_terminal, sequences};
-use crate::support::{Desk, Said, said};
+use crate::support::{CommandOutput, Desk, output_of};
 
 const WORDS: [&str; 18] = [
     "; touch canary",
@@ -53,7 +53,7 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// A project in a folder, and a desk around it on which nothing may appear.
+/// A project in a folder, and a desk around it in which nothing may appear.
 struct Guarded(Desk);
 
 impl Guarded {
@@ -61,22 +61,27 @@ impl Guarded {
         Guarded(Desk::of(&FILES))
     }
 
-    fn refrain(&self, arguments: &[&str]) -> Said {
-        said(&mut self.0.command_of(&[&["-C", "project"], arguments].concat()))
+    fn refrain(&self, arguments: &[&str]) -> CommandOutput {
+        output_of(&mut self.0.command_of(&[&["-C", "project"], arguments].concat()))
     }
 
-    /// Refuses what was typed, without moving a cursor. A pipe gets no sequence at all, so it is looked at on a terminal.
+    /// Asserts that the input is refused without moving a cursor. A pipe gets no escape sequence at all, so this uses
+    /// a terminal.
     #[track_caller]
     fn refuses(&self, arguments: &[&str]) {
         is_refused(&self.refrain(arguments));
         if arguments.iter().any(|word| word.contains('\u{1b}')) {
-            let said = on_a_terminal(&self.0.command_of(&[&["-C", "project"], arguments].concat()));
-            assert_eq!((said.code, sequences(&said.stdout)), (Some(2), vec![]), "{arguments:?}: {said:?}");
-            assert!(said.stdout.contains("error: "), "{said:?}");
+            let output = on_a_terminal(&self.0.command_of(&[&["-C", "project"], arguments].concat()));
+            assert_eq!(
+                (output.code, sequences(&output.stdout)),
+                (Some(2), vec![]),
+                "{arguments:?}: {output:?}"
+            );
+            assert!(output.stdout.contains("error: "), "{output:?}");
         }
     }
 
-    /// What the command of the last run was given.
+    /// The arguments of the command of the last run.
     fn got(&self) -> Vec<String> {
         let text = fs::read_to_string(self.0.file("project/got")).unwrap();
         text.split_terminator('\0').map(str::to_owned).collect()
@@ -99,12 +104,12 @@ impl Guarded {
     }
 }
 
-/// Refused for what was typed, in a few words.
+/// Asserts that the input is refused in a few words.
 #[track_caller]
-fn is_refused(said: &Said) {
-    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{said:?}");
-    assert!(said.stderr.starts_with("error: ") && said.stderr.len() < 2_000, "{said:?}");
-    assert!(!said.stderr.contains("root:"), "{said:?}");
+fn is_refused(output: &CommandOutput) {
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{output:?}");
+    assert!(output.stderr.starts_with("error: ") && output.stderr.len() < 2_000, "{output:?}");
+    assert!(!output.stderr.contains("root:"), "{output:?}");
 }
 
 #[test]
@@ -190,7 +195,7 @@ fn s12_an_argument_that_begins_with_at_is_not_read_as_a_file() {
     fs::write(&arguments, "migrate\n").unwrap();
     let at = format!("@{}", arguments.display());
     for line in [&[at.as_str()][..], &["@/etc/passwd"], &["run", &at], &["-C", &at, "check"]] {
-        is_refused(&said(&mut desk.0.command_of(line)));
+        is_refused(&output_of(&mut desk.0.command_of(line)));
     }
     is_refused(&desk.refrain(&["--store", &at, "fsck"]));
     desk.refrain(&["migrate"]).succeeds(&[]);
@@ -206,8 +211,8 @@ fn s12_an_argument_that_begins_with_at_is_not_read_as_a_file() {
 #[test]
 fn s10_a_path_cannot_leave_its_directory() {
     let desk = Guarded::new();
-    // Without a look at what is really there, the folder above `project/jobs/../..` would be `project/jobs/..`.
-    let outside = said(&mut desk.0.command_of(&["-C", "project/jobs/../..", "check"]));
+    // Without resolving the real path, the folder above `project/jobs/../..` would be `project/jobs/..`.
+    let outside = output_of(&mut desk.0.command_of(&["-C", "project/jobs/../..", "check"]));
     outside.refuses(2, &["there is no refrain.toml in"]);
     desk.refrain(&["migrate"]).succeeds(&[]);
     for run in ["words#../../canary", "words#..", "words#/etc/passwd"] {
@@ -226,9 +231,9 @@ fn s10_a_path_cannot_leave_its_directory() {
             "#
         );
         desk.0.write(&format!("project/jobs/{name}.toml"), &job);
-        let said = desk.refrain(&["check"]);
-        assert_eq!(said.code, Some(2), "{sql}: {said:?}");
-        assert!(!said.stderr.contains("root:"), "{sql}: {said:?}");
+        let output = desk.refrain(&["check"]);
+        assert_eq!(output.code, Some(2), "{sql}: {output:?}");
+        assert!(!output.stderr.contains("root:"), "{sql}: {output:?}");
         fs::remove_file(desk.0.file(&format!("project/jobs/{name}.toml"))).unwrap();
     }
     desk.nothing_has_escaped();
@@ -273,8 +278,8 @@ fn s22_oversized_input_is_refused_at_once() {
     desk.0.write("project/jobs/large.toml", &format!("# {}\n", "x".repeat(2 * 1024 * 1024)));
     desk.refrain(&["check"]).refuses(2, &["large.toml cannot be read", "it has more than"]);
     desk.0.write("project/jobs/large.toml", &format!("queue = true\ncommand = {deep}\n"));
-    let said = desk.refrain(&["check"]);
-    assert_eq!(said.code, Some(2), "{:?}", said.code);
+    let output = desk.refrain(&["check"]);
+    assert_eq!(output.code, Some(2), "{:?}", output.code);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::children::ChildProcess;
 use crate::support::terminal::{on_a_terminal, sequences};
-use crate::support::{Desk, said};
+use crate::support::{Desk, output_of};
 
 const PROJECT: &str = r#"
     [project]
@@ -18,7 +18,7 @@ const PROJECT: &str = r#"
 "#;
 const SOUND: &str = "queue = true\ncommand = [\"echo\", \"hello\"]\n";
 const WITH_SQL: &str = "queue = true\ndatabase = \"shop\"\nsql = \"x.sql\"\n";
-/// Sets the title of a window, clears a screen, and turns a direction.
+/// Sets the title of a window, clears a screen, and reverses the text direction.
 const SEQUENCES: &str = "\u{1b}]0;PWNED\u{7}\u{1b}[2J\u{9b}2J\u{202e}";
 
 fn desk() -> Desk {
@@ -32,9 +32,9 @@ fn pipe(desk: &Desk, name: &str) {
 /// The job of `x.toml` is left out and named; the other one works.
 fn leaves_only_the_wrong_file_out(desk: &Desk) {
     for (line, code) in [("status", 0), ("run sound#1", 0), ("tick", 1), ("next sound", 2)] {
-        let said = desk.refrain(line);
-        assert_eq!(said.code, Some(code), "{line}: {said:?}");
-        assert!(said.stderr.contains("jobs/x.toml") || line == "next sound", "{line}: {said:?}");
+        let output = desk.refrain(line);
+        assert_eq!(output.code, Some(code), "{line}: {output:?}");
+        assert!(output.stderr.contains("jobs/x.toml") || line == "next sound", "{line}: {output:?}");
     }
 }
 
@@ -85,7 +85,7 @@ fn s10_a_link_out_of_the_project_is_not_followed() {
         ("project/shared/inside.toml", SOUND),
         ("shadow", "root:$6$secret-hash:19000\n"),
     ]);
-    let refrain = |line: &[&str]| said(&mut desk.command_of(&[&["-C", "project"], line].concat()));
+    let refrain = |line: &[&str]| output_of(&mut desk.command_of(&[&["-C", "project"], line].concat()));
     symlink("../shared/inside.toml", desk.file("project/jobs/inside.toml")).unwrap();
     refrain(&["check"]).succeeds(&["inside"]);
     for (link, name) in
@@ -95,9 +95,9 @@ fn s10_a_link_out_of_the_project_is_not_followed() {
         fs::remove_file(&path).ok();
         symlink("../".repeat(link.matches('/').count() + 1) + "shadow", &path).unwrap();
         desk.write("project/jobs/y.toml", WITH_SQL);
-        let said = refrain(&["check"]);
-        said.refuses(2, &[name, "it is a link to a file outside the project"]);
-        assert!(!said.stderr.contains("secret-hash"), "{said:?}");
+        let output = refrain(&["check"]);
+        output.refuses(2, &[name, "it is a link to a file outside the project"]);
+        assert!(!output.stderr.contains("secret-hash"), "{output:?}");
         fs::remove_file(&path).unwrap();
     }
     desk.write("project/refrain.toml", PROJECT);
@@ -105,13 +105,13 @@ fn s10_a_link_out_of_the_project_is_not_followed() {
     fs::rename(desk.file("project/jobs"), desk.file("project/inside")).unwrap();
     symlink("../foreign", desk.file("project/jobs")).unwrap();
     for line in [&["check"][..], &["--json", "check"], &["tick"], &["status"]] {
-        let said = refrain(line);
-        assert_eq!(said.code, Some(2), "{line:?}: {said:?}");
+        let output = refrain(line);
+        assert_eq!(output.code, Some(2), "{line:?}: {output:?}");
         assert!(
-            said.stderr.contains("jobs cannot be read: it is a link to a folder outside"),
-            "{line:?}: {said:?}"
+            output.stderr.contains("jobs cannot be read: it is a link to a folder outside"),
+            "{line:?}: {output:?}"
         );
-        assert!(!format!("{said:?}").contains("secret-hash"), "{line:?}: {said:?}");
+        assert!(!format!("{output:?}").contains("secret-hash"), "{line:?}: {output:?}");
     }
     fs::remove_file(desk.file("project/jobs")).unwrap();
     symlink("inside", desk.file("project/jobs")).unwrap();
@@ -148,11 +148,11 @@ fn s22_a_file_full_of_errors_is_refused_with_a_bounded_list() {
     for text in ["=\n".repeat(20_000), templates, names, keys] {
         desk.write("jobs/x.toml", &text);
         for line in ["check", "--json check"] {
-            let said = desk.refrain(line);
-            assert_eq!(said.code, Some(2), "{:?}", said.code);
-            let told = said.stderr.len() + said.stdout.len();
-            assert!(told < 200_000, "{told} bytes: {line}");
-            assert!(said.stderr.contains("there are more"), "{}", &text[..40]);
+            let output = desk.refrain(line);
+            assert_eq!(output.code, Some(2), "{:?}", output.code);
+            let printed = output.stderr.len() + output.stdout.len();
+            assert!(printed < 200_000, "{printed} bytes: {line}");
+            assert!(output.stderr.contains("there are more"), "{}", &text[..40]);
         }
     }
 }
@@ -166,12 +166,12 @@ async fn s22_many_files_full_of_errors_are_refused_with_a_bounded_list() {
             "queue = true\ncommand = [\"true\"]\ntimout = \"5m\"\n",
         );
     }
-    let said = desk.refrain("check");
-    said.refuses(
+    let output = desk.refrain("check");
+    output.refuses(
         2,
         &["and 100 more problems in 100 files: fix those above first", "300 problems in 300 files"],
     );
-    assert_eq!(said.stderr.matches("`timout`").count(), 200);
+    assert_eq!(output.stderr.matches("`timout`").count(), 200);
     let json = desk.refrain("--json check").stdout;
     let object: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(object["problems"].as_array().map(Vec::len), Some(300), "programs get all of them");
@@ -181,8 +181,8 @@ async fn s22_many_files_full_of_errors_are_refused_with_a_bounded_list() {
     serve.wait_for_line("serving").await;
     serve.signal(Signal::TERM);
     let ended = serve.finish().await;
-    let told = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(told.matches("a file is invalid").count(), 200, "{}", told.len());
+    let printed = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(printed.matches("a file is invalid").count(), 200, "{}", printed.len());
 }
 
 #[test]
@@ -207,12 +207,12 @@ fn s9_no_file_or_file_name_controls_the_terminal() {
         &["run", "x", "--window", SEQUENCES],
         &["--json", "run", SEQUENCES],
     ] {
-        let said = on_a_terminal(&desk.command_of(line));
-        assert_ne!(said.code, Some(0), "{line:?}: {said:?}");
-        assert!(said.stdout.contains("error"), "{line:?}: {said:?}");
-        assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {:?}", said.stdout);
+        let output = on_a_terminal(&desk.command_of(line));
+        assert_ne!(output.code, Some(0), "{line:?}: {output:?}");
+        assert!(output.stdout.contains("error"), "{line:?}: {output:?}");
+        assert_eq!(sequences(&output.stdout), [""; 0], "{line:?}: {:?}", output.stdout);
     }
-    let said = on_a_terminal(&desk.command_of(&["run", "sound#1"]));
-    assert_eq!((said.code, sequences(&said.stdout)), (Some(0), vec![]), "{said:?}");
-    assert!(said.stdout.contains("ignored"), "{said:?}");
+    let output = on_a_terminal(&desk.command_of(&["run", "sound#1"]));
+    assert_eq!((output.code, sequences(&output.stdout)), (Some(0), vec![]), "{output:?}");
+    assert!(output.stdout.contains("ignored"), "{output:?}");
 }

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::support::children::ChildProcess;
 use crate::support::postgres::Scratch;
 use crate::support::terminal::{on_a_terminal, sequences};
-use crate::support::{Desk, Said};
+use crate::support::{CommandOutput, Desk};
 
 /// Sets the title of a window and clears a screen.
 const SEQUENCES: &str = "\u{1b}]0;PWNED\u{7}\u{1b}[2J";
@@ -30,7 +30,7 @@ const FEED: &str = r#"
 "#;
 const LINES: &str = "{\"id\":1,\"note\":\"note \\u001b]0;PWNED\\u0007\\u001b[2J\"}\n\
     {\"$cursor\":\"page \\u001b]0;PWNED\\u0007\\u001b[2J\"}\n";
-/// The database names the column that it does not know.
+/// The error of the database quotes the unknown column.
 const BROKEN: &str = r#"
     queue = true
     retry = { attempts = 1 }
@@ -59,13 +59,13 @@ fn desk(url: &str) -> Desk {
     Desk::of(&files)
 }
 
-/// What a command shows on a terminal, which acts on nothing of it. `word` stands beside the sequences, and they are shown.
+/// Asserts that a command shows escape sequences as text on a terminal. `word` occurs beside the sequences.
 #[track_caller]
-fn shows(desk: &Desk, line: &[&str], word: &str) -> Said {
-    let said = on_a_terminal(&desk.command_of(line));
-    assert!(said.stdout.contains(word) && said.stdout.contains("PWNED"), "{line:?}: {word}: {said:?}");
-    assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {said:?}");
-    said
+fn shows(desk: &Desk, line: &[&str], word: &str) -> CommandOutput {
+    let output = on_a_terminal(&desk.command_of(line));
+    assert!(output.stdout.contains(word) && output.stdout.contains("PWNED"), "{line:?}: {word}: {output:?}");
+    assert_eq!(sequences(&output.stdout), [""; 0], "{line:?}: {output:?}");
+    output
 }
 
 async fn nothing_that_was_kept_acts_on_a_terminal(desk: &Desk) {
@@ -101,7 +101,7 @@ async fn nothing_that_was_kept_acts_on_a_terminal(desk: &Desk) {
     }
     for log in ["text", "json"] {
         desk.refrain(&format!("enqueue broken --key {log}")).succeeds(&["queued"]);
-        // The log is written as it is, to a terminal and to a pipe.
+        // The log is written without changes, to a terminal and to a pipe.
         let mut serve = ChildProcess::spawn(&mut desk.command(&format!("serve --listen none --log {log}")));
         serve.wait_for_line("PWNED").await;
         serve.signal(Signal::TERM);

@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::children::ChildProcess;
-use crate::support::{Desk, said};
+use crate::support::{Desk, output_of};
 
 const PROJECT: &str = r#"
     [project]
@@ -67,8 +67,8 @@ async fn an_out_of_range_version_in_a_ledger_is_readable() {
     desk.refrain("trace invoice:1").succeeds(&["version 2606091530"]);
     let refused = desk.refrain("run sync#2");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    let said = "version 2147483647 was recorded; this worker has version 1";
-    assert!(refused.stdout.contains(said), "{refused:?}");
+    let output = "version 2147483647 was recorded; this worker has version 1";
+    assert!(refused.stdout.contains(output), "{refused:?}");
     desk.write("jobs/sync.toml", &format!("version = 2606091530\n{SYNC}"));
     desk.refrain("check").refuses(2, &["`version` must be at most 2147483647"]);
     desk.write("jobs/sync.toml", &format!("version = 2147483647\n{SYNC}"));
@@ -81,7 +81,7 @@ async fn an_out_of_range_version_in_a_ledger_is_readable() {
     shop.close().await.unwrap();
 }
 
-/// Rows that something else has written are said, and the commands that list go on.
+/// Rows that another program has written are reported, and the commands that list go on.
 #[tokio::test]
 async fn lists_skip_unreadable_rows_and_fsck_names_them() {
     let desk = Desk::new().without_hourly();
@@ -114,9 +114,9 @@ async fn lists_skip_unreadable_rows_and_fsck_names_them() {
     ] {
         assert!(store.execute(fault).await.unwrap().rows_affected() > 0, "{fault}");
         for line in ["status", "runs", "--json status"] {
-            let said = desk.refrain(line);
-            assert_eq!(said.code, Some(0), "{fault}: {line}: {said:?}");
-            assert!(said.stdout.contains("noop-once"), "{fault}: {line}: {said:?}");
+            let output = desk.refrain(line);
+            assert_eq!(output.code, Some(0), "{fault}: {line}: {output:?}");
+            assert!(output.stdout.contains("noop-once"), "{fault}: {line}: {output:?}");
         }
         assert!(desk.refrain("status").stderr.contains("`refrain fsck` lists what is wrong"), "{fault}");
         let found = desk.refrain("fsck");
@@ -128,7 +128,7 @@ async fn lists_skip_unreadable_rows_and_fsck_names_them() {
     store.close().await.unwrap();
 }
 
-/// A machine that answers each request with its token, a control character between the letters.
+/// A server that answers each request with its token, with a control character between the letters.
 fn receiver() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -156,9 +156,9 @@ async fn s16_a_secret_echoed_in_pieces_is_not_stored() {
     let job = CALL.replace("PORT", &receiver().to_string());
     let desk = Desk::of(&[("refrain.toml", PROJECT), ("jobs/call.toml", &job), ("lines", "{\"id\":1}\n")]);
     shop(&desk).await.close().await.unwrap();
-    let ran = said(desk.command("run call#1").env("TOKEN", TOKEN));
+    let ran = output_of(desk.command("run call#1").env("TOKEN", TOKEN));
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let traced = said(desk.command("trace invoice:1").env("TOKEN", TOKEN));
+    let traced = output_of(desk.command("trace invoice:1").env("TOKEN", TOKEN));
     traced.succeeds(&["422", "••••"]);
     for file in ["shop.db", "shop.db-wal", ".refrain/refrain.db", ".refrain/refrain.db-wal"] {
         let bytes = fs::read(desk.file(file)).unwrap_or_default();
@@ -169,14 +169,14 @@ async fn s16_a_secret_echoed_in_pieces_is_not_stored() {
     }
 }
 
-/// A number of the state of a process, in MiB.
+/// A size from `/proc/PID/status`, in MiB.
 fn memory(serve: &ChildProcess, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", serve.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
 }
 
-/// A copy for each job would be gigabytes, and one more for each time that files are read some sixty megabytes.
+/// A copy for each job would be gigabytes, and one more for each reload some sixty megabytes.
 #[tokio::test]
 async fn s22_a_large_secret_is_held_in_memory_once() {
     let desk = Desk::of(&[("refrain.toml", PROJECT)]);

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use crate::support::terminal::{on_a_terminal, sequences};
-use crate::support::{Desk, PROGRAM, said};
+use crate::support::{Desk, PROGRAM, output_of};
 
 const PROJECT: &str = "[project]\nname = \"shop\"\n";
 const WORDS: &str = "queue = true\ncommand = [\"./words.sh\", \"{payload.word}\"]\nenv = [\"TOKEN\"]\n";
@@ -16,7 +16,7 @@ fn desk() -> Desk {
     Desk::of(&[("refrain.toml", PROJECT), ("jobs/words.toml", WORDS), ("words.sh", PRINTS)])
 }
 
-/// A server that answers the first message with an error of its own words.
+/// A server that answers the first message with an error of any text.
 fn hostile_server(words: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -41,9 +41,9 @@ fn s9_the_error_of_a_server_does_not_control_the_terminal() {
     let port = hostile_server("no entry \u{1b}]0;PWNED\u{7}\u{1b}[2J \u{202e}evil");
     let store = format!("postgres://me@127.0.0.1:{port}/shop?sslmode=disable");
     for line in [&["status"][..], &["run", "words#1"], &["--json", "status"], &["tick"]] {
-        let said = on_a_terminal(&desk.command_of(&[&["--store", &store], line].concat()));
-        assert!(said.stdout.contains("no entry"), "{line:?}: {said:?}");
-        assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {said:?}");
+        let result = on_a_terminal(&desk.command_of(&[&["--store", &store], line].concat()));
+        assert!(result.stdout.contains("no entry"), "{line:?}: {result:?}");
+        assert_eq!(sequences(&result.stdout), [""; 0], "{line:?}: {result:?}");
     }
 }
 
@@ -65,12 +65,13 @@ fn s9_bidirectional_and_invisible_characters_are_shown_escaped() {
         &["retry", &run],
         &["cancel", &run],
     ] {
-        let said = on_a_terminal(&desk.command_of(line));
-        assert_eq!(sequences(&said.stdout), [""; 0], "{line:?}: {said:?}");
-        assert!(!said.stdout.is_empty(), "{line:?}");
+        let result = on_a_terminal(&desk.command_of(line));
+        assert_eq!(sequences(&result.stdout), [""; 0], "{line:?}: {result:?}");
+        assert!(!result.stdout.is_empty(), "{line:?}");
     }
-    said(&mut desk.command_of(&["show", &run])).succeeds(&["a<U+202E>b<U+2066>c<U+200F>d<U+200B>e<U+FEFF>"]);
-    let shown = said(&mut desk.command_of(&["--json", "show", &run]));
+    output_of(&mut desk.command_of(&["show", &run]))
+        .succeeds(&["a<U+202E>b<U+2066>c<U+200F>d<U+200B>e<U+FEFF>"]);
+    let shown = output_of(&mut desk.command_of(&["--json", "show", &run]));
     let object: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!(object["run"], serde_json::json!(run), "JSON says the same text");
 }
@@ -89,14 +90,14 @@ fn s19_redacted_json_stays_valid_json() {
             "--json check",
             "--json show no#1",
         ] {
-            let shown = said(desk.command(line).env("TOKEN", secret));
+            let shown = output_of(desk.command(line).env("TOKEN", secret));
             for text in shown.stdout.lines() {
                 let object: Result<serde_json::Value, _> = serde_json::from_str(text);
                 let object = object.unwrap_or_else(|error| panic!("{secret}: {line}: {error}: {text}"));
                 assert_eq!(object["schema_version"], 1, "{secret}: {line}: {text}");
             }
         }
-        let logs = said(desk.command("--json logs words#1").env("TOKEN", secret)).stdout;
+        let logs = output_of(desk.command("--json logs words#1").env("TOKEN", secret)).stdout;
         assert!(
             !logs.contains(&format!("{}\\n", secret.replace('\\', "\\\\").replace('"', "\\\""))),
             "{logs}"
@@ -120,9 +121,9 @@ fn s21_a_misplaced_url_is_shown_without_its_password() {
         &["enqueue", "words", "--key", url, "--payload", url],
         &["show", url],
     ] {
-        let said = said(&mut desk.command_of(line));
-        assert_ne!(said.code, Some(0), "{line:?}: {said:?}");
-        assert!(!format!("{said:?}").contains("hunter2"), "{line:?}: {said:?}");
+        let result = output_of(&mut desk.command_of(line));
+        assert_ne!(result.code, Some(0), "{line:?}: {result:?}");
+        assert!(!format!("{result:?}").contains("hunter2"), "{line:?}: {result:?}");
     }
 }
 
@@ -139,30 +140,30 @@ fn s21_check_warns_of_a_password_in_a_file() {
         taken = "postgres://me:${TOKEN}@db/shop"
     "#;
     let desk = Desk::of(&[("refrain.toml", written)]);
-    let said = said(desk.command("check").env("TOKEN", "hunter4-hunter4"));
-    said.succeeds(&["no problems"]);
+    let result = output_of(desk.command("check").env("TOKEN", "hunter4-hunter4"));
+    result.succeeds(&["no problems"]);
     for place in ["[store] url", "[databases] shop"] {
         assert!(
-            said.stderr.contains(&format!("warning: refrain.toml holds the password of {place}")),
-            "{said:?}"
+            result.stderr.contains(&format!("warning: refrain.toml holds the password of {place}")),
+            "{result:?}"
         );
     }
-    assert_eq!(said.stderr.matches("warning").count(), 2, "{said:?}");
-    assert!(!format!("{said:?}").contains("hunter"), "{said:?}");
-    let json = crate::support::said(desk.command("--json check").env("TOKEN", "hunter4-hunter4")).stdout;
+    assert_eq!(result.stderr.matches("warning").count(), 2, "{result:?}");
+    assert!(!format!("{result:?}").contains("hunter"), "{result:?}");
+    let json = output_of(desk.command("--json check").env("TOKEN", "hunter4-hunter4")).stdout;
     let object: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(object["warnings"].as_array().map(Vec::len), Some(2), "{json}");
 }
 
-/// What stands behind `refrain` in a hint is typed into a shell as it is, which must give the program the same words.
+/// The text after `refrain` in a hint is pasted into a shell, which must give the program the same arguments.
 #[test]
 fn s11_suggested_commands_quote_any_key() {
     let desk = desk();
     let key = "x$(touch canary);`id` 'q' & -b";
     let run = format!("words#{key}");
     let hints = |line: &[&str]| {
-        let said = said(&mut desk.command_of(line));
-        let text = said.stdout + &said.stderr;
+        let result = output_of(&mut desk.command_of(line));
+        let text = result.stdout + &result.stderr;
         let parts = text
             .lines()
             .flat_map(|line| line.split("refrain ").skip(1).map(str::to_owned).collect::<Vec<_>>());

@@ -6,7 +6,7 @@ use crate::support::Desk;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
 
-/// A run that lasts until the file `go` is there.
+/// A run that lasts until the file `go` exists.
 fn with_a_long_run() -> (Desk, String) {
     let desk = Desk::sqlite();
     desk.refrain("migrate").succeeds(&[]);
@@ -36,9 +36,9 @@ async fn serve_finishes_its_running_attempts_and_starts_no_new_ones() {
         desk.enqueue("noop", "later", &payload);
         let_it_end(&desk);
         let ended = serve.finish().await;
-        let told = String::from_utf8(ended.stdout).unwrap();
-        assert_eq!(ended.status.code(), Some(0), "{told}");
-        assert!(told.starts_with(r#"{"schema_version":1,"command":"serve","#), "{told}");
+        let printed = String::from_utf8(ended.stdout).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{printed}");
+        assert!(printed.starts_with(r#"{"schema_version":1,"command":"serve","#), "{printed}");
         desk.refrain("run noop#long").succeeds(&["noop#long: done already", "(attempt 1)"]);
         desk.refrain("run noop#later").succeeds(&["noop#later: done (attempt 1)"]);
         desk.refrain("fsck").succeeds(&["0 findings"]);
@@ -55,10 +55,10 @@ async fn a_second_signal_gives_running_attempts_back() {
     serve.signal(Signal::TERM);
     serve.wait_for_line("stopping").await;
     let ended = serve.finish().await;
-    let told = String::from_utf8(ended.stdout).unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{told}");
+    let printed = String::from_utf8(ended.stdout).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{printed}");
     // On a slow machine the window that was just opened is running too.
-    assert!(told.contains(" to be tried again") && !told.contains("0 to be tried again"), "{told}");
+    assert!(printed.contains(" to be tried again") && !printed.contains("0 to be tried again"), "{printed}");
     desk.refrain("fsck").succeeds(&["0 findings"]);
     let_it_end(&desk);
     desk.refrain("tick").succeeds(&["0 failed"]);
@@ -85,9 +85,9 @@ async fn an_interrupted_run_or_tick_is_resumed_later() {
         it_lasts(&desk).await;
         child.signal(Signal::INT);
         let ended = child.finish().await;
-        let told = String::from_utf8(ended.stdout).unwrap() + &String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(130), "{command}: {told}");
-        assert!(told.contains(words), "{command}: {told}");
+        let printed = String::from_utf8(ended.stdout).unwrap() + &String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{command}: {printed}");
+        assert!(printed.contains(words), "{command}: {printed}");
         desk.refrain("fsck").succeeds(&["0 findings"]);
         let_it_end(&desk);
         desk.refrain("run noop#long").succeeds(&["noop#long: done (attempt 2)"]);

@@ -1,4 +1,4 @@
-//! A command that only reads changes no file, makes none, and needs no right to write.
+//! A command that only reads changes no file, makes none, and needs no permission to write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,13 +11,13 @@ use crate::support::release::{self, Filled};
 
 /// What a command does to a store.
 enum Command {
-    /// It only reads: these are tried.
+    /// It only reads: the listed commands are tried.
     Reads(&'static [&'static str]),
     /// It writes.
     Writes,
 }
 
-/// All of them; a new one must be added here.
+/// All commands; a new one must be added here.
 const COMMANDS: [(&str, Command); 30] = [
     ("init", Command::Writes),
     ("check", Command::Reads(&["check", "--json check --all"])),
@@ -88,8 +88,8 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 /// Which files a command has made, changed or removed.
 fn changed(desk: &Desk, line: &str) -> BTreeSet<String> {
     let before = files(desk.path());
-    let said = desk.refrain(line);
-    assert!(matches!(said.code, Some(0..=4)), "{line}: {said:?}");
+    let output = desk.refrain(line);
+    assert!(matches!(output.code, Some(0..=4)), "{line}: {output:?}");
     let after = files(desk.path());
     let name = |path: &PathBuf| path.strip_prefix(desk.path()).unwrap().display().to_string();
     before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path)).map(name).collect()
@@ -117,7 +117,7 @@ fn every_command_is_known_to_read_or_to_write() {
 async fn a_look_changes_no_file_and_upgrades_nothing() {
     let filled = Filled::sqlite().await;
     none_changes_a_file(&filled.desk);
-    // A store that a look cannot read is left as it is, too.
+    // A store that cannot be read is left unchanged, too.
     filled
         .desk
         .refrain("status")
@@ -128,7 +128,7 @@ async fn a_look_changes_no_file_and_upgrades_nothing() {
     filled.desk.refrain("status export").succeeds(&["2001-06-01"]);
 }
 
-/// The same check sees what a command writes.
+/// The same check detects what a command writes.
 #[tokio::test]
 async fn a_command_that_writes_is_seen_to_change_files() {
     let filled = Filled::sqlite().await;
@@ -145,10 +145,10 @@ async fn a_command_that_writes_is_seen_to_change_files() {
 fn where_nothing_has_run_a_look_makes_nothing_and_says_what_to_do() {
     let nothing = Filled::nothing();
     none_changes_a_file(&nothing.desk);
-    let told = nothing.desk.refrain("status");
+    let printed = nothing.desk.refrain("status");
     assert!(
-        told.code == Some(0) && told.stderr.contains("nothing has run yet; next: refrain run JOB"),
-        "{told:?}"
+        printed.code == Some(0) && printed.stderr.contains("nothing has run yet; next: refrain run JOB"),
+        "{printed:?}"
     );
     nothing
         .desk
@@ -158,7 +158,7 @@ fn where_nothing_has_run_a_look_makes_nothing_and_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn after_a_process_was_killed_a_look_reads_its_log_and_leaves_it_as_it_is() {
+async fn after_a_kill_a_reading_command_reads_the_log_and_leaves_it_unchanged() {
     let filled = Filled::sqlite().await;
     filled.desk.refrain("migrate").succeeds(&["up to date"]);
     for (name, text) in [
@@ -167,7 +167,7 @@ async fn after_a_process_was_killed_a_look_reads_its_log_and_leaves_it_as_it_is(
     ] {
         let mut writer = filled.connect(name).await;
         writer.execute(text).await.unwrap();
-        // What a process that is killed leaves: no last connection has moved the log into the file.
+        // The files that a killed process leaves: no last connection has moved the log into the file.
         let endings = ["", "-wal", "-shm"];
         let left = endings.map(|ending| fs::read(filled.desk.file(&format!("{name}{ending}"))).unwrap());
         writer.close().await.unwrap();
@@ -207,12 +207,12 @@ async fn a_look_needs_no_more_than_the_right_to_select() {
     }
     let desk = release::of(&urls[0], &urls[1]);
     for line in looks() {
-        let (said, expected) = (desk.refrain(line), filled.desk.refrain(line));
+        let (output, expected) = (desk.refrain(line), filled.desk.refrain(line));
         assert_eq!(
-            (said.code, said.stdout.replace(&role, &name)),
+            (output.code, output.stdout.replace(&role, &name)),
             (expected.code, expected.stdout),
             "refrain {line}: {}",
-            said.stderr
+            output.stderr
         );
     }
     desk.refrain("cancel letter#Eve").refuses(2, &["permission denied"]);

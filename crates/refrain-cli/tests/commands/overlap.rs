@@ -25,10 +25,10 @@ async fn story(desk: &Desk) {
     let mut totals = [("opened", 0), ("processed", 0), ("deduplicated", 0), ("failed", 0), ("lost", 0)];
     for tick in &mut ticks {
         let ended = tick.finish().await;
-        let told = String::from_utf8(ended.stdout).unwrap();
-        assert_eq!(ended.status.code(), Some(0), "{told}{}", String::from_utf8_lossy(&ended.stderr));
+        let printed = String::from_utf8(ended.stdout).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{printed}{}", String::from_utf8_lossy(&ended.stderr));
         for (name, total) in &mut totals {
-            *total += count(&told, name);
+            *total += count(&printed, name);
         }
     }
     assert_eq!(totals, [("opened", 96), ("processed", 96), ("deduplicated", 0), ("failed", 0), ("lost", 0)]);

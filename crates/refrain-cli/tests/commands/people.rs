@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::support::books::books;
 use crate::support::terminal::{on_a_terminal, sequences};
-use crate::support::{Desk, Said, said};
+use crate::support::{CommandOutput, Desk, output_of};
 
-/// A desk with a job that makes a call for each of four invoices, two of which have no answer.
+/// A desk with a job that makes a call for each of four invoices, two of which get no answer.
 fn calling() -> (Desk, Receiver<String>) {
     let (port, heard) = books(&['2', '4']);
     let unit = format!(
@@ -30,9 +30,9 @@ fn calling() -> (Desk, Receiver<String>) {
     (desk, heard)
 }
 
-fn object(said: &Said) -> Value {
-    serde_json::from_str(said.stdout.lines().next().unwrap_or_default())
-        .unwrap_or_else(|error| unreachable!("{error}: {said:?}"))
+fn object(output: &CommandOutput) -> Value {
+    serde_json::from_str(output.stdout.lines().next().unwrap_or_default())
+        .unwrap_or_else(|error| unreachable!("{error}: {output:?}"))
 }
 
 #[track_caller]
@@ -93,7 +93,7 @@ fn all_doubts_are_settled_at_once_with_one_attempt_and_a_reason() {
         "--why",
         "the books have\tboth\u{1b}[2J",
     ]);
-    let settled = said(&mut settle);
+    let settled = output_of(&mut settle);
     assert_eq!(settled.code, Some(0), "{settled:?}");
     has(&settled.stdout, &["book#1: done (attempt 2)"]);
     has(&settled.stderr, &["`invoice:2` is recorded as done", "`invoice:4` is recorded as done"]);
@@ -153,7 +153,7 @@ async fn the_operator_settles_an_interrupted_command_without_running_it() {
     has(&refused.stderr, &["no command of `letter#1` waits for a decision: the run is failed"]);
 
     let mut settle = desk.command("retry payment#1 --done --as bob");
-    let settled = said(settle.arg("--why").arg("the bank has it"));
+    let settled = output_of(settle.arg("--why").arg("the bank has it"));
     assert_eq!(settled.code, Some(0), "{settled:?}");
     has(&settled.stdout, &["payment#1: done (attempt 2)", "a person said that it was done", "0 processed"]);
     has(&settled.stderr, &["nothing was executed"]);
@@ -167,15 +167,15 @@ async fn a_decision_names_the_system_user_unless_as_names_another() {
     let desk = Desk::shop().await;
     desk.refrain("run totals@2001-06-01").succeeds(&["done"]);
     let mut again = desk.command("run totals@2001-06-01 --again");
-    said(again.env_remove("REFRAIN_WHO")).succeeds(&["done"]);
+    output_of(again.env_remove("REFRAIN_WHO")).succeeds(&["done"]);
     let shown = object(&desk.refrain("--json show totals@2001-06-01"));
     let who = shown["decisions"][0]["who"].as_str().unwrap_or_default().to_owned();
     assert!(who.len() > 2 && who != "ada@office", "{who}");
     for (line, words) in [("--as=", "it is empty"), ("--as=a\nb", "control character")] {
-        said(&mut desk.command_of(&["pause", "totals", line])).refuses(2, &[words]);
+        output_of(&mut desk.command_of(&["pause", "totals", line])).refuses(2, &[words]);
     }
     let long = "w".repeat(2_001);
-    said(&mut desk.command_of(&["pause", "totals", "--why", &long])).refuses(2, &["the limit is 2000"]);
+    output_of(&mut desk.command_of(&["pause", "totals", "--why", &long])).refuses(2, &["the limit is 2000"]);
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn a_recovered_store_shows_who_decided_to_recover() {
     );
     desk.write("list.sh", "#!/bin/sh\necho '{\"name\":\"cole\"}'\necho '{\"$cursor\":\"a\"}'\n");
     desk.refrain("run lines#1").succeeds(&["done"]);
-    // As a copy of the project with a store of its own would find it.
+    // The state that a copy of the project with a store of its own would find.
     std::fs::remove_dir_all(desk.file(".refrain")).unwrap();
     assert_ne!(desk.refrain("run lines#1").code, Some(0), "the database belongs to another store");
     assert_eq!(desk.refrain("recover").code, Some(4));
@@ -236,26 +236,31 @@ async fn decisions_about_jobs_checkpoints_and_the_store_are_listed() {
         object(&desk.refrain("--json checkpoint show"))["name"].as_str().unwrap_or_default().to_owned();
     let set = format!("checkpoint set lines {name} b");
     for line in ["pause lines --why moving", "pause lines", set.as_str(), "resume lines", "prune"] {
-        let said = desk.refrain(line);
-        assert_eq!(said.code, Some(0), "{line}: {said:?}");
+        let output = desk.refrain(line);
+        assert_eq!(output.code, Some(0), "{line}: {output:?}");
     }
-    let told = desk.refrain("--json audit");
-    let told: Vec<Value> = told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let verbs: Vec<&str> = told.iter().filter_map(|one| one["decided"].as_str()).collect();
+    let printed = desk.refrain("--json audit");
+    let printed: Vec<Value> =
+        printed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let verbs: Vec<&str> = printed.iter().filter_map(|one| one["decided"].as_str()).collect();
     assert_eq!(verbs, ["prune", "resume", "set-checkpoint", "pause", "migrate", "migrate"]);
-    assert!(told.iter().all(|one| one["who"] == "ada@office"), "{told:?}");
-    assert_eq!((told[2]["detail"].as_str(), told[3]["why"].as_str()), (Some("from a to b"), Some("moving")));
-    assert_eq!(told[3]["subject"], "lines");
+    assert!(printed.iter().all(|one| one["who"] == "ada@office"), "{printed:?}");
+    assert_eq!(
+        (printed[2]["detail"].as_str(), printed[3]["why"].as_str()),
+        (Some("from a to b"), Some("moving"))
+    );
+    assert_eq!(printed[3]["subject"], "lines");
 }
 
 #[tokio::test]
 async fn redo_asks_for_confirmation_and_names_the_work() {
     let desk = Desk::shop().await;
     desk.refrain("run totals@2001-06-01").succeeds(&["done"]);
-    let asked = desk.refrain("run totals@2001-06-01 --redo");
-    asked.refuses(4, &["its statement is executed once more", "refrain run totals@2001-06-01 --redo --yes"]);
-    let asked = object(&desk.refrain("--json run totals@2001-06-01 --redo"));
-    assert_eq!(asked["exit_code"], 4);
+    let refused = desk.refrain("run totals@2001-06-01 --redo");
+    refused
+        .refuses(4, &["its statement is executed once more", "refrain run totals@2001-06-01 --redo --yes"]);
+    let refused = object(&desk.refrain("--json run totals@2001-06-01 --redo"));
+    assert_eq!(refused["exit_code"], 4);
     desk.refrain("run totals@2001-06-01 --redo --yes --why mended").succeeds(&["done (attempt 2)"]);
     has(&desk.refrain("show totals@2001-06-01").stdout, &["redo, by ada@office: mended"]);
     desk.refrain("run totals@2001-06-02 --redo --yes").refuses(2, &["there is no run"]);

@@ -1,5 +1,4 @@
-//! A store that was copied, restored or created from a backup runs nothing before the operator says
-//! what it is.
+//! A store that was copied, restored or created from a backup runs nothing before the operator states what it is.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +11,7 @@ use crate::support::postgres::Scratch;
 
 const SAYS: [&str; 4] = ["not where it was", "--moved", "--restored", "--copied"];
 
-/// A project with a command that tells how often it was executed.
+/// A project with a command that counts its executions.
 fn desk() -> Desk {
     Desk::of(&[
         ("refrain.toml", "[project]\nname = \"shop\"\n"),
@@ -29,7 +28,7 @@ fn executed(desk: &Desk) -> usize {
     fs::read_to_string(desk.file("executed")).unwrap_or_default().lines().count()
 }
 
-/// All that works runs nothing and says what to type; all that looks goes on.
+/// Asserts that commands that work run nothing and print what to type, and that commands that read continue.
 fn waits_for_a_person(desk: &Desk, words: &[&str]) {
     let before = executed(desk);
     for line in ["run list#1 --again", "tick", "enqueue list --key 9", "serve"] {
@@ -38,10 +37,10 @@ fn waits_for_a_person(desk: &Desk, words: &[&str]) {
     for line in ["status", "show list#1", "runs", "check"] {
         desk.refrain(line).succeeds(&[]);
     }
-    let said = desk.refrain("recover");
-    assert_eq!(said.code, Some(4), "{said:?}");
+    let output = desk.refrain("recover");
+    assert_eq!(output.code, Some(4), "{output:?}");
     for word in words {
-        assert!(said.stdout.contains(word) || said.stderr.contains(word), "{said:?}");
+        assert!(output.stdout.contains(word) || output.stderr.contains(word), "{output:?}");
     }
     assert_eq!(executed(desk), before, "nothing was executed");
 }
@@ -52,8 +51,8 @@ fn f23_a_copied_store_runs_nothing_before_the_operator_decides() {
     first.refrain("run list#1").succeeds(&[]);
     copied(&first.file(".refrain"), &second.file(".refrain"));
     waits_for_a_person(&second, &SAYS);
-    let said = second.refrain("--json recover");
-    assert!(said.code == Some(4) && said.stdout.contains("\"doubt\":\"elsewhere\""), "{said:?}");
+    let output = second.refrain("--json recover");
+    assert!(output.code == Some(4) && output.stdout.contains("\"doubt\":\"elsewhere\""), "{output:?}");
     second.refrain("recover --copied --yes").succeeds(&["the store is recorded as copied"]);
     second.refrain("run list#2").succeeds(&[]);
     first.refrain("run list#3").succeeds(&[]);

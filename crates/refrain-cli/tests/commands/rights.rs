@@ -7,7 +7,7 @@ use crate::support::Desk;
 
 const PROJECT: (&str, &str) = ("refrain.toml", "[project]\nname = \"shop\"\n");
 
-/// Looks into the memory of its parent, the supervisor, with the rights of an ordinary user.
+/// Reads the memory of its parent, the supervisor, with the permissions of an ordinary user.
 const LOOK: &str = r#"#!/bin/sh
 if [ "$(id -u)" = 0 ] && [ "$1" != dropped ]; then
   exec setpriv --bounding-set=-all --inh-caps=-all "$0" dropped

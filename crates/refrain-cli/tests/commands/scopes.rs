@@ -14,7 +14,7 @@ async fn a_window_with_scopes_ends_like_its_worst_scope() {
         "run digest@2001-06-01",
         "run digest@2001-06-01/acme --again",
         "--json run digest --window 2001-06-01 --scope acme",
-        "run digest@2001-06-01/nobody",
+        "run digest@2001-06-01/unknown",
         "run digest --scope acme",
         "run digest@2001-06-01 --scope acme",
         "run digest --window 2001-06-01 --key 7",

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::support::address::unused_port;
-use crate::support::{Desk, Said, said};
+use crate::support::{CommandOutput, Desk, output_of};
 
 const TOKEN: &str = "tok-canary/77+x=&é";
 const PASSWORD: &str = "pw canary:88@";
@@ -61,13 +61,15 @@ fn is_silent(what: &str, text: &str) {
 #[test]
 fn s19_secrets_that_a_command_prints_are_redacted() {
     let desk = desk();
-    let refrain = |line: &str| -> Said { said(desk.command(line).env("API_TOKEN", TOKEN)) };
+    let refrain = |line: &str| -> CommandOutput { output_of(desk.command(line).env("API_TOKEN", TOKEN)) };
     let ran = refrain("run leak#1");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("exit code 9") && ran.stdout.contains("••••"), "{ran:?}");
     let payload = format!(r#"{{"note":"{TOKEN}"}}"#);
-    said(desk.command_of(&["enqueue", "leak", "--key", "2", "--payload", &payload]).env("API_TOKEN", TOKEN))
-        .succeeds(&[]);
+    output_of(
+        desk.command_of(&["enqueue", "leak", "--key", "2", "--payload", &payload]).env("API_TOKEN", TOKEN),
+    )
+    .succeeds(&[]);
     for line in [
         "--json run leak#1",
         "tick",
@@ -85,9 +87,9 @@ fn s19_secrets_that_a_command_prints_are_redacted() {
         "check",
         "--json retry leak#1",
     ] {
-        let said = refrain(line);
-        is_silent(line, &said.stdout);
-        is_silent(line, &said.stderr);
+        let output = refrain(line);
+        is_silent(line, &output.stdout);
+        is_silent(line, &output.stderr);
     }
     // Output is stored without secrets. A payload is stored unchanged: the caller who enqueues it chose to.
     let logs = refrain("logs leak#1 --attempt 1").stdout;
@@ -124,19 +126,19 @@ fn s19_no_error_contains_the_password_of_a_url() {
         for line in ["run hello#1", "--json run hello#1", "status", "migrate", "--json fsck", "tick"] {
             let desk = &desk;
             scope.spawn(move || {
-                let said = said(desk.command(line).env("STORE_PASSWORD", encoded));
-                assert_eq!(said.code, Some(75), "{line}: {said:?}");
-                is_silent(line, &format!("{}{}", said.stdout, said.stderr));
-                assert!(!format!("{said:?}").contains(encoded), "{line}: {said:?}");
+                let output = output_of(desk.command(line).env("STORE_PASSWORD", encoded));
+                assert_eq!(output.code, Some(75), "{line}: {output:?}");
+                is_silent(line, &format!("{}{}", output.stdout, output.stderr));
+                assert!(!format!("{output:?}").contains(encoded), "{line}: {output:?}");
             });
         }
     });
     let missing = desk.refrain("check");
     missing.refuses(2, &["the environment variable STORE_PASSWORD is not set"]);
     let wrong = "mysql://ada:pw-canary-99@host/shop";
-    let said = said(desk.command("fsck").env("STORE_PASSWORD", encoded).env("REFRAIN_STORE", wrong));
-    said.refuses(2, &["mysql://ada:"]);
-    assert!(!format!("{said:?}").contains("pw-canary-99"), "{said:?}");
+    let output = output_of(desk.command("fsck").env("STORE_PASSWORD", encoded).env("REFRAIN_STORE", wrong));
+    output.refuses(2, &["mysql://ada:"]);
+    assert!(!format!("{output:?}").contains("pw-canary-99"), "{output:?}");
 }
 
 #[test]
@@ -154,7 +156,7 @@ fn s20_a_command_gets_only_the_permitted_environment() {
     let mut command = desk.command("run look#1");
     command.env("API_TOKEN", TOKEN).env("STORE_PASSWORD", PASSWORD).env("AWS_SECRET_ACCESS_KEY", PASSWORD);
     command.env("LD_PRELOAD_X", "1").env("REFRAIN_SECRET", PASSWORD);
-    said(&mut command).succeeds(&[": done"]);
+    output_of(&mut command).succeeds(&[": done"]);
     let own = fs::read_to_string(desk.file("own")).unwrap();
     assert!(own.contains(&format!("API_TOKEN={TOKEN}")) && !own.contains(PASSWORD), "{own}");
     let names: BTreeSet<&str> = own.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
@@ -175,7 +177,7 @@ fn s20_a_store_and_its_backup_are_readable_by_their_owner_only() {
     let mut shell = Command::new("sh");
     let script = "umask 0; \"$0\" run noop#1 && \"$0\" backup copy.db";
     shell.args(["-c", script]).arg(crate::support::PROGRAM).current_dir(desk.path());
-    said(&mut shell).succeeds(&["copied the store"]);
+    output_of(&mut shell).succeeds(&["copied the store"]);
     let mode = |name: &str| fs::metadata(desk.file(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(".refrain"), mode(".refrain/refrain.db"), mode("copy.db")), (0o700, 0o600, 0o600));
 }

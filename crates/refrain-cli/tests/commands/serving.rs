@@ -81,7 +81,7 @@ async fn a_broken_file_leaves_every_job_running_as_before() {
     serve.wait_for_line("their jobs stay as they were").await;
     desk.refrain("run noop#1").refuses(2, &["1 problem", "timout"]);
     let ready = (200, "ready\nignored, because it is invalid: jobs/noop.toml\n".to_owned());
-    eventually("it is ready all the same", DEADLINE, async || asked(&address, "/readyz") == ready).await;
+    eventually("it is ready all the same", DEADLINE, async || get(&address, "/readyz") == ready).await;
     desk.write("jobs/late.toml", "queue = true\ncommand = [\"echo\", \"late\"]\n");
     serve.wait_for_line("their jobs stay as they were").await;
     desk.refrain("enqueue late --key 1").succeeds(&["queued"]);
@@ -92,7 +92,7 @@ async fn a_broken_file_leaves_every_job_running_as_before() {
     eventually("the job goes on as it was", DEADLINE, is_done).await;
 
     desk.write("jobs/noop.toml", &sound);
-    let is_whole = async || asked(&address, "/readyz").1 == "ready\n";
+    let is_whole = async || get(&address, "/readyz").1 == "ready\n";
     eventually("nothing is left out any more", DEADLINE, is_whole).await;
     stops(&mut serve).await;
 }
@@ -104,16 +104,16 @@ async fn s9_readyz_escapes_the_name_of_a_skipped_file() {
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
     let address = address_of(&mut serve).await;
     serve.wait_for_line("serving").await;
-    let mut told = String::new();
+    let mut printed = String::new();
     let is_ready = async || {
-        let (status, body) = asked(&address, "/readyz");
-        told = body;
+        let (status, body) = get(&address, "/readyz");
+        printed = body;
         status == 200
     };
     eventually("it is ready", DEADLINE, is_ready).await;
-    assert_eq!(told.lines().count(), 2, "{told:?}");
-    assert!(told.contains("ignored, because it is invalid: jobs/a"), "{told:?}");
-    assert_eq!(sequences(&told), [""; 0], "{told:?}");
+    assert_eq!(printed.lines().count(), 2, "{printed:?}");
+    assert!(printed.contains("ignored, because it is invalid: jobs/a"), "{printed:?}");
+    assert_eq!(sequences(&printed), [""; 0], "{printed:?}");
     let logged = stops(&mut serve).await;
     assert_eq!(sequences(&logged), [""; 0], "{logged:?}");
 }
@@ -152,9 +152,9 @@ async fn f14_a_clock_that_jumps_ahead_opens_no_future_window() {
     stops(&mut serve).await;
 }
 
-/// Asks for a page; gives the status and the body. The process closes a connection whose request takes too long, which may
-/// happen on a machine with much to do: then it is asked again.
-pub(crate) fn asked(address: &str, path: &str) -> (u16, String) {
+/// Requests a page; returns the status and the body. The process closes a connection whose request takes too long,
+/// which may happen on a busy machine: then the request is repeated.
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     let begun = Instant::now();
     loop {
@@ -184,11 +184,11 @@ async fn health_is_served_on_the_loopback_address_only() {
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
     let address = address_of(&mut serve).await;
     serve.wait_for_line("serving").await;
-    assert_eq!(asked(&address, "/healthz"), (200, "alive\n".to_owned()));
-    let is_ready = async || asked(&address, "/readyz") == (200, "ready\n".to_owned());
+    assert_eq!(get(&address, "/healthz"), (200, "alive\n".to_owned()));
+    let is_ready = async || get(&address, "/readyz") == (200, "ready\n".to_owned());
     eventually("every loop has looked", DEADLINE, is_ready).await;
     for path in ["/", "/x/healthz", "/healthz/", "/../healthz"] {
-        assert_eq!(asked(&address, path).0, 404, "{path}");
+        assert_eq!(get(&address, path).0, 404, "{path}");
     }
     let mut server = PgConnection::connect(&std::env::var("REFRAIN_TEST_POSTGRES").unwrap()).await.unwrap();
     for statement in [
@@ -197,9 +197,9 @@ async fn health_is_served_on_the_loopback_address_only() {
     ] {
         server.execute(AssertSqlSafe(statement)).await.unwrap();
     }
-    let is_away = async || asked(&address, "/readyz").0 == 503;
+    let is_away = async || get(&address, "/readyz").0 == 503;
     eventually("it says that the store is away", DEADLINE, is_away).await;
-    assert_eq!(asked(&address, "/healthz").0, 200, "it lives all the same");
+    assert_eq!(get(&address, "/healthz").0, 200, "it lives all the same");
     serve.signal(Signal::TERM);
     serve.signal(Signal::TERM);
     serve.signal(Signal::TERM);
@@ -257,11 +257,11 @@ async fn every_line_of_a_json_log_is_an_object_and_names_its_run() {
 async fn an_error_that_prevents_serving_is_a_json_object() {
     let desk = Desk::sqlite();
     desk.write("refrain.toml", "[project]\nname = 7\n");
-    let said = desk.refrain("serve --listen none --log json");
-    assert_eq!(said.code, Some(2), "{said:?}");
+    let output = desk.refrain("serve --listen none --log json");
+    assert_eq!(output.code, Some(2), "{output:?}");
     let lines: Vec<serde_json::Value> =
-        said.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(lines.iter().any(|line| line["exit_code"] == 2), "{said:?}");
+        output.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["exit_code"] == 2), "{output:?}");
 }
 
 #[tokio::test]
@@ -280,13 +280,13 @@ async fn idle_health_connections_do_not_slow_jobs_down() {
     assert!(sockets() < 60, "{} sockets are open", sockets());
     desk.enqueue("noop", "1", "{}");
     becomes_done(&desk, "noop#1").await;
-    // Those who say nothing are shown out, one roomful after another, and then it is the turn of one who asks.
-    assert_eq!(asked(&address, "/healthz").0, 200);
+    // Connections without a request are closed, one batch after another, and then a real request is answered.
+    assert_eq!(get(&address, "/healthz").0, 200);
     drop(silent);
     stops(&mut serve).await;
 }
 
-/// The file is moved, or another one is put in its place: what the process would write from then on is lost.
+/// The file is moved, or replaced by another one: later writes of the process would be lost.
 #[tokio::test]
 async fn serve_ends_with_an_error_when_its_store_is_moved() {
     for is_replaced in [false, true] {
@@ -298,9 +298,9 @@ async fn serve_ends_with_an_error_when_its_store_is_moved() {
             std::fs::copy(other.file("store.db"), desk.file("store.db")).unwrap();
         }
         let ended = serve.finish().await;
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(1), "{said}");
-        assert!(said.contains("was moved, removed or replaced while it was in use"), "{said}");
+        let output = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{output}");
+        assert!(output.contains("was moved, removed or replaced while it was in use"), "{output}");
         assert_eq!(desk.file("store.db").exists(), is_replaced, "no file is made where the old one was");
     }
 }
@@ -329,17 +329,18 @@ async fn a_database_unreachable_at_startup_is_relayed_once_it_is_back() {
     let mut serve = ChildProcess::spawn(&mut desk.command("serve --listen 127.0.0.1:0"));
     serve.wait_for_line("until it does, its jobs fail and nothing is relayed from it").await;
     let address = address_of(&mut serve).await;
-    let is_said = async || asked(&address, "/readyz") == (200, format!("ready\n{AWAY}"));
+    let is_said = async || get(&address, "/readyz") == (200, format!("ready\n{AWAY}"));
     eventually("it is said that the database is away", DEADLINE, is_said).await;
     std::fs::rename(desk.file("away.db"), desk.file("shop.db")).unwrap();
     intend(&desk, "1").await;
     serve.wait_for_line("database attached: its intents are relayed").await;
     becomes_done(&desk, "letter#1").await;
-    assert_eq!(asked(&address, "/readyz"), (200, "ready\n".to_owned()));
+    assert_eq!(get(&address, "/readyz"), (200, "ready\n".to_owned()));
     stops(&mut serve).await;
 }
 
-/// A copy of the database has taken over, and the project names its address: the old one is not written to any more.
+/// A copy of the database has replaced it, and the project names the URL of the copy: the old one is not written to
+/// any more.
 #[tokio::test]
 async fn a_database_whose_url_changes_is_relayed_from_the_new_url() {
     let desk = Desk::shop().await;

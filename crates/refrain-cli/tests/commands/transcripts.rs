@@ -72,14 +72,14 @@ fn a_failed_run_and_a_retried_one() {
     desk.enqueue("noop-once", "other", r#"{"for": "another customer"}"#);
     desk.enqueue("noop-once", "ticked", r#"{"error": "also"}"#);
     let first = ["run noop-once#bad", "run noop-once#bad", "--json run noop-once#bad", "run noop-once#other"];
-    let mut told = transcript(&desk, &first);
-    told += &transcript(&desk, &["tick --now 2001-06-09T14:30:00Z"]);
-    assert!(!told.contains('\u{1b}'), "{told:?}");
+    let mut printed = transcript(&desk, &first);
+    printed += &transcript(&desk, &["tick --now 2001-06-09T14:30:00Z"]);
+    assert!(!printed.contains('\u{1b}'), "{printed:?}");
     for key in ["shaky", "shaky-too"] {
         desk.enqueue("noop", key, r#"{"error": "the line is bad"}"#);
     }
-    told += &transcript(&desk, &["run noop#shaky", "--json run noop#shaky-too"]);
-    matches("transcripts/failures.txt", &told);
+    printed += &transcript(&desk, &["run noop#shaky", "--json run noop#shaky-too"]);
+    matches("transcripts/failures.txt", &printed);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ fn a_closed_pipe_is_not_an_error() {
     pipe.args(["-c", "\"$0\" migrate --print | head -n 1"])
         .arg(crate::support::PROGRAM)
         .current_dir(desk.path());
-    let said = crate::support::said(&mut pipe);
-    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "begin;\n"), "{said:?}");
-    assert!(!said.stderr.contains("error"), "{said:?}");
+    let output = crate::support::output_of(&mut pipe);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "begin;\n"), "{output:?}");
+    assert!(!output.stderr.contains("error"), "{output:?}");
 }

@@ -1,5 +1,5 @@
-//! A `run` in the foreground that has to wait: it says what it waits for, gives up in time, and
-//! does not count the work of others as its own.
+//! A `run` in the foreground that has to wait: it prints what it waits for, gives up in time, and does not count the
+//! work of others as its own.
 
 use std::fs::File;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::children::ChildProcess;
 use crate::support::eventually::{DEADLINE, eventually};
 use crate::support::postgres::Scratch;
-use crate::support::{Desk, said};
+use crate::support::{Desk, output_of};
 
 const AT_ONCE: usize = 10;
 
@@ -30,7 +30,7 @@ fn gated(desk: Desk) -> Desk {
     desk
 }
 
-/// Lets one command go on; it waits until there is one.
+/// Releases one command; waits until there is one.
 async fn let_through(desk: &Desk) {
     let gate = desk.file("gate");
     tokio::task::spawn_blocking(move || drop(File::options().write(true).open(gate).unwrap())).await.unwrap();
@@ -51,11 +51,11 @@ async fn gives_up(desk: Desk) {
     let desk = gated(desk);
     let mut first = ChildProcess::spawn(&mut desk.command("run gated@2001-06-01"));
     is_running(&desk, "gated@2001-06-01").await;
-    // One waits and says for what, and another one gives up.
+    // One caller waits and prints for what, and another one gives up.
     let mut waiting = ChildProcess::spawn(&mut desk.command("run gated@2001-06-02 --wait 10m"));
     let waits = "waiting: gated@2001-06-02 waits for gated@2001-06-01, which holds their lane";
-    let told = waiting.wait_for_line(waits).await;
-    assert!(told.contains("is running by worker"), "{told}");
+    let printed = waiting.wait_for_line(waits).await;
+    assert!(printed.contains("is running by worker"), "{printed}");
     let behind = desk.refrain("run gated@2001-06-02 --wait 0s");
     assert_eq!(behind.code, Some(75), "{behind:?}");
     assert!(behind.stderr.contains("refrain why gated@2001-06-02"), "{behind:?}");
@@ -124,7 +124,7 @@ fn every_list_of_counts_marks_a_failed_attempt() {
     "#;
     desk.write("jobs/dies.toml", job);
     desk.write("dies.sh", "#!/bin/sh\necho '{\"id\":1}'\nexit 7\n");
-    let ran = said(desk.command("--json run dies#1").env("RUST_LOG", "info"));
+    let ran = output_of(desk.command("--json run dies#1").env("RUST_LOG", "info"));
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let counts = &objects(&ran.stdout)[0]["counts"];
     assert_eq!(counts["failed"], 1, "{ran:?}");
@@ -141,8 +141,15 @@ fn every_list_of_counts_marks_a_failed_attempt() {
 fn json_reports_a_different_payload_under_a_known_key() {
     let desk = Desk::sqlite();
     let offer = |payload: &str| {
-        let offered =
-            said(&mut desk.command_of(&["--json", "enqueue", "noop", "--key", "1", "--payload", payload]));
+        let offered = output_of(&mut desk.command_of(&[
+            "--json",
+            "enqueue",
+            "noop",
+            "--key",
+            "1",
+            "--payload",
+            payload,
+        ]));
         assert_eq!(offered.code, Some(0), "{offered:?}");
         let object = objects(&offered.stdout).remove(0);
         (object["did"].as_str().unwrap().to_owned(), object["payload_differs"].as_bool().unwrap())

@@ -16,8 +16,8 @@ fn tick_runs_the_other_jobs_then_names_the_broken_file_and_exits_1() {
     assert!(ticked.stdout.contains("1 processed"), "{ticked:?}");
     let last = ticked.stdout.trim_end().lines().last().unwrap();
     assert_eq!(last, "ignored, because their files are invalid: jobs/wrong.toml");
-    let told = desk.refrain("--json tick");
-    assert!(told.stdout.contains(r#""left_out":["jobs/wrong.toml"]"#), "{told:?}");
+    let printed = desk.refrain("--json tick");
+    assert!(printed.stdout.contains(r#""left_out":["jobs/wrong.toml"]"#), "{printed:?}");
 
     let ran = desk.refrain("run good#1");
     ran.succeeds(&["done already"]);

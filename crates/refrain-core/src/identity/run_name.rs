@@ -165,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn each_fault_is_named_where_it_stands() {
+    fn each_fault_is_reported_with_its_position_in_the_name() {
         for (text, span, reason) in [
             ("revenue-daily", 0..13, "neither `@` nor `#`"),
             ("@2026-06-09", 0..0, "empty"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_may_hold_anything_that_separates() {
+    fn a_scope_may_contain_separators() {
         let name: RunName = "audit@2026-06-09/a/b@c#d".parse().unwrap();
         assert!(matches!(&name, RunName::Windowed { scope, .. } if scope.as_str() == "a/b@c#d"));
         assert_eq!(name.to_string(), "audit@2026-06-09/a/b@c#d");

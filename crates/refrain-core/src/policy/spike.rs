@@ -62,7 +62,7 @@ pub struct SpikeDetector {
     /// Of those before it, each that is busier than all after it: the first is the busiest.
     older: VecDeque<Stretch>,
     last: Option<Stretch>,
-    told: Option<Reported>,
+    reported: Option<Reported>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,18 +89,18 @@ impl SpikeDetector {
             Stretch { minute, count: count.saturating_add(before.map_or(0, |before| before.count)) };
         self.last = Some(Stretch { minute, count });
         let older = self.older.front().map_or(0, |busiest| busiest.count);
-        let base = older.max(self.told.map_or(0, |told| told.height.count));
+        let base = older.max(self.reported.map_or(0, |reported| reported.height.count));
         remember(&mut self.recent, stretch);
         let is_high = stretch.count >= LEAST && stretch.count / TIMES >= base;
-        match &mut self.told {
-            Some(told) if !is_high || minute.saturating_sub(told.began) <= GROWS => {
-                if told.height.count <= stretch.count {
-                    told.height = stretch;
+        match &mut self.reported {
+            Some(reported) if !is_high || minute.saturating_sub(reported.began) <= GROWS => {
+                if reported.height.count <= stretch.count {
+                    reported.height = stretch;
                 }
                 None
             }
-            told => {
-                *told = is_high.then_some(Reported { began: minute, height: stretch });
+            reported => {
+                *reported = is_high.then_some(Reported { began: minute, height: stretch });
                 is_high.then_some(Spike { minute, count: stretch.count, base })
             }
         }
@@ -114,11 +114,11 @@ impl SpikeDetector {
 
     /// Drops records that are too old or lie in the future, and moves recent ones to the older.
     fn turn_to(&mut self, minute: i64) {
-        let (settled, oldest) = (minute.saturating_sub(RECENT), minute.saturating_sub(MEMORY));
+        let (complete, oldest) = (minute.saturating_sub(RECENT), minute.saturating_sub(MEMORY));
         let is_ahead = |stretch: &Stretch| stretch.minute > minute;
         self.recent.retain(|stretch| !is_ahead(stretch));
         self.older.retain(|stretch| !is_ahead(stretch));
-        while let Some(stretch) = self.recent.front().copied().filter(|stretch| stretch.minute < settled) {
+        while let Some(stretch) = self.recent.front().copied().filter(|stretch| stretch.minute < complete) {
             self.recent.pop_front();
             while self.older.back().is_some_and(|less| less.count <= stretch.count) {
                 self.older.pop_back();
@@ -128,7 +128,8 @@ impl SpikeDetector {
         self.older.retain(|stretch| stretch.minute >= oldest);
         self.last = self.last.filter(|last| last.minute < minute);
         // By then the height is among the older ones.
-        self.told = self.told.filter(|told| (settled..=minute).contains(&told.height.minute));
+        self.reported =
+            self.reported.filter(|reported| (complete..=minute).contains(&reported.height.minute));
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detector_knows_when_it_has_nothing_left_to_compare_with() {
+    fn a_detector_is_empty_when_its_history_has_expired() {
         let mut detector = SpikeDetector::default();
         assert!(!detector.remembers(0));
         detector.observe(0, 1);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_ahead_leaves_nothing_behind() {
+    fn a_clock_that_was_ahead_leaves_no_history() {
         let mut detector = SpikeDetector::default();
         assert!(detector.observe(400 * DAY, 1_000).is_some());
         assert_eq!(detector.observe(0, 20), Some(Spike { minute: 0, count: 20, base: 0 }));
@@ -243,8 +244,8 @@ mod tests {
             rate in 0..10_000_u64, every in 1..=MEMORY, length in 1..5_000_i64,
         ) {
             let steady = (0..length).map(|at| (at * every, rate));
-            let told = spikes(steady);
-            prop_assert!(told.len() <= 1 && told.iter().all(|minute| *minute <= 1), "{:?}", told);
+            let reported = spikes(steady);
+            prop_assert!(reported.len() <= 1 && reported.iter().all(|minute| *minute <= 1), "{:?}", reported);
         }
 
         #[test]
@@ -257,8 +258,8 @@ mod tests {
                 (minute, rate + rate * percent / 100)
             }).collect();
             let beginning = series.first().map_or(0, |(minute, _)| *minute);
-            let told = spikes(series);
-            prop_assert!(told.len() <= 1 && told.iter().all(|minute| *minute <= beginning + HOUR), "{:?}", told);
+            let reported = spikes(series);
+            prop_assert!(reported.len() <= 1 && reported.iter().all(|minute| *minute <= beginning + HOUR), "{:?}", reported);
         }
 
         #[test]
@@ -275,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_in_whatever_order_memory_is_bounded(
+        fn memory_is_bounded_for_dedupes_in_any_order(
             series in prop::collection::vec((prop_oneof![0..5_000_i64, any::<i64>()], any::<u64>()), 0..2_000),
         ) {
             let mut detector = SpikeDetector::default();

@@ -291,8 +291,8 @@ impl<'r> JobReader<'r> {
 
     /// A template in which every name has a value.
     fn template(&mut self, text: &LocatedText, names: Names) -> Option<Template> {
-        let is_told = !environment::references(&text.value).is_empty();
-        let template = Template::parse(&text.value).ok().filter(|_| !is_told)?;
+        let is_reported = !environment::references(&text.value).is_empty();
+        let template = Template::parse(&text.value).ok().filter(|_| !is_reported)?;
         self.placeholders(text, template.places(), names);
         Some(template)
     }

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_found_only_at_the_end_of_the_whole() {
+    fn only_an_order_by_at_the_end_of_the_query_counts() {
         for (text, expected) in [
             ("select a from t", false),
             ("select a from t ORDER /* so */ BY a desc limit 3", true),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_position_however_often_it_stands_there() {
+    fn a_name_has_one_position_however_often_it_occurs() {
         let sql = Sql::parse("select :b, :a, :b from t where c = :a", Postgres).unwrap();
         let text = sql.rewrite(|name, position| match name {
             "a" => format!("cast(${position} as date)"),
@@ -378,7 +378,7 @@ mod tests {
         }
 
         #[test]
-        fn text_without_binds_comes_back_unchanged(text in "[a-z0-9 ,.()*=<>'%-]{1,40}") {
+        fn text_without_binds_is_unchanged(text in "[a-z0-9 ,.()*=<>'%-]{1,40}") {
             if let Ok(statements) = Sql::parse_all(&text, Postgres) {
                 let written: Vec<String> = statements.iter().map(|sql| sql.rewrite(|_, _| "$".to_owned())).collect();
                 prop_assert_eq!(written.concat(), text.trim());

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_decides_by_what_is_known() {
+    fn each_policy_decides_by_the_known_facts() {
         use NextStep::{Apply, Hold as Held, ProbeAfter};
         let absent = Some(ProbeAnswer::Absent);
         let no_ttl = Doubt { provider_ttl: None, ..sent(MINUTE, None) };

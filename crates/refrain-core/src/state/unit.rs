@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_that_failed_does_not_undo_what_was_applied_before_it() {
+    fn a_failed_try_does_not_undo_applied_content() {
         let already = Deduplicated(DedupeReason::AlreadyApplied);
         let stale = Deduplicated(DedupeReason::Stale);
         let first = Deduplicated(DedupeReason::FirstWins);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn f40_a_worker_that_was_not_updated_touches_nothing() {
+    fn f40_a_worker_with_an_older_version_changes_nothing() {
         let older = arriving(1, "red", Some(9));
         for recorded in [APPLIED, FAILED, PARKED] {
             let refused = RefusedUnit::OlderWorker { recorded: 2, ours: 1 };
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn f38_a_poisoned_unit_is_tried_three_times_then_parked_until_the_operator_comes() {
+    fn f38_a_poisoned_unit_is_tried_three_times_then_parked_for_the_operator() {
         let unit = arriving(2, "red", Some(5));
         let (mut state, mut row) = (UnitState::START, None);
         let mut story = Vec::new();

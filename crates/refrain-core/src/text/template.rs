@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn an_invalid_template_is_refused_with_the_reason() {
         for (text, span, reason) in [
             ("a {ds", 2..5, "this `{` is never closed"),
             ("a }", 2..3, "this `}` closes nothing"),

@@ -89,18 +89,18 @@ impl CatchUp {
     /// Decides about one window: `next_tick` is the tick after its own, `latest` the latest window due.
     pub(crate) fn judge(
         self,
-        opening: &DueWindow,
+        due: &DueWindow,
         next_tick: Option<Timestamp>,
         latest: Option<Window>,
         now: Timestamp,
     ) -> CatchUpVerdict {
         let since = |from: Timestamp, to: Timestamp| to.duration_since(from).unsigned_abs();
-        let late = since(opening.tick, now);
-        let interval = next_tick.map_or(ON_TIME, |next| since(opening.tick, next));
+        let late = since(due.tick, now);
+        let interval = next_tick.map_or(ON_TIME, |next| since(due.tick, next));
         if late <= ON_TIME.min(interval) {
             return CatchUpVerdict::OnTime;
         }
-        let superseded_by = latest.filter(|latest| latest.end() > opening.window.end());
+        let superseded_by = latest.filter(|latest| latest.end() > due.window.end());
         match (self, superseded_by) {
             (CatchUp::Latest, Some(by)) => CatchUpVerdict::Skipped(SkipReason::Superseded { by }),
             (CatchUp::None, _) => CatchUpVerdict::Skipped(SkipReason::NoCatchUp { late }),

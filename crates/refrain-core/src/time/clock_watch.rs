@@ -205,7 +205,7 @@ mod tests {
             if !verdict.holds_schedules() {
                 let pass =
                     self.hourly.current().pass(self.covered, CatchUp::All, self.clock.now(), usize::MAX);
-                self.opened.extend(pass.rows.iter().map(|(opening, _)| opening.window.end().timestamp()));
+                self.opened.extend(pass.rows.iter().map(|(due, _)| due.window.end().timestamp()));
                 self.covered = pass.covered;
             }
             verdict
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn f14_a_laptop_that_slept_goes_on_after_five_minutes() {
+    fn f14_a_laptop_that_slept_continues_after_five_minutes() {
         let mut house = House::new();
         house.jump(8 * HOUR);
         assert!(house.pass(0).holds_schedules());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_at_the_ends_of_time_are_compared_all_the_same() {
+    fn readings_at_the_ends_of_time_can_be_compared() {
         let ends = [(Timestamp::MIN, Duration::MAX), (Timestamp::MAX, Duration::ZERO)];
         let [early, late] = ends.map(|(wall, monotonic)| ClockReading { wall, monotonic });
         assert!(ClockWatch::from(early).observe(late).1.holds_schedules());

@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(seconds in 0..=LONGEST.as_secs()) {
+        fn a_printed_duration_can_be_parsed(seconds in 0..=LONGEST.as_secs()) {
             let length = Duration::from_secs(seconds);
             prop_assert_eq!(parse(&format(length)).unwrap(), length);
         }

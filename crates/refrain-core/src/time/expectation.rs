@@ -71,7 +71,11 @@ impl Revisions {
     }
 
     /// The windows that must exist and open at a tick after `after` and not after `until`, in order, with that tick.
-    pub fn opening(&self, after: Timestamp, until: Timestamp) -> impl Iterator<Item = (Window, Timestamp)> {
+    pub fn windows_that_open(
+        &self,
+        after: Timestamp,
+        until: Timestamp,
+    ) -> impl Iterator<Item = (Window, Timestamp)> {
         self.iter().flat_map(move |revision| {
             let ticks = revision.timetable.ticks();
             let is_its_first = ticks.after(revision.ticks_after).is_none_or(|first| after < first);
@@ -167,8 +171,8 @@ mod tests {
         let revisions = moved();
         let due_windows: Vec<_> = revisions.current().due_windows(None).take(50).collect();
         assert!(due_windows.len() == 50);
-        for opening in due_windows {
-            assert_eq!(revisions.expectation(opening.window).tick(), Some(opening.tick), "{opening:?}");
+        for due in due_windows {
+            assert_eq!(revisions.expectation(due.window).tick(), Some(due.tick), "{due:?}");
         }
     }
 
@@ -186,10 +190,10 @@ mod tests {
             .collect();
         for after in &ends {
             for until in &ends {
-                let opening: Vec<_> = revisions.opening(*after, *until).collect();
+                let due: Vec<_> = revisions.windows_that_open(*after, *until).collect();
                 let expected: Vec<_> =
                     all.iter().copied().filter(|(_, tick)| after < tick && tick <= until).collect();
-                assert_eq!(opening, expected, "{after} {until}");
+                assert_eq!(due, expected, "{after} {until}");
             }
         }
     }

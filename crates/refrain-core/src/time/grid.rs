@@ -250,7 +250,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_grid_is_read_and_written_alike() {
+    fn a_printed_grid_can_be_parsed() {
         for text in ["hour", "day", "week", "month", "tick", "15m", "6h", "1m", "45m"] {
             assert_eq!(Grid::parse(text).unwrap().to_string(), text);
         }

@@ -85,7 +85,9 @@ impl Revisions {
             return Ok(Some(self));
         }
         let covered = covered.max(self.past.last().and_then(|revision| revision.until));
-        if let Some(due) = self.current.due_windows(covered).next().filter(|opening| opening.tick <= now) {
+        if let Some(due) =
+            self.current.due_windows(covered).next().filter(|due_window| due_window.tick <= now)
+        {
             return Err(EditError::StillDue(due));
         }
         if let Some(covered) = covered.filter(|covered| *covered > self.current.from) {
@@ -141,7 +143,9 @@ impl Revisions {
             return Ok(false);
         }
         let covered = covered.max(self.past.last().and_then(|revision| revision.until));
-        if let Some(due) = self.current.due_windows(covered).next().filter(|opening| opening.tick <= now) {
+        if let Some(due) =
+            self.current.due_windows(covered).next().filter(|due_window| due_window.tick <= now)
+        {
             return Err(EditError::StillDue(due));
         }
         let number = self.current.number.saturating_add(1);

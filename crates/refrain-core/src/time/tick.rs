@@ -79,14 +79,14 @@ impl Revision {
     ) -> TickPlan {
         let mut pass = TickPlan { rows: Vec::new(), covered, next: None };
         let latest = self.latest(now);
-        for opening in self.due_windows(covered) {
-            if opening.tick > now || pass.rows.len() >= limit {
-                pass.next = Some(opening.tick);
+        for due in self.due_windows(covered) {
+            if due.tick > now || pass.rows.len() >= limit {
+                pass.next = Some(due.tick);
                 break;
             }
-            let verdict = catch_up.judge(&opening, self.timetable.ticks().after(opening.tick), latest, now);
-            pass.covered = Some(opening.window.end().timestamp());
-            pass.rows.push((opening, verdict));
+            let verdict = catch_up.judge(&due, self.timetable.ticks().after(due.tick), latest, now);
+            pass.covered = Some(due.window.end().timestamp());
+            pass.rows.push((due, verdict));
         }
         pass
     }

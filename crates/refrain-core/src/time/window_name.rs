@@ -15,7 +15,7 @@ use crate::zone::Zone;
 
 const WHAT: &str = "window";
 const ADVICE: &str =
-    "a window is called by its start: 2026-06-09, 2026-06-09T14:00, or 2026-06-09T12:00:00Z as an instant";
+    "a window is named by its start: 2026-06-09, 2026-06-09T14:00, or 2026-06-09T12:00:00Z as an instant";
 
 /// The shortest name of this window that is unambiguous.
 pub fn write(start: LogicalTime, grid: Grid, zone: &Zone) -> String {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_comes_twice_is_called_by_its_instants() {
+    fn a_repeated_hour_is_named_by_its_instants() {
         let berlin = Zone::parse("Europe/Berlin").unwrap();
         for (instant, name) in [
             ("2026-10-24T23:00:00Z", "2026-10-25T01:00"),

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_comes_twice_is_told_apart_by_its_offset() {
+    fn a_repeated_time_is_distinguished_by_its_offset() {
         for (instant, offset) in [
             ("2026-10-24T23:59:59Z", None),
             ("2026-10-25T00:00:00Z", Some("+02")),

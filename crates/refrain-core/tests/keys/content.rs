@@ -1,4 +1,4 @@
-//! Fingerprints: the same content in other words is the same unit, and anything else is another.
+//! Fingerprints: the same content in another notation is the same unit, and anything else is another.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use refrain_core::content::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX};
 use refrain_core::{ContentError, Fingerprint};
 
-/// JSON by what it means.
+/// The meaning of a JSON value, for comparison.
 #[derive(Debug, Clone)]
 enum Json {
     Null,
@@ -166,13 +166,13 @@ proptest! {
     }
 
     #[test]
-    fn a_fingerprint_is_read_as_it_is_printed(text in "\\PC{0,4}") {
+    fn a_printed_fingerprint_can_be_parsed(text in "\\PC{0,4}") {
         let fingerprint = of(&Writer::write(&Json::Text(text), &[0]));
         prop_assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
     }
 }
 
-/// Some scalars, and every array and object of at most two of the values given.
+/// Some scalars, and every array and object of at most two of these values.
 fn values_of(inner: &[String]) -> Vec<String> {
     let mut values = ["null", "\"null\"", "\"1e0\"", "1", "[]", "{}"].map(str::to_owned).to_vec();
     for a in inner {
@@ -217,7 +217,7 @@ fn m3_numbers_never_pass_through_a_float() {
 }
 
 #[test]
-fn a_number_out_of_all_proportion_is_refused_by_its_value_however_it_is_written() {
+fn an_enormous_number_is_refused_by_its_value_in_any_notation() {
     let whole = format!("1{}", "0".repeat(131_073));
     for text in
         ["1e131073", "10e131072", "1e-131073", "1e99999999999999999999", "-1e-99999999999999999999", &whole]

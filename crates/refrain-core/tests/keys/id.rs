@@ -6,7 +6,7 @@ use refrain_core::{IdempotencyKey, JobName, Key, ProjectName, RunId, RunKey, Sur
 
 proptest! {
     #[test]
-    fn m18_an_id_is_read_as_it_is_printed(part in any::<String>()) {
+    fn m18_a_printed_id_can_be_parsed(part in any::<String>()) {
         let id = SurrogateKey::of(&[Some(&part)]).unwrap();
         prop_assert_eq!(id.to_string().parse(), Ok(id));
         prop_assert_eq!(id.to_string().to_uppercase().parse(), Ok(id));

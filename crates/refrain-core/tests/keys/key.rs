@@ -1,4 +1,4 @@
-//! Keys: parts never run together, odd texts get one verdict, and errors say what to do.
+//! Keys: parts never run together, unusual texts get one verdict, and errors say what to do.
 
 use proptest::prelude::*;
 use refrain_core::key::KEY_BYTES_MAX;
@@ -17,7 +17,7 @@ fn is_key(text: &str) -> bool {
         && bytes.windows(3).all(|three| three != [0xe2, 0x80, 0xa8] && three != [0xe2, 0x80, 0xa9])
 }
 
-/// Texts of any length near the limit, of ordinary characters and all those that a rule speaks of.
+/// Texts of any length near the limit, of ordinary characters and all those that the rule names.
 fn odd_text() -> impl Strategy<Value = String> {
     let character = prop_oneof![
         20 => prop::sample::select(vec!['a', ':', '%', 'é', '€', '😀', ' ', '\u{a0}', '\u{202e}']),
@@ -161,19 +161,22 @@ fn m3_no_clock_and_no_float_can_be_part_of_a_key() {
 
 #[test]
 fn an_error_says_which_part_why_and_what_to_do() {
-    let told = |error: Result<Key, KeyError>| error.unwrap_err().to_string();
+    let output = |error: Result<Key, KeyError>| error.unwrap_err().to_string();
     assert_eq!(
-        told(key!("invoice", "")),
+        output(key!("invoice", "")),
         "part 2 of the key is empty: every unit without it would share one key, and all but the first would \
          count as done; use a value that every unit has"
     );
-    assert_eq!(told(key!("a\u{85}b")), "part 1 of the key holds U+0085, a control character or a line break");
     assert_eq!(
-        told(key!("k".repeat(600))),
+        output(key!("a\u{85}b")),
+        "part 1 of the key holds U+0085, a control character or a line break"
+    );
+    assert_eq!(
+        output(key!("k".repeat(600))),
         "the key is 600 bytes long, the limit is 512: use a shorter id, or the hash of it"
     );
     assert_eq!(
-        told(Key::from_parts(&[])),
+        output(Key::from_parts(&[])),
         "a key needs at least one part: name the fact, as in key!(\"invoice\", id)"
     );
 }

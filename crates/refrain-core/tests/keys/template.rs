@@ -9,7 +9,7 @@ fn parse(text: &str) -> Result<KeyTemplate, ParseError> {
     KeyTemplate::parse(text)
 }
 
-/// Renders with one value after the other.
+/// Renders the template with these values in order.
 fn render(template: &KeyTemplate, values: &[String]) -> Result<Key, KeyError> {
     let mut values = values.iter().cloned();
     template.render(|_| values.next())
@@ -31,7 +31,7 @@ proptest! {
     }
 }
 
-/// Every list of that length of the texts given.
+/// Every list of this length of these texts.
 fn lists(of: &[&str], length: usize) -> Vec<Vec<String>> {
     (0..length).fold(vec![vec![]], |lists, _| {
         let longer = |list: &Vec<String>| {

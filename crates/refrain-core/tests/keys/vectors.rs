@@ -1,4 +1,4 @@
-//! The golden vectors: what was derived once is derived again, byte for byte.
+//! The golden vectors: a derived value never changes, byte for byte.
 
 use refrain_core::encoding::{Domain, Parts};
 use refrain_core::{

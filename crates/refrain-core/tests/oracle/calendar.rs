@@ -1,6 +1,6 @@
 //! The calendar, counted day by day from Thursday, 1 January 1970.
 //!
-//! Closed formulas would be shorter to run and longer to believe; sixty years of counting take a millisecond.
+//! Closed formulas would run faster, but counting is easier to verify; sixty years of counting take a millisecond.
 
 use std::sync::LazyLock;
 
@@ -65,7 +65,7 @@ pub(crate) fn midnight(year: i64, month: i64, day: i64) -> i64 {
     i64::try_from(found.unwrap()).unwrap() * DAY
 }
 
-/// What a clock shows `wall` minutes after it showed midnight of 1 January 1970.
+/// The reading of a clock `wall` minutes after it showed midnight of 1 January 1970.
 pub(crate) fn reading(wall: i64) -> Reading {
     Reading { date: date(wall.div_euclid(DAY)), hour: wall.rem_euclid(DAY) / 60, minute: wall % 60 }
 }

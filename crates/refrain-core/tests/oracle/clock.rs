@@ -1,7 +1,7 @@
 //! The wall clock of a zone, recorded for every minute of a period.
 //!
-//! The zone database is asked one question only: the offset at an instant. What the clock shows, where it jumps
-//! forward (a gap) and where it goes back (a fold) is read off the minutes.
+//! The zone database gives only the offset at an instant. What the clock shows, where it jumps forward (a gap) and
+//! where it goes back (a fold) is derived from the minutes.
 
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -20,7 +20,7 @@ impl Period {
         Self { from: midnight(2026, 1, 1), until: midnight(2028, 1, 1) }
     }
 
-    /// So many days on both sides of a date.
+    /// The given number of days on both sides of a date.
     pub(crate) fn around((year, month, day): (i64, i64, i64), days: i64) -> Self {
         let middle = midnight(year, month, day);
         Self { from: middle - days * DAY, until: middle + days * DAY }
@@ -124,14 +124,14 @@ impl Clock {
     /// The changes within three days of an instant, to explain a disagreement.
     pub(crate) fn changes_near(&self, second: i64) -> String {
         let near = self.changes.iter().filter(|change| (change.at * 60 - second).abs() < 3 * DAY * 60);
-        let told: Vec<_> = near
+        let text: Vec<_> = near
             .map(|change| {
                 let (before, after) = (write_wall(change.before), write_wall(change.after));
                 let kind = if change.is_gap() { "gap" } else { "fold" };
                 format!("{kind} at {}Z: {before} becomes {after}", write_wall(change.at))
             })
             .collect();
-        if told.is_empty() { "none near".to_owned() } else { told.join("; ") }
+        if text.is_empty() { "none near".to_owned() } else { text.join("; ") }
     }
 }
 

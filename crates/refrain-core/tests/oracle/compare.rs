@@ -32,7 +32,7 @@ fn dst((gap, fold): (Gap, Fold)) -> Dst {
     Dst { gap, fold }
 }
 
-/// The ticks of a day as the code under test has them.
+/// The ticks of a day according to the code under test.
 pub(crate) fn ticks_on(day: &Day, pattern: &str, policy: (Gap, Fold)) -> Vec<i64> {
     let (schedule, zone) = (Schedule::parse(pattern).unwrap(), Zone::parse(day.zone).unwrap());
     let ticks = schedule.ticks(&zone, dst(policy));
@@ -41,7 +41,7 @@ pub(crate) fn ticks_on(day: &Day, pattern: &str, policy: (Gap, Fold)) -> Vec<i64
     following.map(Timestamp::as_second).take_while(|tick| *tick < day.until).collect()
 }
 
-/// The beginnings of windows on a day as the code under test has them: the ends of the windows before.
+/// The beginnings of windows on a day according to the code under test: the ends of the windows before.
 pub(crate) fn beginnings_on(day: &Day, grid: &str) -> Vec<i64> {
     let (grid, zone) = (Grid::parse(grid).unwrap(), Zone::parse(day.zone).unwrap());
     let windows = grid.windows(&zone, instant(day.from) - NANOSECOND, instant(day.until) - NANOSECOND);
@@ -150,10 +150,10 @@ impl Ticks<'_> {
             (Some(_), None) => false,
             (None, None) => true,
         };
-        if agrees { Ok(()) } else { Err(self.tell(question, at, expected, found)) }
+        if agrees { Ok(()) } else { Err(self.disagreement(question, at, expected, found)) }
     }
 
-    fn tell(
+    fn disagreement(
         &self,
         question: Question,
         at: Timestamp,
@@ -162,8 +162,8 @@ impl Ticks<'_> {
     ) -> String {
         let clock = self.clock;
         let expected =
-            expected.map_or("none in the period".to_owned(), |second| told(clock, instant(second)));
-        let found = found.map_or("none".to_owned(), |found| told(clock, found));
+            expected.map_or("none in the period".to_owned(), |second| written(clock, instant(second)));
+        let found = found.map_or("none".to_owned(), |found| written(clock, found));
         let near = self.expected.partition_point(|tick| *tick < at.as_second());
         let around: Vec<_> = self.expected[near.saturating_sub(3)..(near + 4).min(self.expected.len())]
             .iter()
@@ -176,14 +176,14 @@ impl Ticks<'_> {
             self.pattern.text,
             self.policy.0,
             self.policy.1,
-            told(clock, at),
+            written(clock, at),
             clock.changes_near(at.as_second()),
             around.join(", "),
         )
     }
 }
 
-fn told(clock: &Clock, at: Timestamp) -> String {
+fn written(clock: &Clock, at: Timestamp) -> String {
     format!("{at} ({})", clock.write(at.as_second()))
 }
 
@@ -208,7 +208,7 @@ impl Windows<'_> {
         loop {
             let (expected, found) = (expected.next(), found.next());
             if expected != found {
-                return Err(self.tell((after, until), expected, found));
+                return Err(self.disagreement((after, until), expected, found));
             }
             report.compared(1);
             if expected.is_none() {
@@ -217,7 +217,7 @@ impl Windows<'_> {
         }
     }
 
-    /// A window belongs to the stretch that holds its end: `after` is left out, `until` is included.
+    /// A window belongs to the period that contains its end: `after` is excluded, `until` is included.
     fn at_the_edges(&self, (from, until): (i64, i64), report: &Report) -> Result<(), String> {
         let first = self.begin.partition_point(|end| *end <= from.max(self.begin[0]));
         let after_last = self.begin.partition_point(|end| *end < until);
@@ -250,7 +250,7 @@ impl Windows<'_> {
         Ok(())
     }
 
-    fn tell(
+    fn disagreement(
         &self,
         (after, until): (Timestamp, Timestamp),
         expected: Option<(Timestamp, Timestamp)>,
@@ -259,11 +259,11 @@ impl Windows<'_> {
         let clock = self.clock;
         let write = |window: Option<(Timestamp, Timestamp)>| {
             window.map_or("none".to_owned(), |(start, end)| {
-                format!("{} to {}", told(clock, start), told(clock, end))
+                format!("{} to {}", written(clock, start), written(clock, end))
             })
         };
         let at = expected.or(found).map_or(after, |(start, _)| start);
-        let (after, until) = (told(clock, after), told(clock, until));
+        let (after, until) = (written(clock, after), written(clock, until));
         format!(
             "{}  {} windows\n  asked     ending after {after} up to {until}\n  expected  {}\n  found     {}\n  changes   {}",
             self.name,
@@ -275,7 +275,7 @@ impl Windows<'_> {
     }
 }
 
-/// In the full sweep every zone, else one for all with the same clock.
+/// Every zone in the full sweep, else one of each group with the same clock.
 fn names(group: &Group) -> &[String] {
     if is_full() { &group.names } else { &group.names[..1] }
 }
@@ -294,7 +294,7 @@ fn i16_the_ticks_of_every_zone_agree_with_the_clock_on_the_wall() {
                     for (name, zone) in &zones {
                         let expected = &expected;
                         let ticks = Ticks { name, clock, pattern, policy, expected, schedule, zone };
-                        ticks.check(&report).unwrap_or_else(|told| report.disagree(pattern.text, told));
+                        ticks.check(&report).unwrap_or_else(|text| report.disagree(pattern.text, text));
                     }
                 }
             }
@@ -314,7 +314,7 @@ fn h2_the_windows_of_every_zone_agree_with_the_clock_on_the_wall() {
                 for name in names(group) {
                     let zone = &Zone::parse(name).unwrap();
                     let windows = Windows { name, clock, text, begin: &begin, grid: &grid, zone };
-                    windows.check(&report).unwrap_or_else(|told| report.disagree(text, told));
+                    windows.check(&report).unwrap_or_else(|found| report.disagree(text, found));
                 }
             }
         });

@@ -1,4 +1,4 @@
-//! The oracle looks where it matters: an oracle that has seen no gap agrees with anything.
+//! The oracle covers the critical cases: an oracle that has seen no gap agrees with anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn changes(groups: &[Group]) -> Vec<Change> {
     groups.iter().flat_map(|group| group.changes.clone()).collect()
 }
 
-/// Whether midnight is among the wall times that are jumped over or shown twice.
+/// Whether midnight is among the wall times that are skipped or repeated.
 fn concerns_midnight(change: &Change) -> bool {
     let (from, until) = (change.before.min(change.after), change.before.max(change.after));
     (from..until).any(|wall| wall % DAY == 0)

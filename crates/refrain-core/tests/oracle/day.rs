@@ -1,4 +1,4 @@
-//! One local day in one zone: what happens on it, in local time.
+//! One local day in one zone: its ticks and windows, in local time.
 
 use crate::calendar::midnight;
 use crate::clock::{Clock, Period};
@@ -45,16 +45,16 @@ impl Day {
         instants
     }
 
-    /// The instants as the local clock shows them, without the date.
-    pub(crate) fn told(&self, instants: &[i64]) -> String {
+    /// The local times of the instants, without the date.
+    pub(crate) fn times_of(&self, instants: &[i64]) -> String {
         let times = instants.iter().map(|instant| self.clock.write(*instant));
         let times: Vec<_> = times.map(|written| written.split_once('T').unwrap().1.to_owned()).collect();
         times.join(" ")
     }
 
-    /// As many of the first instants as `told` tells of, and at least one: nothing told means that there is none.
-    pub(crate) fn told_as(&self, told: &str, instants: &[i64]) -> String {
-        let count = told.split(' ').count();
-        self.told(&instants[..count.min(instants.len())])
+    /// As many of the first instants as `text` lists, and at least one: an empty text asserts that there is none.
+    pub(crate) fn times_like(&self, times_of: &str, instants: &[i64]) -> String {
+        let count = times_of.split(' ').count();
+        self.times_of(&instants[..count.min(instants.len())])
     }
 }

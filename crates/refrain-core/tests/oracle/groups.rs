@@ -28,8 +28,8 @@ impl Group {
     }
 }
 
-/// Clocks that were changed in ways that the coming years do not hold: by a whole day, by three hours, by half an
-/// hour around midnight, a minute past midnight.
+/// Clock changes of kinds that do not occur in the coming years: by a whole day, by three hours, by half an hour
+/// around midnight, a minute past midnight.
 const ODD_CHANGES: [(&str, (i64, i64, i64)); 11] = [
     ("Pacific/Apia", (2011, 12, 30)),
     ("Pacific/Kwajalein", (1993, 8, 21)),
@@ -73,7 +73,7 @@ fn gather() -> Vec<Group> {
         .collect()
 }
 
-/// The odd changes of the past, each in the midst of eighty days.
+/// The unusual changes of the past, each in the middle of eighty days.
 pub(crate) fn odd_groups() -> Vec<Group> {
     let of = |&(name, day): &(&str, _)| {
         let period = Period::around(day, 40);
@@ -82,7 +82,7 @@ pub(crate) fn odd_groups() -> Vec<Group> {
     ODD_CHANGES.iter().map(of).collect()
 }
 
-/// So many days before each change to so many days after it, in seconds.
+/// From this many days before each change to this many days after it, in seconds.
 pub(crate) fn around(changes: &[Change], days: i64) -> impl Iterator<Item = (i64, i64)> {
     changes.iter().map(move |change| ((change.at - days * DAY) * 60, (change.at + days * DAY) * 60))
 }

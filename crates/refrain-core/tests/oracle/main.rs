@@ -1,8 +1,8 @@
 //! An independent oracle for schedules and windows, by brute force.
 //!
-//! The oracle shares nothing with the code under test but the offset of a zone at an instant. It records what the
-//! wall clock shows at every minute, reads gaps and folds off that, and applies the rules minute by minute. Where
-//! the two differ, one of them misreads the rules; the message says enough to tell which.
+//! The oracle shares nothing with the code under test except the offset of a zone at an instant. It records what the
+//! wall clock shows at every minute, derives gaps and folds from that, and applies the rules minute by minute. Where
+//! the two differ, one of them misreads the rules; the message has enough to tell which.
 //!
 //! The usual sweep takes one zone of each group with equal offsets in 2026 and 2027 and looks closely around each
 //! change of its clock. `REFRAIN_FULL=1` takes every zone, over the whole two years.

@@ -1,6 +1,6 @@
-//! The patterns, each with a predicate that says in Rust what the pattern says in cron.
+//! The patterns, each with a predicate in Rust that means the same as its cron expression.
 //!
-//! No field is parsed here: a parser would be a second place to be wrong in the same way.
+//! No field is parsed here: a second parser could contain the same mistake.
 
 use crate::calendar::{DAY, Reading, reading};
 use crate::clock::Period;
@@ -110,7 +110,7 @@ impl Matches {
     }
 }
 
-/// Where a pattern stands in the table.
+/// The index of a pattern in the table.
 pub(crate) fn index_of(text: &str) -> usize {
     PATTERNS.iter().position(|pattern| pattern.text == text).unwrap()
 }

@@ -27,14 +27,14 @@ pub(crate) struct Report {
 impl Report {
     /// The most disagreements that are kept; more would be of the same kinds.
     const ENOUGH: usize = 500;
-    const TOLD_OF_EACH: usize = 2;
+    const SHOWN_OF_EACH: usize = 2;
 
     pub(crate) fn compared(&self, count: u64) {
         self.compared.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub(crate) fn disagree(&self, about: &'static str, told: String) {
-        self.disagreements.lock().unwrap().entry(about).or_default().push(told);
+    pub(crate) fn disagree(&self, about: &'static str, text: String) {
+        self.disagreements.lock().unwrap().entry(about).or_default().push(text);
     }
 
     fn is_long_enough(&self) -> bool {
@@ -45,14 +45,14 @@ impl Report {
     pub(crate) fn conclude(self, least: u64) {
         let compared = self.compared.into_inner();
         let disagreements = self.disagreements.into_inner().unwrap();
-        let told: Vec<_> = disagreements
+        let text: Vec<_> = disagreements
             .iter()
-            .map(|(about, told)| {
-                let first = told[..told.len().min(Self::TOLD_OF_EACH)].join("\n");
-                format!("`{about}`, disagreements: {}\n{first}", told.len())
+            .map(|(about, text)| {
+                let first = text[..text.len().min(Self::SHOWN_OF_EACH)].join("\n");
+                format!("`{about}`, disagreements: {}\n{first}", text.len())
             })
             .collect();
-        assert!(told.is_empty(), "after {compared} comparisons:\n\n{}", told.join("\n\n"));
+        assert!(text.is_empty(), "after {compared} comparisons:\n\n{}", text.join("\n\n"));
         assert!(compared >= least, "only {compared} comparisons: the sweep has looked away");
     }
 }

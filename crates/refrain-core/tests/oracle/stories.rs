@@ -7,26 +7,26 @@ use crate::ticks::{Fold, Gap, POLICIES};
 const BERLIN_GAP: Where = ("Europe/Berlin", (2026, 3, 29));
 const BERLIN_FOLD: Where = ("Europe/Berlin", (2026, 10, 25));
 
-fn assert_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), told: &str) {
+fn assert_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), text: &str) {
     let day = Day::new(zone, date);
     let about = format!("{} on {date:?}, `{pattern}`, {policy:?}", day.zone);
-    assert_eq!(day.told(&day.ticks(pattern, policy)), told, "the oracle, {about}");
-    assert_eq!(day.told(&ticks_on(&day, pattern, policy)), told, "the code under test, {about}");
+    assert_eq!(day.times_of(&day.ticks(pattern, policy)), text, "the oracle, {about}");
+    assert_eq!(day.times_of(&ticks_on(&day, pattern, policy)), text, "the code under test, {about}");
 }
 
-/// As above, for the listed ticks from the beginning of the day, or for none.
-fn assert_first_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), told: &str) {
+/// Compares only the first ticks of the day, as many as `text` lists, or none.
+fn assert_first_ticks((zone, date): Where, pattern: &str, policy: (Gap, Fold), text: &str) {
     let day = Day::new(zone, date);
     let about = format!("{} on {date:?}, `{pattern}`, {policy:?}", day.zone);
-    assert_eq!(day.told_as(told, &day.ticks(pattern, policy)), told, "the oracle, {about}");
-    assert_eq!(day.told_as(told, &ticks_on(&day, pattern, policy)), told, "the code under test, {about}");
+    assert_eq!(day.times_like(text, &day.ticks(pattern, policy)), text, "the oracle, {about}");
+    assert_eq!(day.times_like(text, &ticks_on(&day, pattern, policy)), text, "the code under test, {about}");
 }
 
-fn assert_beginnings((zone, date): Where, grid: &str, told: &str) {
+fn assert_beginnings((zone, date): Where, grid: &str, text: &str) {
     let day = Day::new(zone, date);
     let about = format!("{grid} windows of {} on {date:?}", day.zone);
-    assert_eq!(day.told_as(told, &day.beginnings(grid)), told, "the oracle, {about}");
-    assert_eq!(day.told_as(told, &beginnings_on(&day, grid)), told, "the code under test, {about}");
+    assert_eq!(day.times_like(text, &day.beginnings(grid)), text, "the oracle, {about}");
+    assert_eq!(day.times_like(text, &beginnings_on(&day, grid)), text, "the code under test, {about}");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn f15_a_fixed_time_in_a_gap_ticks_once_at_its_end() {
     let cairo = ("Africa/Cairo", (2026, 4, 24));
     let lord_howe = ("Australia/Lord_Howe", (2026, 10, 4));
     let troll = ("Antarctica/Troll", (2026, 3, 29));
-    for (place, pattern, told) in [
+    for (place, pattern, text) in [
         (BERLIN_GAP, "30 2 * * *", "03:00+02:00"),
         (BERLIN_GAP, "15,45 2 * * *", "03:00+02:00"),
         (BERLIN_GAP, "0 2 */2 * SUN", "03:00+02:00"),
@@ -65,14 +65,14 @@ fn f15_a_fixed_time_in_a_gap_ticks_once_at_its_end() {
         (("Pacific/Apia", (2011, 12, 31)), "0 0 * * 5L", "00:00+14:00"),
     ] {
         for fold in [Fold::First, Fold::Last, Fold::Both] {
-            assert_ticks(place, pattern, (Gap::Next, fold), told);
+            assert_ticks(place, pattern, (Gap::Next, fold), text);
         }
     }
 }
 
 #[test]
 fn f15_a_fixed_time_in_a_gap_is_left_out_when_the_policy_says_skip() {
-    for (place, pattern, told) in [
+    for (place, pattern, text) in [
         (BERLIN_GAP, "30 2 * * *", ""),
         (BERLIN_GAP, "15,45 2 * * *", ""),
         (BERLIN_GAP, "30 0 2 * * *", ""),
@@ -91,7 +91,7 @@ fn f15_a_fixed_time_in_a_gap_is_left_out_when_the_policy_says_skip() {
         (("Pacific/Apia", (2011, 12, 31)), "0 0 * * 5L", ""),
         (("Pacific/Apia", (2011, 12, 31)), "0 0 * * *", "00:00+14:00"),
     ] {
-        assert_ticks(place, pattern, (Gap::Skip, Fold::First), told);
+        assert_ticks(place, pattern, (Gap::Skip, Fold::First), text);
     }
 }
 
@@ -121,17 +121,17 @@ fn f16_a_fixed_time_in_a_fold_ticks_in_the_passes_that_the_policy_names() {
         (("America/St_Johns", (2010, 11, 7)), "0 0 * * *", "00:00-02:30", "00:00-03:30"),
     ] {
         let both = format!("{first} {last}");
-        for (fold, told) in FOLDS.into_iter().zip([first, last, both.trim()]) {
-            assert_ticks(place, pattern, (Gap::Next, fold), told);
+        for (fold, text) in FOLDS.into_iter().zip([first, last, both.trim()]) {
+            assert_ticks(place, pattern, (Gap::Next, fold), text);
         }
     }
 }
 
 #[test]
 fn f16_both_passes_of_a_fold_stand_in_the_order_of_real_time() {
-    let told = "00:00+02:00 00:30+02:00 01:00+02:00 01:30+02:00 02:00+02:00 02:30+02:00 \
+    let text = "00:00+02:00 00:30+02:00 01:00+02:00 01:30+02:00 02:00+02:00 02:30+02:00 \
                 02:00+01:00 02:30+01:00 03:00+01:00 03:30+01:00";
-    assert_ticks(BERLIN_FOLD, "0,30 0-3 * * *", (Gap::Skip, Fold::Both), told);
+    assert_ticks(BERLIN_FOLD, "0,30 0-3 * * *", (Gap::Skip, Fold::Both), text);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn f16_a_time_on_the_edge_of_a_fold_ticks_once_under_every_policy() {
 
 #[test]
 fn f15_f16_an_interval_follows_real_time_through_gap_and_fold() {
-    for (place, pattern, told) in [
+    for (place, pattern, text) in [
         (BERLIN_GAP, "0 * * * *", "00:00+01:00 01:00+01:00 03:00+02:00 04:00+02:00"),
         (BERLIN_GAP, "@hourly", "00:00+01:00 01:00+01:00 03:00+02:00 04:00+02:00"),
         (BERLIN_GAP, "10/30 * * * *", "00:10+01:00 00:40+01:00 01:10+01:00 01:40+01:00 03:10+02:00"),
@@ -176,14 +176,14 @@ fn f15_f16_an_interval_follows_real_time_through_gap_and_fold() {
         ),
     ] {
         for policy in POLICIES {
-            assert_first_ticks(place, pattern, policy, told);
+            assert_first_ticks(place, pattern, policy, text);
         }
     }
 }
 
 #[test]
 fn h2_calendar_windows_begin_at_midnight_or_where_the_clock_first_passes_it() {
-    for (place, grid, told) in [
+    for (place, grid, text) in [
         (BERLIN_GAP, "day", "00:00+01:00"),
         (("Europe/Berlin", (2026, 3, 30)), "day", "00:00+02:00"),
         (("Europe/Berlin", (2026, 3, 30)), "week", "00:00+02:00"),
@@ -198,7 +198,7 @@ fn h2_calendar_windows_begin_at_midnight_or_where_the_clock_first_passes_it() {
         (("America/St_Johns", (2010, 11, 7)), "day", "00:00-02:30"),
         (("Pacific/Apia", (2011, 12, 31)), "day", "00:00+14:00"),
     ] {
-        assert_beginnings(place, grid, told);
+        assert_beginnings(place, grid, text);
     }
 }
 
@@ -208,7 +208,7 @@ fn h2_hour_windows_begin_each_time_that_the_clock_strikes() {
     let lord_howe_fold = ("Australia/Lord_Howe", (2026, 4, 5));
     let chatham_gap = ("Pacific/Chatham", (2026, 9, 27));
     let chatham_fold = ("Pacific/Chatham", (2026, 4, 5));
-    for (place, grid, told) in [
+    for (place, grid, text) in [
         (BERLIN_GAP, "hour", "00:00+01:00 01:00+01:00 03:00+02:00 04:00+02:00"),
         (BERLIN_FOLD, "hour", "00:00+02:00 01:00+02:00 02:00+02:00 02:00+01:00 03:00+01:00"),
         (BERLIN_GAP, "2h", "00:00+01:00 03:00+02:00 04:00+02:00 06:00+02:00"),
@@ -230,6 +230,6 @@ fn h2_hour_windows_begin_each_time_that_the_clock_strikes() {
         (("Asia/Kolkata", (2026, 6, 9)), "hour", "00:00+05:30 01:00+05:30"),
         (("Pacific/Apia", (2011, 12, 31)), "6h", "00:00+14:00 06:00+14:00"),
     ] {
-        assert_beginnings(place, grid, told);
+        assert_beginnings(place, grid, text);
     }
 }

@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::pattern::{Matches, PATTERNS, Pattern};
 
-/// Where the clock stands when a pattern matches.
+/// Whether the clock is at a normal minute, a fold or a gap when a pattern matches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// The clock shows this minute once.
@@ -74,7 +74,7 @@ impl Found {
         ticks
     }
 
-    /// How often the pattern at `index` matched at such a place.
+    /// How often the pattern at `index` matched in such a case.
     pub(crate) fn count(&self, index: usize, place: Place) -> usize {
         self.0[index].iter().filter(|(_, found)| *found == place).count()
     }

@@ -20,7 +20,7 @@ pub(crate) enum Grid {
     Days,
     Weeks,
     Months,
-    /// Cells of so many minutes, counted from local midnight; the number divides a day.
+    /// Cells of this many minutes, counted from local midnight; the number divides a day.
     Cells(i64),
 }
 
@@ -59,10 +59,10 @@ fn new_highs(clock: &Clock, number: impl Fn(i64) -> i64) -> Vec<i64> {
     begun
 }
 
-/// A cell begins when the clock strikes a multiple of its length: shows it, or is put forward over it.
+/// A cell begins when the clock reaches a multiple of its length: shows it, or is put forward over it.
 ///
-/// Put back by whole cells, the clock strikes them again. Put back by anything else, it strikes nothing until it
-/// reaches a multiple that it has not shown.
+/// Put back by whole cells, the clock reaches them again. Put back by anything else, it reaches none until it shows a
+/// multiple that it has not shown.
 fn strikes(clock: &Clock, length: i64) -> Vec<i64> {
     let mut begun = Vec::new();
     let (_, mut expected) = clock.minutes[0];

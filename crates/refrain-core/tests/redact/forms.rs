@@ -16,7 +16,7 @@ fn shown(secret: impl Into<Vec<u8>>, text: &str) -> String {
 
 /// Checks that no part of a line of the key is left.
 #[track_caller]
-fn tells_nothing(shown: &str) {
+fn reveals_nothing(shown: &str) {
     let body: Vec<&str> = KEY.lines().filter(|line| !line.starts_with("-----")).collect();
     for line in body {
         for start in 0..line.len() - 8 {
@@ -51,8 +51,8 @@ fn s19_the_lines_of_a_secret_are_hidden_one_by_one() {
         KEY.replace('\n', "\\n"),
         KEY.lines().rev().collect::<Vec<_>>().join(" "),
     ] {
-        tells_nothing(&shown(KEY, &text));
-        tells_nothing(&shown(KEY.replace('\n', "\r\n"), &text));
+        reveals_nothing(&shown(KEY, &text));
+        reveals_nothing(&shown(KEY.replace('\n', "\r\n"), &text));
     }
     let certificate = "-----BEGIN CERTIFICATE-----\nabc\n";
     let secret = KEY.replace("PRIVATE KEY", "CERTIFICATE");
@@ -83,7 +83,7 @@ fn s19_base64_and_hexadecimal_are_hidden_across_lines() {
     }
 }
 
-/// The length of the longest piece that stands in the middle of an encoded text, where only the secret is.
+/// The length of the longest part of the secret that is left in the middle of an encoded text.
 fn longest_shared(piece: &str, text: &str, before: usize, length: usize) -> usize {
     let factor = if text.len() >= 2 * (before + length) { (2, 1) } else { (4, 3) };
     let from = (before * factor.0).div_ceil(factor.1) + 4;
@@ -112,7 +112,7 @@ fn s19_escapes_of_pages_programs_and_shells_are_read() {
 }
 
 #[test]
-fn s19_a_value_that_is_not_text_is_hidden_as_it_is_printed() {
+fn s19_a_value_that_is_not_utf8_is_hidden_in_its_printed_form() {
     let secret = b"\xe9t\xe9-p\xe4ssw\xf6rd".to_vec();
     let printed = String::from_utf8_lossy(&secret).into_owned();
     assert_eq!(shown(secret.clone(), &format!("<{printed}>")), format!("<{HIDDEN}>"));

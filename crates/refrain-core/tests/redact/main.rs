@@ -1,4 +1,4 @@
-//! Planted secrets do not come out again, however they were encoded and wherever a chunk ended.
+//! Planted secrets are never printed, however they were encoded and wherever a chunk ended.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 mod forms;
@@ -108,7 +108,7 @@ fn text_without_a_secret_is_neither_changed_nor_copied() {
 }
 
 #[test]
-fn a_line_is_shown_when_it_is_written() {
+fn a_line_is_shown_as_soon_as_it_is_written() {
     let mut stream = redactor().stream();
     assert_eq!(stream.push("step 1\n"), "step 1\n");
     assert_eq!(stream.push("step C"), "step ");

@@ -1,11 +1,11 @@
-//! Every accepted text can be used: no schedule, zone or instant leads to a panic or to a wrong order.
+//! Every accepted schedule is usable: no schedule, zone or instant leads to a panic or to a wrong order.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use refrain_core::schedule::{self, Preview};
 use refrain_core::{CatchUp, Dst, Fold, Gap, Grid, Revisions, Schedule, Timetable, Zone};
 
-/// Cron texts of which many are accepted.
+/// Cron texts, many of which are accepted.
 fn cron() -> impl Strategy<Value = String> {
     let time = "(\\*|\\*/[1-9]|[0-9]|[1-5][0-9]|[0-9],[1-5][0-9]|0-30/7)";
     let hour = "(\\*|\\*/[1-9]|[0-9]|1[0-9]|2[0-3]|[0-3],2[0-3]|1-4)";

@@ -17,8 +17,8 @@ fn after_outage(policy: CatchUp, now: &str) -> (String, Vec<String>) {
         CatchUpVerdict::CaughtUp => '+',
         CatchUpVerdict::Skipped(_) => '-',
     });
-    let reasons = pass.rows.iter().filter_map(|(opening, verdict)| match verdict {
-        CatchUpVerdict::Skipped(_) => Some(format!("{} {verdict}", opening.window.start())),
+    let reasons = pass.rows.iter().filter_map(|(due, verdict)| match verdict {
+        CatchUpVerdict::Skipped(_) => Some(format!("{} {verdict}", due.window.start())),
         _ => None,
     });
     (marks.collect(), reasons.collect())

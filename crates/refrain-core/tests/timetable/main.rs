@@ -40,7 +40,7 @@ fn first(timetable: Timetable, now: &str) -> Revisions {
     Revisions::first(timetable, at(now)).unwrap()
 }
 
-/// All six ways to treat a jump.
+/// All six combinations of policies for a clock change.
 fn all_rules() -> impl Iterator<Item = Dst> {
     [Gap::Next, Gap::Skip]
         .into_iter()

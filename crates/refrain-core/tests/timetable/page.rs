@@ -1,4 +1,4 @@
-//! The page on schedules is true: every line of its tables is tried.
+//! The documentation of schedules is true: every line of its tables is tried.
 
 use refrain_core::{Schedule, schedule};
 
@@ -14,8 +14,8 @@ fn table(columns: &str) -> Vec<(String, String)> {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         match (is_inside, cells.as_slice()) {
             (false, _) => is_inside = line == columns,
-            (true, [text, told]) if text.starts_with('`') => {
-                found.push((text.trim_matches('`').to_owned(), (*told).to_owned()));
+            (true, [text, output]) if text.starts_with('`') => {
+                found.push((text.trim_matches('`').to_owned(), (*output).to_owned()));
             }
             (true, _) => is_inside = line.starts_with("|--"),
         }
@@ -25,9 +25,9 @@ fn table(columns: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_schedule_on_the_page_ticks_as_it_says() {
-    let told = table("| schedule | ticks |");
-    assert!(told.len() >= 30, "{}", told.len());
-    for (text, ticks) in told {
+    let output = table("| schedule | ticks |");
+    assert!(output.len() >= 30, "{}", output.len());
+    for (text, ticks) in output {
         let described = schedule::describe(&timetable(&text, "UTC", "day"));
         assert_eq!(described.split(" (UTC)").next(), Some(ticks.as_str()), "{text}");
     }
@@ -35,9 +35,9 @@ fn every_schedule_on_the_page_ticks_as_it_says() {
 
 #[test]
 fn every_schedule_that_the_page_refuses_is_refused_for_that_reason() {
-    let told = table("| schedule | why |");
-    assert!(told.len() >= 18, "{}", told.len());
-    for (text, why) in told {
+    let output = table("| schedule | why |");
+    assert!(output.len() >= 18, "{}", output.len());
+    for (text, why) in output {
         assert_eq!(Schedule::parse(&text).unwrap_err().reason(), why, "{text}");
     }
 }

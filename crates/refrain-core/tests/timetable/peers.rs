@@ -1,10 +1,10 @@
 //! The tests of twelve libraries and schedulers for a few hundred schedules, and our results.
 //!
-//! `tests/vectors/peers.tsv` has a line for each: source, expression, zone, an instant, what the peer's tests say comes
-//! after it (instants, `refused`, or `not` an instant), what comes here (`=` if it is the same), and why it differs. Facts
-//! only, read from the suites. Where a peer has its own form for the zone, the year or the seconds, that was left out or moved;
-//! where its test says only that an expression is accepted, the instants are those that it means there.
-//! `REFRAIN_BLESS=1` writes what comes here anew; a reason for each difference is to be written by hand.
+//! `tests/vectors/peers.tsv` has a line for each: source, expression, zone, an instant, what the peer's tests expect
+//! after it (instants, `refused`, or `not` an instant), our result (`=` if it is the same), and why it differs. Only
+//! facts, read from the suites. Where a peer has its own form for the zone, the year or the seconds, that was left
+//! out or moved; where its test only expects that an expression is accepted, the instants are those that it means
+//! there. `REFRAIN_BLESS=1` rewrites our results; a reason for each difference is written by hand.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl Case {
         [source, &expression.replace('\t', "\\t"), zone, from, peer, here, why].map(String::as_str).join("\t")
     }
 
-    /// What comes here, in the form in which the peer says it.
+    /// Our result, in the notation of the peer.
     fn found(&self) -> String {
         let Ok(schedule) = Schedule::parse(&self.expression) else { return "refused".to_owned() };
         let zone = Zone::parse(&self.zone).unwrap();

@@ -142,12 +142,12 @@ fn a_tick_that_comes_anyway_is_not_attributed_to_the_gap() {
 
 #[test]
 fn a_jump_over_midnight_tells_the_date_it_jumps_to() {
-    for (zone, day, told) in [
+    for (zone, day, text) in [
         ("Pacific/Apia", date(2011, 12, 30), "goes forward from 00:00 to 2011-12-31 00:00\n"),
         ("America/Nuuk", date(2026, 3, 28), "goes forward from 23:00 to 2026-03-29 00:00\n"),
         ("Europe/Berlin", date(2026, 3, 29), "goes forward from 02:00 to 03:00\n"),
     ] {
         let shown = around(timetable("0 12 * * *", zone, "day"), day).to_string();
-        assert!(shown.contains(told), "{shown}");
+        assert!(shown.contains(text), "{shown}");
     }
 }

@@ -24,7 +24,7 @@ fn opened(
     now: Timestamp,
 ) -> (Vec<String>, Option<Timestamp>) {
     let pass = revisions.current().pass(covered, CatchUp::All, now, usize::MAX);
-    let starts = pass.rows.iter().map(|(opening, _)| opening.window.start().timestamp());
+    let starts = pass.rows.iter().map(|(due, _)| due.window.start().timestamp());
     (starts.map(|start| start.strftime("%d %H").to_string()).collect(), pass.covered)
 }
 
@@ -48,7 +48,8 @@ fn a_timetable_that_opened_nothing_leaves_no_trace() {
     assert_eq!(revisions.retire(None, at("09T03:30")).unwrap(), None);
 }
 
-/// From when a timetable opens windows that comes back at a time, after one that covered up to 03:00 on the ninth.
+/// The instant from which a returning timetable opens windows, after one that covered up to 03:00 on the ninth.
+/// ninth.
 fn back(cron: &str, start: Option<&str>, now: Timestamp, then: Timestamp) -> Vec<String> {
     let revisions = Revisions::first(hourly("0 * * * *", Some("2026-06-09T00:00")), at("09T00:00")).unwrap();
     let (_, covered) = opened(&revisions, None, at("09T03:30"));

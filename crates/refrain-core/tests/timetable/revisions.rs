@@ -1,4 +1,4 @@
-//! Edits of a timetable: the past stays, the windows meet in one short one, and nothing overlaps.
+//! Edits of a timetable: the past stays, the old and new windows meet in a short one, and nothing overlaps.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -43,8 +43,8 @@ fn f19_what_the_edit_finds_uncovered_opens_at_the_next_tick_on_time() {
     revisions.edit(timetable("5 * * * *", "UTC", "hour"), covered, edited_at).unwrap();
     let pass = revisions.current().pass(covered, CatchUp::None, at("2026-06-11T11:05:00Z"), usize::MAX);
     assert_eq!(pass.rows.len(), 11);
-    assert!(pass.rows.iter().all(|(opening, verdict)| {
-        opening.tick == at("2026-06-11T11:05:00Z") && *verdict == refrain_core::CatchUpVerdict::OnTime
+    assert!(pass.rows.iter().all(|(due, verdict)| {
+        due.tick == at("2026-06-11T11:05:00Z") && *verdict == refrain_core::CatchUpVerdict::OnTime
     }));
 }
 
@@ -99,7 +99,7 @@ fn a_timetable_that_opened_nothing_is_replaced_without_a_trace() {
     revisions.edit(since("2026-06-01", daily()), None, at("2026-06-01T13:00:00Z")).unwrap();
     assert_eq!(next(&revisions, None), "2026-06-01T00:00:00Z");
 
-    // The same mistake in a job that runs.
+    // The same mistake in a job that has run.
     let mut revisions = first(since("2026-06-01", daily()), "2026-06-01T00:00:00Z");
     let now = at("2026-06-05T12:00:00Z");
     let covered = work_off(&revisions, None, now);
@@ -117,7 +117,7 @@ fn a_timetable_that_opened_nothing_is_replaced_without_a_trace() {
 }
 
 #[test]
-fn f19_what_is_due_under_the_old_timetable_is_opened_by_it_first() {
+fn f19_windows_due_under_the_old_timetable_are_opened_by_it_first() {
     let mut revisions =
         first(since("2026-06-01", timetable("5 * * * *", "UTC", "hour")), "2026-06-01T00:00:00Z");
     let now = at("2026-06-03T12:00:00Z");
@@ -319,7 +319,7 @@ proptest! {
             covered = work_off(&revisions, covered, now);
         }
         let Some(covered) = covered else { return Ok(()) };
-        let opened: Vec<_> = opened.into_iter().map(|(opening, _)| (opening.window, opening.shape)).collect();
+        let opened: Vec<_> = opened.into_iter().map(|(due, _)| (due.window, due.shape)).collect();
         for pair in opened.windows(2) {
             prop_assert_eq!(pair[0].0.end(), pair[1].0.start());
         }

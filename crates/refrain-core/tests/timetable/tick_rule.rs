@@ -13,11 +13,11 @@ use super::{at, first, since, timetable};
 fn opened(revision: &Revision, until: &str) -> Vec<String> {
     let zone = &revision.timetable.zone;
     let mut lines: Vec<(Timestamp, Vec<String>)> = Vec::new();
-    for opening in revision.due_windows(None).take_while(|opening| opening.tick <= at(until)) {
-        let start = zone.wall(opening.window.start().timestamp()).strftime("%a %H:%M").to_string();
-        match lines.last_mut().filter(|(tick, _)| *tick == opening.tick) {
+    for due in revision.due_windows(None).take_while(|due| due.tick <= at(until)) {
+        let start = zone.wall(due.window.start().timestamp()).strftime("%a %H:%M").to_string();
+        match lines.last_mut().filter(|(tick, _)| *tick == due.tick) {
             Some((_, starts)) => starts.push(start),
-            None => lines.push((opening.tick, vec![start])),
+            None => lines.push((due.tick, vec![start])),
         }
     }
     lines
@@ -65,7 +65,7 @@ fn tick_windows_reach_from_one_tick_to_the_next() {
         .current()
         .due_windows(None)
         .take(2)
-        .map(|opening| format!("{} at {}", opening.window, opening.tick))
+        .map(|due| format!("{} at {}", due.window, due.tick))
         .collect();
     assert_eq!(
         windows,
@@ -81,13 +81,13 @@ fn without_a_start_the_first_tick_opens_the_last_whole_window() {
     for (now, expected) in [
         // In the middle of the day: tomorrow's tick opens today.
         ("2026-06-09T12:00:00Z", "[2026-06-09T00:00:00Z, 2026-06-10T00:00:00Z) at 2026-06-10T02:00:00Z"),
-        // A tick that has just been counts: a first `tick` from cron at 02:00 does its work.
+        // A tick at this very instant counts: a first `tick` from cron at 02:00 does its work.
         ("2026-06-09T02:00:03Z", "[2026-06-08T00:00:00Z, 2026-06-09T00:00:00Z) at 2026-06-09T02:00:00Z"),
         ("2026-06-09T02:06:00Z", "[2026-06-09T00:00:00Z, 2026-06-10T00:00:00Z) at 2026-06-10T02:00:00Z"),
     ] {
         let revisions = first(timetable("0 2 * * *", "UTC", "day"), now);
-        let opening = revisions.current().due_windows(None).next().unwrap();
-        assert_eq!(format!("{} at {}", opening.window, opening.tick), expected, "{now}");
+        let due = revisions.current().due_windows(None).next().unwrap();
+        assert_eq!(format!("{} at {}", due.window, due.tick), expected, "{now}");
     }
 }
 
@@ -112,9 +112,9 @@ fn an_interval_is_counted_from_the_start_and_ignores_jumps_of_the_clock() {
 #[test]
 fn covered_is_used_unchanged_even_between_two_boundaries() {
     let revisions = first(since("2026-06-01", timetable("0 2 * * *", "UTC", "day")), "2026-06-01T00:00:00Z");
-    let opening = revisions.current().due_windows(Some(at("2026-06-03T10:00:00Z"))).next().unwrap();
+    let due = revisions.current().due_windows(Some(at("2026-06-03T10:00:00Z"))).next().unwrap();
     assert_eq!(
-        format!("{:?} {}", opening.shape, opening.window),
+        format!("{:?} {}", due.shape, due.window),
         "Remainder [2026-06-03T10:00:00Z, 2026-06-04T00:00:00Z)"
     );
 }
@@ -140,12 +140,12 @@ fn f17_new_zone_rules_leave_opened_windows_alone_and_lose_no_time() {
     assert_eq!(before.covered, Some(at("2026-06-04T22:00:00Z")));
     let third_of_june = revisions.find("2026-06-03").unwrap();
 
-    // A release whose rules have no summer time reads the same timetable.
+    // A release whose zone rules have no summer time reads the same timetable.
     daily.zone = rules("2026b", "CET-1");
     assert!(revisions.edit(daily, before.covered, at(now)).unwrap(), "other rules are an edit");
     let after = pass_until(revisions.current(), before.covered, "2026-06-08T12:00:00Z");
     let shown: Vec<String> =
-        after.rows.iter().map(|(opening, _)| format!("{:?} {}", opening.shape, opening.window)).collect();
+        after.rows.iter().map(|(due, _)| format!("{:?} {}", due.shape, due.window)).collect();
     assert_eq!(
         shown,
         [
@@ -202,22 +202,22 @@ fn any_instant() -> impl Strategy<Value = Timestamp> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The rule as it is written, from the tick's side: windows that ended after the previous tick, not after this.
+    /// The rule from the tick's side: the windows that ended after the previous tick and not after this one.
     #[test]
     fn each_window_opens_at_the_first_tick_after_its_end((schedule, zone, grid) in any_timetable(), now in any_instant()) {
         let revisions = first(timetable(schedule, zone, grid), &now.to_string());
         let revision = revisions.current();
         let ticks = revision.timetable.ticks();
         let mut end = revision.from;
-        for opening in revision.due_windows(None).take(30) {
-            prop_assert_eq!(opening.window.start().timestamp(), end);
-            prop_assert_eq!(opening.shape, WindowShape::Whole);
-            end = opening.window.end().timestamp();
-            prop_assert!(end <= opening.tick);
-            let previous = ticks.at_or_before(opening.tick - SignedDuration::from_secs(1)).unwrap();
+        for due in revision.due_windows(None).take(30) {
+            prop_assert_eq!(due.window.start().timestamp(), end);
+            prop_assert_eq!(due.shape, WindowShape::Whole);
+            end = due.window.end().timestamp();
+            prop_assert!(end <= due.tick);
+            let previous = ticks.at_or_before(due.tick - SignedDuration::from_secs(1)).unwrap();
             // Without a start, the first window is the last whole one, whenever it ended.
-            let is_first = opening.window.start().timestamp() == revision.from;
-            prop_assert!(is_first || previous < end, "{} was due at {previous} already", opening.window);
+            let is_first = due.window.start().timestamp() == revision.from;
+            prop_assert!(is_first || previous < end, "{} was due at {previous} already", due.window);
         }
     }
 
@@ -247,7 +247,7 @@ proptest! {
         prop_assert_eq!(&rows, &whole.rows);
         for (_, verdict) in &rows {
             if let CatchUpVerdict::Skipped(SkipReason::Superseded { by }) = verdict {
-                prop_assert_eq!(Some(*by), rows.last().map(|(opening, _)| opening.window));
+                prop_assert_eq!(Some(*by), rows.last().map(|(due, _)| due.window));
             }
         }
         prop_assert_eq!(covered, whole.covered);
@@ -272,10 +272,10 @@ proptest! {
                 prop_assert!(pass.covered >= covered, "what is covered never shrinks");
                 covered = pass.covered;
                 rows_after_a_jump_back += if is_back { 0 } else { pass.rows.len() };
-                for (opening, _) in pass.rows {
-                    prop_assert_eq!(opening.window.start().timestamp(), end, "each begins where the last ended");
-                    prop_assert!(opening.tick <= clock);
-                    end = opening.window.end().timestamp();
+                for (due, _) in pass.rows {
+                    prop_assert_eq!(due.window.start().timestamp(), end, "each begins where the last ended");
+                    prop_assert!(due.tick <= clock);
+                    end = due.window.end().timestamp();
                 }
             }
         }

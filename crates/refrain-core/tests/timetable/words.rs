@@ -1,7 +1,7 @@
-//! The description of a pattern is true: it is parsed again, and the ticks are derived from it.
+//! The description of a pattern is true: the test parses it and derives the ticks from it.
 //!
-//! The reader here knows English and the calendar, not cron: it takes a description apart and asks of every second or minute
-//! whether the words name it.
+//! This parser knows English and the calendar, not cron: it takes a description apart and asks of every second or
+//! minute whether the words name it.
 
 use jiff::civil::{Date, DateTime};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
@@ -10,15 +10,15 @@ use refrain_core::{Schedule, Zone, schedule};
 
 use super::timetable;
 
-/// The sentence about when, without zone and what follows.
+/// The part of the sentence about the times, without the zone and the rest.
 fn words(pattern: &str) -> String {
-    let told = schedule::describe(&timetable(pattern, "UTC", "day"));
-    told.split(" (UTC).").next().unwrap().to_owned()
+    let output = schedule::describe(&timetable(pattern, "UTC", "day"));
+    output.split(" (UTC).").next().unwrap().to_owned()
 }
 
 #[test]
 fn patterns_list_their_values_unless_every_describes_them_all() {
-    for (pattern, told) in [
+    for (pattern, output) in [
         ("* * * * *", "Every minute"),
         ("*/15 * * * *", "Every 15 minutes from minute 0"),
         ("0-30/10 * * * *", "At minutes 0, 10, 20, and 30 past every hour"),
@@ -49,13 +49,13 @@ fn patterns_list_their_values_unless_every_describes_them_all() {
         ("* * * * * *", "Every second"),
         ("@weekly", "At 00:00, on Sunday"),
     ] {
-        assert_eq!(words(pattern), told, "{pattern}");
+        assert_eq!(words(pattern), output, "{pattern}");
     }
 }
 
-/// Everything that the words name, asked of one wall time.
-fn names(told: &str, wall: DateTime) -> bool {
-    let (time, rest) = told.split_once(", on ").map_or((told, ""), |(time, rest)| (time, rest));
+/// Whether the words name a wall time, in all of their parts.
+fn names(output: &str, wall: DateTime) -> bool {
+    let (time, rest) = output.split_once(", on ").map_or((output, ""), |(time, rest)| (time, rest));
     let (time, in_time) = time.split_once(", in ").unwrap_or((time, ""));
     let (days, in_days) = rest.split_once(", in ").unwrap_or((rest, ""));
     let months = if in_time.is_empty() { in_days } else { in_time };
@@ -90,7 +90,7 @@ fn names_time(time: &str, wall: DateTime) -> bool {
     } else if let Some((count, after)) =
         time.strip_prefix("Every ").and_then(|after| after.split_once(" seconds from second 0"))
     {
-        // Said of time that goes on: what begins anew each minute, hour or day is not every so often.
+        // Used only for elapsed time: a step that restarts each minute, hour or day is not "every so often".
         let since_the_hour = i32::from(wall.minute()) * 60 + i32::from(wall.second());
         second = since_the_hour % count.parse::<i32>().unwrap() == 0;
         rest = after.trim_start_matches(" of ");
@@ -194,7 +194,7 @@ fn names_day(days: &str, date: Date) -> bool {
     is_number || is_other
 }
 
-/// The working day of this month that is nearest, found by looking further and further away.
+/// The nearest working day of this month, found by looking further and further away.
 fn nearest(date: Date, day: i8) -> i8 {
     let works = |day: i8| {
         let day = Date::new(date.year(), date.month(), day).ok()?;
@@ -240,24 +240,24 @@ proptest! {
         let second = second.map_or(String::new(), |second| format!("{second} "));
         let pattern = format!("{second}{minute} {hour} {day} {month} {weekday}");
         let Ok(schedule) = Schedule::parse(&pattern) else { return Ok(()) };
-        let told = words(&pattern);
+        let output = words(&pattern);
         let utc = Zone::utc();
         let ticks = schedule.ticks(&utc, refrain_core::Dst::default());
         let wall = |at: Timestamp| at.to_zoned(TimeZone::UTC).datetime();
         let mut at = Timestamp::from_second(start).unwrap();
         for _ in 0..4 {
             let Some(tick) = ticks.after(at) else { break };
-            prop_assert!(names(&told, wall(tick)), "`{}` is told as `{}`, yet ticks at {}", pattern, told, tick);
-            // Between two ticks the words name nothing: looked at in steps that meet every minute of the near ones
-            // and the same time of day of the far ones.
+            prop_assert!(names(&output, wall(tick)), "`{}` is told as `{}`, yet ticks at {}", pattern, output, tick);
+            // Between two ticks the words name nothing: this is checked in steps that meet every minute near the
+            // ticks and the same time of day far from them.
             let seconds = (tick.as_second() - at.as_second()).min(1_000);
             for step in 1..seconds {
                 let between = at + SignedDuration::from_secs(step);
-                prop_assert!(!names(&told, wall(between)), "`{}` is told as `{}`, yet does not tick at {}", pattern, told, between);
+                prop_assert!(!names(&output, wall(between)), "`{}` is told as `{}`, yet does not tick at {}", pattern, output, between);
             }
             let days = (1..70).map(|count| tick - SignedDuration::from_hours(24 * count));
             for earlier in days.take_while(|earlier| *earlier > at) {
-                prop_assert!(!names(&told, wall(earlier)), "`{}` is told as `{}`, yet does not tick at {}", pattern, told, earlier);
+                prop_assert!(!names(&output, wall(earlier)), "`{}` is told as `{}`, yet does not tick at {}", pattern, output, earlier);
             }
             at = tick;
         }

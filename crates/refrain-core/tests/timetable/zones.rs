@@ -1,4 +1,4 @@
-//! Five zones around their jumps: Berlin, New York, Lord Howe (half an hour), Cairo (at midnight), Kolkata
+//! Five zones around their clock changes: Berlin, New York, Lord Howe (half an hour), Cairo (at midnight), Kolkata
 //! (none, and half an hour off UTC).
 
 use jiff::Timestamp;
@@ -20,14 +20,14 @@ fn ticks(pattern: &str, zone: &str, dst: Dst, day: &str) -> Vec<String> {
         .collect()
 }
 
-/// pattern, zone, day, what each rule gives (`gap` for days on which the clock goes forward).
+/// pattern, zone, day, the result of each rule (`gap` for days on which the clock goes forward).
 fn expect(pattern: &str, zone: &str, day: &str, rule: impl Fn(Dst) -> bool, expected: &[&str]) {
     for dst in all_rules().filter(|dst| rule(*dst)) {
         assert_eq!(ticks(pattern, zone, dst, day), expected, "{pattern} in {zone} on {day} with {dst:?}");
     }
 }
 
-/// A place, a time of day that its clock jumps over, one that it shows twice, and windows around both.
+/// A zone, a time of day that its clock skips, one that it shows twice, and windows around both.
 struct Place {
     zone: &'static str,
     /// pattern, day, the tick when the clock jumps
@@ -111,7 +111,7 @@ const HAVANA: Place = Place {
 };
 
 impl Place {
-    fn tell(&self) {
+    fn check(&self) {
         if let Some((pattern, day, tick)) = self.gap {
             expect(pattern, self.zone, day, |dst| dst.gap == Gap::Next, &[tick]);
             expect(pattern, self.zone, day, |dst| dst.gap == Gap::Skip, &[]);
@@ -134,32 +134,32 @@ impl Place {
 
 #[test]
 fn h2_berlin_jumps_an_hour_in_the_night() {
-    BERLIN.tell();
+    BERLIN.check();
 }
 
 #[test]
 fn h2_new_york_jumps_at_two_and_repeats_one() {
-    NEW_YORK.tell();
+    NEW_YORK.check();
 }
 
 #[test]
 fn h2_lord_howe_jumps_half_an_hour() {
-    LORD_HOWE.tell();
+    LORD_HOWE.check();
 }
 
 #[test]
 fn h2_cairo_jumps_at_midnight() {
-    CAIRO.tell();
+    CAIRO.check();
 }
 
 #[test]
 fn h2_havana_shows_midnight_twice() {
-    HAVANA.tell();
+    HAVANA.check();
 }
 
 #[test]
 fn h2_kolkata_never_jumps_and_is_half_an_hour_off() {
-    KOLKATA.tell();
+    KOLKATA.check();
     expect("30 2 * * *", "Asia/Kolkata", "2026-03-29", |_| true, &["02:30=28 21:00Z"]);
     expect("0 0 * * *", "Asia/Kolkata", "2026-10-25", |_| true, &["00:00=24 18:30Z"]);
 }
@@ -168,7 +168,7 @@ fn h2_kolkata_never_jumps_and_is_half_an_hour_off() {
 fn f15_times_in_a_gap_tick_once_together() {
     let next = |dst: Dst| dst.gap == Gap::Next;
     expect("15,45 2 * * *", "Europe/Berlin", "2026-03-29", next, &["03:00=29 01:00Z"]);
-    // One that ticks right after the gap anyway does not tick twice.
+    // A pattern that ticks right after the gap anyway does not tick twice.
     expect("30 2,3 * * *", "Europe/Berlin", "2026-03-29", next, &["03:00=29 01:00Z", "03:30=29 01:30Z"]);
     expect("0 2,3 * * *", "Europe/Berlin", "2026-03-29", |_| true, &["03:00=29 01:00Z"]);
 }

@@ -75,21 +75,21 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 /// Checks that the facts lead to these rules, and the text of the first.
-fn is_explained(facts: &WhyFacts, rules: &[&str], told: &str) {
+fn is_explained(facts: &WhyFacts, rules: &[&str], text: &str) {
     let causes = why(facts);
     assert_eq!(causes.iter().map(refrain_core::why::Cause::rule).collect::<Vec<_>>(), rules, "{facts:?}");
-    assert_eq!(causes[0].to_string(), told);
+    assert_eq!(causes[0].to_string(), text);
 }
 
-fn recorded(facts: RecordedFacts, rules: &[&str], told: &str) {
-    is_explained(&WhyFacts::Recorded(facts.into()), rules, told);
+fn recorded(facts: RecordedFacts, rules: &[&str], text: &str) {
+    is_explained(&WhyFacts::Recorded(facts.into()), rules, text);
 }
 
-fn absent(run: &str, missing: Missing, rule: &str, told: &str) {
+fn absent(run: &str, missing: Missing, rule: &str, text: &str) {
     is_explained(
         &WhyFacts::Absent(AbsentFacts { run: run.to_owned(), context: context(), missing }),
         &[rule],
-        told,
+        text,
     );
 }
 
@@ -334,9 +334,9 @@ fn additional_information_follows_the_answer() {
         ..done()
     };
     let causes = why(&WhyFacts::Recorded(facts.into()));
-    let told: Vec<String> = causes.iter().skip(1).map(ToString::to_string).collect();
+    let text: Vec<String> = causes.iter().skip(1).map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        text,
         [
             "sync#42 is outdated: it is done under version 2, and its job has version 3.\n  refrain run sync#42 --again",
             "sync#42 was taken over once from workers that died.\n  refrain show sync#42",

@@ -1,14 +1,14 @@
-//! How much processor time processes have used, by what Linux says of them.
+//! How much processor time processes have used, according to `/proc`.
 
 use std::fs;
 
 use crate::Result;
 use crate::scratch::Plain;
 
-/// Ticks a second in `/proc`; it has been a hundred on every Linux.
+/// Clock ticks per second in `/proc`: a hundred on every Linux.
 const TICKS: f64 = 100.0;
 
-/// Whose time is counted: this process, and the database server if it is on this machine.
+/// The measured processes: this one, and the database server if it is on this machine.
 pub(crate) struct Processes {
     server: Option<u32>,
 }
@@ -38,7 +38,7 @@ impl Processes {
         Ok(Processes { server })
     }
 
-    /// What has been used so far. Children of the server that have ended count too: their time is their parent's.
+    /// The time used so far, including that of ended children of the server, which is added to their parent's.
     pub(crate) fn used(&self) -> Result<Used> {
         let here = stat(std::process::id()).ok_or("there is no /proc")?.seconds;
         let Some(server) = self.server else { return Ok(Used { here, server: None }) };
@@ -50,7 +50,7 @@ impl Processes {
     }
 }
 
-/// Name, parent and time of a process, its ended children included.
+/// Name, parent and processor time of a process, with its ended children.
 fn stat(process: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (head, tail) = text.rsplit_once(')')?;

@@ -1,9 +1,9 @@
-//! What Refrain costs, as ratios that are measured within one run.
+//! The cost of Refrain, as ratios that are measured within one run.
 //!
 //! Seconds say more about the machine than about the program, so every figure here is a quotient of two measurements
-//! that were made one after the other, several times in turn: Refrain against a loop written by hand that makes the same
-//! writes, a full store against an empty one, short runs with long ones among them against short ones alone. What a
-//! second was worth stands beside it as context. `./bench` runs this with a PostgreSQL of its own.
+//! that were made one after the other, several times in turn: Refrain against a hand-written loop that makes the same
+//! writes, a full store against an empty one, short runs with long ones among them against short ones alone. The time
+//! behind each quotient is printed as context. `./bench` runs this with a PostgreSQL of its own.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the report is the result, progress is talk")]
 #![expect(clippy::cast_precision_loss, reason = "counts and medians of a few million at most")]
 
@@ -40,7 +40,7 @@ const USAGE: &str =
      [commands] [flat] [mixed] [idle]
 DATABASE_URL: a PostgreSQL server on which databases may be made; without it, SQLite alone is measured";
 
-/// What was asked for.
+/// The parsed command line.
 pub(crate) struct Plan {
     is_quick: bool,
     is_json: bool,
@@ -70,12 +70,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// A tenth of it, if it must be quick.
+    /// A tenth of it with `--quick`.
     pub(crate) fn scaled(&self, count: u32) -> u32 {
         if self.is_quick { count / 10 } else { count }
     }
 
-    /// One or the other, if it must be quick.
+    /// The second value with `--quick`.
     pub(crate) fn either<T>(&self, quick: T, thorough: T) -> T {
         if self.is_quick { quick } else { thorough }
     }

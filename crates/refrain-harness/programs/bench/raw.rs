@@ -1,4 +1,4 @@
-//! What one would write by hand: the same rows in the same tables, by plain statements over one connection, in batches.
+//! The hand-written baseline: the same rows in the same tables, by plain statements over one connection, in batches.
 //!
 //! It is a yardstick, not a queue: no other worker may run beside it, and nothing is fenced, taken over, retried or deduplicated.
 //! But each run keeps its own outcome and its own times, so endings are a list of rows, as they must be.
@@ -12,14 +12,14 @@ use crate::Result;
 use crate::scratch::{Plain, Scratch, Server};
 use crate::subject::Drained;
 
-/// The loop written by hand.
+/// The hand-written loop.
 pub(crate) struct Raw {
     plain: Plain,
     job: i64,
     lease: i64,
 }
 
-/// A run in hand.
+/// A claimed run.
 #[derive(sqlx_macros::FromRow)]
 pub(crate) struct Taken {
     run: i64,

@@ -1,15 +1,15 @@
-//! The result: one table of ratios, or a JSON object a line.
+//! The result: a table of ratios, or one JSON object per line.
 
-/// What is asked of a ratio.
+/// The limit for a ratio.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     AtLeast(f64),
     AtMost(f64),
-    /// There is none: the figure is context.
+    /// No limit: the figure is context.
     Open,
 }
 
-/// How a figure reads.
+/// How a figure is printed.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Unit {
     /// A quotient of two measurements of this run.
@@ -20,7 +20,7 @@ pub(crate) enum Unit {
     PerSecond,
 }
 
-/// One figure, a value for each repetition.
+/// One figure, with a value for each repetition.
 pub(crate) struct Figure {
     pub(crate) what: String,
     pub(crate) unit: Unit,
@@ -156,7 +156,7 @@ pub(crate) fn percentile(values: &[f64], part: f64) -> f64 {
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
-/// Rates of Refrain and of the same by hand, a pair for each repetition.
+/// The rates of Refrain and of the baseline, a pair for each repetition.
 #[derive(Default)]
 pub(crate) struct Pairs {
     ours: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Databases of our own: a new one for each measurement, removed after it.
+//! Scratch databases: a new one for each measurement, dropped after it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::Result;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// What databases are made on.
+/// The server or directory in which databases are made.
 pub(crate) enum Server {
     Sqlite(tempfile::TempDir),
     Postgres(Box<PgConnectOptions>),
@@ -23,7 +23,8 @@ pub(crate) struct Scratch {
     name: String,
 }
 
-/// A plain connection. Texts are written for SQLite; tables of the store move from a prefix to a schema.
+/// A plain connection. Statements are written for SQLite; on PostgreSQL, tables of the store move from a prefix to a
+/// schema.
 pub(crate) enum Plain {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),
@@ -45,7 +46,7 @@ impl Server {
         }
     }
 
-    /// What decides how much a commit costs.
+    /// The settings that decide how much a commit costs.
     pub(crate) async fn settings(&self) -> Result<String> {
         let scratch = self.database().await?;
         let mut plain = self.connect(&scratch).await?;
@@ -88,7 +89,7 @@ impl Server {
         match self {
             Server::Sqlite(directory) => {
                 for ending in ["", "-wal", "-shm"] {
-                    // The log is gone already if the last connection has put it away.
+                    // The log is removed already if the last connection has closed.
                     drop(std::fs::remove_file(directory.path().join(format!("{}{ending}", scratch.name))));
                 }
                 Ok(())
@@ -99,10 +100,10 @@ impl Server {
         }
     }
 
-    /// Lets a database put its house in order, so that it does not do so while something is measured.
-    pub(crate) async fn settle(&self, scratch: &Scratch) -> Result<()> {
+    /// Vacuums and checkpoints the database, so that it does not do so during a measurement.
+    pub(crate) async fn tidy_up(&self, scratch: &Scratch) -> Result<()> {
         let mut plain = self.connect(scratch).await?;
-        plain.settle().await?;
+        plain.tidy_up().await?;
         plain.close().await
     }
 
@@ -115,8 +116,8 @@ impl Server {
         Ok(())
     }
 
-    /// A connection as Refrain has them. Like Refrain's own statements, the plain ones find their rows by an index, and
-    /// the planner of PostgreSQL, which knows nothing of a new table, is told so.
+    /// A connection with the settings of Refrain's own. Like Refrain's statements, the baseline finds its rows by an
+    /// index, and these settings make PostgreSQL's planner, which has no statistics for a new table, use it.
     pub(crate) async fn connect(&self, scratch: &Scratch) -> Result<Plain> {
         Ok(match self {
             Server::Sqlite(_) => {
@@ -153,7 +154,7 @@ impl Plain {
         Ok(())
     }
 
-    /// The number that a statement gives.
+    /// The number that a statement returns.
     pub(crate) async fn number(&mut self, text: &str) -> Result<i64> {
         let (number,) = match self {
             Plain::Sqlite(inner) => sqlx::query_as(AssertSqlSafe(text)).fetch_one(inner).await?,
@@ -174,7 +175,7 @@ impl Plain {
         })
     }
 
-    /// The number of a job, which is made if there is none.
+    /// The number of a job, which is inserted if it is missing.
     pub(crate) async fn job(&mut self, name: &str) -> Result<i64> {
         self.run(&format!(
             "insert into refrain_jobs (name, identity) values ('{name}', '{name}') on conflict do nothing"
@@ -183,7 +184,7 @@ impl Plain {
         self.number(&format!("select cast(id as bigint) from refrain_jobs where name = '{name}'")).await
     }
 
-    /// Puts runs of a job into the store that are done.
+    /// Inserts done runs of a job into the store.
     pub(crate) async fn finished(&mut self, job: i64, count: u32) -> Result<()> {
         self.run(&format!(
             "with recursive n(i) as (select 1 union all select i + 1 from n where i < {count})
@@ -195,7 +196,7 @@ impl Plain {
         .await
     }
 
-    /// Puts runs of a job into the queue.
+    /// Inserts queued runs of a job.
     pub(crate) async fn queued(&mut self, job: i64, count: u32) -> Result<()> {
         self.run(&format!(
             "with recursive n(i) as (select 1 union all select i + 1 from n where i < {count})
@@ -207,8 +208,8 @@ impl Plain {
         .await
     }
 
-    /// Lets the database put its house in order, so that it does not do so while something is measured.
-    pub(crate) async fn settle(&mut self) -> Result<()> {
+    /// Vacuums and checkpoints the database, so that it does not do so during a measurement.
+    pub(crate) async fn tidy_up(&mut self) -> Result<()> {
         match self {
             Plain::Sqlite(_) => self.run("pragma wal_checkpoint(truncate)").await,
             Plain::Postgres(_) => {

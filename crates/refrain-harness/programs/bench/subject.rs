@@ -1,4 +1,4 @@
-//! Refrain as it is measured: a store, an engine, and a job that does nothing.
+//! The measured engine: a store, an engine, and a job that does nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::Result;
 
-/// Counts runs, and says when there have been enough.
+/// Counts runs, and signals when enough have begun.
 #[derive(Default)]
 struct Counter {
     begun: AtomicU32,
@@ -36,7 +36,7 @@ pub(crate) struct Subject {
     counter: Arc<Counter>,
 }
 
-/// How much was drained, in how long.
+/// How many runs were drained, and how long that took.
 pub(crate) struct Drained {
     pub(crate) runs: u32,
     pub(crate) took: Duration,
@@ -69,7 +69,7 @@ impl Subject {
         Ok(begun.elapsed())
     }
 
-    /// Serves until this many runs have begun, then until all that have begun are recorded.
+    /// Serves until this many runs have begun, and until their ends are recorded.
     pub(crate) async fn drain(&self, enough: u32) -> Result<Drained> {
         self.counter.begun.store(0, Ordering::Relaxed);
         self.counter.enough.store(enough, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! A small program for tests that kill it: it opens the store that its environment names and does one thing.
+//! A small program that tests kill: it opens the store that its environment names and does one thing.
 //!
-//! What its jobs do is told outside the store, in a file that is only ever appended to: a line when a handler begins and
-//! one when it has ended. That file is what tests hold against the word of the store.
+//! Its jobs report what they do outside of the store, in a file that is only ever appended to: a line when a handler
+//! begins and one when it has ended. Tests compare that file with the store.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -33,7 +33,7 @@ use refrain::{
 };
 use rustix::process::{Signal, getpid, kill_process};
 
-/// How often a file or the store is looked at, and how many threads drive the jobs.
+/// How often a file or the store is polled, and how many threads drive the jobs.
 const LOOK: Duration = Duration::from_millis(10);
 const THREADS: usize = 2;
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_millis(100) };
@@ -56,7 +56,7 @@ async fn appears(path: &Path) {
     }
 }
 
-/// What a handler does.
+/// The kinds of handlers.
 enum Probe {
     /// Nothing.
     Noop,
@@ -105,7 +105,7 @@ impl Job for Probe {
     }
 }
 
-/// Says that a handler was left, whether it had ended or not.
+/// Reports when a handler is dropped, whether it had ended or not.
 struct Left(String);
 
 impl Drop for Left {
@@ -137,7 +137,7 @@ fn timetable(schedule: &str, grid: &str, start: &str) -> Timetable {
     }
 }
 
-async fn opening() -> OpenOptions {
+async fn options() -> OpenOptions {
     let settings = Settings::new()
         .slots(usize::try_from(number("PROBE_SLOTS", 8)).unwrap())
         .lease(Duration::from_millis(number("PROBE_LEASE", 5_000)))
@@ -158,10 +158,10 @@ async fn opening() -> OpenOptions {
         job(script::script(Interrupted::Again), "hasty").timeout(Duration::from_secs(2)),
     ];
     let store = variable("PROBE_STORE").unwrap();
-    let opening = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
-    let mut opening = queued.into_iter().fold(opening, OpenOptions::job).job(sync::job().await);
+    let options = Refrain::at(&store, "crash").unwrap().settings(settings).connections(3);
+    let mut options = queued.into_iter().fold(options, OpenOptions::job).job(sync::job().await);
     if let Some(shop) = sync::shop().await {
-        opening = opening.destination(&shop);
+        options = options.destination(&shop);
     }
     if let Some(start) = variable("PROBE_START") {
         let hourly = timetable("0 * * * *", "hour", &start);
@@ -174,23 +174,23 @@ async fn opening() -> OpenOptions {
         };
         let scoped =
             job(Probe::Noop, "scoped").timetable(hourly.clone()).catch_up(CatchUp::All).scopes(regions);
-        // Its windows fail at first, so they give their lane up and line up again.
+        // Its windows fail at first, so they give their lane up and return to it later.
         if std::env::args().nth(1).as_deref() == Some("day") {
             let uneven = job(Probe::Flaky, "uneven").timetable(hourly.clone()).catch_up(CatchUp::All);
-            opening = opening.job(uneven);
+            options = options.job(uneven);
         }
         let brief = Probe::Brief(Duration::from_millis(5));
-        opening = opening.job(job(brief, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
+        options = options.job(job(brief, "hourly").timetable(hourly).catch_up(CatchUp::All)).job(scoped);
     }
     if variable("PROBE_SIMULATED").is_some() {
-        opening = opening.simulated("2026-06-09T00:00:00Z".parse().unwrap());
+        options = options.simulated("2026-06-09T00:00:00Z".parse().unwrap());
     }
     if let Some(start) = variable("PROBE_MINUTES") {
         let minutes = timetable("* * * * *", "1m", &start);
         let minutely = job(Probe::Noop, "minutely").timetable(minutes).catch_up(CatchUp::All);
-        opening = opening.job(minutely.while_running(WhileRunning::Allow));
+        options = options.job(minutely.while_running(WhileRunning::Allow));
     }
-    opening
+    options
 }
 
 async fn enqueue(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Result<(), Error> {
@@ -200,7 +200,7 @@ async fn enqueue(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Re
     Ok(())
 }
 
-/// The same one by one.
+/// Executes one run after another.
 async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Result<(), Error> {
     for at in 0..count {
         refrain.enqueue(job, &format!("{prefix}{at}"), &()).await?;
@@ -208,11 +208,12 @@ async fn offer(refrain: &Refrain, job: &str, prefix: &str, count: usize) -> Resu
     Ok(())
 }
 
-/// Serves until nothing is open. A window may be opened after the last look, so what is left when it has ended is done as well.
+/// Serves until nothing is open. A window may be opened after the last check, so the runs that remain after serving
+/// are executed as well.
 async fn work(refrain: &Refrain) -> Result<(), Error> {
     work_once(refrain).await?;
     while matches!(refrain.open_runs().await, Ok(1..)) {
-        work_once(&opening().await.open().await?).await?;
+        work_once(&options().await.open().await?).await?;
     }
     Ok(())
 }
@@ -227,7 +228,7 @@ async fn work_once(refrain: &Refrain) -> Result<(), Error> {
     .await
 }
 
-/// Serves until there is a file that says to end.
+/// Serves until the file `end` exists.
 async fn serve_until_told(refrain: &Refrain) -> Result<(), Error> {
     let (drain, stop_now) = (directory().join("drain"), directory().join("stop"));
     let drain_this = directory().join(format!("drain-{}", std::process::id()));
@@ -262,7 +263,7 @@ async fn run(refrain: &Refrain, name: &str, ask: Ask) -> Result<(), Error> {
     Ok(())
 }
 
-/// All attempts of a run that it has, one after another.
+/// All attempts of a run, one after another.
 async fn run_to_its_end(refrain: &Refrain, name: &str) -> Result<(), Error> {
     while refrain.run(name, Ask::Once).await?.run.standing.is_open() {}
     Ok(())
@@ -278,7 +279,7 @@ async fn run_until_done(refrain: &Refrain, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Schedulers side by side, each of which sees the clock go on in steps of its own.
+/// Runs several schedulers at once, each with a clock of its own that advances in steps.
 async fn schedule(
     refrain: &Refrain,
     from: Timestamp,
@@ -306,7 +307,7 @@ async fn schedule(
     Ok(())
 }
 
-/// A bit of everything, made so that it can be done again from the beginning.
+/// A day with a bit of everything, which can be repeated from the beginning.
 async fn day(refrain: &Refrain) -> Result<(), Error> {
     enqueue(refrain, "noop", "n", 6).await?;
     enqueue(refrain, "flaky", "f", 2).await?;
@@ -342,7 +343,7 @@ async fn day(refrain: &Refrain) -> Result<(), Error> {
 async fn act(arguments: &[&str]) -> Result<(), Error> {
     let store = variable("PROBE_STORE").unwrap();
     Refrain::migrate(&store).await?;
-    let refrain = opening().await.open().await?;
+    let refrain = options().await.open().await?;
     match *arguments {
         ["enqueue", job, prefix, count] => enqueue(&refrain, job, prefix, count.parse().unwrap()).await,
         ["offer", job, prefix, count] => offer(&refrain, job, prefix, count.parse().unwrap()).await,

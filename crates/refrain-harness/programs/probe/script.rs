@@ -1,5 +1,4 @@
-//! Jobs that execute a command: the one in the payload, or a few lines of shell that record what
-//! they do.
+//! Jobs that execute a command: the one in the payload, or a few lines of shell that record what they do.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use refrain::core::Zone;
 
 use super::{directory, number};
 
-/// Tells outside the store that it began and that it ended, and prints a line to each stream.
+/// Reports outside of the store that it began and that it ended, and prints a line to each stream.
 const TOLD: &str = r#"
 echo "begun $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
 echo "to be kept"; echo "and this" >&2

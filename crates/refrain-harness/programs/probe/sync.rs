@@ -1,7 +1,7 @@
 //! A typical sync, for tests that kill it: it writes rows in the store's own database, which count how often
 //! they were written, from a source of twelve invoices in pages of four.
 //!
-//! What goes wrong is in the key of the run:
+//! The key of the run says which fault to inject:
 //!
 //! | key | what goes wrong |
 //! |---|---|
@@ -47,7 +47,7 @@ struct Invoice {
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
 
-/// What must be known of a database to write to it.
+/// What the job needs from a database to write to it.
 trait Shop: refrain::ledger::Backend {
     fn open(url: &str) -> Answer<'_, Pool<Self>>;
     fn write<'a>(connection: &'a mut Self::Connection, invoice: &'a Invoice) -> Answer<'a, ()>;
@@ -59,7 +59,7 @@ macro_rules! shop {
             fn open($url: &str) -> Answer<'_, Pool<Self>> {
                 Box::pin(async move {
                     let pool = $pool.await?;
-                    // Of two who make it at once, one may hear that it is there.
+                    // If two processes create it at once, one of them may get an error that it exists.
                     if sqlx::query(TABLE).execute(&pool).await.is_err() {
                         sqlx::query(TABLE).execute(&pool).await?;
                     }
@@ -126,7 +126,7 @@ impl<DB: Shop> Sync<DB> {
         Ok(())
     }
 
-    /// Reads, is late, and writes.
+    /// Reads, waits, and writes.
     async fn late(&self, run: &Run) -> Result<(), LedgerError> {
         let units = self.units(run).await?;
         let source = std::fs::read_to_string(directory().join("source")).unwrap();
@@ -139,7 +139,7 @@ impl<DB: Shop> Sync<DB> {
     async fn apply(&self, run: &Run, mut batches: Batches<'_, DB, Invoice>) -> Result<(), LedgerError> {
         while let Some(mut batch) = batches.next().await? {
             if run.key().starts_with("many-") {
-                tell_batch(run, batch.all().len());
+                record_batch(run, batch.all().len());
             }
             let mut went: Result<(), BatchError> = Ok(());
             for invoice in batch.all() {
@@ -159,7 +159,7 @@ impl<DB: Shop> Sync<DB> {
     }
 }
 
-fn tell_batch(run: &Run, units: usize) {
+fn record_batch(run: &Run, units: usize) {
     let batches = OpenOptions::new().append(true).create(true).open(directory().join("batches"));
     writeln!(batches.unwrap(), "{} {units}", run.attempt()).unwrap();
 }
@@ -204,7 +204,7 @@ pub(crate) async fn job() -> Definition {
     job.unwrap().retry(Retry { attempts: 3, backoff: BACKOFF })
 }
 
-/// All that is parked is to be tried again.
+/// Retries all parked units.
 pub(crate) async fn unpark() -> Result<(), LedgerError> {
     let url = variable("PROBE_STORE").unwrap();
     if url.starts_with("sqlite:") {

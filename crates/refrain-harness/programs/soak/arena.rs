@@ -1,5 +1,4 @@
-//! Where a round takes place: a store and a destination, and the proxies before them that inject
-//! faults.
+//! The parts of a round: a store and a destination, and the proxies in front of them that inject faults.
 
 use std::fmt;
 use std::process::Command;
@@ -13,7 +12,7 @@ use crate::support::proxy::Proxy;
 use crate::support::server::PrivateServer;
 use crate::worker::Surroundings;
 
-/// Which database.
+/// Which database the round uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
@@ -32,15 +31,15 @@ impl fmt::Display for Kind {
 /// A store and a destination.
 pub(crate) struct Arena {
     pub(crate) kind: Kind,
-    /// For the oracle, past the proxy.
+    /// For the oracle, without a proxy.
     pub(crate) own: Surroundings,
-    /// For those who are hurt.
+    /// For the processes that get the faults.
     theirs: Surroundings,
     pub(crate) hurt: Option<Hurt>,
     _directory: TempDir,
 }
 
-/// A server of our own, and a network that fails before it.
+/// A server of our own, and a network in front of it that fails.
 pub(crate) struct Hurt {
     pub(crate) server: Mutex<PrivateServer>,
     pub(crate) proxy: Proxy,
@@ -83,7 +82,7 @@ impl Arena {
         Rows::open(&self.own.destination).await
     }
 
-    /// Starts this program again, as one that works.
+    /// Starts this program again, as a worker.
     pub(crate) fn start(&self, role: &str, variables: &[(&str, &str)]) -> ChildProcess {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(role).env("SOAK_STORE", &self.theirs.store);
@@ -94,7 +93,7 @@ impl Arena {
         ChildProcess::spawn(command.envs(variables.iter().copied()))
     }
 
-    /// The places at which a process was killed.
+    /// The failpoints at which a process was killed.
     pub(crate) fn struck(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.own.directory.join("struck")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

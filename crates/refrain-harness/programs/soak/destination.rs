@@ -1,8 +1,8 @@
 //! The rows that must be written once: the content from the sources, how often each row was
 //! written, and by which run.
 //!
-//! `items` has the current content; `writes` has a line for every write. A double write, or one in
-//! the wrong order, shows there whatever the ledger says.
+//! `items` has the current content; `writes` has a line for every write. A double write, or one in the wrong order,
+//! is visible there whatever the ledger says.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::worker::PROJECT;
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
 
-/// What must be known of a database to write to it.
+/// What the harness needs from a database to write to it.
 pub(crate) trait Destination: refrain::ledger::Backend {
     fn open(url: &str) -> Answer<'_, Pool<Self>>;
     fn write<'a>(connection: &'a mut Self::Connection, change: &'a Change, who: &'a str) -> Answer<'a, ()>;
@@ -72,7 +72,7 @@ impl Destination for Postgres {
     written!(Postgres);
 }
 
-/// A database, for the round and the oracle.
+/// A connection to a database, for the round and the oracle.
 pub(crate) enum Rows {
     Sqlite(SqlitePool),
     Postgres(PgPool),
@@ -87,7 +87,7 @@ impl Rows {
         }
     }
 
-    /// Makes the tables of a destination. In a file, those of the ledger come by themselves.
+    /// Makes the tables of a destination. A file gets those of the ledger at first use.
     pub(crate) async fn prepare(&self) {
         let number = match self {
             Rows::Sqlite(_) => "integer primary key autoincrement",
@@ -119,7 +119,7 @@ impl Rows {
         }
     }
 
-    /// Gives a parked unit its tries again; how many there were.
+    /// Retries the parked units; returns how many there were.
     pub(crate) async fn unpark(&self, job: &str, key: &str) -> u64 {
         let key = Key::parse(key).unwrap();
         match self {
@@ -130,7 +130,7 @@ impl Rows {
         }
     }
 
-    /// The texts of a column; tables of ours are named as on SQLite.
+    /// The texts of a column; tables of Refrain are named as on SQLite.
     pub(crate) async fn texts(&self, query: &str) -> Vec<String> {
         match self {
             Rows::Sqlite(pool) => sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(pool).await.unwrap(),
@@ -141,7 +141,7 @@ impl Rows {
         }
     }
 
-    /// Rows of numbers and words, each as one text with blanks between.
+    /// Rows of numbers and texts, each as one text with blanks in between.
     pub(crate) async fn rows<const N: usize>(&self, query: &str) -> Vec<[String; N]> {
         let parse = |text: String| {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();

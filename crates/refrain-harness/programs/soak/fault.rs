@@ -6,7 +6,7 @@ use refrain::core::random::{Random, SeededRandom, duration_up_to};
 
 use crate::worker::LEASE;
 
-/// The commits at which a process may be killed, or not hear the answer, and how often it may pass there before.
+/// The commits at which a process may be killed, or may lose the answer, and how often it may pass there before.
 const PLACES: [(&str, u64); 16] = [
     ("unit-apply", 8),
     ("unit-apply", 30),
@@ -25,10 +25,10 @@ const PLACES: [(&str, u64); 16] = [
     ("relay-copy", 4),
     ("relay-forget", 4),
 ];
-/// A process is killed within so long after its work has begun.
+/// A process is killed within this time after its work has begun.
 const SOON: Duration = Duration::from_millis(120);
 
-/// What is done to one process. In the end it is killed, whatever came before.
+/// The fault of one process. In the end it is killed, whatever came before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Killed at a random moment.

@@ -1,5 +1,5 @@
-//! Feeds the round: changes in the sources, and requests for the runs that apply them. The feeder
-//! is never killed, and remembers every request.
+//! Feeds the round: changes in the sources, and requests for the runs that apply them. The feeder is never killed,
+//! and remembers every request.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::arena::Arena;
 use crate::source::{FEEDS, MARKED, Source};
 use crate::worker::{self, PACKING};
 
-/// There are always so many runs that wait.
+/// How many runs are always queued.
 const ENOUGH: u64 = 12;
 const BEAT: Duration = Duration::from_millis(30);
 
 pub(crate) struct Feeder {
     refrain: Refrain,
-    /// Those with a cursor, then the one with a watermark.
+    /// The jobs with a cursor, then the one with a watermark.
     pub(crate) sources: Vec<Source>,
-    /// How often more was asked for; also the number of the last order.
+    /// How often changes were added; also the number of the last order.
     pub(crate) asked: i64,
 }
 
 impl Feeder {
     pub(crate) async fn new(arena: &Arena, seed: u64) -> Result<Feeder, Failure> {
-        let refrain = worker::opening(&arena.own, worker::LEASE).await?.open().await?;
+        let refrain = worker::open_options(&arena.own, worker::LEASE).await?.open().await?;
         let names = FEEDS.into_iter().chain([MARKED]).enumerate();
         let source = |(nth, name)| {
             Source::create(&arena.own.directory, name, SeededRandom::of_member(seed, 1_000 + nth as u64))
@@ -33,7 +33,7 @@ impl Feeder {
         Ok(Feeder { refrain, sources: names.map(source).collect(), asked: 0 })
     }
 
-    /// Goes on until it is told that it is enough.
+    /// Adds changes until it is told to stop.
     pub(crate) async fn feed(mut self, is_over: impl Fn() -> bool) -> Feeder {
         let mut beat = tokio::time::interval(BEAT);
         while !is_over() {
@@ -45,7 +45,7 @@ impl Feeder {
         self
     }
 
-    /// Something new of everything.
+    /// Adds a change to each source and requests their runs.
     pub(crate) async fn more(&mut self) {
         self.asked += 1;
         for source in &mut self.sources {

@@ -1,11 +1,10 @@
-//! The kill harness: processes that do real work are killed, stopped and cut off, again and again,
-//! and in the end the rows are compared with the sources.
+//! The soak test: processes that do real work are killed, stopped and cut off again and again, and in the end the
+//! rows are compared with the sources.
 //!
-//! A round has sources that Refrain never writes (`source.rs`), a destination whose rows count
-//! their writes (`destination.rs`), processes that run jobs through the library (`worker.rs`), a
-//! loop that injects faults (`round.rs`, by `fault.rs`), and an oracle that knows sources and rows
-//! (`oracle.rs`). The seed decides which faults come, and in which order; the machine decides what
-//! they strike.
+//! A round has sources that Refrain never writes (`source.rs`), a destination whose rows count their writes
+//! (`destination.rs`), processes that run jobs through the library (`worker.rs`), a loop that injects faults
+//! (`round.rs`, from `fault.rs`), and an oracle that compares sources and rows (`oracle.rs`). The seed decides which
+//! faults come, and in which order; timing decides what they hit.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -81,7 +80,7 @@ async fn soak(asked: &Asked) -> ExitCode {
     for kind in &asked.stores {
         let report = round::round(*kind, asked.kills, asked.seed).await;
         is_sound &= report.is_sound();
-        report.tell();
+        report.print();
         reports.push(report);
     }
     report::print(&reports);

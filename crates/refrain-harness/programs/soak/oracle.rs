@@ -1,4 +1,4 @@
-//! The verdict: sources against rows, rows against the ledger, the store against itself.
+//! The verdict of a round: compares sources with rows, rows with the ledger, and the store with itself.
 //!
 //! The oracle trusts what was written outside of Refrain: the sources and the rows. The ledger is
 //! checked against them, never the other way round.
@@ -11,9 +11,9 @@ use crate::arena::Arena;
 use crate::destination::Rows;
 use crate::feeder::Feeder;
 use crate::source::{Change, MARKED};
-use crate::worker::{LEASE, PACKING, effect_of, key_of, opening, told};
+use crate::worker::{LEASE, PACKING, effect_of, key_of, open_options, recorded_steps};
 
-/// What is not as it must be.
+/// Everything that is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     /// A content that was written more than once.
@@ -30,14 +30,14 @@ impl Findings {
     }
 }
 
-/// A row as it stands, and the contents that were written to it in their order.
+/// The current row, and all contents that were written to it, in order.
 #[derive(Debug, Default)]
 struct Item {
     standing: Option<(i64, i64, usize)>,
     written: Vec<i64>,
 }
 
-/// What the ledger says of a unit.
+/// The ledger's record of a unit.
 #[derive(Debug)]
 struct Entry {
     is_applied: bool,
@@ -47,8 +47,8 @@ struct Entry {
 
 type Name = (String, i64);
 
-/// Judges a round after all its processes have ended. Gives how many contents were written. `is_last`: everything was read,
-/// and nothing was refused.
+/// Judges a round after all its processes have ended. Returns how many contents were written. `is_last`: everything
+/// was read, and nothing was refused.
 pub(crate) async fn judge(
     store: &Rows,
     destination: &Rows,
@@ -72,7 +72,7 @@ pub(crate) async fn judge(
         .collect();
     for source in &feeder.sources {
         let position = checkpoints.get(source.name).map(String::as_str);
-        checkpoint_passes_what_is_settled(&source.changes, position, &entries, findings);
+        checkpoint_passes_only_settled_units(&source.changes, position, &entries, findings);
     }
     let orders: Vec<Change> = feeder.orders().map(Change::order).collect();
     if is_last {
@@ -83,10 +83,10 @@ pub(crate) async fn judge(
         let lost = orders.iter().filter(|order| !is_settled(order, &entries));
         findings.lost.extend(lost.map(|order| format!("order {} is neither applied nor kept", order.id)));
     }
-    effects_are_what_was_written(store, destination, &items, findings).await;
+    effects_match_the_written_rows(store, destination, &items, findings).await;
     runs_are_closed(store, feeder, is_last, findings).await;
-    steps_are_done_once(&told(&arena.own.directory), findings);
-    let refrain = opening(&arena.own, LEASE).await.unwrap().open().await.unwrap();
+    steps_are_done_once(&recorded_steps(&arena.own.directory), findings);
+    let refrain = open_options(&arena.own, LEASE).await.unwrap().open().await.unwrap();
     findings.wrong.extend(crate::support::history::illegal(&refrain).await);
     let found = refrain.fsck().await.unwrap();
     findings.wrong.extend(found.into_iter().map(|found| format!("{} ({})", found.what, found.row)));
@@ -167,7 +167,7 @@ fn is_settled(change: &Change, entries: &HashMap<String, Entry>) -> bool {
     entry.is_some_and(|entry| entry.order >= change.seq)
 }
 
-fn checkpoint_passes_what_is_settled(
+fn checkpoint_passes_only_settled_units(
     changes: &[Change],
     position: Option<&str>,
     entries: &HashMap<String, Entry>,
@@ -203,7 +203,7 @@ fn rows_are_as_the_source(changes: &[Change], items: &BTreeMap<Name, Item>, find
 }
 
 /// Every written row has its effect and no other effect exists; all intents have arrived.
-async fn effects_are_what_was_written(
+async fn effects_match_the_written_rows(
     store: &Rows,
     destination: &Rows,
     items: &BTreeMap<Name, Item>,
@@ -246,7 +246,7 @@ async fn runs_are_closed(store: &Rows, feeder: &Feeder, is_last: bool, findings:
     for run in feeder.runs() {
         match runs.get(&run).map(String::as_str) {
             Some("done") => {}
-            // Contents that are refused, and units that were there when a process was killed, are left for a person.
+            // Refused contents, and units that were in a batch when a process was killed, wait for the operator.
             Some("partial" | "failed") if run.starts_with("feed#") || run.starts_with("marked#") => {}
             Some("partial") if run.starts_with("order#") => {}
             None if run.starts_with(PACKING) && !is_last => {}
@@ -255,7 +255,7 @@ async fn runs_are_closed(store: &Rows, feeder: &Feeder, is_last: bool, findings:
     }
 }
 
-/// Once it is said that a step is done, no later attempt begins it.
+/// Once a step is recorded as done, no later attempt begins it.
 fn steps_are_done_once(lines: &[String], findings: &mut Findings) {
     let mut done: HashMap<(&str, &str), u64> = HashMap::new();
     for line in lines {

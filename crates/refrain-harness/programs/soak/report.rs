@@ -4,12 +4,12 @@ use crate::arena::Kind;
 use crate::oracle::Findings;
 use crate::round::Harm;
 
-/// So many of a hundred kills must strike inside of a guarded section: one that hits idle time proves nothing.
+/// This percentage of kills must hit a guarded section: a kill of an idle process proves nothing.
 const INSIDE_MIN: usize = 30;
-/// With fewer kills than this, chance decides how many do.
+/// With fewer kills than this, the percentage depends on chance.
 const ENOUGH: usize = 100;
-/// So many findings of a kind are told.
-const TOLD: usize = 20;
+/// The most findings of a kind that are shown.
+const SHOWN: usize = 20;
 
 pub(crate) struct Report {
     pub(crate) kind: Kind,
@@ -37,11 +37,11 @@ impl Report {
         self.findings.is_empty() && self.has_struck()
     }
 
-    /// Says what was found.
-    pub(crate) fn tell(&self) {
+    /// Prints the findings.
+    pub(crate) fn print(&self) {
         let Findings { duplicates, lost, wrong } = &self.findings;
         for (word, found) in [("duplicate", duplicates), ("lost", lost), ("wrong", wrong)] {
-            for finding in found.iter().take(TOLD) {
+            for finding in found.iter().take(SHOWN) {
                 eprintln!("{}: {word}: {finding}", self.kind);
             }
         }

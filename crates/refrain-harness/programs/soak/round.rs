@@ -26,23 +26,23 @@ use crate::worker::LEASE;
 
 /// How many processes work at once.
 const SEATS: u64 = 3;
-/// How many let everything finish.
+/// How many processes finish the remaining work.
 const LAST: usize = 2;
 const LAST_MAX: usize = 4;
-/// How long a process may take to get to where it is to be killed.
+/// How long a process may take to reach the place where it is killed.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// The longest that something is on its way when the network is slow.
+/// The longest delay of a message when the network is slow.
 const SLOW: Duration = Duration::from_millis(40);
 const TOLD_EVERY: usize = 100;
-/// A line that is never printed: waiting for it is waiting for the end.
+/// A line that is never printed: waiting for it means waiting for the end.
 const NO_LINE: &str = "\0";
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What happened so far.
+/// The counts so far.
 struct Round {
     arena: Arena,
     seed: u64,
-    /// Kills that are still to come.
+    /// How many kills remain.
     left: AtomicUsize,
     kills: AtomicUsize,
     inside: AtomicUsize,
@@ -104,7 +104,7 @@ pub(crate) async fn round(kind: Kind, kills: usize, seed: u64) -> Report {
     }
 }
 
-/// One process after another, each until it is killed.
+/// Starts one process after another, each until it is killed.
 async fn seat(round: Arc<Round>, number: u64) {
     let mut random = SeededRandom::of_member(round.seed, number);
     let guarded = round.arena.own.directory.join(format!("guarded-{number}"));
@@ -119,15 +119,16 @@ async fn seat(round: Arc<Round>, number: u64) {
 }
 
 impl Round {
-    /// Starts a process and does this to it. False: it ended by itself.
+    /// Starts a process and injects this fault. False: it ended by itself.
     async fn is_killed_by(&self, fault: &Fault, guarded: &PathBuf) -> bool {
         let path = guarded.display().to_string();
         std::fs::write(guarded, [0]).unwrap();
         let variables = [("FAILPOINTS", fault.failpoints()), ("REFRAIN_GUARDED", path.as_str())];
         let mut process = self.arena.start("work", &variables);
-        // On a slow machine, or while the store is away, that takes as long as it takes; one that has ended says no more.
+        // On a slow machine, or while the store is unreachable, this takes as long as needed; an ended process prints
+        // no more.
         let is_serving = matches!(timeout(DEADLINE, process.line_with("serving")).await, Ok(Some(_)));
-        // There may be nothing left to do for it.
+        // There may be no work left for it.
         if is_serving && matches!(timeout(PATIENCE, process.line_with("begun")).await, Ok(Some(_))) {
             match fault {
                 Fault::Kill { after } | Fault::Lose { after, .. } => sleep(*after).await,
@@ -140,7 +141,7 @@ impl Round {
             }
         }
         process.signal(Signal::KILL);
-        // Also by itself, at a commit that comes before it serves.
+        // It may also have ended by itself, at a commit before it serves.
         let is_killed = process.wait().await.signal() == Some(Signal::KILL.as_raw());
         if is_killed {
             let kills = self.kills.fetch_add(1, Ordering::SeqCst) + 1;
@@ -172,24 +173,24 @@ impl Round {
     }
 }
 
-/// Whether a process was inside of a guarded section when it was last heard of.
+/// Whether a process was in a guarded section at its last report.
 fn is_inside(guarded: &Path) -> bool {
     std::fs::read(guarded).unwrap().first().is_some_and(|open| *open > 0)
 }
 
-/// What was done to the server and to the network before it.
+/// The faults of the server and the network before it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Harm {
     /// Connections that the server ended.
     pub(crate) terminations: usize,
     pub(crate) crashes: usize,
-    /// Times in which the network swallowed everything without an error.
+    /// How often the network dropped all traffic without an error.
     pub(crate) partitions: usize,
-    /// Times in which everything was slow.
+    /// How often the network was slow.
     pub(crate) delays: usize,
 }
 
-/// Hurts the server and the network before it, every few kills.
+/// Injects faults into the server and the network in front of it, every few kills.
 async fn hurt(round: Arc<Round>) -> Harm {
     let mut harm = Harm::default();
     let Some(Hurt { server, proxy, databases }) = &round.arena.hurt else { return harm };
@@ -211,7 +212,7 @@ async fn hurt(round: Arc<Round>) -> Harm {
                 }
             }
             17..19 => {
-                // Shorter than a lease, or longer: a worker hears too late, or not at all.
+                // Shorter than a lease, or longer: a worker gets its answer too late, or never.
                 proxy.swallow(true);
                 sleep(LEASE / 4 + duration_up_to(LEASE * 3 / 2, &mut random)).await;
                 proxy.swallow(false);
@@ -241,8 +242,8 @@ async fn finish(arena: &Arena, feeder: &Feeder, findings: &mut Findings) {
         for process in &mut last {
             let output = process.finish().await;
             if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                findings.wrong.push(format!("the finishing process ended with {}: {said}", output.status));
+                let message = String::from_utf8_lossy(&output.stderr).into_owned();
+                findings.wrong.push(format!("the finishing process ended with {}: {message}", output.status));
             }
         }
         if feeder.is_idle().await {
@@ -252,7 +253,7 @@ async fn finish(arena: &Arena, feeder: &Feeder, findings: &mut Findings) {
 }
 
 impl Rows {
-    /// Gives every unit that is parked its tries again.
+    /// Retries every parked unit.
     async fn unpark_all(&self) {
         let parked = self
             .rows::<2>(

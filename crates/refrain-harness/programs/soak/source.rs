@@ -1,9 +1,8 @@
 //! The sources: lists of changes in files that Refrain never writes.
 //!
-//! A source only grows. Its lines have one width, so that the number of a change gives its
-//! position, and their times increase, so that they can be searched. An item comes repeatedly with
-//! other content; some contents are rejected when they are applied, until the day they are
-//! corrected.
+//! A source only grows. Its lines have one width, so that the number of a change gives its position, and their times
+//! increase, so that they can be searched. An item occurs repeatedly with other content; some contents are rejected
+//! when they are applied, until they are corrected.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -21,9 +20,9 @@ pub(crate) const MARKED: &str = "marked";
 /// Single orders, each with a run of its own.
 pub(crate) const ORDERS: &str = "orders";
 
-/// So many items has a source.
+/// How many items a source has.
 const ITEMS: u64 = 300;
-/// One item in so many may have contents that are refused.
+/// One item in this many may have contents that are refused.
 const FRAGILE: u64 = 50;
 const WIDTH: usize = 62;
 
@@ -32,7 +31,7 @@ const WIDTH: usize = 62;
 pub(crate) struct Change {
     pub(crate) source: String,
     pub(crate) id: i64,
-    /// Its place in the source: what tells newer content from older.
+    /// Its position in the source, by which newer content is told from older.
     pub(crate) seq: i64,
     /// When it was written, in microseconds.
     pub(crate) at: i64,
@@ -94,7 +93,7 @@ impl Source {
     }
 }
 
-/// Changes from a place on, as many as are there.
+/// The changes from a position on, as many as exist.
 pub(crate) fn read(directory: &Path, name: &str, from: usize, limit: usize) -> Vec<Change> {
     let file = File::open(directory.join(name)).unwrap();
     let mut bytes = vec![0; WIDTH * limit];
@@ -108,7 +107,7 @@ pub(crate) fn read(directory: &Path, name: &str, from: usize, limit: usize) -> V
     whole.map_while(|line| Change::parse(name, std::str::from_utf8(line).ok()?)).collect()
 }
 
-/// The place of the first change at a time or later.
+/// The position of the first change at a time or later.
 pub(crate) fn first_since(directory: &Path, name: &str, at: i64) -> usize {
     let length = File::open(directory.join(name)).unwrap().metadata().unwrap().len();
     let (mut low, mut high) = (0, usize::try_from(length).unwrap() / WIDTH);

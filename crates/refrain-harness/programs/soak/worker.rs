@@ -1,7 +1,7 @@
-//! A process that does the work and is killed meanwhile: ordinary jobs on the unchanged library.
+//! A worker process that is killed while it does ordinary jobs through the unchanged library.
 //!
-//! It is this same program, started with `work` (for ever) or `finish` (until no work is left). Its
-//! environment says where everything is: `SOAK_STORE`, `SOAK_DESTINATION`, `SOAK_DIRECTORY`.
+//! It is this same program, started with `work` (for ever) or `finish` (until no work is left). Its environment has
+//! the locations: `SOAK_STORE`, `SOAK_DESTINATION`, `SOAK_DIRECTORY`.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,23 +21,24 @@ use crate::source::{Change, FEEDS, MARKED, ORDERS, first_since, read};
 
 pub(crate) const PROJECT: &str = "soak";
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
-/// Of a process that lets everything finish: faults have ended, and a slow machine must not make it look dead.
+/// The lease of a process that finishes the remaining work: faults have ended, and a slow machine must not make it
+/// look dead.
 const LAST_LEASE: Duration = Duration::from_secs(15);
-/// Changes in a page, and pages in a run while faults go on.
+/// How many changes a page has, and how many pages a run reads while faults continue.
 const PAGE: usize = 25;
 const PAGES: usize = 6;
-/// What is read by time is read back so far.
+/// The overlap of the watermark.
 const OVERLAP: Duration = Duration::from_millis(50);
 pub(crate) const PACKING: &str = "packing";
 const STEPS: [&str; 3] = ["fetch", "sum", "tell"];
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(5), max: Duration::from_millis(50) };
-/// How often a run with contents that are refused is tried, and such a content before it is parked.
+/// How often a run with refused contents is tried, and how often such a content is tried before it is parked.
 const TRIES: u32 = 4;
-/// For runs that nothing but a fault can fail: as often as there are faults.
+/// How often a run is tried that only a fault can fail: as often as there are faults.
 const FOR_EVER: u32 = 1_000_000;
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Where everything is.
+/// The locations of all parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) store: String,
@@ -52,13 +53,13 @@ impl Surroundings {
         Surroundings { store, destination, directory: directory.into() }
     }
 
-    /// Faults have ended: everything is accepted, and read to its end.
+    /// Faults have ended: all contents are accepted, and sources are read to their end.
     fn is_mended(&self) -> bool {
         self.directory.join("mended").exists()
     }
 }
 
-/// A job of ours.
+/// The jobs of the worker.
 struct Work<DB: Destination> {
     what: What,
     pool: Pool<DB>,
@@ -73,7 +74,7 @@ enum What {
     Marked,
     /// Applies the one order that its key names.
     Order,
-    /// Does one thing after another.
+    /// Executes several steps, one after another.
     Steps,
     /// Runs only because of the intent of an order.
     Packing,
@@ -100,7 +101,7 @@ impl<DB: Destination> Work<DB> {
         Ok(run.fence(&self.pool).await?.units(Per::Ever, key_of).order(|change: &Change| change.seq))
     }
 
-    /// Applies what is to be applied: rows first, then whatever else belongs to the same commit.
+    /// Applies the pending units: rows first, then everything else that belongs to the same commit.
     async fn apply(&self, run: &Run, mut batches: Batches<'_, DB, Change>) -> Result<(), LedgerError> {
         let who = format!("{}#{}/{}", run.job(), run.key(), run.attempt());
         while let Some(mut batch) = batches.next().await? {
@@ -195,8 +196,11 @@ impl<DB: Destination> Work<DB> {
     }
 }
 
-/// The store with all jobs. Orders are applied in the store's own database, the others beside it.
-pub(crate) async fn opening(surroundings: &Surroundings, lease: Duration) -> Result<OpenOptions, Failure> {
+/// The store with all jobs. Orders are applied in the store's own database, the others in the destination.
+pub(crate) async fn open_options(
+    surroundings: &Surroundings,
+    lease: Duration,
+) -> Result<OpenOptions, Failure> {
     if surroundings.store.starts_with("sqlite:") {
         typed::<Sqlite>(surroundings, lease).await
     } else {
@@ -215,7 +219,7 @@ async fn typed<DB: Destination>(
         Definition::of(work)?.named(name).map(|job| job.retry(Retry { attempts, backoff: BACKOFF }))
     };
     let settings = Settings::new().slots(3).lease(lease).poll(Duration::from_millis(50));
-    let opening = Refrain::at(&surroundings.store, PROJECT)?
+    let open_options = Refrain::at(&surroundings.store, PROJECT)?
         .settings(settings)
         .connections(4)
         .job(job(What::Feed, "feed", &beside, TRIES)?)
@@ -225,14 +229,14 @@ async fn typed<DB: Destination>(
         .job(job(What::Packing, PACKING, &beside, FOR_EVER)?)
         .destination(&beside)
         .destination(&inside);
-    Ok(opening)
+    Ok(open_options)
 }
 
 /// Serves: for ever, or until nothing is open.
 pub(crate) async fn work(is_last: bool) -> Result<(), Failure> {
     let surroundings = Surroundings::of_this_process();
     let lease = if is_last { LAST_LEASE } else { LEASE };
-    let refrain = opening(&surroundings, lease).await?.open().await?;
+    let refrain = open_options(&surroundings, lease).await?.open().await?;
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     crate::say("serving");
@@ -247,7 +251,7 @@ pub(crate) async fn work(is_last: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The key of an item, as it stands in the ledger.
+/// The key of an item, as stored in the ledger.
 pub(crate) fn key_of(source: &str, id: i64) -> Key {
     key!("item", source, id).unwrap()
 }
@@ -259,12 +263,12 @@ pub(crate) fn effect_of(source: &str, id: i64, seq: i64) -> Key {
 
 /// The intents of a content, once: a notification, and the packing of an order.
 fn intents(change: &Change) -> Vec<Intent> {
-    let told = Intent::effect("tell", effect_of(&change.source, change.id, change.seq), 1);
+    let recorded_steps = Intent::effect("tell", effect_of(&change.source, change.id, change.seq), 1);
     let packed = (change.source == ORDERS).then(|| Intent::run(PACKING, key!(change.id)?));
-    [told].into_iter().chain(packed).map(Result::unwrap).collect()
+    [recorded_steps].into_iter().chain(packed).map(Result::unwrap).collect()
 }
 
-/// Where the steps are told of.
-pub(crate) fn told(directory: &Path) -> Vec<String> {
+/// The lines in which steps report what they did.
+pub(crate) fn recorded_steps(directory: &Path) -> Vec<String> {
     std::fs::read_to_string(directory.join("steps")).unwrap_or_default().lines().map(str::to_owned).collect()
 }

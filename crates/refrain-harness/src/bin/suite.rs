@@ -69,7 +69,7 @@ fn refused(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The test programs among what cargo says it has built.
+/// The test programs among the artifacts that cargo lists.
 fn programs(messages: &str) -> Vec<Program> {
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let tests =
@@ -94,7 +94,7 @@ fn run(programs: &[Program], name: Option<&str>, memory: &Path) -> Result<ExitCo
     }
     let begun = Instant::now();
     let outcomes = all(in_order(tests, &times(memory)))?;
-    told(&outcomes, begun.elapsed());
+    print_summary(&outcomes, begun.elapsed());
     if name.is_none() {
         remember(&outcomes, memory).map_err(|error| error.to_string())?;
     }
@@ -103,8 +103,8 @@ fn run(programs: &[Program], name: Option<&str>, memory: &Path) -> Result<ExitCo
 }
 
 impl Program {
-    /// Without the variables that cargo sets for a test: some build scripts look at them, and what a test builds by cargo
-    /// would be built anew, here and by the next one who has other variables.
+    /// Without the variables that cargo sets for a test: some build scripts depend on them, and a test that calls
+    /// cargo would rebuild crates, here and again for the next caller with other variables.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.directory).stdin(Stdio::null());
@@ -127,7 +127,7 @@ impl Test<'_> {
         format!("{}::{}", self.program.name, self.name)
     }
 
-    /// What it prints goes to a file: a process that it leaves behind would keep a pipe open.
+    /// The output goes to a file: a process that the test leaves behind would keep a pipe open.
     fn run(&self, seat: usize) -> io::Result<Outcome> {
         let printed = tempfile::NamedTempFile::new()?;
         let begun = Instant::now();
@@ -184,8 +184,7 @@ fn seats() -> Result<usize, String> {
     }
 }
 
-/// What took longest the last time begins first, else it would be waited for alone at the end. A test that is new may
-/// be long too.
+/// The slowest test of the last time begins first: it would delay the end otherwise. A new test may be slow too.
 fn in_order<'p>(tests: Vec<Test<'p>>, times: &BTreeMap<String, f64>) -> VecDeque<Test<'p>> {
     let mut slowest: Vec<(f64, Test<'p>)> = tests
         .into_iter()
@@ -210,7 +209,7 @@ fn remember(outcomes: &[Outcome], memory: &Path) -> io::Result<()> {
     file.flush()
 }
 
-fn told(outcomes: &[Outcome], took: Duration) {
+fn print_summary(outcomes: &[Outcome], took: Duration) {
     let failures = || outcomes.iter().filter(|outcome| outcome.failed.is_some());
     let mut slowest: Vec<&Outcome> = outcomes.iter().collect();
     slowest.sort_by_key(|outcome| std::cmp::Reverse(outcome.took));

@@ -60,7 +60,7 @@ impl AttemptLog {
 }
 
 impl LogWriter {
-    /// Reads the rest after the command has ended. Gives the end of its standard error, to show with a failure.
+    /// Reads the rest after the command has ended. Returns the end of its standard error, to show with a failure.
     pub(super) async fn end(self) -> String {
         let mut last_words = String::new();
         for mut reader in self.0 {

@@ -84,11 +84,11 @@ impl FilesCommandJob {
     ) -> TaskResult {
         let directory = publication.directory();
         let Some(output) = directory.to_str().map(str::to_owned) else {
-            let told = format!(
+            let message = format!(
                 "`{}` is not valid UTF-8, so it cannot be passed to the command",
                 directory.display()
             );
-            return Some(Err(JobError::for_good(told)));
+            return Some(Err(JobError::for_good(message)));
         };
         let mut command = match self.command.command(run, &self.about.values(run)) {
             Ok(command) => command,

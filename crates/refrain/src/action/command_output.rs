@@ -28,7 +28,7 @@ pub(super) enum OutputReader {
 }
 
 impl CommandOutput {
-    /// Gives a reader, and the ends of the pipes that the command writes to.
+    /// Returns a reader, and the ends of the pipes that the command writes to.
     pub(super) fn begin(self, redactor: &Redactor) -> io::Result<(OutputReader, Vec<OwnedFd>)> {
         let CommandOutput::Shared { log, name, stdout: reader } = self else {
             let (recorder, pipes) = OutputRecorder::new(redactor)?;
@@ -50,7 +50,7 @@ impl CommandOutput {
 }
 
 impl OutputReader {
-    /// Reads until the work has ended, then the rest. Gives the result of the work, and the end of standard error to show
+    /// Reads until the work has ended, then the rest. Returns the result of the work, and the end of standard error to show
     /// with a failure.
     pub(super) async fn during<T>(self, run: &Run, work: impl Future<Output = T>) -> (T, String) {
         match self {

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s20_only_what_is_named_is_passed_on() {
+    fn s20_only_named_variables_are_inherited() {
         let names = ["API_URL".to_owned()];
         for (name, expected) in [
             ("PATH", true),

@@ -150,7 +150,7 @@ impl UnitsJob {
         if let Apply::Http { in_doubt, provider_ttl, call, .. } = &self.feed.apply {
             ingest.resend_doubtful(&reader, *in_doubt, *provider_ttl, call.timeout).await?;
         }
-        for reread in ingest.rereads(units.asked().await?) {
+        for reread in ingest.rereads(units.retry_requests().await?) {
             self.read_again(run, commands, &ingest, &reader, reread).await?;
         }
         ingest.retry_failed(&reader).await?;

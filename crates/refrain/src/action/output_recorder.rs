@@ -87,7 +87,7 @@ impl OutputBuffer {
 }
 
 impl OutputRecorder {
-    /// Gives a recorder, and the ends of the pipes that the command writes to.
+    /// Returns a recorder, and the ends of the pipes that the command writes to.
     pub(super) fn new(redactor: &Redactor) -> io::Result<(OutputRecorder, Vec<OwnedFd>)> {
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;
@@ -99,7 +99,7 @@ impl OutputRecorder {
         ))
     }
 
-    /// Reads and stores output until the work has ended, then the rest. Gives the result of the work, and the end of standard
+    /// Reads and stores output until the work has ended, then the rest. Returns the result of the work, and the end of standard
     /// error to show with a failure.
     pub(super) async fn during<T>(self, run: &Run, work: impl Future<Output = T>) -> (T, String) {
         let OutputRecorder { buffer, stdout, stderr } = self;

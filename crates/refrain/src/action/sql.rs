@@ -16,7 +16,7 @@ use crate::database::DatabaseError;
 use crate::job::Job;
 use crate::ledger::{BatchError, LedgerError, Per};
 use crate::run::{JobError, Run};
-use crate::user_database::{Backend, UserDatabase, on_pool, said};
+use crate::user_database::{Backend, UserDatabase, message_of, on_pool};
 
 /// How many of its first words identify a statement in a message.
 const WORDS: usize = 6;
@@ -92,7 +92,7 @@ impl SqlJob {
         let mut words = text.split_whitespace();
         let mut first: Vec<&str> = words.by_ref().take(WORDS).collect();
         first.extend(words.next().map(|_| "…"));
-        let (number, count, first, said) = (at + 1, self.texts.len(), first.join(" "), said(error));
+        let (number, count, first, said) = (at + 1, self.texts.len(), first.join(" "), message_of(error));
         let message = format!("statement {number} of {count} (`{first}`): {said}");
         JobError::new(self.about.redactor.redact(&message))
     }

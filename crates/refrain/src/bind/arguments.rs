@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_moments_in_the_form_in_which_it_holds_them() {
+    fn timestamps_for_sqlite_have_the_form_of_its_database() {
         for (time, value) in [
             (TimeForm::Text, QueryArgument::Text("2026-06-09 12:00:00".to_owned())),
             (TimeForm::Iso, QueryArgument::Text("2026-06-09T12:00:00Z".to_owned())),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_keeps_its_types_and_what_is_missing_is_said() {
+    fn payload_fields_keep_their_types_and_a_missing_one_is_an_error() {
         let text = "select :payload.id, :payload.name, :payload.rate, :payload.tags";
         let bound = of(text, Dialect::Postgres, TimeForm::Text, None).unwrap();
         assert_eq!(

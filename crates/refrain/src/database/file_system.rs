@@ -214,10 +214,10 @@ fn canonical(file: &Path) -> Result<PathBuf, FileSystemError> {
 
 fn refuse_network(
     file: &Path,
-    asked: &Path,
+    requested: &Path,
     kind: impl Fn(&Path) -> io::Result<Kind>,
 ) -> Result<(), FileSystemError> {
-    match kind(asked).map_err(unusable(asked))? {
+    match kind(requested).map_err(unusable(requested))? {
         Kind::Local => Ok(()),
         Kind::Network(kind) => Err(FileSystemError::Network { file: file.to_owned(), kind }),
     }

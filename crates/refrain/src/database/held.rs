@@ -5,12 +5,12 @@
 //! them blocks a process for good:
 //!
 //! - **The server does not answer.** Its host died without closing the connection, or its IP address moved:
-//! the client receives nothing, and a caller that waits for an answer waits for ever. So every message has a
-//! deadline, and a connection that missed one is closed. The idle connections in the pool most likely lead to
-//! the same server, so they are closed too.
+//!   the client receives nothing, and a caller that waits for an answer waits for ever. So every message has a
+//!   deadline, and a connection that missed one is closed. The idle connections in the pool most likely lead to
+//!   the same server, so they are closed too.
 //! - **A future was dropped half-way.** The state of the connection is unknown; the transaction may be open.
 //! - **SQLite ended the transaction by itself** (a full disk, an I/O error): the driver still counts it as
-//! open, and begins no other on that connection.
+//!   open, and begins no other on that connection.
 //!
 //! The driver's own `Transaction` cannot be used for this: it hides its connection and returns it without a
 //! deadline. Nothing outside of this file begins a transaction (tidy checks that).
@@ -277,7 +277,7 @@ impl<DB: Holds> Drop for PooledTransaction<DB> {
             DB::TransactionManager::start_rollback(&mut taken.connection);
         }
         let left = match &self.last_used {
-            Some(last_used) if !is_open || taken.is_told() => last_used.keep(&self.pool, taken, &runtime),
+            Some(last_used) if !is_open || taken.is_sent() => last_used.keep(&self.pool, taken, &runtime),
             _ => Some(taken),
         };
         if let Some(left) = left {

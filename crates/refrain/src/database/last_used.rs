@@ -60,7 +60,7 @@ impl<DB: Holds> Taken<DB> {
 
     /// Sends the unsent bytes as far as possible without waiting; the next statement reads the answer. True
     /// if all were sent.
-    pub(super) fn is_told(&mut self) -> bool {
+    pub(super) fn is_sent(&mut self) -> bool {
         !matches!(self.connection.flush().now_or_never(), Some(Err(_))) && !self.connection.should_flush()
     }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_next_transaction_gets_it_and_no_other_one_is_opened() {
+    async fn the_next_transaction_gets_the_kept_connection_and_opens_no_other() {
         let (pool, taken, last_used) = one_of(2).await;
         assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
         assert!(last_used.take().is_some());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_goes_back_to_its_pool_when_nothing_begins_on_it() {
+    async fn an_unused_connection_is_returned_to_its_pool() {
         let (pool, taken, last_used) = one_of(2).await;
         assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
         while pool.num_idle() == 0 {
@@ -183,13 +183,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn none_is_kept_that_a_transaction_may_wait_for() {
+    async fn a_connection_that_a_transaction_may_wait_for_is_not_kept() {
         let (pool, taken, last_used) = one_of(1).await;
         assert!(last_used.keep(&pool, taken, &Handle::current()).is_some());
     }
 
     #[tokio::test]
-    async fn one_is_kept_and_a_second_is_not() {
+    async fn one_connection_is_kept_and_a_second_is_not() {
         let (pool, taken, last_used) = one_of(3).await;
         let second = Taken::from(&pool).await.unwrap();
         assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn none_is_kept_from_a_pool_that_is_being_closed_or_for_longer_than_a_pool_would_like() {
+    async fn a_connection_is_kept_neither_by_a_closing_pool_nor_too_long() {
         let (pool, mut taken, last_used) = one_of(2).await;
         taken.since -= LONGEST * 2;
         let mut old = last_used.keep(&pool, taken, &Handle::current()).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_stays_while_something_begins_on_it_now_and_then() {
+    async fn a_connection_that_is_used_now_and_then_stays_kept() {
         let (pool, taken, last_used) = one_of(2).await;
         tokio::time::pause();
         assert!(last_used.keep(&pool, taken, &Handle::current()).is_none());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_when_there_is_no_runtime_any_more_is_closed() {
+    fn a_kept_connection_is_closed_when_its_runtime_has_ended() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let last_used = runtime.block_on(async {
             let (pool, taken, last_used) = one_of(2).await;

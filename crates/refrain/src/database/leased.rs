@@ -1,14 +1,15 @@
-//! A transaction that is committed only while the lease of its worker is good.
+//! A transaction that is committed only while the lease of its worker is valid.
 //!
-//! A worker that was silent for too long may have been replaced. What it has written in an open transaction is rolled back, for
-//! it is not known what the one in its place has read meanwhile. The look is part of the commit, so no caller can leave it out.
+//! A worker that was silent for too long may have been replaced. The writes of its open transaction are rolled back,
+//! because it is unknown what its successor has read meanwhile. The check is part of the commit, so no caller can
+//! skip it.
 
 use super::Transaction;
 use crate::failpoint;
 use crate::lease::Lease;
 
 impl Transaction {
-    /// From here on it is committed only while a lease is good.
+    /// From here on the transaction is committed only while a lease is valid.
     pub(crate) fn only_under(&mut self, lease: Lease) {
         match self {
             Transaction::Sqlite(inner, _) => inner.only_under(lease),

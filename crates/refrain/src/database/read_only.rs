@@ -4,12 +4,12 @@
 //! read-only connection would make or repair, and leave behind. So it depends on what lies beside the file:
 //!
 //! - *A log with an index*: both are opened read-only. A living writer maintains the index; one that a killed
-//! process left is not repaired, but rebuilt in the memory of this connection (`readonly_shm`).
+//!   process left is not repaired, but rebuilt in the memory of this connection (`readonly_shm`).
 //! - *No log*, as every last writer leaves it: an ordinary connection that refuses to write (`query_only`).
-//! It takes part in SQLite's locks, so a writer may start meanwhile; a log that it makes for that is empty,
-//! and is removed when it closes.
+//!   It takes part in SQLite's locks, so a writer may start meanwhile; a log that it makes for that is empty,
+//!   and is removed when it closes.
 //! - *No log and no index, a file that uses a log, and this process may not make one*: no writer has it open,
-//! and it is read as if it never changed (`immutable`), the only way that SQLite offers.
+//!   and it is read as if it never changed (`immutable`), the only way that SQLite offers.
 //! - *A file without a log mode, which this process may not write*: it is read under SQLite's locks.
 //!
 //! Rejected: `immutable` for all files without a log. A writer that starts in the middle moves its log into
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_a_writer_has_left_is_read_and_nothing_stays_beside_it() {
+    async fn a_file_without_a_writer_is_read_and_no_file_is_left_beside_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a store?#%.db");
         written(&path).await.close().await.unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_living_writer_has_committed_is_seen_and_the_writer_goes_on() {
+    async fn commits_of_a_living_writer_are_seen_and_the_writer_continues() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
         let mut writer = written(&path).await;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_that_comes_while_a_file_without_a_log_is_read_changes_nothing_that_is_read() {
+    async fn a_reader_of_a_file_without_a_log_does_not_see_a_later_writer() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
         written(&path).await.close().await.unwrap();

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn f27_a_new_file_that_another_is_making_a_store_of_is_waited_for() {
+    async fn f27_a_file_that_another_process_makes_a_store_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
         let file = SqliteConnectOptions::new().filename(directory.path().join("refrain.db"));
         let mut other = SqliteConnection::connect_with(&file.clone().create_if_missing(true)).await.unwrap();

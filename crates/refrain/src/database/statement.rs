@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_arrays_there_and_one_json_text_here() {
+    fn rows_are_arrays_on_postgres_and_one_json_text_on_sqlite() {
         let text = "select r.run from rows(2: run integer, message text) as r where r.run > $1";
         assert_eq!(
             for_postgres(text),

@@ -90,9 +90,9 @@ impl Lateness {
 
 /// The first key of the windows that open in a period, and a text above all their keys.
 fn keys(revisions: &Revisions, after: Timestamp, until: Timestamp) -> Option<(String, String)> {
-    let mut opening = revisions.opening(after, until).take(WINDOWS_MAX).map(|(window, _)| window);
-    let first = opening.next()?;
-    let last = opening.last().unwrap_or(first);
+    let mut windows = revisions.windows_that_open(after, until).take(WINDOWS_MAX).map(|(window, _)| window);
+    let first = windows.next()?;
+    let last = windows.last().unwrap_or(first);
     let key = |window: Window| RunKey::windowed(window.start(), &Scope::default()).to_string();
     // The key of a window may be followed by `/` and a scope, and `0` sorts after `/`.
     Some((key(first), format!("{}0", key(last))))

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_loop_that_ends_before_it_is_told_to_stops_the_others_and_one_that_is_told_does_not() {
+    async fn only_a_loop_that_ends_by_itself_stops_the_others() {
         for (name, is_told) in [("returns", false), ("panics", false), ("panics", true), ("returns", true)] {
             let stop = Stop::new();
             let loops = Loops::new(&stop);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_is_known_by_its_run_and_number() {
+    fn an_attempt_is_identified_by_its_run_and_number() {
         let all = vec![held(5, 1, 1, 0), held(5, 2, 1, 0), held(6, 3, 2, 0)];
         let known = HashSet::from([(1, 1), (2, 2)]);
         let found = unknown(all, &known, |lease| lease == 5);

@@ -16,7 +16,7 @@ use super::service::{Next, Service, Wake};
 use crate::failpoint;
 use crate::job::Jobs;
 use crate::ledger::destination::Destinations;
-use crate::process::{Process, Standing};
+use crate::process::{Process, ProcessState};
 use crate::store::take_over::{TakenOver, take_over};
 use crate::store::workers::{Silent, is_heard_of, near, silent};
 use crate::store::{Result, Store, StoreError};
@@ -88,7 +88,7 @@ impl Rescuer {
         let Ok(here) = Process::here() else { return Ok(Vec::new()) };
         let near = near(&self.store, &here, NEAR).await?;
         let named = near.into_iter().filter_map(|worker| Some((worker.process.parse().ok()?, worker)));
-        let gone = named.filter(|(process, _): &(Process, Silent)| process.standing() == Standing::Gone);
+        let gone = named.filter(|(process, _): &(Process, Silent)| process.state() == ProcessState::Gone);
         Ok(gone.map(|(process, worker)| (worker, process)).collect())
     }
 
@@ -98,7 +98,7 @@ impl Rescuer {
         let Ok(process) = worker.process.parse::<Process>() else { return Ok(true) };
         let is_this = Process::this().is_ok_and(|this| this == process);
         if is_this
-            || process.standing() != Standing::Alive
+            || process.state() != ProcessState::Alive
             || is_heard_of(&self.store, &worker.process).await?
         {
             return Ok(true);
@@ -127,14 +127,14 @@ impl Rescuer {
     /// Whether a worker has had time for another heartbeat. A lease without a worker needs none.
     fn is_due(&mut self, worker: &Silent) -> bool {
         let waited = self.seen.entry(worker.id).or_insert_with(Instant::now).elapsed();
-        let standing = worker.process.parse::<Process>().ok().map(|process| process.standing());
-        worker.process.is_empty() || has_had_its_time(waited, self.beat, standing)
+        let state = worker.process.parse::<Process>().ok().map(|process| process.state());
+        worker.process.is_empty() || has_had_its_time(waited, self.beat, state)
     }
 }
 
 /// An expired worker gets the time for another heartbeat, unless its process is gone.
-fn has_had_its_time(waited: Duration, beat: Duration, standing: Option<Standing>) -> bool {
-    waited >= beat || standing == Some(Standing::Gone)
+fn has_had_its_time(waited: Duration, beat: Duration, state: Option<ProcessState>) -> bool {
+    waited >= beat || state == Some(ProcessState::Gone)
 }
 
 impl Service for Rescuer {
@@ -212,16 +212,16 @@ mod tests {
     #[test]
     fn a_worker_that_may_be_alive_has_time_for_another_heartbeat() {
         let [beat, less] = [Duration::from_secs(10), Duration::from_millis(9_999)];
-        for standing in [Some(Standing::Alive), Some(Standing::Elsewhere), None] {
-            assert!(!has_had_its_time(Duration::ZERO, beat, standing), "{standing:?}");
-            assert!(!has_had_its_time(less, beat, standing), "{standing:?}");
-            assert!(has_had_its_time(beat, beat, standing), "{standing:?}");
+        for state in [Some(ProcessState::Alive), Some(ProcessState::Elsewhere), None] {
+            assert!(!has_had_its_time(Duration::ZERO, beat, state), "{state:?}");
+            assert!(!has_had_its_time(less, beat, state), "{state:?}");
+            assert!(has_had_its_time(beat, beat, state), "{state:?}");
         }
-        assert!(has_had_its_time(Duration::ZERO, beat, Some(Standing::Gone)));
+        assert!(has_had_its_time(Duration::ZERO, beat, Some(ProcessState::Gone)));
     }
 
     #[tokio::test]
-    async fn a_worker_is_due_when_it_has_had_its_time_since_it_was_first_seen() {
+    async fn an_expired_worker_is_due_a_heartbeat_after_it_was_first_seen() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(&directory).await;
         let this = Process::this().unwrap().to_string();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_is_silent_under_one_number_is_ended_unless_it_is_heard_of_under_another() {
+    async fn a_silent_process_is_ended_unless_it_has_registered_again() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(&directory).await;
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
@@ -249,10 +249,10 @@ mod tests {
         let silent = Silent { id: 999, process: process.to_string() };
         let number = register(&store, &silent.process, HOUR).await.unwrap();
         assert!(rescuer(&store, HOUR).end_holder(&silent).await.unwrap());
-        assert_eq!(process.standing(), Standing::Alive, "it has noticed by itself");
+        assert_eq!(process.state(), ProcessState::Alive, "it has noticed by itself");
         retire(&store, number).await.unwrap();
         assert!(rescuer(&store, HOUR).end_holder(&silent).await.unwrap());
-        assert_eq!(process.standing(), Standing::Gone);
+        assert_eq!(process.state(), ProcessState::Gone);
         child.wait().unwrap();
     }
 }

@@ -79,12 +79,12 @@ pub(crate) async fn run<S: Service>(mut service: S, stop: Stop, wake: Wake, idle
 impl Next {
     /// The wait, a tenth more or less, so that loops which began together do not stay together.
     fn delay(self, idle: Duration, random: &mut impl Random) -> Option<Duration> {
-        let asked = match self {
+        let wait = match self {
             Next::Now => return None,
             Next::After(delay) => delay,
             Next::Idle => idle,
         };
-        Some(asked.saturating_sub(asked / 10).saturating_add(duration_up_to(asked / 5, random)))
+        Some(wait.saturating_sub(wait / 10).saturating_add(duration_up_to(wait / 5, random)))
     }
 }
 
@@ -232,13 +232,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_service_ticks_again_when_it_said_within_a_tenth() {
+    async fn a_service_ticks_again_within_a_tenth_of_its_wait() {
         let mut story = Story::begin(|looks| Ok(if looks % 2 == 0 { Next::Idle } else { Next::After(HOUR) }));
         let waits = story.waits(40).await;
         for (number, wait) in waits.iter().enumerate() {
-            let asked = if number % 2 == 0 { HOUR } else { IDLE };
+            let planned = if number % 2 == 0 { HOUR } else { IDLE };
             let slack = Duration::from_millis(1);
-            assert!(*wait >= asked * 9 / 10 && *wait <= asked * 11 / 10 + slack, "{wait:?} for {asked:?}");
+            assert!(
+                *wait >= planned * 9 / 10 && *wait <= planned * 11 / 10 + slack,
+                "{wait:?} for {planned:?}"
+            );
         }
         assert!(
             waits.windows(3).any(|three| three[0] != three[2]),

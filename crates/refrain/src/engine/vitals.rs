@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_late_before_it_is_stuck_and_a_panic_is_the_end_of_it() {
+    fn a_loop_is_late_before_it_is_stuck_and_a_panic_ends_it() {
         let with = |looked, round, ended| {
             Arc::new(Loop {
                 name: "loop",

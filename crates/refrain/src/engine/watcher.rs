@@ -231,7 +231,7 @@ mod tests {
         }
 
         /// Enqueues the same key so often; the first time it is new.
-        async fn asked(&self, times: usize) {
+        async fn requested(&self, times: usize) {
             let key = RunKey::queued(Key::parse("42").unwrap());
             let offers = vec![Offer { key, payload: None }; times];
             let line = Line::of(Priority::Live, self.job);
@@ -249,13 +249,13 @@ mod tests {
     async fn a_minute_is_evaluated_when_it_is_over_and_not_before() {
         let fixture = Fixture::new().await;
         let mut watcher = fixture.watcher();
-        fixture.asked(1).await;
+        fixture.requested(1).await;
         assert_eq!(fixture.look(&mut watcher, 0).await, 0);
-        fixture.asked(15).await;
+        fixture.requested(15).await;
         assert_eq!(fixture.look(&mut watcher, 0).await, 0, "it goes on");
-        fixture.asked(15).await;
+        fixture.requested(15).await;
         assert_eq!(fixture.look(&mut watcher, 3).await, 1, "dedupes that were read before count, too");
-        fixture.asked(1_000).await;
+        fixture.requested(1_000).await;
         for minutes in [3, 4, 60, 24 * 60] {
             assert_eq!(fixture.look(&mut watcher, minutes).await, 1, "its minute has been evaluated");
         }
@@ -268,7 +268,7 @@ mod tests {
         let year = 365 * 24 * 60;
         assert_eq!(fixture.look(&mut watcher, year).await, 0);
         assert_eq!(fixture.look(&mut watcher, -1).await, 0);
-        fixture.asked(100).await;
+        fixture.requested(100).await;
         assert_eq!(fixture.look(&mut watcher, 3).await, 1);
     }
 
@@ -276,7 +276,7 @@ mod tests {
     async fn an_alarm_that_could_not_be_raised_is_raised_later() {
         let fixture = Fixture::new().await;
         let mut watcher = fixture.watcher();
-        fixture.asked(100).await;
+        fixture.requested(100).await;
         let later = fixture.began + SignedDuration::from_mins(3);
         let through = last_complete(later);
         let read = watcher.recall(through).await.unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_two_watchers_that_raise_an_alarm_one_learns_that_it_is_new() {
+    async fn one_of_two_watchers_that_raise_an_alarm_learns_that_it_is_new() {
         let fixture = Fixture::new().await;
         let spike = Spike { minute: 7, count: 20, base: 1 };
         let alarm = alarm(fixture.job, "welcome".to_owned(), spike);

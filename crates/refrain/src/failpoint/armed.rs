@@ -119,12 +119,12 @@ mod tests {
     use super::{GUARDED, LOG, WEAKENED, arm, fs};
 
     const ROLE: &str = "REFRAIN_FAILPOINT_VICTIM";
-    const VICTIM: &str = "failpoint::places::tests::a_process_passes_its_places";
+    const VICTIM: &str = "failpoint::places::tests::an_unarmed_failpoint_is_passed";
 
     /// Passes one place three times, and prints that each time: harmless by itself, and the victim of the other tests in a
     /// process of its own.
     #[test]
-    fn a_process_passes_its_places() {
+    fn an_unarmed_failpoint_is_passed() {
         if std::env::var_os(ROLE).is_none() {
             reach("step");
             assert!(!is_lost("reply") && !is_weakened("guard") && replacement("open").is_none());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_suspends_the_process_at_its_place_until_it_is_continued() {
+    fn a_stop_suspends_the_process_at_its_failpoint_until_it_is_continued() {
         let story = Story::new();
         let mut victim = story.begin(&[("FAILPOINTS", "step=1*off->1*return(stop)")]);
         let pid = Pid::from_raw(victim.id().cast_signed()).unwrap();

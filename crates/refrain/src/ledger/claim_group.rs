@@ -89,11 +89,11 @@ impl Claims {
     }
 }
 
-async fn write(database: Database, project: ProjectName, mut asked: mpsc::Receiver<PendingClaim>) {
+async fn write(database: Database, project: ProjectName, mut pending: mpsc::Receiver<PendingClaim>) {
     let (sender, waiting) = mpsc::channel(GROUP);
     tokio::spawn(wait(database.clone(), project.clone(), waiting));
     let mut group = Vec::with_capacity(GROUP);
-    while gather(&mut asked, &mut group, GROUP).await {
+    while gather(&mut pending, &mut group, GROUP).await {
         for blocked in settle(&database, &project, std::mem::take(&mut group)).await {
             drop(sender.send(blocked).await);
         }
@@ -105,13 +105,13 @@ async fn wait(database: Database, project: ProjectName, mut waiting: mpsc::Recei
     let mut blocked = Vec::new();
     while waiting.recv_many(&mut blocked, GROUP).await > 0 {
         while !blocked.is_empty() {
-            for asked in std::mem::take(&mut blocked) {
-                if !asked.answer.is_closed() {
-                    blocked.extend(settle(&database, &project, vec![asked]).await);
+            for pending in std::mem::take(&mut blocked) {
+                if !pending.answer.is_closed() {
+                    blocked.extend(settle(&database, &project, vec![pending]).await);
                 }
             }
-            while let Ok(asked) = waiting.try_recv() {
-                blocked.push(asked);
+            while let Ok(pending) = waiting.try_recv() {
+                blocked.push(pending);
             }
         }
     }
@@ -127,9 +127,9 @@ async fn settle(
     let failure = loop {
         match written(database, project, &mut members).await {
             Ok(claims) => {
-                for (asked, claim) in members.into_iter().zip(claims) {
+                for (pending, claim) in members.into_iter().zip(claims) {
                     // The caller need not wait for the answer: the claim is committed.
-                    let _ = asked.answer.send(claim);
+                    let _ = pending.answer.send(claim);
                 }
                 return Vec::new();
             }
@@ -154,10 +154,10 @@ async fn settle(
     }
     let is_unknown = matches!(failure, DatabaseError::Unknown(_));
     let mut failure = Some(failure);
-    for asked in members {
+    for pending in members {
         let what = || "its group was not written".to_owned();
         let other = || if is_unknown { DatabaseError::Unknown(what()) } else { DatabaseError::Lost(what()) };
-        let _ = asked.answer.send(Err(failure.take().unwrap_or_else(other).into()));
+        let _ = pending.answer.send(Err(failure.take().unwrap_or_else(other).into()));
     }
     Vec::new()
 }
@@ -214,23 +214,23 @@ async fn written(
 ) -> std::result::Result<Vec<Result<Claim>>, DatabaseError> {
     let mut transaction = database.write_briefly().await?;
     let fences = raise_many(&mut transaction, project, members).await?;
-    let sound: Vec<&PendingClaim> = members.iter().filter(|asked| !asked.is_fenced(&fences)).collect();
+    let sound: Vec<&PendingClaim> = members.iter().filter(|pending| !pending.is_fenced(&fences)).collect();
     let mut fresh = claim_many(&mut transaction, &fences, &sound).await?;
     // Of two claims of the same key, the first gets it.
     let times: Vec<Option<i64>> = members
         .iter()
-        .map(|asked| if asked.is_fenced(&fences) { None } else { fresh.remove(&asked.name()) })
+        .map(|pending| if pending.is_fenced(&fences) { None } else { fresh.remove(&pending.name()) })
         .collect();
-    for (asked, at) in members.iter_mut().zip(&times) {
-        asked.recorded_at = at.or(asked.recorded_at);
+    for (pending, at) in members.iter_mut().zip(&times) {
+        pending.recorded_at = at.or(pending.recorded_at);
     }
-    let late = members.iter().zip(&times).filter(|(asked, at)| at.is_none() && !asked.is_fenced(&fences));
-    let late: Vec<&PendingClaim> = late.map(|(asked, _)| asked).collect();
+    let late = members.iter().zip(&times).filter(|(pending, at)| at.is_none() && !pending.is_fenced(&fences));
+    let late: Vec<&PendingClaim> = late.map(|(pending, _)| pending).collect();
     let known = past_many(&mut transaction, &late).await?;
     transaction.commit(place!("claims")).await?;
-    let answers = members.iter().zip(times).map(|(asked, at)| match at {
+    let answers = members.iter().zip(times).map(|(pending, at)| match at {
         Some(_) => Ok(Claim::Fresh),
-        None => asked.answer(&fences, known.get(&asked.name())),
+        None => pending.answer(&fences, known.get(&pending.name())),
     });
     Ok(answers.collect())
 }
@@ -290,7 +290,7 @@ async fn raise_many(
     members: &[PendingClaim],
 ) -> std::result::Result<Fences, DatabaseError> {
     let mut highest: BTreeMap<Name, Height> = BTreeMap::new();
-    let claimants = members.iter().filter_map(|asked| asked.request.claimant.as_ref());
+    let claimants = members.iter().filter_map(|pending| pending.request.claimant.as_ref());
     for Claimant { job, run, attempt, nonce } in claimants {
         let height = highest.entry((job.to_string(), run.clone())).or_default();
         *height = (*height).max((*attempt, *nonce));
@@ -327,33 +327,33 @@ async fn raise_many(
 async fn claim_many(
     transaction: &mut Transaction,
     fences: &Fences,
-    asked: &[&PendingClaim],
+    pending: &[&PendingClaim],
 ) -> std::result::Result<HashMap<(i64, String), i64>, DatabaseError> {
-    if asked.is_empty() {
+    if pending.is_empty() {
         return Ok(HashMap::new());
     }
     let rows = Rows::default()
-        .integers(asked.iter().map(|asked| asked.request.ledger))
-        .texts(asked.iter().map(|asked| asked.request.key.as_str()))
-        .integers(asked.iter().map(|asked| asked.request.fingerprint))
-        .integers(asked.iter().map(|asked| asked.fence(fences)))
-        .integers(asked.iter().map(|asked| asked.attempt().map(i64::from)))
-        .integers(asked.iter().map(|asked| asked.nonce()))
-        .integers(asked.iter().map(|asked| i64::from(asked.request.version)));
+        .integers(pending.iter().map(|pending| pending.request.ledger))
+        .texts(pending.iter().map(|pending| pending.request.key.as_str()))
+        .integers(pending.iter().map(|pending| pending.request.fingerprint))
+        .integers(pending.iter().map(|pending| pending.fence(fences)))
+        .integers(pending.iter().map(|pending| pending.attempt().map(i64::from)))
+        .integers(pending.iter().map(|pending| pending.nonce()))
+        .integers(pending.iter().map(|pending| i64::from(pending.request.version)));
     let claimed: Vec<(i64, String, i64)> = transaction.fetch_all(catalog::UNIT_CLAIM_MANY.bind(rows)).await?;
     Ok(claimed.into_iter().map(|(ledger, key, at)| ((ledger, key), at)).collect())
 }
 
 async fn past_many(
     transaction: &mut Transaction,
-    asked: &[&PendingClaim],
+    pending: &[&PendingClaim],
 ) -> std::result::Result<HashMap<(i64, String), Known>, DatabaseError> {
-    if asked.is_empty() {
+    if pending.is_empty() {
         return Ok(HashMap::new());
     }
     let rows = Rows::default()
-        .integers(asked.iter().map(|asked| asked.request.ledger))
-        .texts(asked.iter().map(|asked| asked.request.key.as_str()));
+        .integers(pending.iter().map(|pending| pending.request.ledger))
+        .texts(pending.iter().map(|pending| pending.request.key.as_str()));
     let known: Vec<Known> = transaction.fetch_all(catalog::UNIT_PAST_MANY.bind(rows)).await?;
     let known = known.into_iter().filter(|known| known.status != ABSENT);
     Ok(known.map(|known| ((known.ledger, known.key.clone()), known)).collect())

@@ -120,14 +120,14 @@ pub(crate) struct Footing {
 }
 
 #[derive(sqlx_macros::FromRow)]
-struct Standing {
+struct FenceRow {
     id: i64,
     attempt: i32,
     nonce: i64,
     lane: Option<i64>,
 }
 
-impl Standing {
+impl FenceRow {
     /// The fences of the attempt, if none of them is higher.
     fn footing(self, facts: &AttemptFacts) -> Option<Footing> {
         let is_own = self.attempt == facts.attempt && self.nonce == facts.nonce;
@@ -153,8 +153,8 @@ pub(crate) async fn raise(database: &Database, facts: &AttemptFacts) -> Result<F
         }
         let raise = of_job(&catalog::FENCE_RAISE).bind(facts.run.as_str());
         transaction.execute(raise.bind(facts.attempt).bind(facts.nonce)).await?;
-        let standing: Option<Standing> = transaction.fetch_optional(facts.fence()).await?;
-        let Some(footing) = standing.and_then(|standing| standing.footing(facts)) else {
+        let stored: Option<FenceRow> = transaction.fetch_optional(facts.fence()).await?;
+        let Some(footing) = stored.and_then(|stored| stored.footing(facts)) else {
             transaction.rollback().await?;
             return Ok(None);
         };
@@ -168,17 +168,17 @@ pub(crate) async fn raise(database: &Database, facts: &AttemptFacts) -> Result<F
 /// The fences of this attempt, if they are where it has raised them.
 async fn footing(database: &Database, facts: &AttemptFacts) -> Result<Option<Footing>> {
     let mut reading = database.read().await?;
-    let standing: Option<Standing> = reading.fetch_optional(facts.fence()).await?;
+    let stored: Option<FenceRow> = reading.fetch_optional(facts.fence()).await?;
     reading.rollback().await?;
-    Ok(standing.and_then(|standing| standing.footing(facts)))
+    Ok(stored.and_then(|stored| stored.footing(facts)))
 }
 
 /// The height of a run's fence: the number of an attempt, and the nonce of its claim.
 pub(crate) async fn height(database: &Database, facts: &AttemptFacts) -> Result<(i32, i64)> {
     let mut reading = database.read().await?;
-    let standing: Option<Standing> = reading.fetch_optional(facts.fence()).await?;
+    let stored: Option<FenceRow> = reading.fetch_optional(facts.fence()).await?;
     reading.rollback().await?;
-    Ok(standing.map_or((0, 0), |standing| (standing.attempt, standing.nonce)))
+    Ok(stored.map_or((0, 0), |stored| (stored.attempt, stored.nonce)))
 }
 
 /// Fails if a newer attempt has raised the fence; does not stop one from doing so.

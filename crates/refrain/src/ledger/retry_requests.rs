@@ -19,12 +19,12 @@ pub(crate) struct RetryRequest {
 
 impl<DB: Backend, T> Units<DB, T> {
     /// The requested retries, at most a thousand.
-    pub(crate) async fn asked(&self) -> Result<Vec<RetryRequest>> {
+    pub(crate) async fn retry_requests(&self) -> Result<Vec<RetryRequest>> {
         let ledger = self.ledger().await?;
-        let asked = retried(|| async {
+        let found = retried(|| async {
             let mut reading = self.fence.raised.destination.database.read().await?;
             reading.fetch_all(catalog::UNIT_ASKED.bind(ledger).bind(FAILED_MAX)).await
         });
-        Ok(asked.await?)
+        Ok(found.await?)
     }
 }

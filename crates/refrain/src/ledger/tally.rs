@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_unit_that_its_source_shows_again_is_one_unit() {
+    fn a_stored_unit_that_its_source_shows_again_counts_once() {
         type Case = (&'static str, fn(&Tally), [u64; 4]);
         let verdicts: [Case; 4] = [
             ("it fails again", |tally| tally.failed("a", "no"), [0, 0, 0, 1]),

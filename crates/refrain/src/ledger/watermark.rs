@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn m6_it_reads_back_and_moves_to_the_latest_time_seen_but_never_past_the_time_of_reading() {
+    fn m6_a_watermark_moves_to_the_latest_time_but_not_past_now() {
         let overlap = Duration::from_mins(10);
         let first = Plan::of(None, None, overlap, at("14:05"));
         assert_eq!((first.from, first.target(Some(at("13:58")))), (None, Some(at("13:58"))));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn m6_a_window_behind_it_is_read_again_and_moves_nothing() {
+    fn m6_reading_an_older_window_again_moves_no_watermark() {
         let hour = Some((at("09:00"), at("10:00")));
         let plan = Plan::of(Some(at("14:00")), hour, Duration::from_mins(10), at("15:05"));
         assert_eq!(plan.from, Some(at("08:50")));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::{Ended, Process, Standing};
+use super::{Ended, Process, ProcessState};
 
 pub(super) const PATIENCE: Duration = Duration::ZERO;
 
@@ -16,8 +16,8 @@ pub(super) fn this() -> io::Result<Process> {
     Ok(Process { boot: unknown(), namespace: unknown(), pid: std::process::id(), started: 0 })
 }
 
-pub(super) fn standing(_: &Process) -> Standing {
-    Standing::Elsewhere
+pub(super) fn state(_: &Process) -> ProcessState {
+    ProcessState::Elsewhere
 }
 
 pub(super) fn adopt_orphans() -> io::Result<()> {

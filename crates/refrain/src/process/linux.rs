@@ -16,7 +16,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper, test_kill_process,
 };
 
-use super::{Ended, Process, Standing};
+use super::{Ended, Process, ProcessState};
 
 /// How long to wait for a killed process to be gone. One that is stuck in the kernel, for example on a dead disk, can take for
 /// ever.
@@ -82,11 +82,11 @@ fn namespace() -> io::Result<String> {
     Ok(inode("time").map_or_else(|_| pid.clone(), |time| format!("{pid}-{time}")))
 }
 
-pub(super) fn standing(process: &Process) -> Standing {
+pub(super) fn state(process: &Process) -> ProcessState {
     match look(process.pid) {
-        Look::Absent => Standing::Gone,
-        Look::There(stat) if stat.started != process.started || stat.is_dead() => Standing::Gone,
-        Look::There(_) | Look::Hidden => Standing::Alive,
+        Look::Absent => ProcessState::Gone,
+        Look::There(stat) if stat.started != process.started || stat.is_dead() => ProcessState::Gone,
+        Look::There(_) | Look::Hidden => ProcessState::Alive,
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         let mut stranger = echo();
         let dead = Process { started: identity(&stranger).started - 1, ..identity(&stranger) };
 
-        assert_eq!(dead.standing(), Standing::Gone);
+        assert_eq!(dead.state(), ProcessState::Gone);
         assert_eq!(dead.end().unwrap(), Ended::Gone);
         assert_eq!(end(&dead).unwrap(), Ended::Gone, "even if the id was reused a moment ago");
 
@@ -257,32 +257,32 @@ mod tests {
         kill_process(pid(&child), Signal::STOP).unwrap();
         let (_, status) = waitpid(Some(pid(&child)), WaitOptions::UNTRACED).unwrap().unwrap();
         assert!(status.stopped());
-        assert_eq!(process.standing(), Standing::Alive);
+        assert_eq!(process.state(), ProcessState::Alive);
 
         assert_eq!(process.end().unwrap(), Ended::Killed);
-        assert_eq!((process.standing(), process.end().unwrap()), (Standing::Gone, Ended::Gone));
+        assert_eq!((process.state(), process.end().unwrap()), (ProcessState::Gone, Ended::Gone));
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
-        assert_eq!((process.standing(), process.end().unwrap()), (Standing::Gone, Ended::Gone));
+        assert_eq!((process.state(), process.end().unwrap()), (ProcessState::Gone, Ended::Gone));
     }
 
     #[test]
-    fn a_process_that_ended_and_was_not_buried_is_gone() {
+    fn a_zombie_is_gone() {
         let mut child = echo();
         let process = identity(&child);
         drop(child.stdin.take());
         waitid(WaitId::Pid(pid(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
-        assert_eq!((process.standing(), process.end().unwrap()), (Standing::Gone, Ended::Gone));
+        assert_eq!((process.state(), process.end().unwrap()), (ProcessState::Gone, Ended::Gone));
         child.wait().unwrap();
     }
 
     #[test]
     fn a_process_does_not_end_itself() {
         let this = this().unwrap();
-        assert_eq!((this.standing(), this.end().unwrap()), (Standing::Alive, Ended::Itself));
+        assert_eq!((this.state(), this.end().unwrap()), (ProcessState::Alive, Ended::Itself));
     }
 
     #[test]
-    fn a_program_with_an_odd_name_is_recognised() {
+    fn a_program_with_an_unusual_name_is_recognised() {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("a) Z 1 (b c)");
         std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
@@ -293,13 +293,13 @@ mod tests {
         assert!(text.contains("(a) Z 1 (b c))"), "{text}");
 
         let process = identity(&child);
-        assert_eq!(process.standing(), Standing::Alive);
+        assert_eq!(process.state(), ProcessState::Alive);
         assert_eq!(process.end().unwrap(), Ended::Killed);
         child.wait().unwrap();
     }
 
     #[test]
-    fn a_leader_whose_threads_go_on_is_not_dead() {
+    fn a_leader_with_running_threads_is_not_dead() {
         let stat = |state: &str, threads: u64| {
             Stat::parse(&format!("7 (a b) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4711 0 0"))
                 .unwrap()
@@ -319,7 +319,7 @@ mod tests {
     fn numbers_that_no_process_can_have_are_gone() {
         for pid in [0, u32::MAX] {
             let nobody = Process { pid, ..this().unwrap() };
-            assert_eq!((nobody.standing(), nobody.end().unwrap()), (Standing::Gone, Ended::Gone), "{pid}");
+            assert_eq!((nobody.state(), nobody.end().unwrap()), (ProcessState::Gone, Ended::Gone), "{pid}");
         }
     }
 }

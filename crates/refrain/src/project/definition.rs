@@ -19,7 +19,7 @@ use crate::bind::values::of_window;
 use crate::error::Error;
 use crate::job::Definition;
 use crate::run::JobError;
-use crate::user_database::{Backend, UserDatabase, on_pool, said};
+use crate::user_database::{Backend, UserDatabase, message_of, on_pool};
 
 impl Project {
     /// The definitions of its jobs.
@@ -163,15 +163,17 @@ async fn scopes<DB: Backend>(
     let values = of_window(window, &timetable.zone);
     let bound =
         arguments::bound(query, &values, DB::DIALECT, database.time(), None).map_err(JobError::for_good)?;
-    let told = |error: sqlx::Error| JobError::new(format!("the query `scopes` failed: {}", said(&error)));
-    let (columns, _) = DB::columns(&mut *pool.acquire().await.map_err(told)?, &bound).await.map_err(told)?;
+    let failed =
+        |error: sqlx::Error| JobError::new(format!("the query `scopes` failed: {}", message_of(&error)));
+    let (columns, _) =
+        DB::columns(&mut *pool.acquire().await.map_err(failed)?, &bound).await.map_err(failed)?;
     if columns.len() != 1 {
         let columns = columns.len();
         return Err(JobError::for_good(format!(
             "the query `scopes` returns {columns} columns\n  a scope is one value: select one column"
         )));
     }
-    let texts = DB::texts(pool, &bound).await.map_err(told)?;
+    let texts = DB::texts(pool, &bound).await.map_err(failed)?;
     let named = texts.into_iter().map(|text| match text.as_deref() {
         None => Err(JobError::for_good("a scope is null\n  exclude such rows in the query `scopes`")),
         Some("") => Err(JobError::for_good("a scope is empty\n  exclude such rows in the query `scopes`")),

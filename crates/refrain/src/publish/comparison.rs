@@ -185,11 +185,11 @@ impl<DB: Backend> Comparison<DB> {
         }
         let mut differences = Differences { unfit: self.unfit.clone(), ..Differences::default() };
         if self.lands {
-            let asked =
+            let with_source =
                 |text: String| BoundQuery { text, arguments: vec![QueryArgument::Text(source.to_owned())] };
             let place = "cast($1 as text)";
-            differences.lost = found::<DB>(connection, &asked(texts.not_landed(place))).await?;
-            differences.duplicated = found::<DB>(connection, &asked(texts.landed_again(place))).await?;
+            differences.lost = found::<DB>(connection, &with_source(texts.not_landed(place))).await?;
+            differences.duplicated = found::<DB>(connection, &with_source(texts.landed_again(place))).await?;
         } else {
             differences.lost = found::<DB>(connection, &plain(texts.lost())).await?;
             differences.duplicated = found::<DB>(connection, &plain(texts.duplicated())).await?;

@@ -8,7 +8,7 @@ use refrain_core::redact::Redactor;
 use crate::database::DatabaseError;
 use crate::ledger::LedgerError;
 use crate::run::JobError;
-use crate::user_database::said;
+use crate::user_database::message_of;
 
 /// Why rows could not be published. None of them was.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub(crate) enum WriteError {
     #[error("{0}\n  nothing was published")]
     Unfit(String),
     /// A statement failed.
-    #[error("{what}: {}", said(.source))]
+    #[error("{what}: {}", message_of(.source))]
     Statement {
         /// What the statement was for.
         what: String,

@@ -82,7 +82,7 @@ impl Publication {
         self.place.parent.join(&self.hidden)
     }
 
-    /// Syncs the directory and its files to disk. Gives the number of files.
+    /// Syncs the directory and its files to disk. Returns the number of files.
     pub(crate) async fn seal(&self) -> Result<u64, WriteError> {
         let (directory, parent) = (self.directory(), self.place.parent.clone());
         let files = blocking(move || {

@@ -45,7 +45,7 @@ impl Patience {
     }
 
     pub(super) fn waited(&self) -> Waited {
-        Waited { left: self.limit, was_working: true, seen: None, told: None }
+        Waited { left: self.limit, was_working: true, seen: None, reported: None }
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Waited {
     /// Whether this process did something for the run at the look before; true at first.
     was_working: bool,
     seen: Option<Obstacle>,
-    told: Option<Obstacle>,
+    reported: Option<Obstacle>,
 }
 
 impl Waited {
@@ -90,8 +90,8 @@ impl Waited {
             }
         }
         let stands = self.seen.replace(obstacle) == Some(obstacle);
-        if stands && self.told != Some(obstacle) {
-            self.told = Some(obstacle);
+        if stands && self.reported != Some(obstacle) {
+            self.reported = Some(obstacle);
             return WaitStep::Tell;
         }
         WaitStep::LookAgain
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_told_once_and_again_when_it_changes() {
+    fn an_obstacle_is_reported_once_and_again_when_it_changes() {
         let mut waited = Patience::endless().waited();
         let (one, other) = (behind(1, QueuePosition::Running), behind(2, QueuePosition::Running));
         let table = [

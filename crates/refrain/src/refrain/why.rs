@@ -60,7 +60,7 @@ impl Serialize for Why {
 }
 
 /// A job with its setting.
-struct Asked {
+struct RunSubject {
     number: JobNumber,
     view: JobView,
     context: JobContext,
@@ -130,21 +130,21 @@ impl Refrain {
     async fn why_run(&self, text: &str, number: JobNumber, name: &RunName) -> Result<Why, Error> {
         let view = self.view(name.job().as_str()).await?;
         let context = self.context(name.job(), Some(number), &view).await?;
-        let asked = Asked { number, view, context };
+        let subject = RunSubject { number, view, context };
         if let RunName::Windowed { job, window, scope } = name {
-            let Some(revisions) = &asked.view.revisions else { return Err(Error::NoWindows(job.clone())) };
+            let Some(revisions) = &subject.view.revisions else { return Err(Error::NoWindows(job.clone())) };
             if let (Err(error), None) =
                 (revisions.find(window), self.opened_window(number, window, scope).await?)
             {
                 let beside = revisions.beside(window).into_iter().map(|window| run_name(job, &window, scope));
                 let (reason, beside) = (error.reason().to_owned(), beside.collect());
                 let missing = Missing::NoWindow { window: window.clone(), reason, beside };
-                return Ok(absent(text, asked, missing));
+                return Ok(absent(text, subject, missing));
             }
         }
         let RunTarget { window, key, .. } = self.target(text).await?;
         if let Some(id) = show::find(self.store(), number, &key.to_string()).await?
-            && let Some(facts) = self.recorded_facts(&asked, id).await?
+            && let Some(facts) = self.recorded_facts(&subject, id).await?
         {
             return Ok(answered(&facts.run.clone(), &WhyFacts::Recorded(facts.into())));
         }
@@ -152,10 +152,10 @@ impl Refrain {
             (Some(window), RunName::Windowed { scope, .. }) => {
                 let own = RunKey::windowed(window.start(), &Scope::default()).to_string();
                 let of_scope = match show::find(self.store(), number, &own).await? {
-                    Some(own) if !scope.as_str().is_empty() => self.lacks_scope(&asked, own, scope).await?,
+                    Some(own) if !scope.as_str().is_empty() => self.lacks_scope(&subject, own, scope).await?,
                     _ => None,
                 };
-                let revisions = asked.view.revisions.as_ref();
+                let revisions = subject.view.revisions.as_ref();
                 let expectation = revisions.map(|revisions: &Revisions| revisions.expectation(window));
                 let end = window.end().timestamp();
                 let of_window = expectation.map(|expectation| Missing::Window { end, expectation });
@@ -163,23 +163,28 @@ impl Refrain {
             }
             _ => Missing::Key { key: key.to_string() },
         };
-        Ok(absent(text, asked, missing))
+        Ok(absent(text, subject, missing))
     }
 
     /// Why a scope has no run although its window has one.
-    async fn lacks_scope(&self, asked: &Asked, own: i64, scope: &Scope) -> Result<Option<Missing>, Error> {
+    async fn lacks_scope(
+        &self,
+        subject: &RunSubject,
+        own: i64,
+        scope: &Scope,
+    ) -> Result<Option<Missing>, Error> {
         let Some(record) = self.record(own).await? else { return Ok(None) };
-        let has_scopes = asked.view.definition.as_ref().is_none_or(|definition| definition.has_scopes());
+        let has_scopes = subject.view.definition.as_ref().is_none_or(|definition| definition.has_scopes());
         let scopes = crate::store::why::frozen_scopes(self.store(), own).await?;
         let frozen = match scopes {
             Some(scopes) => Some(FrozenScopes { scopes, at: record.ended_at }),
             None if has_scopes => None,
             None => Some(FrozenScopes { scopes: 0, at: None }),
         };
-        let rows = show::list(self.store(), asked.number, &record.key, SCOPES_LOOKED_AT).await?;
+        let rows = show::list(self.store(), subject.number, &record.key, SCOPES_LOOKED_AT).await?;
         let prefix = format!("{}/", record.key);
         let scopes: Vec<&str> = rows.iter().filter_map(|(row, _)| row.key.strip_prefix(&prefix)).collect();
-        let window = asked.view.name_of(&record);
+        let window = subject.view.name_of(&record);
         let near = near(scope.as_str(), scopes).into_iter().map(|scope| format!("{window}/{scope}"));
         let (near, standing) = (near.collect(), record.standing.node());
         Ok(Some(Missing::Scope { window, standing, frozen, near }))
@@ -225,8 +230,8 @@ fn run_name(job: &JobName, window: &str, scope: &Scope) -> String {
     RunName::Windowed { job: job.clone(), window: window.to_owned(), scope: scope.clone() }.to_string()
 }
 
-fn absent(run: &str, asked: Asked, missing: Missing) -> Why {
-    answered(run, &WhyFacts::Absent(AbsentFacts { run: run.to_owned(), context: asked.context, missing }))
+fn absent(run: &str, subject: RunSubject, missing: Missing) -> Why {
+    answered(run, &WhyFacts::Absent(AbsentFacts { run: run.to_owned(), context: subject.context, missing }))
 }
 
 fn answered(subject: &str, facts: &WhyFacts) -> Why {

@@ -14,7 +14,7 @@ use crate::database::{DatabaseError, Transaction, place};
 
 const CANCELLED: &str = "cancelled before it began";
 
-/// What became of the request.
+/// The answer to the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cancelled {
     /// It had not begun, and will not.

@@ -1,4 +1,4 @@
-//! Gives runs from the front of a line to a worker, under one lease for the whole batch.
+//! Returns runs from the front of a line to a worker, under one lease for the whole batch.
 //!
 //! The rows are locked by the select and leased by the update that follows in the same transaction, and the update must
 //! find as many as were locked. One statement that does both (`update … where run in (select … limit n for update skip
@@ -167,7 +167,7 @@ async fn claimed(store: &Store, request: QueueClaim) -> Result<Vec<Claimed>> {
     Ok(runs)
 }
 
-/// Gives each claim its nonce, and each lane the nonce of its holder.
+/// Returns each claim its nonce, and each lane the nonce of its holder.
 async fn number(
     transaction: &mut Transaction,
     request: QueueClaim,

@@ -1,4 +1,4 @@
-//! What became of the units of an attempt: four counts, and dedupes by reason with the first of their keys.
+//! The counts of an attempt's units: four numbers, and dedupes by reason with the first of their keys.
 //!
 //! They are written with the end of the attempt, so an attempt that was taken over has none: its units are in the ledger, and the
 //! next attempt counts them as deduplicated.
@@ -12,7 +12,7 @@ use super::{Result, Store, catalog};
 use crate::database::Transaction;
 use crate::database::statement::Rows;
 
-/// What became of the units of an attempt.
+/// The counts of an attempt's units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct UnitCounts {

@@ -58,7 +58,7 @@ fn rising<'e>(requested: &[&'e NewEffect]) -> Vec<&'e NewEffect> {
 /// Records that effects which existed already were requested again.
 pub(crate) async fn record_dedupes(
     transaction: &mut Transaction,
-    asked: &str,
+    requested_by: &str,
     duplicates: &[&NewEffect],
 ) -> std::result::Result<(), DatabaseError> {
     if duplicates.is_empty() {
@@ -68,7 +68,7 @@ pub(crate) async fn record_dedupes(
         .texts(duplicates.iter().map(|one| one.key.clone()))
         .integers(duplicates.iter().map(|one| i64::from(one.version)))
         .texts(duplicates.iter().map(|one| one.payload.clone()));
-    transaction.execute(catalog::EFFECT_DEDUPE_RECORD.bind(asked).bind(rows)).await?;
+    transaction.execute(catalog::EFFECT_DEDUPE_RECORD.bind(requested_by).bind(rows)).await?;
     Ok(())
 }
 

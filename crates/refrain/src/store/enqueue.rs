@@ -29,14 +29,14 @@ pub(crate) async fn enqueue(
     job: JobNumber,
     line: Line,
     offers: &[Offer],
-    asked: &str,
+    requested_by: &str,
 ) -> Result<Vec<bool>> {
     let mut news = Vec::with_capacity(offers.len());
     for chunk in offers.chunks(OFFERS_MAX) {
         let mut is_first = true;
         let offered = retried(|| {
             let again = !std::mem::replace(&mut is_first, false);
-            offered(store, job, line, chunk, asked, again)
+            offered(store, job, line, chunk, requested_by, again)
         });
         news.extend(offered.await?);
     }
@@ -48,7 +48,7 @@ async fn offered(
     job: JobNumber,
     line: Line,
     offers: &[Offer],
-    asked: &str,
+    requested_by: &str,
     again: bool,
 ) -> std::result::Result<Vec<bool>, DatabaseError> {
     if let ([offer], false) = (offers, again)
@@ -62,7 +62,7 @@ async fn offered(
     if !again {
         let duplicates = offers.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
         let duplicates: Vec<&Offer> = duplicates.map(|(offer, _)| offer).collect();
-        record_dedupes(&mut transaction, job, asked, &duplicates).await?;
+        record_dedupes(&mut transaction, job, requested_by, &duplicates).await?;
     }
     transaction.commit(place!("enqueue")).await?;
     Ok(is_new)
@@ -108,7 +108,7 @@ pub(crate) async fn open(
 pub(crate) async fn record_dedupes(
     transaction: &mut Transaction,
     job: JobNumber,
-    asked: &str,
+    requested_by: &str,
     duplicates: &[&Offer],
 ) -> std::result::Result<(), DatabaseError> {
     if duplicates.is_empty() {
@@ -118,12 +118,17 @@ pub(crate) async fn record_dedupes(
         .integers(duplicates.iter().map(|_| i64::from(job)))
         .texts(duplicates.iter().map(|offer| offer.key.to_string()))
         .texts(duplicates.iter().map(|offer| offer.payload.clone()));
-    transaction.execute(catalog::DEDUPE_RECORD.bind(asked).bind(rows)).await?;
+    transaction.execute(catalog::DEDUPE_RECORD.bind(requested_by).bind(rows)).await?;
     Ok(())
 }
 
 /// Records one more request for a run that exists. After a lost answer it may be recorded already, and is not counted twice.
-pub(crate) async fn record_dedupe(store: &Store, job: JobNumber, key: &RunKey, asked: &str) -> Result<()> {
+pub(crate) async fn record_dedupe(
+    store: &Store,
+    job: JobNumber,
+    key: &RunKey,
+    requested_by: &str,
+) -> Result<()> {
     let is_unknown = AtomicBool::new(false);
     let recorded = retried(|| async {
         if is_unknown.load(Ordering::Relaxed) {
@@ -131,7 +136,7 @@ pub(crate) async fn record_dedupe(store: &Store, job: JobNumber, key: &RunKey, a
         }
         let mut transaction = store.database.write().await?;
         let offer = Offer { key: key.clone(), payload: None };
-        record_dedupes(&mut transaction, job, asked, &[&offer]).await?;
+        record_dedupes(&mut transaction, job, requested_by, &[&offer]).await?;
         let committed = transaction.commit(place!("dedupe")).await;
         is_unknown.store(matches!(committed, Err(DatabaseError::Unknown(_))), Ordering::Relaxed);
         committed

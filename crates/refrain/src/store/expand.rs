@@ -59,7 +59,7 @@ async fn expanded(
         .collect();
     new_runs.sort_by(|one, other| one.key.cmp(&other.key));
     new_runs.dedup_by(|one, other| one.key == other.key);
-    let keys: Vec<String> = new_runs.iter().map(|opening| opening.key.to_string()).collect();
+    let keys: Vec<String> = new_runs.iter().map(|run| run.key.to_string()).collect();
     let list = serde_json::Value::from(keys).to_string();
     let hash = Fingerprint::of_json(&list).map_err(|error| StoreError::Broken(error.to_string()))?;
     let count = i64::try_from(new_runs.len()).unwrap_or(i64::MAX);

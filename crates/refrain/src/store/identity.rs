@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_elsewhere_when_a_known_property_of_its_place_has_changed() {
+    fn a_store_is_elsewhere_when_a_property_of_its_place_has_changed() {
         let was = StoreIdentity::stored("database=5 system=9 timeline=1");
         for (now, doubt) in [
             ("database=5 system=9 timeline=1", None),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_read_as_it_is_stored_and_an_unknown_one_is_still_a_doubt() {
+    fn a_stored_doubt_can_be_read_even_if_its_kind_is_unknown() {
         for doubt in IdentityDoubt::ALL {
             assert_eq!(IdentityDoubt::named(doubt.name()), doubt);
         }

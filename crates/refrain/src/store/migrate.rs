@@ -14,7 +14,7 @@ use crate::schemas::{LEDGER, MIGRATION_HOLD, MIGRATION_LATEST, STORE};
 /// Since this schema, workers record the schema that they know.
 const WORKERS_RECORD_THEIRS: i32 = 5;
 
-/// Makes the tables, or brings them up to date. Gives the names of the migrations that were applied.
+/// Makes the tables, or brings them up to date. Returns the names of the migrations that were applied.
 pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static str>> {
     let mut applied = Vec::new();
     // A store's own database is a destination like any other: units of jobs that write nowhere else are recorded here.
@@ -52,7 +52,7 @@ pub(crate) async fn no_older_worker(transaction: &mut Transaction) -> Result<()>
     let older: Vec<(i64, String)> = transaction.fetch_all(older).await?;
     let may_live = |process: &str| {
         let process: Option<Process> = process.parse().ok();
-        process.is_none_or(|process| process.standing() != process::Standing::Gone)
+        process.is_none_or(|process| process.state() != process::ProcessState::Gone)
     };
     match older.into_iter().find(|(_, process)| may_live(process)) {
         Some((worker, process)) => Err(StoreError::OlderWorker { worker, process: harmless(&process) }),

@@ -56,7 +56,7 @@ pub(crate) async fn insert(
     job: JobNumber,
     while_running: WhileRunning,
     new_runs: &[NewRun],
-    asked: Option<&str>,
+    requested_by: Option<&str>,
 ) -> Result<OpenCounts> {
     if new_runs.is_empty() {
         return Ok(OpenCounts::default());
@@ -73,12 +73,12 @@ pub(crate) async fn insert(
         }
     }
     counts.deduplicated = duplicates.len();
-    if let Some(asked) = asked.filter(|_| !duplicates.is_empty()) {
+    if let Some(requested_by) = requested_by.filter(|_| !duplicates.is_empty()) {
         let rows = Rows::default()
             .integers(duplicates.iter().map(|_| i64::from(job)))
             .texts(duplicates.iter().cloned())
             .texts(duplicates.iter().map(|_| None::<String>));
-        transaction.execute(catalog::DEDUPE_RECORD.bind(asked).bind(rows)).await?;
+        transaction.execute(catalog::DEDUPE_RECORD.bind(requested_by).bind(rows)).await?;
     }
     let opened = runs.len();
     let skipped = queue_up(transaction, job, while_running, runs).await?;
@@ -129,17 +129,18 @@ pub(crate) async fn open_one(
     job: JobNumber,
     while_running: WhileRunning,
     new_run: &NewRun,
-    asked: &str,
+    requested_by: &str,
 ) -> Result<bool> {
     // A caller who asks for a run waits for the lane. Skipping is for windows that no caller waits for.
     let lane = if while_running == WhileRunning::Skip { WhileRunning::Queue } else { while_running };
     let mut is_first = true;
     with_retries(|| {
         // After a lost answer the run may be our own, and must not count as asked for again.
-        let asked = std::mem::replace(&mut is_first, false).then_some(asked);
+        let requested_by = std::mem::replace(&mut is_first, false).then_some(requested_by);
         async move {
             let mut transaction = store.database.write().await?;
-            let counts = insert(&mut transaction, job, lane, std::slice::from_ref(new_run), asked).await?;
+            let counts =
+                insert(&mut transaction, job, lane, std::slice::from_ref(new_run), requested_by).await?;
             transaction.commit(place!("open")).await?;
             Ok(counts.opened > 0)
         }

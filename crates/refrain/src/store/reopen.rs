@@ -16,7 +16,7 @@ use crate::database::statement::Rows;
 use crate::failpoint;
 use refrain_core::state::{AttemptChange, Attempts};
 
-/// What became of the request.
+/// The answer to the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reopened {
     /// Another attempt is queued.

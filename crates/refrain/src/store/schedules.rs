@@ -86,7 +86,7 @@ async fn edit(store: &Store, job: JobNumber, timetable: &Timetable, now: Timesta
             }
         },
     };
-    let next = all.current().due_windows(covered).next().map(|opening| opening.tick.as_microsecond());
+    let next = all.current().due_windows(covered).next().map(|due_window| due_window.tick.as_microsecond());
     if changed {
         revisions::write(&mut transaction, job, &all).await?;
     }

@@ -107,7 +107,7 @@ fn ending(
     Ok(Ending { held, started_at: None, end, units: None, clears_mark: false, reason })
 }
 
-/// What becomes of a run whose worker is gone.
+/// The next state of a run whose worker is gone.
 fn decide(attempts: Attempts, is_alone: bool, retry: Retry, seed: i64, version: Option<i32>) -> End {
     let blamed = is_alone && attempts.suspicion > 0;
     let event = if blamed { RunEvent::CrashedAlone } else { RunEvent::TakenOver };
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_that_was_heard_of_after_all_is_left_alone() {
+    async fn a_worker_with_a_late_heartbeat_is_not_taken_over() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(&directory).await;
         let worker = register(&store, "elsewhere/1/1/1", LEASE).await.unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_that_has_expired_cannot_say_that_it_is_alive() {
+    async fn an_expired_worker_cannot_send_a_heartbeat() {
         let directory = tempfile::tempdir().unwrap();
         let store = store(&directory).await;
         let worker = register(&store, "elsewhere/1/1/1", Duration::ZERO).await.unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_suspect_that_was_alone_pays() {
+    fn only_a_suspect_that_was_alone_loses_a_try() {
         let at = |suspicion, spent| Attempts { number: 4, spent, suspicion };
         let retry = Retry { attempts: 2, ..Retry::default() };
         let table = [

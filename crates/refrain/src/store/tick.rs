@@ -71,7 +71,7 @@ async fn open(
     let new_runs: Vec<NewRun> = pass
         .rows
         .iter()
-        .map(|(opening, verdict)| {
+        .map(|(due, verdict)| {
             let skipped = match verdict {
                 CatchUpVerdict::Skipped(reason) => Some(reason.to_string()),
                 _ if is_paused => Some("the job is paused".to_owned()),
@@ -80,9 +80,9 @@ async fn open(
             let priority =
                 if *verdict == CatchUpVerdict::OnTime { Priority::Live } else { Priority::CatchUp };
             NewRun {
-                key: RunKey::windowed(opening.window.start(), &Scope::default()),
-                start: opening.window.start().timestamp(),
-                end: opening.window.end().timestamp(),
+                key: RunKey::windowed(due.window.start(), &Scope::default()),
+                start: due.window.start().timestamp(),
+                end: due.window.end().timestamp(),
                 priority,
                 skipped,
             }

@@ -38,7 +38,7 @@ pub(crate) async fn slot_holders(store: &Store, job: JobNumber, limit: i64) -> R
 }
 
 /// When, and by which command, there was a dedupe of a run; the last first.
-pub(crate) async fn asked_again(store: &Store, run: i64, limit: i64) -> Result<Vec<(i64, String)>> {
+pub(crate) async fn repeated_requests(store: &Store, run: i64, limit: i64) -> Result<Vec<(i64, String)>> {
     let mut transaction = store.database.read().await?;
     Ok(transaction.fetch_all(catalog::DEDUPE_LATEST.bind(run).bind(limit)).await?)
 }
@@ -46,9 +46,9 @@ pub(crate) async fn asked_again(store: &Store, run: i64, limit: i64) -> Result<V
 /// Whether the operator has cancelled a running run.
 pub(crate) async fn is_cancelled(store: &Store, run: i64) -> Result<bool> {
     let mut transaction = store.database.read().await?;
-    let asked: Option<(i64,)> =
+    let found: Option<(i64,)> =
         transaction.fetch_optional(catalog::CANCELLATION_FIND.bind(Rows::default().integers([run]))).await?;
-    Ok(asked.is_some())
+    Ok(found.is_some())
 }
 
 /// How many scopes a window has, once its own run has evaluated them.

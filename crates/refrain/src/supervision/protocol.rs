@@ -89,7 +89,7 @@ pub(crate) fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Sends as many bytes as fit, together with pipes. Gives the number of bytes.
+/// Sends as many bytes as fit, together with pipes. Returns the number of bytes.
 pub(crate) fn say(socket: impl AsFd, bytes: &[u8], pipes: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PIPES))];
     let mut along = SendAncillaryBuffer::new(&mut space);

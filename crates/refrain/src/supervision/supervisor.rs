@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_ends_with_the_lease_and_the_grace_is_taken_from_it() {
+    fn a_command_ends_with_the_lease_and_its_grace_is_part_of_it() {
         let table = [
             // heard, until, grace, silent at, killed at
             (1_000, 28_000, 5_000, 23_000, 28_000),

@@ -170,7 +170,7 @@ pub(super) fn numbered(
 }
 
 /// What a database says of a statement, and what it advises.
-pub(crate) fn said(error: &sqlx::Error) -> String {
+pub(crate) fn message_of(error: &sqlx::Error) -> String {
     let sqlx::Error::Database(error) = error else { return error.to_string() };
     let advice = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().and_then(|error| error.hint());
     match advice {

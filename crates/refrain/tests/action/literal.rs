@@ -36,7 +36,7 @@ async fn s11_arguments_arrive_literally() {
     assert_eq!(there, ["words"], "nothing was touched");
 }
 
-/// What a command may have of its worker's environment.
+/// What a command may inherit from its worker's environment.
 const USUAL: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn s20_the_environment_is_restricted_and_the_supervisor_is_unreadable() {
     let own = names("own");
     let foreign: Vec<&String> = own.iter().filter(|name| !may(name)).collect();
     assert!(foreign.is_empty(), "{foreign:?}");
-    let said = [
+    let message = [
         "PROJECT",
         "JOB",
         "RUN",
@@ -69,7 +69,7 @@ async fn s20_the_environment_is_restricted_and_the_supervisor_is_unreadable() {
         "WATERMARK",
         "PAYLOAD",
     ];
-    assert!(said.iter().all(|name| own.contains(&format!("REFRAIN_{name}"))), "{own:?}");
+    assert!(message.iter().all(|name| own.contains(&format!("REFRAIN_{name}"))), "{own:?}");
     let parent: Vec<String> = names("parent")
         .into_iter()
         .filter(|name| !name.contains("FAILPOINT") && name != "LD_LIBRARY_PATH")
@@ -92,9 +92,9 @@ async fn the_variables_of_every_attempt_differ_only_in_its_number() {
     for _ in 0..2 {
         refrain.run("shell#k", refrain::Ask::Once).await.unwrap();
     }
-    let said = workspace.lines("said");
-    let words: Vec<Vec<&str>> = said.iter().map(|line| line.split(' ').collect()).collect();
-    let [first, second] = words.as_slice() else { panic!("{said:?}") };
+    let message = workspace.lines("said");
+    let words: Vec<Vec<&str>> = message.iter().map(|line| line.split(' ').collect()).collect();
+    let [first, second] = words.as_slice() else { panic!("{message:?}") };
     assert_eq!((first[0], first[1], first[3]), ("shell#k", "1", r#"{"a":1}"#));
     assert_eq!((second[0], second[1], second[2]), ("shell#k", "2", first[2]));
     assert_eq!(first[2].len(), 36);
@@ -129,6 +129,6 @@ async fn a_window_has_its_start_end_and_day_in_the_time_zone_of_the_job() {
     let job = job.supervisor(crate::workspace::probe()).definition("daily").unwrap().timetable(timetable);
     let refrain = workspace.open([job]).await;
     assert!(refrain.run("daily@2020-06-02", refrain::Ask::Once).await.unwrap().is_done());
-    let said = "daily@2020-06-01T15:00:00Z 2020-06-02 2020-06-01T15:00:00Z 2020-06-02T15:00:00Z";
-    assert_eq!(workspace.lines("said"), [said]);
+    let message = "daily@2020-06-01T15:00:00Z 2020-06-02 2020-06-01T15:00:00Z 2020-06-02T15:00:00Z";
+    assert_eq!(workspace.lines("said"), [message]);
 }

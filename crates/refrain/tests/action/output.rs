@@ -32,11 +32,11 @@ async fn output_can_be_read_while_the_command_runs(database: TestDatabase) {
 
     let run = shown(&refrain, "shell#k").await;
     let output = refrain.output(&run, OutputPlace::default()).await.unwrap();
-    let told: Vec<(u64, u64, &str, &str)> = output
+    let printed: Vec<(u64, u64, &str, &str)> = output
         .iter()
         .map(|piece| (piece.place.attempt, piece.place.number, piece.stream.name(), piece.text.as_str()))
         .collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(printed.len(), 3, "{printed:?}");
     assert_eq!(text(&output, OutputStream::Stdout), "one\nthree");
     assert_eq!(text(&output, OutputStream::Stderr), "two\n");
     let after = refrain.output(&run, output[1].place).await.unwrap();

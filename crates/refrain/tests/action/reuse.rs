@@ -12,20 +12,20 @@ use refrain_harness::children::ChildProcess;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::work::{SETTINGS, shown};
 
-/// Says who its supervisor is, where it is, and everything that it holds.
+/// Prints its supervisor, its directory, and its open descriptors and variables.
 const LOOK_AROUND: &str = r#"
 echo "$PPID"; pwd; echo "${ONLY_FIRST-unset}"
 for held in /proc/$$/fd/*; do readlink "$held" || :; done
 "#;
 
-/// Leaves a daemon behind that goes on writing, and ends.
+/// Leaves a daemon behind that continues to write, and ends.
 const DAEMON: &str = r#"
 echo "$PPID" >> parents
 (setsid sh -c 'while :; do echo 1 >> ticks; sleep 0.01; done' &)
 until [ -s ticks ]; do sleep 0.01; done
 "#;
 
-/// Writes for long enough to be seen by a daemon that is still there.
+/// Writes for long enough to overlap with a daemon that is still there.
 const SUCCESSOR: &str =
     r#"echo "$PPID" >> parents; for _ in 1 2 3 4 5 6 7 8 9 10; do echo 2 >> ticks; sleep 0.02; done"#;
 
@@ -42,17 +42,17 @@ fn job(name: &str, script: &str, directory: &str, environment: &[(&str, &str)], 
     CommandJob::new(make).supervisor(program).definition(name).unwrap()
 }
 
-/// Runs jobs in one worker, each when the one before is done. Gives the lines that each has printed.
+/// Runs jobs in one worker, one after another. Returns the lines that each has printed.
 async fn one_after_another(workspace: &Workspace, jobs: Vec<Definition>) -> Vec<Vec<String>> {
     let names: Vec<String> = jobs.iter().map(|job| job.name().to_string()).collect();
     Refrain::migrate(&workspace.database.url()).await.unwrap();
     let settings = SETTINGS.slots(1);
-    let opening = Refrain::at(&workspace.database.url(), "crash").unwrap().settings(settings);
-    let refrain = jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap();
+    let options = Refrain::at(&workspace.database.url(), "crash").unwrap().settings(settings);
+    let refrain = jobs.into_iter().fold(options, refrain::OpenOptions::job).open().await.unwrap();
     let serving = refrain.serve();
     let stop = serving.stop_handle();
     let serving = tokio::spawn(serving.into_future());
-    // Of runs of two jobs that wait at once, either may begin first.
+    // Of queued runs of two jobs, either may begin first.
     for name in &names {
         refrain.enqueue(name, "k", &()).await.unwrap();
         let has_ended = async || !shown(&refrain, &format!("{name}#k")).await.standing.is_open();
@@ -82,14 +82,15 @@ async fn waiting(workspace: &Workspace) -> (ChildProcess, BTreeSet<i32>) {
     eventually("both are there", DEADLINE, are_there).await;
     workspace.touch("gate");
     for key in ["k1", "k2"] {
-        eventually("it is done", DEADLINE, async || workspace.told("script", key).await.0 == "done").await;
+        eventually("it is done", DEADLINE, async || workspace.outcome_of("script", key).await.0 == "done")
+            .await;
     }
     let idle = supervisors(worker.id());
     assert_eq!(idle.len(), 2);
     (worker, idle)
 }
 
-/// Two commands under one supervisor, the first of which leaves a daemon. Gives whether the second met it.
+/// Two commands under one supervisor, the first of which leaves a daemon. Returns whether the second ran beside it.
 pub(crate) async fn met_a_daemon(workspace: &Workspace, variables: &[(&str, &str)]) -> bool {
     workspace.ask("script", "k1", DAEMON).await;
     workspace.ask("script", "k2", SUCCESSOR).await;
@@ -118,7 +119,7 @@ async fn s20_a_reused_supervisor_shows_nothing_of_the_first_command() {
     let directory = std::fs::canonicalize(directory).unwrap().display().to_string();
     assert_eq!((first[1].as_str(), first[2].as_str()), (directory.as_str(), "set"));
     assert_eq!((second[1].as_str(), second[2].as_str()), ("/usr", "unset"));
-    // Whatever everybody gets who is started from here.
+    // The variables that every child of this test inherits.
     let plain =
         std::process::Command::new("sh").args(["-c", LOOK_AROUND]).stdin(Stdio::null()).output().unwrap();
     let plain: Vec<String> = String::from_utf8(plain.stdout).unwrap().lines().map(str::to_owned).collect();
@@ -139,7 +140,7 @@ async fn an_idle_supervisor_of_another_program_makes_room() {
     let directory = workspace.path("");
     let directory = directory.to_str().unwrap();
     let first = job("first", "echo $PPID > first", directory, &[], probe().to_str().unwrap());
-    // What goes to the other stream may come before or after.
+    // Lines of the other stream may come before or after.
     let script = r#"kill -0 "$(cat first)" 2>/dev/null && echo both || echo alone"#;
     let second = job("second", script, directory, &[], other.to_str().unwrap());
     let printed = one_after_another(&workspace, vec![first, second]).await;
@@ -171,8 +172,9 @@ async fn f43_killing_an_idle_supervisor_harms_no_run() {
     eventually("they are dead", DEADLINE, async || idle.iter().all(|pid| is_dead(*pid))).await;
     for key in ["k3", "k4"] {
         workspace.ask("script", key, "true").await;
-        eventually("it is done", DEADLINE, async || workspace.told("script", key).await.0 == "done").await;
-        assert_eq!(workspace.told("script", key).await, ("done".to_owned(), 1, String::new()));
+        eventually("it is done", DEADLINE, async || workspace.outcome_of("script", key).await.0 == "done")
+            .await;
+        assert_eq!(workspace.outcome_of("script", key).await, ("done".to_owned(), 1, String::new()));
     }
     let now = supervisors(worker.id());
     assert!(now.iter().any(|pid| !idle.contains(pid)), "{now:?}");

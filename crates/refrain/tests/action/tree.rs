@@ -24,7 +24,8 @@ async fn stop_outside_of_a_transaction(workspace: &Workspace, worker: &ChildProc
     }
 }
 
-/// A worker is killed while its command runs with descendants. Gives the processes left after its supervisor.
+/// A worker is killed while its command runs with descendants. Returns the processes left after its supervisor has
+/// ended.
 pub(crate) async fn killed_with_a_family(workspace: &Workspace, variables: &[(&str, &str)]) -> Vec<String> {
     workspace.ask("script", "k", FAMILY).await;
     let worker = workspace.worker(&["serve"], variables);
@@ -38,7 +39,8 @@ pub(crate) async fn killed_with_a_family(workspace: &Workspace, variables: &[(&s
     workspace.alive().into_iter().map(|(_, words)| words).collect()
 }
 
-/// A worker is stopped for longer than its lease, and another one does the run. Gives whether the two attempts met.
+/// A worker is stopped for longer than its lease, and another one does the run. Returns whether the two attempts
+/// overlapped.
 pub(crate) async fn stopped_past_its_lease(workspace: &Workspace, variables: &[(&str, &str)]) -> bool {
     workspace.ask("script", "k", TICKING).await;
     let older = workspace.worker(&["serve"], variables);
@@ -57,7 +59,7 @@ pub(crate) async fn stopped_past_its_lease(workspace: &Workspace, variables: &[(
     workspace.is_mixed()
 }
 
-/// A command takes longer than it may, and does not hear that it is to end. Gives whether the next attempt met it.
+/// A command exceeds its timeout and ignores the request to end. Returns whether the next attempt overlapped with it.
 pub(crate) async fn timed_out(workspace: &Workspace, variables: &[(&str, &str)]) -> bool {
     workspace.ask("hasty", "k", &format!("trap '' TERM; {TICKING}")).await;
     let mut worker = workspace.worker(&["work"], variables);
@@ -76,7 +78,7 @@ async fn f42_no_descendant_of_a_command_survives_its_killed_worker(database: Tes
 async fn f42_the_next_attempt_runs_alone_after_a_worker_was_stopped(database: TestDatabase) {
     let workspace = Workspace::of(database);
     assert!(!stopped_past_its_lease(&workspace, &[]).await, "{:?}", workspace.lines("ticks"));
-    assert_eq!(workspace.told("script", "k").await.0, "done");
+    assert_eq!(workspace.outcome_of("script", "k").await.0, "done");
     workspace.no_process_is_left().await;
 }
 
@@ -84,7 +86,7 @@ async fn f42_the_next_attempt_runs_alone_after_a_worker_was_stopped(database: Te
 async fn f42_a_command_that_timed_out_is_gone_before_the_next_attempt_begins() {
     let workspace = Workspace::sqlite().await;
     assert!(!timed_out(&workspace, &[]).await, "{:?}", workspace.lines("ticks"));
-    let (outcome, attempt, message) = workspace.told("hasty", "k").await;
+    let (outcome, attempt, message) = workspace.outcome_of("hasty", "k").await;
     assert_eq!((outcome.as_str(), attempt, message.as_str()), ("failed", 2, "timed out after 2s"));
     assert_eq!(workspace.alive(), []);
 }
@@ -100,7 +102,7 @@ async fn f43_the_worker_ends_the_processes_of_a_killed_supervisor_and_no_others(
         kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
     }
     assert!(worker.wait().await.success());
-    assert_eq!(workspace.told("script", "k").await, ("done".to_owned(), 2, String::new()));
+    assert_eq!(workspace.outcome_of("script", "k").await, ("done".to_owned(), 2, String::new()));
     assert_eq!(workspace.alive(), []);
     assert!(stranger.try_wait().unwrap().is_none());
     stranger.kill().unwrap();
@@ -118,7 +120,7 @@ async fn f39_a_busy_worker_renews_the_lease_of_a_long_command() {
     worker.wait_for_line("ended hog#h0").await;
     workspace.touch("gate");
     assert!(worker.wait().await.success());
-    assert_eq!(workspace.told("script", "k").await, ("done".to_owned(), 1, String::new()));
+    assert_eq!(workspace.outcome_of("script", "k").await, ("done".to_owned(), 1, String::new()));
 }
 
 #[tokio::test]
@@ -137,16 +139,16 @@ async fn f50_a_stop_ends_the_command_and_returns_the_run_at_no_cost() {
     assert_eq!(spent, [0]);
     workspace.touch("gate");
     workspace.done(&["work"]).await;
-    assert_eq!(workspace.told("script", "k").await, ("done".to_owned(), 2, String::new()));
+    assert_eq!(workspace.outcome_of("script", "k").await, ("done".to_owned(), 2, String::new()));
 }
 
 #[tokio::test]
 async fn f50_after_stops_and_kills_every_command_is_done_and_none_overlaps() {
     let workspace = Workspace::sqlite().await;
-    let script = r#"tell() { echo "$REFRAIN_RUN $REFRAIN_ATTEMPT" >> told; }
+    let script = r#"tell() { echo "$REFRAIN_RUN $REFRAIN_ATTEMPT" >> log; }
         tell; for _ in 1 2 3 4 5; do sleep 0.02; tell; done; echo "$REFRAIN_RUN" >> ended"#;
     for round in 0..ROUNDS {
-        // Of its own: however many the rounds before have ended, some are left for this one.
+        // A descriptor of its own: however many the rounds before have used, some are left for this one.
         for run in 0..RUNS / ROUNDS {
             workspace.ask("script", &format!("k{round}-{run}"), script).await;
         }
@@ -161,7 +163,7 @@ async fn f50_after_stops_and_kills_every_command_is_done_and_none_overlaps() {
     }
     workspace.done(&["work"]).await;
     let mut latest = std::collections::HashMap::new();
-    for line in workspace.lines("told") {
+    for line in workspace.lines("log") {
         let (run, attempt) = line.split_once(' ').unwrap();
         let attempt: u32 = attempt.parse().unwrap();
         let before = latest.insert(run.to_owned(), attempt).unwrap_or_default();
@@ -170,7 +172,7 @@ async fn f50_after_stops_and_kills_every_command_is_done_and_none_overlaps() {
     assert_eq!(latest.len(), RUNS);
     for round in 0..ROUNDS {
         for run in 0..RUNS / ROUNDS {
-            assert_eq!(workspace.told("script", &format!("k{round}-{run}")).await.0, "done");
+            assert_eq!(workspace.outcome_of("script", &format!("k{round}-{run}")).await.0, "done");
         }
     }
     workspace.no_process_is_left().await;

@@ -39,7 +39,7 @@ async fn without_a_deadline_a_stopped_worker_lets_two_attempts_overlap() {
 #[tokio::test]
 async fn without_waiting_a_timed_out_command_overlaps_the_next_attempt() {
     let workspace = Workspace::sqlite().await;
-    // The first attempt stays for as long as its worker does, so that the next one meets it however late it comes.
+    // The first attempt runs as long as its worker, so that the next one overlaps with it however late it starts.
     let weak =
         [("FAILPOINTS", "leaving.unseen=return(weak)"), ("PROBE_GRACE", "600000"), ("PROBE_LEASE", "600000")];
     assert!(timed_out(&workspace, &weak).await, "{:?}", workspace.lines("ticks"));

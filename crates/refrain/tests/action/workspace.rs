@@ -96,11 +96,11 @@ impl Workspace {
     pub(crate) async fn open(&self, jobs: impl IntoIterator<Item = Definition>) -> Refrain {
         Refrain::migrate(&self.database.url()).await.unwrap();
         // The project of the probes.
-        let opening = Refrain::at(&self.database.url(), "crash").unwrap().settings(SETTINGS);
-        jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
+        let options = Refrain::at(&self.database.url(), "crash").unwrap().settings(SETTINGS);
+        jobs.into_iter().fold(options, refrain::OpenOptions::job).open().await.unwrap()
     }
 
-    /// Executes a script once in this process. Gives its report and its output.
+    /// Executes a script once in this process. Returns its report and its output.
     pub(crate) async fn executed(&self, job: Definition) -> (RunReport, Vec<OutputRecord>) {
         let name = format!("{}#k", job.name());
         let refrain = self.open([job]).await;
@@ -120,11 +120,11 @@ impl Workspace {
     /// Runs such a process to its end.
     pub(crate) async fn done(&self, arguments: &[&str]) {
         let output = self.worker(arguments, &[]).finish().await;
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?} ended with {}: {said}", output.status);
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?} ended with {}: {reported}", output.status);
     }
 
-    /// Asks for a run of a probe's job that executes this script.
+    /// Requests a run of a probe's job that executes this script.
     pub(crate) async fn ask(&self, job: &str, key: &str, script: &str) {
         let refrain = self.open([self.job(job, &[])]).await;
         let payload = serde_json::to_string(&["sh", "-c", script, "sh"]).unwrap();
@@ -133,7 +133,7 @@ impl Workspace {
     }
 
     /// A run of a probe's job: its outcome, its attempt, and its message.
-    pub(crate) async fn told(&self, job: &str, key: &str) -> (String, u64, String) {
+    pub(crate) async fn outcome_of(&self, job: &str, key: &str) -> (String, u64, String) {
         let refrain = self.open([self.job(job, &[])]).await;
         let run = refrain.show(&format!("{job}#{key}")).await.unwrap().unwrap();
         refrain.close().await;

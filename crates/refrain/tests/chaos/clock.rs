@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// How many times as fast it goes.
+/// How much faster it runs than real time.
 const PACE: i32 = 5_400;
 
 pub(crate) struct Clock {
@@ -18,7 +18,7 @@ impl Clock {
         Clock { from: Timestamp::now(), origin, until }
     }
 
-    /// What it is told to a server by.
+    /// The form in which a server gets it.
     pub(crate) fn variable(&self) -> String {
         format!("{} {} {PACE} {}", self.from, self.origin, self.until)
     }
@@ -28,7 +28,7 @@ impl Clock {
         (self.origin + passed * PACE).min(self.until)
     }
 
-    /// Waits until it shows this time.
+    /// Waits until the clock shows this time.
     pub(crate) async fn shows(&self, at: Timestamp) {
         eventually(&format!("it is {at}"), DEADLINE, async || self.now() >= at).await;
     }

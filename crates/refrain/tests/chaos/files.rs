@@ -12,21 +12,21 @@ use tempfile::TempDir;
 
 use refrain_harness::TestDatabase;
 
-/// Appends a line when it begins, some while it is there, and one when it has ended.
+/// Appends a line when it begins, some while it runs, and one when it has ended.
 const WORK: &str = r#"#!/bin/sh
-tell() { echo "$1 $REFRAIN_RUN $REFRAIN_ATTEMPT $CHAOS_SERVER" >> told; }
+tell() { echo "$1 $REFRAIN_RUN $REFRAIN_ATTEMPT $CHAOS_SERVER" >> log; }
 tell begun
 for _ in $(seq "$1"); do sleep 0.02; tell alive; done
 tell ended
 "#;
 
-/// A stretch of time in which clocks jump, and whose.
+/// A period in which clocks change, and in which zones.
 pub(crate) struct Weekend {
     pub(crate) from: Timestamp,
     hours: i64,
     zones: [&'static str; 2],
     date: &'static str,
-    /// A time of day that does not exist, or comes twice, in the first zone.
+    /// A time of day that does not exist, or occurs twice, in the first zone.
     night: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn gap() -> Weekend {
     Weekend { from, hours: 36, zones: ["Europe/Berlin", "Europe/London"], date: "2026-03-28", night: "30 2" }
 }
 
-/// Those of Lord Howe go back by half an hour, and those of Santiago by one.
+/// Those of Lord Howe go back by half an hour, and those of Santiago by one hour.
 pub(crate) fn fold() -> Weekend {
     let (from, zones) =
         ("2026-04-04T00:00:00Z".parse().unwrap(), ["Australia/Lord_Howe", "America/Santiago"]);
@@ -44,7 +44,7 @@ pub(crate) fn fold() -> Weekend {
 }
 
 impl Weekend {
-    /// The same, and some hours more.
+    /// The same period, and some hours more.
     pub(crate) fn longer(self, hours: i64) -> Weekend {
         Weekend { hours: self.hours + hours, ..self }
     }
@@ -53,7 +53,7 @@ impl Weekend {
         self.at(1, 1)
     }
 
-    /// So many parts of it are over.
+    /// The instant at which this part of the period has passed.
     pub(crate) fn at(&self, parts: i64, of: i64) -> Timestamp {
         self.from + SignedDuration::from_mins(self.hours * 60 * parts / of)
     }
@@ -81,7 +81,7 @@ fn command(beats: u32) -> String {
     format!("command = [\"./work.sh\", \"{beats}\"]\nenv = [\"CHAOS_SERVER\"]")
 }
 
-/// The whole text or none of it: a server may be starting.
+/// Writes the whole text or nothing: a server may be starting.
 fn put(root: &Path, name: &str, text: &str) {
     let part = root.join("part");
     fs::write(&part, text).unwrap();
@@ -152,7 +152,7 @@ pub(crate) fn rename(root: &Path, weekend: &Weekend) {
     put(root, "new-name", &format!("formerly = \"old-name\"\n{text}"));
 }
 
-/// A store in a file stands in the folder; one on a server in the database of the jobs.
+/// A SQLite store is in the folder; a PostgreSQL store is in the database of the jobs.
 fn store(root: &Path, database: &TestDatabase) -> String {
     if database.is_sqlite() {
         format!("sqlite:{}", root.join("refrain.db").display())
@@ -161,12 +161,12 @@ fn store(root: &Path, database: &TestDatabase) -> String {
     }
 }
 
-/// The store, to look at: with no jobs, for their timetables are the servers' to put in force.
+/// The store, opened read-only and without jobs: the servers put the timetables in force.
 pub(crate) async fn look(root: &Path, database: &TestDatabase) -> Refrain {
     Refrain::at(&store(root, database), "chaos").unwrap().open().await.unwrap()
 }
 
-/// What the statements have written.
+/// The rows that the statements have written.
 pub(crate) async fn rows(database: &TestDatabase) -> Vec<String> {
     database.texts("select window_start from written order by window_start").await
 }

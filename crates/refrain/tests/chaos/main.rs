@@ -1,6 +1,7 @@
-//! A weekend of chaos in half a minute: two servers on one store, killed and told to end again and again, while the clock
-//! that schedules read runs five thousand times as fast, jumps with its zones, and job files are edited and renamed. In the
-//! end every window that should exist has a row that says what became of it, and every command ran as often as is recorded.
+//! A weekend of chaos in half a minute: two servers on one store are killed and told to end again and again, while
+//! the clock of the schedules runs five thousand times as fast and changes with its zones, and job files are edited
+//! and renamed. In the end every window that should exist has a row with its outcome, and every command ran as often
+//! as is recorded.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,9 +27,9 @@ use refrain_harness::TestDatabase;
 use servers::Servers;
 use verdict::Verdict;
 
-/// The clock goes on so far between two hits, at least, and up to so much further.
+/// How far the clock advances between two faults, at least, and how much more at most.
 const QUIET: (Duration, Duration) = (Duration::from_mins(20), Duration::from_mins(80));
-/// Every so many hits both are killed, and for a while no server runs.
+/// Every how many faults both servers are killed, and no server runs for a while.
 const BLACKOUT_EVERY: usize = 8;
 const BLACKOUT: SignedDuration = SignedDuration::from_hours(4);
 
@@ -36,7 +37,7 @@ fn seed() -> u64 {
     std::env::var("REFRAIN_CHAOS_SEED").map_or(20_260_328, |text| text.parse().unwrap())
 }
 
-/// Hits the servers until the clock stands.
+/// Injects faults into the servers until the clock stops.
 async fn hit(servers: &mut Servers, clock: &Clock, random: &mut SeededRandom, until: Timestamp) {
     for number in 1.. {
         let quiet = QUIET.0 + duration_up_to(QUIET.1, random);
@@ -92,8 +93,8 @@ async fn chaos(database: TestDatabase, weekend: Weekend) {
     let verdict = Verdict::of(&refrain, files.path(), &weekend).await;
     println!(
         "seed {seed}: {}; {}; {:.0?}",
-        servers.told(),
-        verdict.told(),
+        servers.summary(),
+        verdict.summary(),
         Duration::from_secs(began.elapsed().as_secs())
     );
     let rows = files::rows(&database).await;

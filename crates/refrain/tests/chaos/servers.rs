@@ -14,9 +14,9 @@ use refrain_harness::children::ChildProcess;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::programs::program;
 
-/// How long a hit waits for a running command, by the clock of schedules.
+/// How long a fault waits for a running command, by the clock of the schedules.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(60);
-/// How often a server may fall before it serves: it may be taken for dead while it starts.
+/// How often a server may end before it serves: it may be taken for dead while it starts.
 const STARTS: usize = 5;
 
 pub(crate) struct Servers {
@@ -25,10 +25,10 @@ pub(crate) struct Servers {
     running: [Option<(u32, ChildProcess)>; 2],
     started: u32,
     kills: usize,
-    /// Kills while a command of that very server was running.
+    /// Kills while a command of the killed server was running.
     struck: usize,
     told_to_end: usize,
-    /// Ended by the other one, who thought it dead.
+    /// Servers that were ended by the other one, which took them for dead.
     taken_for_dead: usize,
 }
 
@@ -58,8 +58,8 @@ impl Servers {
                 *self.slot(which) = Some((self.started, server));
                 return;
             }
-            let said = server.finish().await;
-            println!("{} while it started: {}", said.status, String::from_utf8_lossy(&said.stderr));
+            let message = server.finish().await;
+            println!("{} while it started: {}", message.status, String::from_utf8_lossy(&message.stderr));
         }
         panic!("a server fell {STARTS} times before it served");
     }
@@ -111,14 +111,14 @@ impl Servers {
         server.signal(signal);
         self.told_to_end += 1;
         let ended = server.finish().await;
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
         if ended.status.code().is_none() {
             self.taken_for_dead += 1;
         }
-        assert!(ended.status.success() || ended.status.code().is_none(), "{}: {said}", ended.status);
+        assert!(ended.status.success() || ended.status.code().is_none(), "{}: {message}", ended.status);
     }
 
-    /// Has both read their files again.
+    /// Makes both read their files again.
     pub(crate) async fn reload(&mut self) {
         for which in 0..2 {
             self.signal(which, Signal::HUP);
@@ -130,7 +130,7 @@ impl Servers {
         }
     }
 
-    /// Waits until nothing is open and nothing is due at the time at which the clock stands, and ends both.
+    /// Waits until nothing is open and nothing is due at the time of the stopped clock, and ends both.
     pub(crate) async fn drain(&mut self, refrain: &Refrain, until: Timestamp) {
         eventually("nothing is open or due", DEADLINE, async || {
             for which in 0..2 {
@@ -148,7 +148,7 @@ impl Servers {
         self.end(1, Signal::TERM).await;
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let Servers { started, kills, struck, told_to_end, taken_for_dead, .. } = self;
         format!(
             "{started} servers, {kills} kills ({struck} while a command was running), \
@@ -157,13 +157,13 @@ impl Servers {
         )
     }
 
-    /// A weekend in which nothing struck would prove nothing.
+    /// A weekend without a single hit would prove nothing.
     pub(crate) fn were_hit(&self) {
-        assert!(self.kills >= 3 && self.struck >= 1 && self.told_to_end >= 1, "{}", self.told());
+        assert!(self.kills >= 3 && self.struck >= 1 && self.told_to_end >= 1, "{}", self.summary());
     }
 }
 
-/// The files of a project go when its servers are gone.
+/// The files of a project are removed when its servers have ended.
 impl Drop for Servers {
     fn drop(&mut self) {
         self.running = [None, None];

@@ -1,5 +1,5 @@
-//! What must be true when the clock stands still and no run is open: the schedules, the rows of the
-//! store and the lines that commands have written agree. None of the three is derived from another.
+//! What must be true when the clock has stopped and no run is open: the schedules, the rows of the store and the
+//! lines of the commands agree. None of the three is derived from another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,9 +22,9 @@ pub(crate) struct Line {
     pub(crate) server: u32,
 }
 
-/// All that commands have written, in the order in which they did.
+/// All lines of the commands, in the order in which they were written.
 pub(crate) fn lines(root: &Path) -> Vec<Line> {
-    let text = std::fs::read_to_string(root.join("told")).unwrap_or_default();
+    let text = std::fs::read_to_string(root.join("log")).unwrap_or_default();
     let read = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let [word, run, attempt, server] = *words.as_slice() else {
@@ -36,7 +36,7 @@ pub(crate) fn lines(root: &Path) -> Vec<Line> {
     text.lines().map(read).collect()
 }
 
-/// From the first to the last line of an attempt, and what it said.
+/// From the first to the last line of an attempt, and its output.
 #[derive(Debug, Default)]
 struct Attempt {
     first: usize,
@@ -62,7 +62,7 @@ fn attempts(root: &Path) -> Attempts {
 
 pub(crate) struct Verdict {
     faults: Vec<String>,
-    /// How many windows of a job ended how.
+    /// How many windows of a job ended in each state.
     counts: BTreeMap<(String, &'static str), usize>,
     attempts: usize,
     /// The windows whose statements are done.
@@ -100,13 +100,14 @@ impl Verdict {
                 verdict.apart(&format!("runs of {name}"), of_job.map(|(_, attempt)| attempt));
             }
         }
-        let told: BTreeSet<&String> = attempts.keys().map(|(run, _)| run).collect();
+        let summary: BTreeSet<&String> = attempts.keys().map(|(run, _)| run).collect();
         verdict.faults.extend(
-            told.iter()
+            summary
+                .iter()
                 .filter(|run| !known.contains(**run))
                 .map(|run| format!("{run} was executed and has no row")),
         );
-        for run in told {
+        for run in summary {
             let of_run = attempts.iter().filter(|((one, _), _)| one == run);
             verdict.apart(&format!("attempts of {run}"), of_run.map(|(_, attempt)| attempt));
         }
@@ -115,8 +116,10 @@ impl Verdict {
 
     /// The windows that must exist have rows, and no others; they have no gap and do not overlap.
     fn windows(&mut self, job: &str, runs: &[RunRecord], timetables: &Revisions, until: Timestamp) {
-        let expected: Vec<String> =
-            timetables.opening(Timestamp::MIN, until).map(|(window, _)| window.to_string()).collect();
+        let expected: Vec<String> = timetables
+            .windows_that_open(Timestamp::MIN, until)
+            .map(|(window, _)| window.to_string())
+            .collect();
         let rows: Vec<String> = runs.iter().map(|run| run.window.unwrap().to_string()).collect();
         let missing = expected.iter().filter(|window| !rows.contains(window));
         self.faults.extend(missing.map(|window| format!("{job}: {window} has no row")));
@@ -177,7 +180,7 @@ impl Verdict {
         }
     }
 
-    /// None of these was there while another was.
+    /// No two of these ran at the same time.
     fn apart<'a>(&mut self, what: &str, attempts: impl Iterator<Item = &'a Attempt>) {
         let mut attempts: Vec<&Attempt> = attempts.collect();
         attempts.sort_by_key(|attempt| attempt.first);
@@ -188,7 +191,7 @@ impl Verdict {
         }
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let mut nodes: BTreeMap<&str, usize> = BTreeMap::new();
         for ((_, node), count) in &self.counts {
             *nodes.entry(node).or_default() += count;
@@ -197,23 +200,23 @@ impl Verdict {
         format!("windows: {}; {} attempts of commands", nodes.join(", "), self.attempts)
     }
 
-    /// Fails with every fault that there is; `rows` is what statements have written.
+    /// Fails with every fault that it finds; `rows` is what the statements have written.
     pub(crate) fn holds(&self, rows: &[String]) {
         assert!(self.faults.is_empty(), "{} faults:\n{}", self.faults.len(), self.faults.join("\n"));
         assert_eq!(rows, self.written, "each window once");
     }
 }
 
-/// A verdict that finds nothing proves something only if it finds what is wrong: windows without a row, a run without one,
-/// an attempt that was begun twice, one that came back while its successor was there.
+/// A verdict without findings proves something only if it finds planted faults: windows without a row, a run without
+/// one, an attempt that began twice, one that came back while its successor ran.
 pub(crate) async fn notices(refrain: &Refrain, root: &Path, weekend: Weekend) {
-    let mut told = lines(root);
-    let first = told.iter().find(|line| line.word == "begun").unwrap().clone();
-    told.push(first.clone());
-    told.push(Line { run: "hourly@1999-01-01T00:00:00Z".to_owned(), ..first.clone() });
-    told.insert(1, Line { word: "alive".to_owned(), attempt: first.attempt + 1, ..first.clone() });
+    let mut summary = lines(root);
+    let first = summary.iter().find(|line| line.word == "begun").unwrap().clone();
+    summary.push(first.clone());
+    summary.push(Line { run: "hourly@1999-01-01T00:00:00Z".to_owned(), ..first.clone() });
+    summary.insert(1, Line { word: "alive".to_owned(), attempt: first.attempt + 1, ..first.clone() });
     let written = |line: &Line| format!("{} {} {} {}\n", line.word, line.run, line.attempt, line.server);
-    std::fs::write(root.join("told"), told.iter().map(written).collect::<String>()).unwrap();
+    std::fs::write(root.join("log"), summary.iter().map(written).collect::<String>()).unwrap();
     let verdict = Verdict::of(refrain, root, &weekend.longer(3)).await;
     let run = &first.run;
     for (subject, fault) in [

@@ -14,18 +14,18 @@ use tokio::task::JoinHandle;
 
 use super::{texts, with};
 
-/// What became of a statement beside a transaction that was open.
+/// What happens to a statement beside an open transaction.
 #[derive(Debug, PartialEq, Eq)]
 enum Beside {
     /// It waited for the transaction.
     Waited,
-    /// It met so many rows, without waiting.
+    /// It matched this many rows, without waiting.
     Met(u64),
 }
 
 use Beside::{Met, Waited};
 
-/// Rows in a database, which two transactions want at once.
+/// Rows in a database that two transactions want at once.
 struct Wanted {
     database: TestDatabase,
 }
@@ -38,7 +38,7 @@ impl Wanted {
         Wanted { database }
     }
 
-    /// What becomes of the second statement while the transaction of the first is open; nothing of either is kept.
+    /// What happens to the second statement while the transaction of the first is open; both are rolled back.
     async fn beside(&self, first: &str, second: &str) -> Beside {
         let TestDatabase::Postgres { pool, .. } = &self.database else { unreachable!() };
         let (mut holder, holding) = begun(pool).await;
@@ -50,8 +50,9 @@ impl Wanted {
         if waits { Waited } else { Met(met) }
     }
 
-    /// A statement takes two keys at once, the second of them named first; another transaction takes them one by one, and has the
-    /// first when the statement begins. The second must be free then, or the two would wait for each other.
+    /// A statement locks two keys at once, the second of them named first; another transaction locks them one by one,
+    /// and has the first when the statement begins. The second must be free then, or the two would wait for each
+    /// other.
     async fn are_taken_in_order(&self, of: impl Fn(&str, &str) -> String) {
         let TestDatabase::Postgres { pool, .. } = &self.database else { unreachable!() };
         let [both, first, second] = [("'{b,a}'", "'{1,1}'"), ("'{a}'", "'{1}'"), ("'{b}'", "'{1}'")]
@@ -66,7 +67,7 @@ impl Wanted {
     }
 }
 
-/// Executes a statement in a transaction of its own, until it waits for that of another process or returns. Gives what will
+/// Executes a statement in a transaction of its own, until it waits for that of another process or returns. Returns what will
 /// have become of it, and whether it waits.
 async fn asked(pool: &PgPool, statement: &str, holding: i32) -> (JoinHandle<u64>, bool) {
     let (mut transaction, waiting) = begun(pool).await;
@@ -98,7 +99,7 @@ async fn is_blocked(pool: &PgPool, waiting: i32, holding: i32) -> bool {
 }
 
 /// A statement for PostgreSQL, with its arguments as they are written in SQL.
-fn said(statement: &str, arguments: &[&str]) -> String {
+fn message(statement: &str, arguments: &[&str]) -> String {
     let (_, postgres) = texts(statement);
     with(postgres, arguments)
 }
@@ -111,10 +112,10 @@ const FENCED: &str =
 #[tokio::test]
 async fn fences_are_raised_only_after_the_batches_that_hold_them() {
     let fences = Wanted::rows(FENCED).await;
-    let hold = said("fence/hold", &["1", "2", "9", "1"]);
-    let raise = said("fence/raise", &["'shop'", "'sync'", "'monday'", "3", "10"]);
+    let hold = message("fence/hold", &["1", "2", "9", "1"]);
+    let raise = message("fence/raise", &["'shop'", "'sync'", "'monday'", "3", "10"]);
     assert_eq!(fences.beside(&hold, &raise).await, Waited);
-    let next_holder = said("fence/raise_lane", &["'shop'", "'sync'", "''", "10"]);
+    let next_holder = message("fence/raise_lane", &["'shop'", "'sync'", "''", "10"]);
     assert_eq!(fences.beside(&hold, &next_holder).await, Waited);
     assert_eq!(fences.beside(&hold, &hold).await, Met(1), "batches do not wait for one another");
 }
@@ -122,8 +123,8 @@ async fn fences_are_raised_only_after_the_batches_that_hold_them() {
 #[tokio::test]
 async fn the_fences_of_a_claim_group_are_raised_only_after_its_commit() {
     let fences = Wanted::rows(FENCED).await;
-    let hold = said("fence/hold_many", &["'shop'", "'{sync}'", "'{monday}'", "'{2}'", "'{9}'"]);
-    let raise = said("fence/raise_many", &["'shop'", "'{sync}'", "'{monday}'", "'{3}'", "'{10}'"]);
+    let hold = message("fence/hold_many", &["'shop'", "'{sync}'", "'{monday}'", "'{2}'", "'{9}'"]);
+    let raise = message("fence/raise_many", &["'shop'", "'{sync}'", "'{monday}'", "'{3}'", "'{10}'"]);
     assert_eq!(fences.beside(&hold, &raise).await, Waited);
     assert_eq!(fences.beside(&hold, &hold).await, Met(1), "companies do not wait for one another");
 }
@@ -131,8 +132,8 @@ async fn the_fences_of_a_claim_group_are_raised_only_after_its_commit() {
 #[tokio::test]
 async fn reading_publishes_waits_for_commits_and_blocks_new_ones() {
     let fences = Wanted::rows(FENCED).await;
-    let publish = said("fence/hold", &["1", "2", "9", "1"]);
-    let look = said("fence/wait", &["1", "2", "9"]);
+    let publish = message("fence/hold", &["1", "2", "9", "1"]);
+    let look = message("fence/wait", &["1", "2", "9"]);
     assert_eq!(fences.beside(&publish, &look).await, Waited);
     assert_eq!(fences.beside(&look, &publish).await, Waited);
 }
@@ -140,7 +141,7 @@ async fn reading_publishes_waits_for_commits_and_blocks_new_ones() {
 #[tokio::test]
 async fn a_relay_skips_intents_that_another_relay_is_deleting() {
     let intent = "insert into refrain_intents (project, kind, name, key) values ('shop', 'run', 'mail', 'k')";
-    let forget = said("intent/forget", &["'{1}'"]);
+    let forget = message("intent/forget", &["'{1}'"]);
     assert_eq!(Wanted::rows(intent).await.beside(&forget, &forget).await, Met(0));
 }
 
@@ -151,7 +152,7 @@ const QUEUED: &str = "insert into refrain_jobs (name, identity) values ('sync', 
 
 #[tokio::test]
 async fn a_claim_skips_runs_that_another_claim_is_taking() {
-    let front = said("queue/front", &["1", "10", "0", "1"]);
+    let front = message("queue/front", &["1", "10", "0", "1"]);
     assert_eq!(Wanted::rows(QUEUED).await.beside(&front, &front).await, Met(0));
 }
 
@@ -159,8 +160,8 @@ async fn a_claim_skips_runs_that_another_claim_is_taking() {
 async fn an_attempt_holds_its_queue_row_until_its_beginning_is_recorded() {
     let queue = Wanted::rows(QUEUED).await;
     queue.database.store("update refrain_queue set lease = 1").await;
-    let begins = said("queue/hold", &["1", "1", "1", "1"]);
-    let taken_over = said("queue/leave", &["'{1}'", "'{1}'", "'{1}'", "'{1}'"]);
+    let begins = message("queue/hold", &["1", "1", "1", "1"]);
+    let taken_over = message("queue/leave", &["'{1}'", "'{1}'", "'{1}'", "'{1}'"]);
     assert_eq!(queue.beside(&begins, &taken_over).await, Waited);
     assert_eq!(queue.beside(&taken_over, &begins).await, Waited);
 }
@@ -168,16 +169,16 @@ async fn an_attempt_holds_its_queue_row_until_its_beginning_is_recorded() {
 #[tokio::test]
 async fn cancelling_and_ending_a_run_exclude_each_other() {
     let runs = Wanted::rows(QUEUED).await;
-    let call_off = said("run/lock", &["1"]);
+    let call_off = message("run/lock", &["1"]);
     let row = ["'{1}'", "'{1}'", "'{1}'", "'{done}'", "'{0}'", "'{null}'", "'{null}'", "'{null}'"];
-    let end = said("run/close", &[&["1"], &row[..]].concat());
+    let end = message("run/close", &[&["1"], &row[..]].concat());
     assert_eq!(runs.beside(&call_off, &end).await, Waited);
     assert_eq!(runs.beside(&end, &call_off).await, Waited);
 }
 
 #[tokio::test]
 async fn the_slots_of_a_job_are_counted_by_one_claim_at_a_time() {
-    let job = said("job/lock", &["1"]);
+    let job = message("job/lock", &["1"]);
     assert_eq!(Wanted::rows(QUEUED).await.beside(&job, &job).await, Waited);
 }
 
@@ -186,9 +187,9 @@ async fn a_rescuer_skips_a_worker_locked_by_another_rescuer_or_a_claim() {
     let worker = "insert into refrain_workers (process, started_at, expires_at) \
          values ('here/1', 0, 9000000000000000000)";
     let worker = Wanted::rows(worker).await;
-    let rescue = said("worker/hold", &["1", "true"]);
+    let rescue = message("worker/hold", &["1", "true"]);
     assert_eq!(worker.beside(&rescue, &rescue).await, Met(0), "another rescuer");
-    let claim = said("worker/claims", &["1"]);
+    let claim = message("worker/claims", &["1"]);
     assert_eq!(worker.beside(&claim, &rescue).await, Met(0), "a claim");
 }
 
@@ -197,7 +198,7 @@ async fn a_schedule_edit_waits_for_a_tick_and_a_tick_skips_an_edit() {
     let schedule = "insert into refrain_jobs (name, identity) values ('report', 'report');
         insert into refrain_schedules (job, next_at) values (1, 5)";
     let schedule = Wanted::rows(schedule).await;
-    let (edit, tick) = (said("schedule/wait", &["1"]), said("schedule/lock", &["1"]));
+    let (edit, tick) = (message("schedule/wait", &["1"]), message("schedule/lock", &["1"]));
     assert_eq!(schedule.beside(&tick, &edit).await, Waited);
     assert_eq!(schedule.beside(&edit, &tick).await, Met(0));
 }
@@ -205,19 +206,21 @@ async fn a_schedule_edit_waits_for_a_tick_and_a_tick_skips_an_edit() {
 #[tokio::test]
 async fn statements_take_the_same_keys_in_one_order() {
     let keys = Wanted::rows("select 1").await;
-    keys.are_taken_in_order(|keys, ones| said("unit/insert", &["1", "1", "7", "2", "9", keys, ones, ones]))
-        .await;
     keys.are_taken_in_order(|keys, ones| {
-        let first = ["1", "1", "7", "2", "-1", "'tried'", "null", "null", "9"];
-        said("unit/blame", &[&first[..], &[keys, ones, ones, keys]].concat())
+        message("unit/insert", &["1", "1", "7", "2", "9", keys, ones, ones])
     })
     .await;
     keys.are_taken_in_order(|keys, ones| {
-        said("unit/claim_many", &[ones, keys, ones, ones, ones, ones, ones])
+        let first = ["1", "1", "7", "2", "-1", "'tried'", "null", "null", "9"];
+        message("unit/blame", &[&first[..], &[keys, ones, ones, keys]].concat())
+    })
+    .await;
+    keys.are_taken_in_order(|keys, ones| {
+        message("unit/claim_many", &[ones, keys, ones, ones, ones, ones, ones])
     })
     .await;
     keys.are_taken_in_order(|runs, ones| {
-        said("fence/raise_many", &["'shop'", &ones.replace('1', "sync"), runs, ones, ones])
+        message("fence/raise_many", &["'shop'", &ones.replace('1', "sync"), runs, ones, ones])
     })
     .await;
 }

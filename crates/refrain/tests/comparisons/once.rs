@@ -2,11 +2,11 @@
 
 use super::Case;
 
-/// Says it a second time, after it was said once.
+/// Executes it a second time, after it was executed once.
 async fn is_said_once(statement: &str, arguments: &[&str], given: &'static str) {
-    let said = Case::of(statement, arguments, given).await;
-    assert_eq!(said.met("").await, 1, "{statement}");
-    assert_eq!(said.met(&said.text).await, 0, "{statement}, again");
+    let message = Case::of(statement, arguments, given).await;
+    assert_eq!(message.met("").await, 1, "{statement}");
+    assert_eq!(message.met(&message.text).await, 0, "{statement}, again");
 }
 
 const RUN: &str = "insert into refrain_runs (id, job, attempt, opened_at, ended_at, open, key, outcome)

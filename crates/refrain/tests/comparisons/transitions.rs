@@ -104,13 +104,13 @@ const WRITES: [Write; 19] = [
     write("unit/confirm", &["'shop'", "'sync'", "'k'", "null", "''"], &[UnitEvent::Applied]),
     write("unit/confirm_late", &["1", "'k'", "7", "2", "1", "5", "9"], &[UnitEvent::Applied]),
     write("unit/unpark", &["'shop'", "'sync'", "'k'", "null", "''"], &[UnitEvent::Retried]),
-    // What a restored store does not know is recorded as if nothing were.
+    // A unit that a restored store does not know is recorded as if it were new.
     anew(write(
         "unit/forgotten",
         &["1", "'k'", "1", "7", "5", "6", "'{}'", "'why'", "50", "1000"],
         &[UnitEvent::Reserved],
     )),
-    // These two take back a failed try of other content: the row is about the applied content again.
+    // These two undo a failed try of other content: the row is about the applied content again.
     anew(write(
         "unit/restore",
         &["1", "'[[1, \"k\", 4, 6, 1, 5, 6, \"STATUS\", FAILURES]]'"],
@@ -119,7 +119,7 @@ const WRITES: [Write; 19] = [
     anew(write("unit/keep_first", &["'[[1, \"k\"]]'"], &[UnitEvent::Applied])),
 ];
 
-/// Status, version and content of the row, and all that tells whether it was written.
+/// Status, version and content of the row, and everything that shows whether it was written.
 type Recorded = Option<(String, i64, Option<i64>, String)>;
 
 async fn recorded(connection: &mut sqlx::SqliteConnection) -> Recorded {
@@ -194,7 +194,7 @@ async fn migrated() -> TestDatabase {
 }
 
 #[tokio::test]
-async fn i20_each_statement_that_writes_the_status_of_a_unit_writes_a_transition_of_the_table() {
+async fn i20_each_statement_that_writes_a_status_writes_a_transition_of_the_table() {
     let database = migrated().await;
     for write in &WRITES {
         let (text, _) = texts(write.statement);

@@ -139,7 +139,7 @@ async fn is_recorded_over(statement: &str, arguments: impl Fn(&'static str) -> V
 }
 
 #[tokio::test]
-async fn a_failure_is_recorded_only_over_what_is_older_and_not_in_doubt() {
+async fn a_failure_is_recorded_only_over_an_older_unit_that_is_not_in_doubt() {
     is_recorded_over("unit/fail", |redo| {
         let first = ["1", "'k'", "1", "7", "3", "5", "6", "1", "'failed'", "'{}'", "'no'"];
         [&first[..], &[redo, "null", "9"]].concat()
@@ -148,7 +148,7 @@ async fn a_failure_is_recorded_only_over_what_is_older_and_not_in_doubt() {
 }
 
 #[tokio::test]
-async fn a_unit_is_suspected_only_over_what_is_older_and_not_in_doubt() {
+async fn a_unit_is_suspected_only_over_an_older_one_that_is_not_in_doubt() {
     is_recorded_over("unit/blame", |redo| {
         vec!["1", "1", "7", "3", "-1", "'tried'", "null", redo, "9", r#"'[["k", 5, 6, "{}"]]'"#]
     })

@@ -1,5 +1,4 @@
-//! Another attempt of a run: in one way only, one at a time, and a done window stays done
-//! meanwhile.
+//! Another attempt of a run: requested in only one way, one at a time, and a done window stays done meanwhile.
 
 use refrain_harness::every_store;
 use std::time::Duration;
@@ -10,7 +9,9 @@ use refrain::{Ask, CatchUp, Did, JobError};
 use tokio::task::JoinSet;
 
 use refrain_harness::TestDatabase;
-use refrain_harness::work::{Gate, Seen, daily, history, is_sound, job, june, nothing, open, shown, told};
+use refrain_harness::work::{
+    Gate, Seen, daily, history, is_sound, job, june, nothing, open, run_states, shown,
+};
 
 #[every_store]
 async fn a_done_window_stays_done_while_it_is_computed_again(database: TestDatabase) {
@@ -29,7 +30,7 @@ async fn a_done_window_stays_done_while_it_is_computed_again(database: TestDatab
     assert_eq!((run.attempt, run.version, run.place), (2, Some(7), Some(QueuePosition::Running)));
     gate.let_through(1);
     assert_eq!(again.await.unwrap().did, Did::Ran);
-    assert_eq!(told(&refrain, "report").await, ["06-01 done 2"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 done 2"]);
     assert_eq!(history(&refrain, "report@2020-06-01").await, ["1 done"]);
     is_sound(&refrain).await;
 }
@@ -62,10 +63,10 @@ async fn a_second_request_for_an_open_attempt_follows_it(database: TestDatabase)
     let asked = Duration::from_millis(300);
     let second = tokio::time::timeout(asked, refrain.run("report@2020-06-01", Ask::Again)).await;
     assert!(second.is_err(), "it waits for the end of the first");
-    assert_eq!(told(&refrain, "report").await, ["06-01 running 1"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 running 1"]);
     gate.let_through(1);
     assert!(first.await.unwrap().is_done());
-    assert_eq!((gate.waiting(), told(&refrain, "report").await), (0, vec!["06-01 done 1".to_owned()]));
+    assert_eq!((gate.waiting(), run_states(&refrain, "report").await), (0, vec!["06-01 done 1".to_owned()]));
 }
 
 #[every_store]
@@ -93,9 +94,9 @@ async fn sixteen_simultaneous_requests_each_make_or_follow_an_attempt(database: 
 #[every_store]
 async fn again_makes_a_planned_retry_now_instead_of_adding_one(database: TestDatabase) {
     let seen = Seen::default();
-    let said = seen.clone();
+    let message = seen.clone();
     let work = job("flaky", move |run| {
-        said.push(run.attempt().to_string());
+        message.push(run.attempt().to_string());
         async move { if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) } }
     });
     let refrain = open(&database, [work]).await;
@@ -106,7 +107,7 @@ async fn again_makes_a_planned_retry_now_instead_of_adding_one(database: TestDat
     database.store("update refrain_delayed set wake_at = 0").await;
     refrain.tick().await.unwrap();
     assert_eq!(seen.all(), ["1", "2"]);
-    assert_eq!(told(&refrain, "flaky").await, ["a done 2"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["a done 2"]);
     is_sound(&refrain).await;
 }
 
@@ -115,12 +116,12 @@ async fn a_skipped_or_failed_run_is_done_on_request_and_a_done_one_is_not(databa
     let seen = Seen::default();
     let refrain = open(&database, [seen.job("report").timetable(daily()).catch_up(CatchUp::None)]).await;
     refrain.tick_at(june("03T12:00")).await.unwrap();
-    assert_eq!(told(&refrain, "report").await, ["06-01 skipped 0", "06-02 skipped 0"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 skipped 0", "06-02 skipped 0"]);
     for expected in [Did::Ran, Did::Deduplicated] {
         assert_eq!(refrain.run("report@2020-06-01", Ask::Once).await.unwrap().did, expected);
     }
     assert_eq!(seen.all(), ["06-01"]);
-    assert_eq!(told(&refrain, "report").await[0], "06-01 done 1");
+    assert_eq!(run_states(&refrain, "report").await[0], "06-01 done 1");
     assert_eq!(history(&refrain, "report@2020-06-01").await, ["0 skipped"]);
 }
 

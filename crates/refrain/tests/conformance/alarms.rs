@@ -19,15 +19,15 @@ const HOUR: i64 = 60 * MINUTE;
 /// Dedupes are kept for long enough to remember two days.
 const KEEPING: Settings = SETTINGS.keep(Duration::from_hours(90 * 24));
 
-/// A job with one run, that others will ask for again.
-async fn asked_once(database: &TestDatabase) -> Refrain {
+/// A job with one run, which is requested again by others.
+async fn requested_once(database: &TestDatabase) -> Refrain {
     let refrain = open_with(database, KEEPING, [nothing("welcome")]).await;
     refrain.enqueue("welcome", "42", &()).await.unwrap();
     refrain
 }
 
-/// So many have asked again, one every so many seconds, the last of them so many seconds ago.
-async fn asked_again(database: &TestDatabase, times: i64, every: i64, ago: i64) {
+/// Records this many further requests, one every `every` seconds, the last of them `ago` seconds ago.
+async fn requested_again(database: &TestDatabase, times: i64, every: i64, ago: i64) {
     let insert = format!(
         "with recursive n (i) as (select 0 union all select i + 1 from n where i + 1 < {times})
          insert into refrain_dedupes (run, at, asked)
@@ -39,9 +39,9 @@ async fn asked_again(database: &TestDatabase, times: i64, every: i64, ago: i64) 
     assert_eq!(database.store(&insert).await, u64::try_from(times).unwrap());
 }
 
-/// One an hour for three days, until half an hour ago.
+/// One request an hour for three days, until half an hour ago.
 async fn quiet(database: &TestDatabase) {
-    asked_again(database, 72, HOUR, HOUR / 2).await;
+    requested_again(database, 72, HOUR, HOUR / 2).await;
 }
 
 async fn watched(refrain: &Refrain) -> Vec<AlarmRecord> {
@@ -51,10 +51,10 @@ async fn watched(refrain: &Refrain) -> Vec<AlarmRecord> {
 
 #[every_store]
 async fn twenty_in_a_minute_instead_of_one_an_hour_raise_one_alarm(database: TestDatabase) {
-    let refrain = asked_once(&database).await;
+    let refrain = requested_once(&database).await;
     quiet(&database).await;
-    assert_eq!(watched(&refrain).await, [], "one an hour is as it is");
-    asked_again(&database, 20, 3, 5 * MINUTE).await;
+    assert_eq!(watched(&refrain).await, [], "one an hour is the usual rate");
+    requested_again(&database, 20, 3, 5 * MINUTE).await;
     let alarms = watched(&refrain).await;
     let [alarm] = alarms.as_slice() else { panic!("one alarm, not {alarms:?}") };
     assert_eq!(alarm.kind, AlarmKind::DedupeSpike);
@@ -66,17 +66,17 @@ async fn twenty_in_a_minute_instead_of_one_an_hour_raise_one_alarm(database: Tes
         let restarted = open_with(&database, KEEPING, [nothing("welcome")]).await;
         assert_eq!(watched(&restarted).await, alarms, "one alarm, also after a restart");
     }
-    asked_again(&database, 60, 1, 2 * MINUTE).await;
-    assert_eq!(watched(&refrain).await, alarms, "it goes on, and was told");
-    asked_again(&database, 1_000, 0, 2 * MINUTE).await;
-    assert_eq!(watched(&refrain).await.len(), 2, "this is far more");
+    requested_again(&database, 60, 1, 2 * MINUTE).await;
+    assert_eq!(watched(&refrain).await, alarms, "the burst continues, and was reported");
+    requested_again(&database, 1_000, 0, 2 * MINUTE).await;
+    assert_eq!(watched(&refrain).await.len(), 2, "this burst is much larger");
 }
 
 #[every_store]
 async fn several_watching_engines_raise_one_alarm(database: TestDatabase) {
-    asked_once(&database).await;
+    requested_once(&database).await;
     quiet(&database).await;
-    asked_again(&database, 500, 0, 5 * MINUTE).await;
+    requested_again(&database, 500, 0, 5 * MINUTE).await;
     let mut engines = JoinSet::new();
     let mut stops = Vec::new();
     for _ in 0..2 {
@@ -95,30 +95,30 @@ async fn several_watching_engines_raise_one_alarm(database: TestDatabase) {
 
 #[every_store]
 async fn the_usual_rate_raises_no_alarm(database: TestDatabase) {
-    let refrain = asked_once(&database).await;
-    // Thirty within a minute, every three hours, for three days; and twelve a day between.
+    let refrain = requested_once(&database).await;
+    // Thirty requests within a minute, every three hours, for three days; and twelve a day in between.
     for burst in 0..24 {
-        asked_again(&database, 30, 2, burst * 3 * HOUR + 7 * MINUTE).await;
+        requested_again(&database, 30, 2, burst * 3 * HOUR + 7 * MINUTE).await;
     }
-    asked_again(&database, 36, 2 * HOUR, 20 * MINUTE).await;
+    requested_again(&database, 36, 2 * HOUR, 20 * MINUTE).await;
     assert_eq!(watched(&refrain).await, []);
-    asked_again(&database, 30, 1, 3 * MINUTE).await;
-    assert_eq!(watched(&refrain).await, [], "nor does another one of them");
+    requested_again(&database, 30, 1, 3 * MINUTE).await;
+    assert_eq!(watched(&refrain).await, [], "another usual batch raises no alarm either");
 }
 
 #[every_store]
 async fn a_new_job_is_judged_like_a_quiet_one(database: TestDatabase) {
-    let refrain = asked_once(&database).await;
-    asked_again(&database, 19, 1, 5 * MINUTE).await;
+    let refrain = requested_once(&database).await;
+    requested_again(&database, 19, 1, 5 * MINUTE).await;
     assert_eq!(watched(&refrain).await, []);
-    asked_again(&database, 1, 1, 5 * MINUTE).await;
+    requested_again(&database, 1, 1, 5 * MINUTE).await;
     assert_eq!(watched(&refrain).await.len(), 1);
 }
 
 #[every_store]
 async fn an_unfinished_hour_is_not_judged(database: TestDatabase) {
-    let refrain = asked_once(&database).await;
-    asked_again(&database, 100, 1, -HOUR).await;
+    let refrain = requested_once(&database).await;
+    requested_again(&database, 100, 1, -HOUR).await;
     assert_eq!(watched(&refrain).await, []);
     let passed = format!("update refrain_dedupes set at = at - {}", 2 * HOUR * 1_000_000);
     assert_eq!(database.store(&passed).await, 100);
@@ -127,9 +127,9 @@ async fn an_unfinished_hour_is_not_judged(database: TestDatabase) {
 
 #[every_store]
 async fn the_newest_alarm_is_listed_first_and_old_ones_are_pruned(database: TestDatabase) {
-    let refrain = asked_once(&database).await;
-    asked_again(&database, 20, 0, 20 * HOUR).await;
-    asked_again(&database, 20_000, 0, HOUR).await;
+    let refrain = requested_once(&database).await;
+    requested_again(&database, 20, 0, 20 * HOUR).await;
+    requested_again(&database, 20_000, 0, HOUR).await;
     let alarms = watched(&refrain).await;
     assert!(alarms.len() == 2 && alarms[0].at > alarms[1].at, "{alarms:?}");
     for aged in [

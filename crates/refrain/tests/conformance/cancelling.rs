@@ -7,7 +7,7 @@ use refrain_harness::every_store;
 
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
-use refrain_harness::work::{Gate, Seen, history, is_sound, job, nothing, open, shown, told};
+use refrain_harness::work::{Gate, Seen, history, is_sound, job, nothing, open, run_states, shown};
 
 #[every_store]
 async fn a_cancelled_queued_run_never_begins(database: TestDatabase) {
@@ -18,13 +18,16 @@ async fn a_cancelled_queued_run_never_begins(database: TestDatabase) {
     assert_eq!(refrain.cancel("welcome#a").await.unwrap(), Cancelling::Cancelled);
     refrain.tick().await.unwrap();
     assert_eq!(seen.all(), ["b"]);
-    assert_eq!(told(&refrain, "welcome").await, ["a cancelled 1", "b done 1"]);
+    assert_eq!(run_states(&refrain, "welcome").await, ["a cancelled 1", "b done 1"]);
     assert!(!refrain.enqueue("welcome", "a", &()).await.unwrap().is_new(), "its key is known all the same");
     assert_eq!(refrain.cancel("welcome#a").await.unwrap(), Cancelling::Deduplicated);
     let refused = refrain.cancel("welcome#b").await.unwrap_err().to_string();
     assert!(refused.contains("nothing to cancel"), "{refused}");
-    assert!(refrain.run("welcome#a", Ask::Once).await.unwrap().is_done(), "wanted after all");
-    assert_eq!(told(&refrain, "welcome").await[0], "a done 2");
+    assert!(
+        refrain.run("welcome#a", Ask::Once).await.unwrap().is_done(),
+        "the cancelled run is requested again"
+    );
+    assert_eq!(run_states(&refrain, "welcome").await[0], "a done 2");
     is_sound(&refrain).await;
 }
 
@@ -36,7 +39,7 @@ async fn a_cancelled_run_in_back_off_is_not_retried(database: TestDatabase) {
     refrain.tick().await.unwrap();
     assert!(matches!(shown(&refrain, "flaky#a").await.place, Some(QueuePosition::Delayed(_))));
     assert_eq!(refrain.cancel("flaky#a").await.unwrap(), Cancelling::Cancelled);
-    assert_eq!(told(&refrain, "flaky").await, ["a cancelled 2"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["a cancelled 2"]);
     assert_eq!(history(&refrain, "flaky#a").await, ["1 errored"]);
     assert_eq!(refrain.open_runs().await.unwrap(), 0);
     is_sound(&refrain).await;
@@ -52,7 +55,11 @@ async fn a_running_attempt_is_told_of_its_cancellation(database: TestDatabase) {
     let serving = tokio::spawn(async move { serving.await.unwrap() });
     gate.have_begun(1).await;
     assert_eq!(refrain.cancel("export#a").await.unwrap(), Cancelling::Asked);
-    assert_eq!(refrain.cancel("export#a").await.unwrap(), Cancelling::Asked, "asking twice is asking once");
+    assert_eq!(
+        refrain.cancel("export#a").await.unwrap(),
+        Cancelling::Asked,
+        "a second request changes nothing"
+    );
     eventually("the run is cancelled", DEADLINE, async || {
         shown(&refrain, "export#a").await.standing.node() == RunNode::Cancelled
     })
@@ -117,7 +124,7 @@ async fn a_done_run_stays_done_when_its_next_attempt_is_cancelled(database: Test
             select job, id, 2, 0, 0, false from refrain_runs",
         )
         .await;
-    assert_eq!(told(&refrain, "welcome").await, ["a due 2"]);
+    assert_eq!(run_states(&refrain, "welcome").await, ["a due 2"]);
     assert!(shown(&refrain, "welcome#a").await.standing.is_done(), "done and open, never missing");
     assert_eq!(refrain.cancel("welcome#a").await.unwrap(), Cancelling::Cancelled);
     assert_eq!(shown(&refrain, "welcome#a").await.standing.outcome, Some(RunOutcome::Done));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use refrain::{CatchUp, Counts};
 
 use refrain_harness::TestDatabase;
-use refrain_harness::work::{Seen, daily, is_sound, june, nothing, open, short, told};
+use refrain_harness::work::{Seen, daily, is_sound, june, nothing, open, run_states, short};
 
 #[every_store]
 async fn m2_a_scheduler_that_was_stopped_over_seven_ticks_catches_up_by_policy(database: TestDatabase) {
@@ -50,7 +50,7 @@ async fn f18_after_an_outage_every_due_window_ran_or_was_skipped(database: TestD
         assert_eq!(deduplicated, 0);
         total = (total.0 + opened, total.1 + skipped);
     }
-    assert_eq!(total, (4, 5), "of nine windows until the tenth");
+    assert_eq!(total, (4, 5), "nine windows are due before the tenth");
     let runs = refrain.runs("report", "").await.unwrap();
     let keys: Vec<String> = runs.iter().map(|run| short(&run.key)).collect();
     assert_eq!(keys, (1..=9).map(|day| format!("06-{day:02}")).collect::<Vec<_>>());
@@ -91,7 +91,7 @@ async fn a_window_that_was_run_by_hand_is_a_dedupe_at_its_tick(database: TestDat
     assert_eq!(seen.all(), ["06-01", "06-02"]);
     let first = refrain_harness::work::shown(&refrain, "report@2020-06-01").await;
     assert_eq!(refrain.dedupes(&first).await.unwrap()[0].asked.to_string(), "tick");
-    assert_eq!(told(&refrain, "report").await, ["06-01 done 1", "06-02 done 1"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 done 1", "06-02 done 1"]);
 }
 
 #[every_store]
@@ -100,6 +100,6 @@ async fn a_scheduler_that_does_not_know_a_job_leaves_its_windows_alone(database:
     let knows = open(&database, [daily_job()]).await;
     let other = open(&database, [nothing("other").timetable(daily()).catch_up(CatchUp::All)]).await;
     assert_eq!(other.tick_at(june("03T00:01")).await.unwrap().opened, 2, "its own");
-    assert_eq!(told(&knows, "report").await, [""; 0]);
+    assert_eq!(run_states(&knows, "report").await, [""; 0]);
     assert_eq!(knows.tick_at(june("03T00:01")).await.unwrap().opened, 2);
 }

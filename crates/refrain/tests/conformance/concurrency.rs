@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use refrain_harness::TestDatabase;
 use refrain_harness::work::{Gate, SETTINGS, Seen, daily, is_sound, job, june, open, open_with};
 
-/// How many are inside at once, and the most there ever were.
+/// How many runs execute at once now, and the most so far.
 #[derive(Default)]
 struct Inside {
     present: AtomicUsize,
@@ -72,7 +72,7 @@ async fn h5_all_slots_are_used_and_each_is_taken_by_one_run(database: TestDataba
     assert_eq!(database.store_numbers(&slots).await, [1, 2, 3]);
     gate.let_through(1);
     gate.have_begun(1).await;
-    assert_eq!(gate.waiting(), 0, "one left, one began");
+    assert_eq!(gate.waiting(), 0, "one run ended, and another began");
     assert_eq!(database.store_numbers(&slots).await, [1, 2, 3]);
     gate.let_through(8);
     assert_eq!(running.await.unwrap().ended, 9);

@@ -33,7 +33,7 @@ async fn a_decision_about_a_job_is_recorded_only_if_it_changed_something(databas
     assert!(!ada.resume("welcome").await.unwrap());
     assert_eq!(decided(&refrain).await, ["ada@office pause welcome", "- resume welcome"]);
     let last = &refrain.decisions(1).await.unwrap()[0];
-    assert_eq!((last.who.as_deref(), last.why.as_deref()), (None, None), "a program named no person");
+    assert_eq!((last.who.as_deref(), last.why.as_deref()), (None, None), "a program names no operator");
 }
 
 #[every_store]

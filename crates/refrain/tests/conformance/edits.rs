@@ -8,13 +8,13 @@ use refrain::{Ask, CatchUp, Definition, Did, Refrain, WhileRunning};
 use refrain_harness::every_store;
 
 use refrain_harness::TestDatabase;
-use refrain_harness::work::{SETTINGS, Seen, daily, is_sound, june, open, short, timetable, told};
+use refrain_harness::work::{SETTINGS, Seen, daily, is_sound, june, open, run_states, short, timetable};
 
 fn report(seen: &Seen, timetable: Timetable) -> Definition {
     seen.job("report").timetable(timetable).catch_up(CatchUp::All).while_running(WhileRunning::Allow)
 }
 
-/// From when to when each revision is in force, as it is stored.
+/// From when to when each revision is in force, as stored.
 async fn revisions(database: &TestDatabase) -> Vec<String> {
     database.store_texts("select schedule || ' ' || grid from refrain_revisions order by job, number").await
 }
@@ -30,7 +30,7 @@ async fn f19_windows_due_under_the_old_schedule_are_opened_by_it(database: TestD
     let refrain = open(&database, [report(&seen, weekly.clone())]).await;
     assert_eq!(revisions(&database).await, ["0 0 * * * day", "0 0 * * 1 week"]);
     let opened = database.store_numbers("select count(*) from refrain_runs").await[0];
-    assert!(opened > 2000, "every day until the edit is there, by the old timetable");
+    assert!(opened > 2000, "the old timetable opens every day before the edit");
     let days = refrain.runs("report", "").await.unwrap();
     assert!(days.windows(2).all(|two| two[0].window.unwrap().end() == two[1].window.unwrap().start()));
     assert_eq!(short(&days[2].key), "06-03");
@@ -49,7 +49,7 @@ async fn a_schedule_that_opened_no_window_leaves_no_revision(database: TestDatab
     open(&database, [report(&seen, future("day"))]).await.close().await;
     let refrain = open(&database, [report(&seen, future("hour"))]).await;
     assert_eq!(revisions(&database).await, ["0 0 * * * hour"]);
-    assert_eq!(told(&refrain, "report").await, [""; 0]);
+    assert_eq!(run_states(&refrain, "report").await, [""; 0]);
 }
 
 #[every_store]
@@ -74,7 +74,7 @@ async fn f18_a_job_that_loses_its_schedule_opens_only_the_due_windows(database: 
 
     let another = timetable("5 * * * *", "hour", "2020-06-01T00:00");
     let refrain = open_at(&database, june("01T16:30"), [report(&seen, another.clone())]).await;
-    assert_eq!(refrain.tick().await.unwrap().opened, 0, "it begins anew");
+    assert_eq!(refrain.tick().await.unwrap().opened, 0, "it starts as a new schedule");
     refrain.close().await;
     let refrain = open_at(&database, june("01T18:06"), [report(&seen, another)]).await;
     refrain.tick().await.unwrap();
@@ -101,7 +101,7 @@ async fn a_schedule_restored_before_its_next_window_leaves_no_gap(database: Test
     open_at(&database, june("06T10:00"), [seen.job("report")]).await.close().await;
     assert_eq!(ends(&database).await, [june("05T00:00").as_microsecond()]);
     let refrain = open_at(&database, june("06T10:01"), [report(&seen, weekdays.clone())]).await;
-    assert_eq!(ends(&database).await, [0; 0], "the revision goes on");
+    assert_eq!(ends(&database).await, [0; 0], "the revision continues");
     refrain.close().await;
     let refrain = open_at(&database, june("08T02:01"), [report(&seen, weekdays)]).await;
     assert_eq!(refrain.tick().await.unwrap().opened, 3, "Friday, Saturday and Sunday");
@@ -120,7 +120,7 @@ async fn an_edited_schedule_that_restarted_opens_no_window_of_the_gap(database: 
     open_at(&database, june("10T11:00"), [days("0 4 * * *")]).await.close().await;
     let refrain = open_at(&database, june("12T05:00"), [days("0 4 * * *")]).await;
     refrain.tick().await.unwrap();
-    let opened: Vec<String> = told(&refrain, "report").await;
+    let opened: Vec<String> = run_states(&refrain, "report").await;
     assert_eq!(opened, ["06-01 done 1", "06-02 done 1", "06-10 done 1", "06-11 done 1"]);
     is_sound(&refrain).await;
 }
@@ -132,8 +132,8 @@ async fn open_at(
     jobs: impl IntoIterator<Item = Definition>,
 ) -> Refrain {
     Refrain::migrate(&database.url()).await.unwrap();
-    let opening = Refrain::at(&database.url(), "shop").unwrap().settings(SETTINGS).simulated(now);
-    jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
+    let options = Refrain::at(&database.url(), "shop").unwrap().settings(SETTINGS).simulated(now);
+    jobs.into_iter().fold(options, refrain::OpenOptions::job).open().await.unwrap()
 }
 
 /// The hours of the first of June that have a row.
@@ -143,7 +143,7 @@ async fn hours(refrain: &Refrain) -> Vec<i8> {
     starts.map(|start| start.to_zoned(TimeZone::UTC).hour()).collect()
 }
 
-/// When the revisions ended that have.
+/// When the ended revisions ended.
 async fn ends(database: &TestDatabase) -> Vec<i64> {
     let ends = "select until_at from refrain_revisions where until_at is not null order by number";
     database.store_numbers(ends).await

@@ -5,7 +5,7 @@ use refrain_harness::every_store;
 use tokio::task::JoinHandle;
 
 use refrain_harness::TestDatabase;
-use refrain_harness::work::{Gate, is_sound, open, shown, told};
+use refrain_harness::work::{Gate, is_sound, open, run_states, shown};
 
 /// A process that has begun the run `export#k`, which waits for its gate.
 async fn begun(database: &TestDatabase, gate: &Gate) -> (Refrain, JoinHandle<Result<Counts, Error>>) {
@@ -36,10 +36,10 @@ async fn an_attempt_taken_over_is_ended_by_its_new_worker_alone(database: TestDa
     database.store("update refrain_queue set lease = 999").await;
     gate.let_through(1);
     assert_eq!(ticking.await.unwrap().unwrap().ended, 0);
-    assert!(shown(&refrain, "export#k").await.standing.is_open(), "the next worker is at it");
+    assert!(shown(&refrain, "export#k").await.standing.is_open(), "the next worker executes it");
     database.store("update refrain_queue set lease = null").await;
     gate.let_through(1);
     assert_eq!(refrain.tick().await.unwrap().ended, 1);
-    assert_eq!(told(&refrain, "export").await, ["k done 1"]);
+    assert_eq!(run_states(&refrain, "export").await, ["k done 1"]);
     is_sound(&refrain).await;
 }

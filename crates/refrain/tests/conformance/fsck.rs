@@ -6,7 +6,7 @@ use refrain_harness::every_store;
 use refrain_harness::TestDatabase;
 use refrain_harness::work::{daily, is_sound, june, nothing, open};
 
-/// What is wrong, in the words of the findings.
+/// The findings, as `fsck` words them.
 async fn found(refrain: &Refrain) -> Vec<&'static str> {
     let mut found: Vec<_> = refrain.fsck().await.unwrap().into_iter().map(|finding| finding.what).collect();
     found.dedup();
@@ -18,7 +18,7 @@ async fn found_all(what: &str, refrain: &Refrain) -> usize {
     refrain.fsck().await.unwrap().iter().filter(|finding| finding.what == what).count()
 }
 
-/// A store with runs in every place: two windows, of which one waits, and two keys.
+/// A store with runs in every queue: two windows, one of which waits, and two keys.
 async fn populated(database: &TestDatabase) -> Refrain {
     let jobs =
         [nothing("report").timetable(daily()).catch_up(CatchUp::All), nothing("welcome").concurrency(2)];
@@ -31,7 +31,7 @@ async fn populated(database: &TestDatabase) -> Refrain {
     refrain
 }
 
-/// How a rule is broken, how that is mended, and what is said in between.
+/// How to break a rule, how to repair it, and the finding in between.
 const FAULTS: [(&str, &str, &str); 18] = [
     (
         "update refrain_runs set open = true where key = 'done'",
@@ -160,7 +160,7 @@ async fn a_run_that_cannot_be_read_does_not_hide_the_others(database: TestDataba
     let seen = refrain.show("welcome#done").await.unwrap_err().to_string();
     assert!(seen.contains("fsck"), "{seen}");
     database.store("update refrain_runs set outcome = 'done' where key = 'done'").await;
-    // SQLite keeps in a column whatever it is given; PostgreSQL has no room for such a number.
+    // SQLite stores any value in any column; PostgreSQL has no room for such a number.
     for column in ["attempt", "version", "redo"] {
         if !database.is_sqlite() {
             break;
@@ -206,7 +206,7 @@ async fn a_job_that_cannot_be_read_does_not_hide_the_others(database: TestDataba
 #[every_store]
 async fn a_run_that_exists_twice_is_found(database: TestDatabase) {
     let refrain = populated(&database).await;
-    // The constraint forbids it, so the table is one without.
+    // The constraint forbids it, so this table has none.
     let (was, is) = if database.is_sqlite() {
         ("alter table refrain_runs rename to was", "create table refrain_runs as select * from was")
     } else {

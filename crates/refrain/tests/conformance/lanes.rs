@@ -11,7 +11,9 @@ use refrain::{Ask, CatchUp, Definition, Did, Error, JobError, Patience, WhileRun
 
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
-use refrain_harness::work::{Gate, Seen, daily, is_sound, job, june, open, short, shown, timetable, told};
+use refrain_harness::work::{
+    Gate, Seen, daily, is_sound, job, june, open, run_states, short, shown, timetable,
+};
 
 /// Backs off for hours, so that only a test lets an attempt begin again; two tries.
 const RETRY: Retry =
@@ -42,13 +44,13 @@ async fn time_passes(database: &TestDatabase) {
 #[every_store]
 async fn windows_of_a_lane_run_one_after_another_the_oldest_first(database: TestDatabase) {
     let (gate, seen) = (Gate::closed(), Seen::default());
-    let (held, said) = (gate.clone(), seen.clone());
+    let (held, text) = (gate.clone(), seen.clone());
     let work = job("report", move |run| {
-        said.push(format!("begin {}", short(run.key())));
-        let (gate, said) = (held.clone(), said.clone());
+        text.push(format!("begin {}", short(run.key())));
+        let (gate, text) = (held.clone(), text.clone());
         async move {
             gate.pass().await;
-            said.push(format!("end {}", short(run.key())));
+            text.push(format!("end {}", short(run.key())));
             Ok(())
         }
     });
@@ -74,10 +76,10 @@ async fn windows_of_a_lane_run_one_after_another_the_oldest_first(database: Test
 #[every_store]
 async fn a_lane_is_free_after_a_failure_and_after_a_cancellation(database: TestDatabase) {
     let seen = Seen::default();
-    let said = seen.clone();
+    let text = seen.clone();
     let work = job("report", move |run| {
         let day = short(run.key());
-        said.push(day.clone());
+        text.push(day.clone());
         async move { if day == "06-01" { Err(JobError::for_good("no data")) } else { Ok(()) } }
     });
     let refrain = open(&database, [work.timetable(daily()).catch_up(CatchUp::All)]).await;
@@ -90,12 +92,12 @@ async fn a_lane_is_free_after_a_failure_and_after_a_cancellation(database: TestD
     refrain.tick_at(june("05T06:00")).await.unwrap();
     assert_eq!(seen.all(), ["06-01", "06-02", "06-04"]);
     let expected = ["06-01 failed 1", "06-02 done 1", "06-03 cancelled 1", "06-04 done 1"];
-    assert_eq!(told(&refrain, "report").await, expected);
+    assert_eq!(run_states(&refrain, "report").await, expected);
 
     refrain.open_due(june("07T06:00")).await.unwrap();
     assert_eq!(refrain.cancel("report@2020-06-05").await.unwrap(), Cancelling::Cancelled, "it held the lane");
     refrain.tick_at(june("07T06:00")).await.unwrap();
-    assert_eq!(told(&refrain, "report").await[4..], ["06-05 cancelled 1", "06-06 done 1"]);
+    assert_eq!(run_states(&refrain, "report").await[4..], ["06-05 cancelled 1", "06-06 done 1"]);
     is_sound(&refrain).await;
 }
 
@@ -124,7 +126,7 @@ async fn a_run_in_back_off_leaves_its_lane_and_returns_oldest_first(database: Te
     ticking.await.unwrap();
     assert_eq!(seen.all()[2..], ["06-01 2", "06-03 1"], "the oldest window goes first");
     assert_eq!(
-        told(&refrain, "report").await,
+        run_states(&refrain, "report").await,
         ["06-01 failed 2", "06-02 done 1", "06-03 done 1"],
         "waiting for the lane gave it no further try"
     );
@@ -173,7 +175,7 @@ async fn a_run_cancelled_in_back_off_does_not_free_the_lane_of_another(database:
     is_sound(&refrain).await;
     gate.let_through(2);
     ticking.await.unwrap();
-    assert_eq!(told(&refrain, "report").await, ["06-01 cancelled 2", "06-02 done 1", "06-03 done 1"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 cancelled 2", "06-02 done 1", "06-03 done 1"]);
     is_sound(&refrain).await;
 }
 
@@ -192,7 +194,7 @@ async fn a_caller_waiting_for_a_lane_learns_why_and_gives_up_in_time(database: T
         assert_eq!((report.did, report.is_done()), (Did::GaveUp, false), "{run}");
         assert_eq!(report.waits_for.unwrap().rule(), rule);
 
-        // Another one waits for as long as it takes to hear it.
+        // The other one waits until it learns the reason.
         let (listener, waiting) = (heard.clone(), refrain.clone());
         let waiting = tokio::spawn(async move {
             let patience = Patience::endless().telling(move |cause| listener.push(cause.to_string()));
@@ -223,9 +225,9 @@ async fn a_caller_waiting_for_a_lane_learns_why_and_gives_up_in_time(database: T
 #[every_store]
 async fn a_waiting_caller_runs_the_queue_before_it_and_that_time_is_free(database: TestDatabase) {
     let (gate, seen) = (Gate::closed(), Seen::default());
-    let (passing, said) = (gate.clone(), seen.clone());
+    let (passing, text) = (gate.clone(), seen.clone());
     let slow = job("report", move |run| {
-        let (gate, seen) = (passing.clone(), said.clone());
+        let (gate, seen) = (passing.clone(), text.clone());
         async move {
             seen.push(short(run.key()));
             gate.pass().await;
@@ -236,7 +238,7 @@ async fn a_waiting_caller_runs_the_queue_before_it_and_that_time_is_free(databas
     refrain.open_due(june("03T06:00")).await.unwrap();
     let asked = tokio::spawn({
         let refrain = refrain.clone();
-        // No time at all for others: what is done here is waited for as long as it takes.
+        // It waits for other processes for no time at all, but as long as needed for work that it does itself.
         async move {
             refrain.run_within("report@2020-06-02", Ask::Once, &Patience::of(Duration::from_nanos(1))).await
         }
@@ -289,7 +291,7 @@ async fn while_running_skip_leaves_a_row_that_says_so(database: TestDatabase) {
     running.await.unwrap();
     gate.let_through(1);
     refrain.tick_at(june("04T00:01")).await.unwrap();
-    assert_eq!(told(&refrain, "report").await, ["06-01 done 1", "06-02 skipped 0", "06-03 done 1"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 done 1", "06-02 skipped 0", "06-03 done 1"]);
     is_sound(&refrain).await;
 }
 

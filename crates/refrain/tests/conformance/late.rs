@@ -35,7 +35,7 @@ async fn a_late_window_raises_one_alarm(database: TestDatabase) {
     let refrain = open(&database, [report()]).await;
     refrain.tick_at(june("02T00:01")).await.unwrap();
     refrain.tick_at(june("02T00:29")).await.unwrap();
-    assert_eq!(late(&refrain).await, [], "its time has not run out");
+    assert_eq!(late(&refrain).await, [], "its grace has not passed");
     assert!(!is_late(&refrain, "report@2020-06-01", "02T00:29").await);
     for time in ["02T00:30", "02T00:31", "02T09:00"] {
         let elsewhere = open(&database, [report()]).await;
@@ -51,7 +51,11 @@ async fn a_late_window_raises_one_alarm(database: TestDatabase) {
     refrain.run("report@2020-06-01", Ask::Once).await.unwrap();
     assert!(!is_late(&refrain, "report@2020-06-01", "02T09:00").await, "late, and done");
     refrain.tick_at(june("03T01:00")).await.unwrap();
-    assert_eq!(late(&refrain).await[0].subject, "report@2020-06-02", "the next window is another one");
+    assert_eq!(
+        late(&refrain).await[0].subject,
+        "report@2020-06-02",
+        "the next window has an alarm of its own"
+    );
 }
 
 #[every_store]
@@ -65,8 +69,8 @@ async fn a_done_skipped_or_cancelled_window_is_never_late(database: TestDatabase
     refrain.tick_at(june("02T06:00")).await.unwrap();
     assert_eq!(late(&refrain).await, []);
     refrain.tick_at(june("05T06:00")).await.unwrap();
-    let told: Vec<String> = late(&refrain).await.into_iter().map(|alarm| alarm.subject).collect();
-    assert_eq!(told, ["report@2020-06-04"], "of those that were caught up, the last day's");
+    let text: Vec<String> = late(&refrain).await.into_iter().map(|alarm| alarm.subject).collect();
+    assert_eq!(text, ["report@2020-06-04"], "only the last day is late");
 }
 
 #[every_store]

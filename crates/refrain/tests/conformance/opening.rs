@@ -12,9 +12,9 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use refrain_harness::TestDatabase;
-use refrain_harness::work::{Seen, daily, is_sound, job, june, nothing, open, shown, told};
+use refrain_harness::work::{Seen, daily, is_sound, job, june, nothing, open, run_states, shown};
 
-/// Does the same as often at once, and gives every answer.
+/// Does the same this many times at once, and returns every answer.
 async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     times: usize,
     refrain: &Refrain,
@@ -38,10 +38,10 @@ async fn m1_fifty_offers_of_one_key_are_one_run_and_forty_nine_dedupes(database:
 
     refrain.tick().await.unwrap();
     assert_eq!(seen.all(), ["42"], "done once");
-    assert_eq!(told(&refrain, "welcome").await, ["42 done 1"]);
+    assert_eq!(run_states(&refrain, "welcome").await, ["42 done 1"]);
     let winner = shown(&refrain, "welcome#42").await;
     let dedupes = refrain.dedupes(&winner).await.unwrap();
-    assert_eq!(dedupes.len(), 49, "each with the one who was first");
+    assert_eq!(dedupes.len(), 49, "each names the first request");
     assert!(
         dedupes.iter().all(|dedupe| dedupe.asked.way == RequestWay::Enqueue && dedupe.at >= winner.opened_at)
     );
@@ -59,10 +59,10 @@ async fn m1_fifty_requests_for_one_window_run_it_once(database: TestDatabase) {
             |refrain| async move { refrain.run("report@2020-06-01", Ask::Once).await.unwrap() },
         );
     let reports = reports.await;
-    assert!(reports.iter().all(refrain::RunReport::is_done), "everybody hears that it is done");
+    assert!(reports.iter().all(refrain::RunReport::is_done), "every caller learns that it is done");
     assert_eq!(reports.iter().filter(|report| report.did == Did::Ran).count(), 1);
     assert_eq!(seen.all(), ["06-01"]);
-    assert_eq!(told(&refrain, "report").await, ["06-01 done 1"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 done 1"]);
     is_sound(&refrain).await;
 }
 
@@ -73,7 +73,7 @@ async fn a_key_given_twice_in_one_batch_is_one_run(database: TestDatabase) {
     let answers = refrain.enqueue_many("welcome", offers).await.unwrap();
     let (new, known) = (Enqueued::New, Enqueued::Deduplicated);
     assert_eq!(answers, [new, new, known, new, known]);
-    assert_eq!(told(&refrain, "welcome").await, ["a due 1", "b due 1", "c due 1"]);
+    assert_eq!(run_states(&refrain, "welcome").await, ["a due 1", "b due 1", "c due 1"]);
     let b = shown(&refrain, "welcome#b").await;
     assert_eq!(refrain.dedupes(&b).await.unwrap().len(), 1);
     assert_eq!(refrain.enqueue_many("welcome", Vec::<(&str, ())>::new()).await.unwrap(), []);
@@ -160,9 +160,9 @@ async fn f37_unusual_keys_are_separate_runs(database: TestDatabase) {
 #[every_store]
 async fn a_payload_is_json_of_a_bounded_size_and_arrives_unchanged(database: TestDatabase) {
     let seen = Seen::default();
-    let told = seen.clone();
+    let received = seen.clone();
     let work = job("welcome", move |run| {
-        told.push(run.payload_json().unwrap_or("none"));
+        received.push(run.payload_json().unwrap_or("none"));
         async { Ok(()) }
     });
     let refrain = open(&database, [work]).await;
@@ -220,7 +220,7 @@ async fn a_typed_payload_arrives_and_one_that_does_not_fit_is_named_by_its_place
     refrain.enqueue("order", "4", &()).await.unwrap();
     refrain.enqueue_many("note", [("1", Some("fragile")), ("2", None)]).await.unwrap();
     refrain.tick().await.unwrap();
-    let said = seen.all();
+    let lines = seen.all();
     let expected = [
         "Ada 7",
         "the payload of order#2 is not a valid conformance::opening::Order: `lines[1].amount`: invalid type: \
@@ -231,10 +231,10 @@ async fn a_typed_payload_arrives_and_one_that_does_not_fit_is_named_by_its_place
         "fragile",
         "no note",
     ];
-    for told in expected {
-        assert!(said.iter().any(|one| one == told), "{told}: {said:#?}");
+    for line in expected {
+        assert!(lines.iter().any(|one| one == line), "{line}: {lines:#?}");
     }
-    assert_eq!(said.len(), expected.len());
+    assert_eq!(lines.len(), expected.len());
     assert_eq!(shown(&refrain, "order#4").await.payload, None, "`()` is stored as none");
     let fits = "x".repeat(PAYLOAD_BYTES_MAX - 2);
     assert!(refrain.enqueue("note", "3", &fits).await.unwrap().is_new());
@@ -267,12 +267,12 @@ async fn a_payload_given_as_json_is_compared_with_the_first_one(database: TestDa
 #[every_store]
 async fn an_invalid_run_name_is_refused_with_advice(database: TestDatabase) {
     let refrain = open(&database, [nothing("welcome"), nothing("report").timetable(daily())]).await;
-    let said = |error: Error| error.to_string();
-    let unknown = said(refrain.enqueue("wellcome", "42", &()).await.unwrap_err());
+    let message = |error: Error| error.to_string();
+    let unknown = message(refrain.enqueue("wellcome", "42", &()).await.unwrap_err());
     assert!(unknown.contains("report, welcome"), "{unknown}");
-    let windowed = said(refrain.enqueue("report", "42", &()).await.unwrap_err());
+    let windowed = message(refrain.enqueue("report", "42", &()).await.unwrap_err());
     assert!(windowed.contains("report@2026-06-09"), "{windowed}");
-    let queued = said(refrain.run("welcome@2020-06-01", Ask::Once).await.unwrap_err());
+    let queued = message(refrain.run("welcome@2020-06-01", Ask::Once).await.unwrap_err());
     assert!(queued.contains("welcome#KEY"), "{queued}");
     let not_over = refrain.run("report@2199-06-01", Ask::Once).await.unwrap_err();
     assert!(matches!(not_over, Error::NotOver { .. }), "{not_over}");

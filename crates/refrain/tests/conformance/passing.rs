@@ -12,20 +12,20 @@ use sqlx::{Executor as _, PgPool};
 
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
-use refrain_harness::work::{Gate, Seen, daily, is_sound, job, june, nothing, open, short, told};
+use refrain_harness::work::{Gate, Seen, daily, is_sound, job, june, nothing, open, run_states, short};
 
-/// A worker has everything that is queued.
+/// A worker that has claimed every queued run.
 const LEASED: &str = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
         select 1, 999, min(line), min(run), max(run), 0 from refrain_queue;
     update refrain_queue set lease = 1";
 
-/// The same of several jobs; the first of their runs is cancelled.
+/// A worker that has claimed runs of several jobs; the first of the runs is cancelled.
 const LEASED_BY_LINE: &str = "insert into refrain_leases (id, worker, line, first_run, last_run, claimed_at)
         select min(run), 999, line, min(run), max(run), 0 from refrain_queue group by line;
     update refrain_queue set lease = run;
     insert into refrain_cancellations (run, asked_at) select min(id), 0 from refrain_runs";
 
-/// A database, and connections on which another scheduler holds rows.
+/// A database, and connections on which another scheduler holds rows locked.
 async fn shared() -> (TestDatabase, PgPool) {
     let database = TestDatabase::postgres().await;
     let TestDatabase::Postgres { pool, .. } = &database else { panic!("this is a PostgreSQL") };
@@ -76,11 +76,11 @@ async fn a_scheduler_skips_an_attempt_that_another_one_wakes() {
     assert_eq!(refrain.tick().await.unwrap().ended, 0, "the other one wakes it");
     held.rollback().await.unwrap();
     assert_eq!(refrain.tick().await.unwrap().ended, 1);
-    assert_eq!(told(&refrain, "flaky").await, ["k done 2"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["k done 2"]);
     is_sound(&refrain).await;
 }
 
-/// A scheduler moves the attempt into the queue, and has not committed that yet.
+/// A scheduler moves the attempt into the queue and has not committed yet.
 #[tokio::test]
 async fn an_attempt_woken_while_it_is_cancelled_never_begins() {
     let (database, other) = shared().await;
@@ -97,12 +97,12 @@ async fn an_attempt_woken_while_it_is_cancelled_never_begins() {
     is_waiting(&database).await;
     woken.commit().await.unwrap();
     assert_eq!(cancelling.await.unwrap().unwrap(), Cancelling::Cancelled);
-    assert_eq!(told(&refrain, "flaky").await, ["k cancelled 2"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["k cancelled 2"]);
     assert_eq!(refrain.open_runs().await.unwrap(), 0);
     is_sound(&refrain).await;
 }
 
-/// A run comes to wait for a lane, and has not committed that yet, when the run that holds the lane ends.
+/// A run joins the queue of a lane, uncommitted yet, when the run that holds the lane ends.
 #[tokio::test]
 async fn a_run_that_arrives_while_its_lane_is_freed_begins() {
     let (database, other) = shared().await;
@@ -124,7 +124,8 @@ async fn a_run_that_arrives_while_its_lane_is_freed_begins() {
     is_sound(&refrain).await;
 }
 
-/// A worker that was silent for too long ends one of its runs after all, and has not committed that yet, when they are taken over.
+/// A worker that was silent for too long ends one of its runs after all, uncommitted yet, when its runs are taken
+/// over.
 #[tokio::test]
 async fn taken_over_runs_begin_again_except_one_that_ended_meanwhile() {
     let (database, other) = shared().await;
@@ -151,7 +152,7 @@ async fn taken_over_runs_begin_again_except_one_that_ended_meanwhile() {
     is_sound(&refrain).await;
 }
 
-/// A worker ends its run, and has not committed that yet, when the run is cancelled.
+/// A worker ends its run, uncommitted yet, when the run is cancelled.
 #[tokio::test]
 async fn a_run_that_ends_while_it_is_cancelled_leaves_no_cancellation() {
     let (database, other) = shared().await;
@@ -170,21 +171,21 @@ async fn a_run_that_ends_while_it_is_cancelled_leaves_no_cancellation() {
     ending.commit().await.unwrap();
     let refused = cancelling.await.unwrap().unwrap_err().to_string();
     assert!(refused.contains("nothing to cancel"), "{refused}");
-    assert_eq!(told(&refrain, "report").await, ["k done 1"]);
+    assert_eq!(run_states(&refrain, "report").await, ["k done 1"]);
     let left = "select count(*) from refrain_cancellations";
     assert_eq!(database.store_numbers(left).await, [0], "a cancellation would hit the next attempt");
     is_sound(&refrain).await;
 }
 
-/// A due run is cancelled, and the cancellation is not committed yet, when the run joins its lane.
+/// A due run is cancelled, uncommitted yet, when the run joins its lane.
 #[tokio::test]
 async fn a_run_cancelled_while_it_joins_its_lane_never_begins() {
     let (database, other) = shared().await;
     let hours = Backoff { min: Duration::from_hours(1), max: Duration::from_hours(1) };
     let seen = Seen::default();
-    let said = seen.clone();
+    let message = seen.clone();
     let flaky = job("report", move |run| {
-        said.push(format!("{} {}", short(run.key()), run.attempt()));
+        message.push(format!("{} {}", short(run.key()), run.attempt()));
         async { Err(JobError::new("not yet")) }
     });
     let flaky = flaky.timetable(daily()).catch_up(CatchUp::All).retry(Retry { attempts: 3, backoff: hours });
@@ -201,7 +202,7 @@ async fn a_run_cancelled_while_it_joins_its_lane_never_begins() {
     calling_off.commit().await.unwrap();
     ticking.await.unwrap().unwrap();
     assert_eq!(seen.all(), ["06-01 1"]);
-    assert_eq!(told(&refrain, "report").await, ["06-01 cancelled 2"]);
+    assert_eq!(run_states(&refrain, "report").await, ["06-01 cancelled 2"]);
     assert_eq!(
         database.store_numbers("select count(*) from refrain_lanes").await,
         [0],
@@ -210,7 +211,7 @@ async fn a_run_cancelled_while_it_joins_its_lane_never_begins() {
     is_sound(&refrain).await;
 }
 
-/// An operator cancels a run, and has not committed that yet, when its attempt fails and would be followed by another one.
+/// An operator cancels a run, uncommitted yet, when its attempt fails and would be followed by another one.
 #[tokio::test]
 async fn an_attempt_that_fails_while_its_run_is_cancelled_is_the_last_one() {
     let (database, other) = shared().await;
@@ -237,7 +238,7 @@ async fn an_attempt_that_fails_while_its_run_is_cancelled_is_the_last_one() {
     eventually("the ending waits", DEADLINE, async || has_ended() || waits(&database).await).await;
     cancelling.commit().await.unwrap();
     ticking.await.unwrap().unwrap();
-    assert_eq!(told(&refrain, "flaky").await, ["k cancelled 1"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["k cancelled 1"]);
     assert_eq!(refrain.open_runs().await.unwrap(), 0);
     is_sound(&refrain).await;
 }
@@ -259,8 +260,8 @@ async fn nothing_is_held_before(first: &'static str, after: &'static str) {
     held.rollback().await.unwrap();
     rescuing.await.unwrap().unwrap();
     refrain.tick_at(june("02T06:00")).await.unwrap();
-    assert_eq!(told(&refrain, "alpha").await, ["06-01 cancelled 1"]);
-    assert_eq!(told(&refrain, "beta").await, ["06-01 done 2"]);
+    assert_eq!(run_states(&refrain, "alpha").await, ["06-01 cancelled 1"]);
+    assert_eq!(run_states(&refrain, "beta").await, ["06-01 done 2"]);
     is_sound(&refrain).await;
 }
 

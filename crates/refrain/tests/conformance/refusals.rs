@@ -43,9 +43,7 @@ async fn f41_a_newer_schema_is_refused_and_left_unchanged(database: TestDatabase
 }
 
 #[every_store]
-async fn a_release_that_is_older_than_the_store_works_on_it_if_all_that_it_does_not_know_is_additive(
-    database: TestDatabase,
-) {
+async fn an_older_release_uses_a_store_with_only_additive_migrations_after_it(database: TestDatabase) {
     open(&database, [nothing("welcome")]).await.close().await;
     for table in ["refrain_migrations", "refrain_ledger_migrations"] {
         let later = format!(
@@ -113,7 +111,7 @@ async fn concurrent_migrations_create_the_tables_once(database: TestDatabase) {
         "0005_releases",
         "0006_failure",
     ];
-    assert_eq!(steps, all, "each step was taken once");
+    assert_eq!(steps, all, "each migration was applied once");
     assert_eq!(Refrain::migrate(&url).await.unwrap(), [""; 0]);
 }
 
@@ -176,7 +174,7 @@ async fn an_unreachable_server_is_reported_as_transient() {
     assert!(error.is_transient() && error.to_string().contains("is the server running"), "{error}");
 }
 
-/// The connection breaks in the middle of the question which server this is.
+/// The connection breaks while Refrain reads which server this is.
 #[tokio::test]
 async fn a_store_is_not_opened_when_its_server_fails_to_identify_itself() {
     let database = TestDatabase::postgres().await;

@@ -6,7 +6,7 @@ use refrain_harness::every_store;
 
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
-use refrain_harness::work::{Seen, is_sound, open, shown, told};
+use refrain_harness::work::{Seen, is_sound, open, run_states, shown};
 
 fn names(names: &[&str]) -> Vec<JobName> {
     names.iter().map(|name| JobName::parse(name).unwrap()).collect()
@@ -27,7 +27,7 @@ async fn a_renamed_job_keeps_its_runs_and_their_ids(database: TestDatabase) {
 
     let twice = seen.job("greetings").formerly(names(&["welcome-mails", "mails"]));
     let refrain = open(&database, [twice]).await;
-    assert_eq!(told(&refrain, "greetings").await, ["ada done 1"]);
+    assert_eq!(run_states(&refrain, "greetings").await, ["ada done 1"]);
     let identities = database.store_texts("select name || ' ' || identity from refrain_jobs").await;
     assert_eq!(identities, ["greetings mails"], "units are remembered under the first name, for ever");
     is_sound(&refrain).await;
@@ -41,11 +41,11 @@ async fn two_jobs_with_runs_of_their_own_cannot_be_merged(database: TestDatabase
         refrain.run(run, Ask::Once).await.unwrap();
     }
     refrain.close().await;
-    let opening = Refrain::at(&database.url(), "shop").unwrap();
-    let refused = opening.job(seen.job("new").formerly(names(&["old"]))).open().await.err().unwrap();
+    let options = Refrain::at(&database.url(), "shop").unwrap();
+    let refused = options.job(seen.job("new").formerly(names(&["old"]))).open().await.err().unwrap();
     assert!(refused.to_string().contains("both have runs of their own"), "{refused}");
     let refrain = open(&database, [seen.job("old"), seen.job("new")]).await;
-    assert_eq!(told(&refrain, "old").await, ["1 done 1"], "nothing was changed");
+    assert_eq!(run_states(&refrain, "old").await, ["1 done 1"], "nothing was changed");
 }
 
 #[every_store]
@@ -55,7 +55,7 @@ async fn a_name_registered_too_early_yields_to_the_job_with_history(database: Te
     refrain.run("old#1", Ask::Once).await.unwrap();
     open(&database, [seen.job("new")]).await.close().await;
     let refrain = open(&database, [seen.job("new").formerly(names(&["old"]))]).await;
-    assert_eq!(told(&refrain, "new").await, ["1 done 1"]);
+    assert_eq!(run_states(&refrain, "new").await, ["1 done 1"]);
     is_sound(&refrain).await;
 }
 
@@ -68,8 +68,8 @@ async fn a_former_name_of_a_job_is_never_given_to_another(database: TestDatabase
     open(&database, [seen.job("middle").formerly(names(&["old"]))]).await.close().await;
     open(&database, [seen.job("new").formerly(names(&["middle", "old"]))]).await.close().await;
     for former in ["old", "middle"] {
-        let opening = Refrain::at(&database.url(), "shop").unwrap().job(seen.job(former));
-        let refused = opening.open().await.err().unwrap().to_string();
+        let options = Refrain::at(&database.url(), "shop").unwrap().job(seen.job(former));
+        let refused = options.open().await.err().unwrap().to_string();
         assert!(refused.contains("is a former name of the job `new`"), "{refused}");
     }
     assert_eq!(seen.all(), ["1"], "an old process does not do the work again");
@@ -79,8 +79,8 @@ async fn a_former_name_of_a_job_is_never_given_to_another(database: TestDatabase
 async fn an_opening_that_only_reads_changes_nothing(database: TestDatabase) {
     let seen = Seen::default();
     open(&database, [seen.job("mails")]).await.close().await;
-    let opening = Refrain::at(&database.url(), "shop").unwrap().job(seen.job("letters"));
-    let looking = opening.job(seen.job("mails")).only_looking().open().await.unwrap();
+    let options = Refrain::at(&database.url(), "shop").unwrap().job(seen.job("letters"));
+    let looking = options.job(seen.job("mails")).only_looking().open().await.unwrap();
     assert_eq!(looking.jobs().iter().map(JobName::as_str).collect::<Vec<_>>(), ["mails"]);
     assert_eq!(database.store_texts("select name from refrain_jobs").await, ["mails"]);
 }

@@ -8,12 +8,13 @@ use refrain::core::retry::{Again, AttemptFailure, Backoff, Retry};
 use refrain::{Ask, Definition, JobError, Refrain};
 
 use refrain_harness::TestDatabase;
-use refrain_harness::work::{Seen, history, is_sound, job, open, shown, told};
+use refrain_harness::work::{Seen, history, is_sound, job, open, run_states, shown};
 
 const RETRY: Retry =
     Retry { attempts: 4, backoff: Backoff { min: Duration::from_hours(1), max: Duration::from_hours(3) } };
 
-/// Fails as its key says: for good, by panicking, by hanging; else until it has been tried as often as its payload says.
+/// Fails as its key says: for good, by panicking, by hanging; else until it has been tried as often as its payload
+/// says.
 fn failing(seen: &Seen) -> Definition {
     let seen = seen.clone();
     job("flaky", move |run| {
@@ -39,7 +40,7 @@ async fn number(database: &TestDatabase, key: &str) -> u64 {
     id.unsigned_abs()
 }
 
-/// When the waiting attempt may begin; it was planned between the end of the one before and now.
+/// When the waiting attempt may begin; it was delayed after the end of the attempt before.
 async fn wait_of(database: &TestDatabase, refrain: &Refrain, key: &str) -> (i64, i64, i64) {
     let run = shown(refrain, &format!("flaky#{key}")).await;
     let Some(QueuePosition::Delayed(wake_at)) = run.place else { panic!("{key} stands at {:?}", run.place) };
@@ -73,7 +74,7 @@ async fn h4_attempts_follow_the_backoff_and_stop_at_the_limit(database: TestData
         time_passes(&database).await;
     }
     assert_eq!(refrain.tick().await.unwrap().ended, 1);
-    assert_eq!(told(&refrain, "flaky").await, ["always failed 4"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["always failed 4"]);
     assert_eq!(shown(&refrain, "flaky#always").await.message.as_deref(), Some("try 4"));
     assert_eq!(history(&refrain, "flaky#always").await, ["1 errored", "2 errored", "3 errored"]);
     assert_eq!(seen.all(), ["always 1", "always 2", "always 3", "always 4"]);
@@ -92,11 +93,11 @@ async fn h4_a_run_that_succeeds_is_not_retried(database: TestDatabase) {
         time_passes(&database).await;
     }
     assert_eq!(seen.all(), ["twice 1", "twice 2", "twice 3"]);
-    assert_eq!(told(&refrain, "flaky").await, ["twice done 3"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["twice done 3"]);
     let run = shown(&refrain, "flaky#twice").await;
     let past = refrain.attempts(&run).await.unwrap();
-    let said: Vec<_> = past.iter().map(|attempt| attempt.message.as_deref().unwrap()).collect();
-    assert_eq!(said, ["try 1", "try 2"]);
+    let text: Vec<_> = past.iter().map(|attempt| attempt.message.as_deref().unwrap()).collect();
+    assert_eq!(text, ["try 1", "try 2"]);
     assert!(past.iter().all(|attempt| attempt.started_at.is_some() && attempt.worker.is_some()));
     assert!(run.message.is_none() && run.ended_at.unwrap() >= past[1].ended_at);
 }
@@ -122,15 +123,15 @@ async fn a_permanent_error_a_panic_and_a_hang_end_the_run_and_not_the_worker(dat
     }
     refrain.enqueue("patient", "for-good", &()).await.unwrap();
     assert_eq!(refrain.tick().await.unwrap().ended, 4);
-    assert_eq!(told(&refrain, "flaky").await, ["fine done 1", "hang failed 1", "panic failed 1"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["fine done 1", "hang failed 1", "panic failed 1"]);
     assert_eq!(
-        told(&refrain, "patient").await,
+        run_states(&refrain, "patient").await,
         ["for-good failed 1"],
         "tries were left, and none would help"
     );
-    let said = |name: &'static str| async { shown(&refrain, name).await.message.unwrap_or_default() };
-    assert!(said("flaky#panic").await.contains("at the disco"));
-    assert!(said("flaky#hang").await.contains("timed out after"));
+    let text = |name: &'static str| async { shown(&refrain, name).await.message.unwrap_or_default() };
+    assert!(text("flaky#panic").await.contains("at the disco"));
+    assert!(text("flaky#hang").await.contains("timed out after"));
     is_sound(&refrain).await;
 }
 
@@ -142,8 +143,8 @@ async fn a_message_of_a_job_is_stored_whatever_it_contains(database: TestDatabas
         refrain.enqueue("flaky", key, &()).await.unwrap();
     }
     assert_eq!(refrain.tick().await.unwrap().ended, 2);
-    let said = shown(&refrain, "flaky#nul").await.message.unwrap();
-    assert!(said.starts_with('a') && said.ends_with('b'), "{said:?}");
+    let text = shown(&refrain, "flaky#nul").await.message.unwrap();
+    assert!(text.starts_with('a') && text.ends_with('b'), "{text:?}");
     let long = shown(&refrain, "flaky#long").await.message.unwrap();
     assert!(long.len() < 5_000 && long.ends_with('…'));
 }
@@ -159,7 +160,7 @@ async fn h4_waking_a_due_attempt_wakes_no_other(database: TestDatabase) {
     let early = number(&database, "early").await;
     database.store(&format!("update refrain_delayed set wake_at = 0 where run = {early}")).await;
     refrain.tick().await.unwrap();
-    assert_eq!(told(&refrain, "flaky").await, ["early done 2", "late due 2"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["early done 2", "late due 2"]);
     is_sound(&refrain).await;
 }
 
@@ -171,7 +172,7 @@ async fn a_waiting_caller_skips_the_backoff(database: TestDatabase) {
     refrain.tick().await.unwrap();
     let report = refrain.run("flaky#once", Ask::Once).await.unwrap();
     assert!(report.is_done());
-    assert_eq!(told(&refrain, "flaky").await, ["once done 2"]);
+    assert_eq!(run_states(&refrain, "flaky").await, ["once done 2"]);
     assert_eq!(refrain.open_runs().await.unwrap(), 0);
     is_sound(&refrain).await;
 }

@@ -7,9 +7,9 @@ use refrain::core::Scope;
 use refrain::{Ask, CatchUp, Definition, Did, JobError};
 
 use refrain_harness::TestDatabase;
-use refrain_harness::work::{Seen, daily, is_sound, june, open, short, told};
+use refrain_harness::work::{Seen, daily, is_sound, june, open, run_states, short};
 
-/// A job whose scopes are what the list says when it is asked.
+/// A job whose scopes are those of the list when they are evaluated.
 fn digest(seen: &Seen, scopes: &Arc<Mutex<Vec<&'static str>>>) -> Definition {
     let scopes = scopes.clone();
     seen.job("digest").timetable(daily()).catch_up(CatchUp::All).scopes(move |_| {
@@ -31,7 +31,7 @@ async fn a_window_is_one_run_per_scope_frozen_when_it_opens(database: TestDataba
     let report = refrain.tick_at(june("02T00:01")).await.unwrap();
     assert_eq!((report.opened, report.ended), (1, 3), "the window's own run, and one for each scope");
     let of_first = ["06-01 done 1", "06-01/acme done 1", "06-01/beta done 1"];
-    assert_eq!(told(&refrain, "digest").await, of_first);
+    assert_eq!(run_states(&refrain, "digest").await, of_first);
     let mut began = seen.all();
     began.sort();
     assert_eq!(began, ["06-01/acme", "06-01/beta"], "the window's own run does no work of the job");
@@ -44,11 +44,11 @@ async fn a_window_is_one_run_per_scope_frozen_when_it_opens(database: TestDataba
     let scopes_again: Vec<&str> = again.scopes.iter().map(|scope| scope.name.as_str()).collect();
     assert_eq!(scopes_again, ["digest@2020-06-01/acme", "digest@2020-06-01/beta"]);
     assert!(again.is_done() && again.scopes.iter().all(|scope| scope.did == Did::Ran), "{again:?}");
-    assert_eq!(told(&refrain, "digest").await[1..], ["06-01/acme done 2", "06-01/beta done 2"]);
+    assert_eq!(run_states(&refrain, "digest").await[1..], ["06-01/acme done 2", "06-01/beta done 2"]);
     assert_eq!(seen.all().len(), 4, "a window that is run again includes its scopes");
 
     refrain.tick_at(june("03T00:01")).await.unwrap();
-    assert_eq!(told(&refrain, "digest").await[3..].len(), 4, "the next window has the late one too");
+    assert_eq!(run_states(&refrain, "digest").await[3..].len(), 4, "the next window has the later scope too");
     let both = expansions(&database).await;
     assert!(both[1].starts_with("3 ") && both[1][2..] != both[0][2..], "{both:?}");
     is_sound(&refrain).await;
@@ -87,12 +87,12 @@ async fn a_window_whose_scopes_query_fails_is_expanded_by_a_retry(database: Test
     let scopes = Arc::new(Mutex::new(Vec::new()));
     let refrain = open(&database, [digest(&seen, &scopes)]).await;
     refrain.tick_at(june("02T00:01")).await.unwrap();
-    assert_eq!(told(&refrain, "digest").await, ["06-01 failed 1"]);
+    assert_eq!(run_states(&refrain, "digest").await, ["06-01 failed 1"]);
     assert_eq!(expansions(&database).await, [""; 0]);
     scopes.lock().unwrap().push("acme");
     assert!(refrain.run("digest@2020-06-01", Ask::Once).await.unwrap().is_done());
     refrain.tick_at(june("02T00:01")).await.unwrap();
-    assert_eq!(told(&refrain, "digest").await, ["06-01 done 2", "06-01/acme done 1"]);
+    assert_eq!(run_states(&refrain, "digest").await, ["06-01 done 2", "06-01/acme done 1"]);
     let key = &refrain.runs("digest", "").await.unwrap()[1].key;
     assert_eq!(short(key), "06-01/acme");
 }
@@ -114,7 +114,7 @@ async fn an_error_of_a_scope_keeps_the_reports_of_the_scopes_before_it(database:
     assert!(matches!(*error.error, refrain::Error::Forgotten(_)), "{error}");
     assert!(report.is_done_alone() && !report.is_done());
     assert_eq!(
-        told(&refrain, "digest").await,
+        run_states(&refrain, "digest").await,
         ["06-01 done 2", "06-01/acme done 2", "06-01/beta done 1", "06-01/gamma done 1"]
     );
 

@@ -11,7 +11,7 @@ use refrain::{Ask, CatchUp, Refrain};
 use refrain_harness::TestDatabase;
 use refrain_harness::work::{Gate, daily, june, nothing, open, short, timetable};
 
-/// Hours of Berlin, from the night on in which the clock goes back.
+/// Hours in Berlin, from the night on in which the clock goes back.
 fn berlin() -> Timetable {
     let zone = Zone::parse("Europe/Berlin").unwrap();
     let start = Some(window_name::parse("2020-10-25T00:00", &zone).unwrap());
@@ -51,7 +51,7 @@ async fn every_printed_run_name_leads_back_to_its_run(database: TestDatabase) {
         "hours@2020-10-25T01:00:00Z",
         "hours@2020-10-25T03:00",
     ];
-    assert_eq!(names(&refrain, "hours").await, night, "two o'clock comes twice, and has two names");
+    assert_eq!(names(&refrain, "hours").await, night, "two o'clock occurs twice, and has two names");
 }
 
 #[every_store]
@@ -63,8 +63,8 @@ async fn a_window_keeps_its_name_after_a_schedule_edit_or_a_removed_job(database
     assert_eq!(names(&refrain, "report").await[..2], ["report@2020-06-01", "report@2020-06-02"]);
     let bare = open(&database, []).await;
     assert_eq!(names(&bare, "report").await[..2], ["report@2020-06-01", "report@2020-06-02"]);
-    let told = bare.run("report@2020-06-01", Ask::Once).await.unwrap_err().to_string();
-    assert!(told.contains("there is no job `report`"), "{told}");
+    let text = bare.run("report@2020-06-01", Ask::Once).await.unwrap_err().to_string();
+    assert!(text.contains("there is no job `report`"), "{text}");
 }
 
 #[every_store]
@@ -86,8 +86,8 @@ async fn pages_go_backwards_from_the_newest_window_without_gaps(database: TestDa
     assert_eq!(refrain.latest("welcome", None, 9).await.unwrap().len(), 1, "the highest key there is");
 
     let newest = refrain.recent(None, 3).await.unwrap();
-    let told: Vec<String> = newest.iter().map(|run| format!("{} {}", run.job, short(&run.key))).collect();
-    assert_eq!(told, ["welcome \u{10ffff}", "report 06-11", "report 06-10"]);
+    let text: Vec<String> = newest.iter().map(|run| format!("{} {}", run.job, short(&run.key))).collect();
+    assert_eq!(text, ["welcome \u{10ffff}", "report 06-11", "report 06-10"]);
     let older = refrain.recent(newest.last().map(refrain::admin::RunRecord::number), 500).await.unwrap();
     assert_eq!(older.len(), 9);
     let counted = refrain::admin::RunRecord::counted(&refrain.recent(None, 500).await.unwrap());

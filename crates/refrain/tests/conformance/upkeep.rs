@@ -8,7 +8,7 @@ use sqlx::Executor;
 
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
-use refrain_harness::work::{SETTINGS, Seen, is_sound, job, nothing, open, open_with, shown, told};
+use refrain_harness::work::{SETTINGS, Seen, is_sound, job, nothing, open, open_with, run_states, shown};
 
 #[every_store]
 async fn a_backup_is_one_instant_of_the_store_and_replaces_no_file(database: TestDatabase) {
@@ -29,13 +29,13 @@ async fn a_backup_is_one_instant_of_the_store_and_replaces_no_file(database: Tes
     refrain.run("mails#grace", Ask::Once).await.unwrap();
 
     let url = format!("sqlite:{}", copy.display());
-    let opening = || Refrain::at(&url, "shop").unwrap().job(seen.job("mails"));
-    let refused = opening().open().await.err().unwrap().to_string();
+    let options = || Refrain::at(&url, "shop").unwrap().job(seen.job("mails"));
+    let refused = options().open().await.err().unwrap().to_string();
     assert!(refused.contains("refrain recover"), "a restored store is let in by a person: {refused}");
-    let found = opening().recover(None).await.unwrap();
-    assert_eq!(opening().recover(Some(&found)).await.unwrap(), found);
-    let restored = opening().open().await.unwrap();
-    assert_eq!(told(&restored, "mails").await, ["ada done 1"]);
+    let found = options().recover(None).await.unwrap();
+    assert_eq!(options().recover(Some(&found)).await.unwrap(), found);
+    let restored = options().open().await.unwrap();
+    assert_eq!(run_states(&restored, "mails").await, ["ada done 1"]);
     is_sound(&restored).await;
 }
 
@@ -82,9 +82,9 @@ async fn open_and_recent_runs_are_not_pruned(database: TestDatabase) {
 async fn old_payloads_are_pruned_and_keys_are_kept(database: TestDatabase) {
     let settings = SETTINGS.keep(Duration::from_hours(1));
     let seen = Seen::default();
-    let said = seen.clone();
+    let message = seen.clone();
     let work = job("welcome", move |run| {
-        said.push(run.key());
+        message.push(run.key());
         async move {
             match (run.key(), run.attempt()) {
                 ("old", 1) => Err(refrain::JobError::new("not yet")),
@@ -121,7 +121,7 @@ async fn old_payloads_are_pruned_and_keys_are_kept(database: TestDatabase) {
     assert_eq!(refrain.dedupes(&old).await.unwrap(), []);
     assert_eq!(young.payload.as_deref(), Some("{}"));
     assert!(!refrain.dedupes(&young).await.unwrap().is_empty());
-    assert_eq!(told(&refrain, "welcome").await, ["old done 2", "young done 1"]);
+    assert_eq!(run_states(&refrain, "welcome").await, ["old done 2", "young done 1"]);
     assert!(!refrain.enqueue("welcome", "old", &()).await.unwrap().is_new(), "a replay finds it done");
     assert_eq!(refrain.run("welcome#old", Ask::Once).await.unwrap().did, Did::Deduplicated);
     let again = refrain.run("welcome#old", Ask::Again).await.unwrap_err();

@@ -20,40 +20,40 @@ async fn rules(refrain: &Refrain, asked: &str) -> Vec<&'static str> {
     why.causes.iter().map(refrain::core::why::Cause::rule).collect()
 }
 
-/// That the first cause is of this rule, and its words are among what is told.
+/// Asserts that the first cause has this rule, and that the answer contains these words.
 async fn answers(refrain: &Refrain, asked: &str, rule: &str, words: &[&str]) {
     let why = refrain.why(asked).await.unwrap();
     assert_eq!(why.causes[0].rule(), rule, "{asked}: {:?}", why.causes);
-    let told = why.causes[0].to_string();
+    let text = why.causes[0].to_string();
     for word in words {
-        assert!(told.contains(word), "{word} is not in: {told}");
+        assert!(text.contains(word), "{word} is not in: {text}");
     }
 }
 
-/// That a cause of this rule follows the first, and these words are in it.
+/// Asserts that another cause has this rule and contains these words.
 async fn adds(refrain: &Refrain, asked: &str, rule: &str, words: &[&str]) {
     let why = refrain.why(asked).await.unwrap();
     let cause = why.causes[1..].iter().find(|cause| cause.rule() == rule);
-    let told = cause.unwrap_or_else(|| panic!("{rule} is not among {:?}", why.causes)).to_string();
+    let text = cause.unwrap_or_else(|| panic!("{rule} is not among {:?}", why.causes)).to_string();
     for word in words {
-        assert!(told.contains(word), "{word} is not in: {told}");
+        assert!(text.contains(word), "{word} is not in: {text}");
     }
 }
 
 /// A store whose clock stands at noon of the ninth of June.
 async fn at_noon(database: &TestDatabase, jobs: impl IntoIterator<Item = Definition>) -> Refrain {
     Refrain::migrate(&database.url()).await.unwrap();
-    let opening =
+    let options =
         Refrain::at(&database.url(), "shop").unwrap().settings(SETTINGS).simulated(june("09T12:00"));
-    jobs.into_iter().fold(opening, refrain::OpenOptions::job).open().await.unwrap()
+    jobs.into_iter().fold(options, refrain::OpenOptions::job).open().await.unwrap()
 }
 
-/// Days that open at two in the afternoon.
+/// Daily windows that open at two in the afternoon.
 fn afternoons() -> Timetable {
     timetable("0 14 * * *", "day", "2020-06-01")
 }
 
-/// One that serves in a task, and is told to stop when this is dropped into `drained`.
+/// An engine that serves in a task, and is told to stop when this is dropped into `drained`.
 async fn drained(serving: tokio::task::JoinHandle<refrain::Counts>, stop: &refrain::StopHandle) {
     stop.drain();
     serving.await.unwrap();
@@ -86,7 +86,7 @@ async fn x3_why_names_the_revision_that_left_a_window_out_or_its_neighbours(data
     refrain.close().await;
     let refrain = at_noon(&database, [from("2020-06-20")]).await;
     answers(&refrain, "report@2020-06-15", "left-out", &["revision 2", "begin at 2020-06-20"]).await;
-    assert_eq!(rules(&refrain, "report@2020-06-06").await[0], "done", "the past stays what it was");
+    assert_eq!(rules(&refrain, "report@2020-06-06").await[0], "done", "the past does not change");
     let neighbours = ["report@2020-06-06", "report@2020-06-07", "no window of this job begins then"];
     answers(&refrain, "report@2020-06-06T12:00", "no-such-window", &neighbours).await;
     answers(&refrain, "report@yesterday", "no-such-window", &["refrain next report"]).await;

@@ -17,7 +17,7 @@ fn offered() -> impl Iterator<Item = String> {
     (0..WRITERS).flat_map(|writer| numbered(&format!("noop#w{writer}-"), OFFERS).collect::<Vec<_>>())
 }
 
-/// Processes that all write at once; none of them hears of it.
+/// Processes that all write at once; none of them gets an error.
 async fn all_write_at_once(world: &World) {
     let variables = [("PROBE_LEASE", "600000")];
     let (count, prefixes) = (OFFERS.to_string(), numbered("w", WRITERS).map(|prefix| prefix + "-"));
@@ -26,8 +26,8 @@ async fn all_write_at_once(world: &World) {
     processes.extend((0..WORKERS).map(|_| world.probe(&["work"], &variables)));
     for process in &mut processes {
         let output = process.finish().await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && said.is_empty(), "{} {said}", output.status);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && message.is_empty(), "{} {message}", output.status);
     }
     world.done(&["work"], &variables).await;
     world.assert_settled(offered()).await;
@@ -39,7 +39,7 @@ async fn f27_thirty_two_processes_write_at_once_without_a_busy_error(database: T
     all_write_at_once(&World::of(database)).await;
 }
 
-/// The store says which isolation it relies on, so it is not refused every second transaction.
+/// Refrain sets the isolation level that it relies on; otherwise every second transaction would be refused.
 #[tokio::test]
 async fn f47_a_server_that_is_serializable_by_default_makes_no_difference() {
     let database = TestDatabase::postgres().await;
@@ -50,7 +50,8 @@ async fn f47_a_server_that_is_serializable_by_default_makes_no_difference() {
     all_write_at_once(&World::of(database)).await;
 }
 
-/// Such a server refuses a key that another transaction has committed meanwhile: who asked second is recorded all the same.
+/// Such a server refuses a key that another transaction has committed meanwhile; the second request is also
+/// recorded.
 #[tokio::test]
 async fn f47_two_simultaneous_offers_under_repeatable_read_are_both_recorded() {
     let database = TestDatabase::postgres().await;
@@ -80,13 +81,14 @@ async fn f47_two_simultaneous_offers_under_repeatable_read_are_both_recorded() {
     world.assert_settled(["noop#before0".to_owned(), "noop#n0".to_owned()]).await;
 }
 
-/// While a table is rewritten, offers wait. One that is given up leaves its backend waiting; the next ones must not add theirs.
+/// While a table is rewritten, enqueues wait. One that is given up leaves its backend waiting; the next ones must not
+/// add theirs.
 #[tokio::test]
 async fn f28_many_offers_to_a_locked_table_occupy_one_backend() {
     let database = TestDatabase::postgres().await;
     Refrain::migrate(&database.url()).await.unwrap();
-    let opening = Refrain::at(&database.url(), "crash").unwrap().job(Seen::default().job("idle"));
-    let refrain = opening.settings(SETTINGS).open().await.unwrap();
+    let options = Refrain::at(&database.url(), "crash").unwrap().job(Seen::default().job("idle"));
+    let refrain = options.settings(SETTINGS).open().await.unwrap();
     let world = World::of(database);
     let rewritten = world.locked("lock table refrain.runs in access exclusive mode").await;
     let first = tokio::spawn({
@@ -109,7 +111,7 @@ async fn f28_many_offers_to_a_locked_table_occupy_one_backend() {
     assert_eq!(world.texts(abandoned).await.len(), 1);
     rewritten.rollback().await.unwrap();
     for offer in others.into_iter().chain([first]) {
-        // One that was given up may have been written; asking again tells.
+        // An enqueue that was given up may have been written; repeating it tells.
         drop(offer.await.unwrap());
     }
     for key in 1..5 {
@@ -119,7 +121,7 @@ async fn f28_many_offers_to_a_locked_table_occupy_one_backend() {
     refrain.close().await;
 }
 
-/// A stranger locks the two rows that an ending needs, in the other order.
+/// Another program locks the two rows that an ending needs, in the other order.
 #[tokio::test]
 async fn f47_an_ending_caught_in_a_deadlock_is_retried() {
     let database = TestDatabase::postgres().await;
@@ -136,8 +138,8 @@ async fn f47_an_ending_caught_in_a_deadlock_is_retried() {
     let mut worker = world.probe(&["serve"], &[("PROBE_LEASE", "20000")]);
     worker.wait_for_line("begun slow#s0").await;
 
-    // The server looks for a deadlock once for each wait, a second after it began, and refuses the one who looked. So the
-    // ending is made to wait once more when the circle is closed, and the stranger does not look.
+    // The server looks for a deadlock once for each wait, a second after it began, and cancels the transaction that
+    // looked. So the ending is made to wait once more when the cycle is closed, and the other program does not look.
     let mut brief: PgConnection = pool.acquire().await.unwrap().detach();
     brief.execute("begin; select run from refrain.queue for share").await.unwrap();
     let mut stranger: PgConnection = pool.acquire().await.unwrap().detach();

@@ -1,7 +1,7 @@
-//! Killed before and after every commit, and with every reply to a commit lost; then the same
-//! program runs again.
+//! A probe is killed before and after every commit, or loses every reply to a commit; then the same program runs
+//! again.
 //!
-//! The places are read from the sources: a commit without a test here is a failure.
+//! The commits are read from the sources: a commit without a test here is a failure.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -16,15 +16,15 @@ use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// How many stories are told at once: each of them waits for its processes, most of the time.
+/// How many stories run at once: each of them waits for its processes, most of the time.
 const AT_ONCE: usize = 4;
 
 const AT_A_UNIT: &str = "unit-apply.before-commit=return(kill)";
 
-/// How a probe gets to a place.
+/// How a probe reaches a commit.
 struct Story {
     place: String,
-    /// Failpoints of probes that go before, and die.
+    /// Failpoints of earlier probes, which die.
     before: &'static [&'static str],
     /// Failpoints that lead there.
     way: &'static str,
@@ -51,10 +51,11 @@ fn read(directory: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A story for each commit that a day's work comes by. Left out are those that have a story of their own, in `tests/feed`
-/// (`audit`, `confirm`, `page-apply`, `set-checkpoint`, `unit-clear`, `unit-doubt`, `unit-late`, `unit-reserve`, `unit-restore`),
-/// in `tests/project` (`adopt`, `doubt`, `remember`, `settle`, `state`), in `tests/publish` (`publish`), in `tests/files`
-/// (`files`) and below (`alarm`, `beat`, `enqueue-alone`, `finish-alone`, `simulate`), and the weakened forms.
+/// A story for each commit of a normal day. Left out are those that have a story of their own, in `tests/feed`
+/// (`audit`, `confirm`, `page-apply`, `set-checkpoint`, `unit-clear`, `unit-doubt`, `unit-late`, `unit-reserve`,
+/// `unit-restore`), in `tests/project` (`adopt`, `doubt`, `remember`, `settle`, `state`), in `tests/publish`
+/// (`publish`), in `tests/files` (`files`) and below (`alarm`, `beat`, `enqueue-alone`, `finish-alone`, `simulate`),
+/// and the weakened forms.
 fn stories() -> Vec<Story> {
     let own = [
         "adopt",
@@ -92,10 +93,11 @@ fn story(place: &str) -> Story {
         | "migrate-ledger" | "open" | "output" | "pause" | "prune" | "pull" | "register"
         | "register-worker" | "relay-copy" | "relay-forget" | "reopen" | "retire" | "schedule"
         | "set-place" | "tick" | "unit-apply" | "unit-fail" | "unpark" | "wake" => (&[], ""),
-        // The batch is tried again one by one when its answer was lost; what is left of it is removed apart.
+        // If its answer was lost, the members of a batch are tried one by one, and the remaining lease is removed
+        // separately.
         "finish-leases" => (&[], "finish.reply=1*return(lost);"),
         "take-over" => (&["claim.after-commit=return(kill)"], ""),
-        // A unit is on trial when a worker has died at it, and guilty when another one has.
+        // A unit is on trial when a worker has died at it, and guilty when a second one has.
         "unit-blame" => (&[AT_A_UNIT], ""),
         "unit-convict" => (&[AT_A_UNIT, AT_A_UNIT], ""),
         unknown => panic!("the commit {unknown:?} has no story: say how a probe gets there"),
@@ -110,7 +112,7 @@ async fn expected(world: &World) -> BTreeSet<String> {
     expected.extend(
         ["again#a0", "flaky#pulled", "held#h0", "noop#intended0", "script#c0", "sync#s0"].map(str::to_owned),
     );
-    // Windows of jobs by the hour; another one may end while this is being told.
+    // Windows of hourly jobs; another one may end during the test.
     let windows = world.runs().await.into_iter().map(|run| run.run);
     let windows: BTreeSet<String> = windows
         .filter(|run| ["hourly#", "scoped#", "uneven#"].iter().any(|job| run.starts_with(job)))
@@ -127,30 +129,36 @@ async fn finish_and_judge(world: World, place: &str) {
     assert_eq!((cancelled.outcome.as_str(), cancelled.is_open), ("cancelled", false), "{place}");
     assert_eq!(world.invoices().await, written_once(), "{place}");
     let faults = world.verdict(&expected(&world).await).await;
-    assert!(faults.is_empty(), "{place}: {} faults\n{}\n{}", faults.len(), faults.join("\n"), world.told());
-    // Dropping a database takes a moment, in which the other stories go on.
+    assert!(
+        faults.is_empty(),
+        "{place}: {} faults\n{}\n{}",
+        faults.len(),
+        faults.join("\n"),
+        world.effects_text()
+    );
+    // Dropping a database takes a moment, during which the other stories continue.
     tokio::task::spawn_blocking(move || drop(world)).await.unwrap();
 }
 
 type Tale = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells the story of each commit, some at a time. A world is made when its turn has come: on a server it gets a database
-/// that an earlier story has left.
+/// Runs the story of each commit, several at a time. Each world is made when its turn has come: on a server it reuses
+/// the database of an earlier story.
 async fn all(database: &TestDatabase, tell: fn(World, Story) -> Tale) {
-    let mut told = JoinSet::new();
+    let mut printed = JoinSet::new();
     for story in stories() {
-        if told.len() >= AT_ONCE {
-            told.join_next().await.unwrap().unwrap();
+        if printed.len() >= AT_ONCE {
+            printed.join_next().await.unwrap().unwrap();
         }
-        told.spawn(tell(World::like(database).await, story));
+        printed.spawn(tell(World::like(database).await, story));
     }
-    told.join_all().await;
+    printed.join_all().await;
 }
 
-/// A lease that does not run out while its worker waits for its turn on a busy machine.
+/// A lease that does not expire while its worker waits for its turn on a busy machine.
 const LEASE: (&str, &str) = ("PROBE_LEASE", "60000");
 
-/// Lets the lease of a worker that was killed run out; it may have been killed before there were workers.
+/// Expires the lease of a killed worker; it may have been killed before it was registered.
 async fn expire(world: &World) {
     let _ = world.execute("update refrain_workers set expires_at = 1").await;
 }
@@ -171,8 +179,8 @@ async fn killed(world: World, story: Story, when: &'static str) {
     let variables = [("PROBE_START", world.start()), ("FAILPOINTS", &failpoints), LEASE];
     let mut victim = world.probe(&["day"], &variables);
     let output = victim.finish().await;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached: {said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.signal(), Some(Signal::KILL.as_raw()), "{place} was not reached: {message}");
     assert_eq!(world.struck().last(), Some(&place));
     expire(&world).await;
     finish_and_judge(world, &place).await;
@@ -189,7 +197,8 @@ async fn lost(world: World, story: Story) {
     finish_and_judge(world, &place).await;
 }
 
-/// One of several runs that end together was taken over meanwhile: the others are ended apart, and killed at that.
+/// One of several runs that end together was taken over meanwhile: the others are ended separately, and the probe is
+/// killed there.
 async fn killed_when_ending_alone(world: World, when: &str) {
     let place = format!("finish-alone.{when}");
     let failpoints = format!("{place}=return(kill)");
@@ -199,8 +208,8 @@ async fn killed_when_ending_alone(world: World, when: &str) {
         victim.wait_for_line("begun slow#s").await;
     }
     world.take_over("s1", 2).await;
-    // While the ending of the first cannot be written, those of the others come together. A run says that it ended before its
-    // ending is handed on: that is done when no thread has anything left to do.
+    // While the ending of the first run cannot be written, those of the others are collected. A run reports that it
+    // ended before its ending is handed over: the handover is done when no thread is busy any more.
     let hold = world.hold().await;
     for run in 0..6 {
         world.touch(&format!("gate-s{run}"));
@@ -211,9 +220,9 @@ async fn killed_when_ending_alone(world: World, when: &str) {
     }
     eventually("every ending was handed on", DEADLINE, async || victim.is_idle()).await;
     hold.release().await;
-    assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.told());
+    assert_eq!(victim.wait().await.signal(), Some(Signal::KILL.as_raw()), "{}", world.effects_text());
     assert_eq!(world.struck(), [place]);
-    // Its lease is long, so that nothing else is lost on a slow machine; now it runs out.
+    // Its lease is long, so that nothing else is lost on a slow machine; the test expires it now.
     world.execute("update refrain_workers set expires_at = 1").await.unwrap();
     world.done(&["work"], &[]).await;
     world.assert_settled(numbered("slow#s", 6)).await;
@@ -316,7 +325,7 @@ async fn f2_an_alarm_is_raised_once_despite_a_kill(database: TestDatabase) {
     }
 }
 
-/// On PostgreSQL alone: there one run is opened and queued by one statement, outside of any transaction of ours.
+/// On PostgreSQL only: there one run is opened and queued by one statement, which is its own transaction.
 #[tokio::test]
 async fn f4_a_run_is_offered_once_despite_a_lost_message() {
     let offer = ["enqueue", "noop", "n", "1"];

@@ -14,11 +14,11 @@ use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::proxy::Proxy;
 
-/// While it lives, some commits wait.
+/// While it exists, matching commits wait.
 struct HeldCommit(Transaction<'static, Postgres>);
 
 impl HeldCommit {
-    /// From here on commits wait that have written such rows of a table.
+    /// From here on, commits wait that have written such rows of a table.
     async fn of(world: &World, table: &str, rows: &str) -> HeldCommit {
         let trigger = format!(
             "create function public.hold_commit() returns trigger language plpgsql as $$
@@ -30,7 +30,7 @@ impl HeldCommit {
         HeldCommit(world.locked("select pg_advisory_xact_lock(4711)").await)
     }
 
-    /// Waits until a commit is in flight, and cuts its client off.
+    /// Waits until a commit is in flight, and cuts off its client.
     async fn cut(&self, world: &World, proxy: &Proxy) {
         let mut port = None;
         eventually("a commit is in flight", DEADLINE, async || {
@@ -53,13 +53,14 @@ async fn waits(world: &World, statement: &str) {
     eventually("the look waits", DEADLINE, async || world.is_waiting(statement).await).await;
 }
 
-/// Of a worker that is not to be lost on a slow machine.
+/// The lease of a worker that must not be lost on a slow machine.
 const LONG: (&str, &str) = ("PROBE_LEASE", "600000");
 const LOOK: &str = "select id from refrain.workers";
 const OWNERLESS: &str = "select cast(id as text) from refrain_leases
     where worker not in (select id from refrain_workers)";
 
-/// The claim of one run is cut off in the middle of its commit. Gives how earlier attempts of it ended.
+/// The connection breaks while the claim of one run is being committed. Returns how earlier attempts of the run
+/// ended.
 async fn claimed(failpoints: &str, weakened: &str) -> Vec<String> {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
@@ -74,7 +75,7 @@ async fn claimed(failpoints: &str, weakened: &str) -> Vec<String> {
         let before = expiry().await;
         eventually("the worker is heard of", DEADLINE, async || expiry().await > before).await;
     } else {
-        // It has looked, found nothing, and gone on.
+        // The worker has looked, found nothing, and continued.
         world.done(&["enqueue", "noop", "m", "1"], &[]).await;
         worker.wait_for_line("ended noop#m0").await;
     }
@@ -96,7 +97,7 @@ async fn f4_a_claim_with_a_lost_reply_is_looked_up_and_begins_once() {
     assert_eq!(claimed("claim.once=1*return(weak)", "").await, Vec::<String>::new());
 }
 
-/// And what a worker holds without knowing of it goes back all the same.
+/// Even a run that a worker holds without knowing it is given back.
 #[tokio::test]
 async fn without_a_waiting_lookup_a_worker_holds_a_run_unknowingly() {
     let weak = weak(&[("sql/worker/wait.sql", "worker_wait.sql")]);
@@ -105,7 +106,7 @@ async fn without_a_waiting_lookup_a_worker_holds_a_run_unknowingly() {
     }
 }
 
-/// A worker leaves while its claim is being committed. Gives the leases without a worker.
+/// A worker leaves while its claim is being committed. Returns the leases without a worker.
 async fn left(weakened: &str) -> Vec<String> {
     let (world, proxy) = World::behind(TestDatabase::postgres().await).await;
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
@@ -113,7 +114,7 @@ async fn left(weakened: &str) -> Vec<String> {
     let once = ("FAILPOINTS", "claim.once=1*return(weak)");
     let mut worker = world.probe(&["tick", FIRST_MINUTE], &[LONG, once, ("REFRAIN_WEAKENED", weakened)]);
     commit.cut(&world, &proxy).await;
-    // The removal waits as well, but it has asked for leases before.
+    // The removal waits as well, but it has read the leases before.
     waits(&world, if weakened.is_empty() { LOOK } else { "delete from refrain.workers" }).await;
     commit.release().await;
     worker.wait().await;
@@ -129,14 +130,14 @@ async fn f2_runs_of_a_worker_that_left_during_its_claim_are_taken_over() {
     assert_eq!(left("").await, Vec::<String>::new());
 }
 
-/// And such a lease is taken over all the same.
+/// Even such a lease is taken over.
 #[tokio::test]
 async fn without_a_waiting_leave_a_lease_has_no_worker() {
     let weak = weak(&[("sql/worker/wait.sql", "worker_wait.sql")]);
     assert_eq!(left(&weak).await.len(), 1);
 }
 
-/// A worker is killed while its claim is being committed, and a rescuer runs. Gives the leases without a worker.
+/// A worker is killed while its claim is being committed, and a rescuer runs. Returns the leases without a worker.
 async fn killed(weakened: &str) -> Vec<String> {
     let world = World::of(TestDatabase::postgres().await);
     world.done(&["enqueue", "noop", "n", "1"], &[]).await;
@@ -151,7 +152,7 @@ async fn killed(weakened: &str) -> Vec<String> {
         commit.release().await;
         rescuer.wait().await;
     } else {
-        // It has taken over what it saw, and removed the worker.
+        // The rescuer has taken over the visible leases, and removed the worker.
         rescuer.wait().await;
         commit.release().await;
         let leases = async || world.texts("select cast(id as text) from refrain_leases").await;

@@ -28,9 +28,9 @@ async fn sixteen_workers_never_run_two_windows_of_a_lane_at_once_nor_out_of_orde
     let start = from.strftime("%Y-%m-%dT%H:%M").to_string();
     let variables = [("PROBE_START", start.as_str()), ("PROBE_LEASE", "600000"), ("PROBE_SLOTS", "4")];
     let minutes = (WINDOWS * 60).to_string();
-    let said = world.done(&["schedule", &from.to_string(), &minutes, &minutes, "1"], &variables).await;
-    assert_eq!(said.trim(), format!("opened {}", 2 * WINDOWS));
-    // All of them are up before the first begins: one alone is soon through with it.
+    let message = world.done(&["schedule", &from.to_string(), &minutes, &minutes, "1"], &variables).await;
+    assert_eq!(message.trim(), format!("opened {}", 2 * WINDOWS));
+    // All of them have started before the first begins: one process alone would finish quickly.
     let mut workers: Vec<_> = (0..WORKERS).map(|_| world.probe(&["work", "together"], &variables)).collect();
     for worker in &mut workers {
         worker.wait_for_line("ready").await;
@@ -67,10 +67,10 @@ async fn a_window_on_time_runs_after_the_missed_ones_that_were_opened_with_it(da
     let world = World::of(database);
     let variables = [("PROBE_START", world.start())];
     let from = format!("{}:00Z", world.start());
-    let said = world.done(&["schedule", &from, "180", "180", "1"], &variables).await;
-    assert_eq!(said.trim(), "opened 6", "three windows of two jobs, the last of them at its tick");
+    let message = world.done(&["schedule", &from, "180", "180", "1"], &variables).await;
+    assert_eq!(message.trim(), "opened 6", "three windows of two jobs, the last of them at its tick");
     world.done(&["work"], &variables).await;
     let effects = world.effects().into_iter();
     let begun = effects.filter(|effect| !effect.has_ended && effect.run.starts_with("hourly#"));
-    assert!(begun.is_sorted_by_key(|effect| effect.run), "{}", world.told());
+    assert!(begun.is_sorted_by_key(|effect| effect.run), "{}", world.effects_text());
 }

@@ -1,5 +1,4 @@
-//! Writes that come too late: a released run, a list of scopes, and those of a worker cut off from
-//! the store.
+//! Writes that come too late: of a released run, of a list of scopes, and of a worker that is cut off from the store.
 
 use crate::weakened::weak;
 use crate::world::{World, numbered, written_once};
@@ -8,8 +7,8 @@ use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use rustix::process::Signal;
 
-/// A suspect that must run alone is claimed beside another run, and goes back; before that is committed its worker is
-/// stopped and taken over from. Then it goes on, and says it again.
+/// A suspect that must run alone is claimed beside another run, and is given back; before that is committed, its
+/// worker is stopped and taken over from. Then the worker continues, and gives it back again.
 async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
     world.done(&["enqueue", "slow", "s", "2"], &[]).await;
     let suspect = "update refrain_queue set line = line + 4294967296, suspicion = 3 where run = 2";
@@ -17,7 +16,7 @@ async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
     let stop = ("FAILPOINTS", "finish.before-commit=1*return(stop)");
     let mut older = world.probe(&["serve"], &[("PROBE_LEASE", "3000"), stop, ("REFRAIN_WEAKENED", weakened)]);
     eventually("the older one has stopped", DEADLINE, async || world.struck().len() == 1).await;
-    // As if its process were gone: it is taken over from at once, by workers whose own leases do not run out here.
+    // As if its process were gone: workers whose own leases do not expire here take over from it at once.
     world.execute(&world.gone().await).await.unwrap();
     let long = [("PROBE_LEASE", "600000")];
     let mut newer = world.probe(&["serve"], &long);
@@ -30,7 +29,7 @@ async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
     assert!(older.wait().await.success());
     let mut third = world.probe(&["serve"], &long);
     if weakened.is_empty() {
-        // The newer one begins nothing beside a suspect.
+        // The newer worker begins nothing beside a suspect.
         world.done(&["enqueue", "noop", "n", "1"], &[]).await;
         third.wait_for_line("ended noop#n0").await;
     } else {
@@ -44,7 +43,7 @@ async fn given_back_late(world: &World, weakened: &str) -> Vec<String> {
     world.verdict(&numbered("slow#s", 2).collect()).await
 }
 
-/// On PostgreSQL alone: a worker that is stopped inside a transaction on a file is ended.
+/// On PostgreSQL only: a worker that is stopped inside a transaction on a file is ended.
 #[tokio::test]
 async fn without_lease_and_number_a_late_release_begins_an_attempt_twice() {
     let guarded = World::of(TestDatabase::postgres().await);
@@ -54,7 +53,7 @@ async fn without_lease_and_number_a_late_release_begins_an_attempt_twice() {
     assert!(faults.contains(&"attempt 2 of slow#s1 was begun 2 times".to_owned()), "{faults:?}");
 }
 
-/// A run is lost while it asks for its scopes, and then freezes them. Gives how many windows are frozen.
+/// A run is lost while it evaluates its scopes, and then freezes them. Returns how many windows are frozen.
 async fn frozen_late(world: &World, weakened: &str) -> usize {
     let variables = [
         ("PROBE_START", world.start()),
@@ -66,7 +65,7 @@ async fn frozen_late(world: &World, weakened: &str) -> usize {
     world.done(&["schedule", &from, "60", "60", "1"], &variables).await;
     let mut worker = world.probe(&["serve"], &variables);
     worker.wait_for_line("asked for scopes").await;
-    // As if it had been given back: another worker has it by now, under the same number.
+    // As if it had been given back: by now another worker holds it, under the same number.
     let taken_over = "update refrain_queue set lease = 999 where run =
         (select min(runs.id) from refrain_runs as runs join refrain_jobs as jobs on jobs.id = runs.job
          where jobs.name = 'scoped')";
@@ -84,8 +83,8 @@ async fn without_a_held_queue_row_an_older_attempt_freezes_the_scopes(database: 
     assert_eq!(frozen_late(&World::of(database), &weak).await, 1);
 }
 
-/// A worker is stopped at a place in the middle of a sync until its lease is over, and no rescuer takes over from it. Gives which
-/// attempts have applied the first page.
+/// A worker is stopped at a failpoint in the middle of a sync until its lease has expired, and no rescuer takes over
+/// from it. Returns which attempts have applied the first page.
 async fn outlived(world: &World, place: &str, weak: &str) -> Vec<String> {
     world.touch("mended");
     world.done(&["enqueue", "sync", "s", "1"], &[]).await;
@@ -111,14 +110,14 @@ async fn h3_a_worker_with_an_expired_lease_begins_no_fenced_transaction(database
 #[both_databases]
 async fn without_a_lease_check_an_outlived_transaction_is_committed(database: TestDatabase) {
     let place = "unit-apply.before-commit";
-    // A server would end a transaction in which nothing is said for so long; here it is told to wait.
+    // A server would end a transaction that is silent for so long; here it is told to wait.
     let patient = "transaction.patient=return(weak)";
     assert_eq!(outlived(&World::like(&database).await, place, patient).await, ["2"]);
     let weak = format!("{patient};lease.unseen=return(weak)");
     assert_eq!(outlived(&World::of(database), place, &weak).await, ["1"]);
 }
 
-/// Nothing gets through to the store, and nothing says so: the worker's own deadline is all that is left.
+/// All traffic to the store is dropped without an error: only the worker's own deadline is left.
 #[tokio::test]
 async fn h3_a_worker_cut_off_from_the_store_ends_its_own_attempts() {
     let (world, network) = World::behind(TestDatabase::postgres().await).await;
@@ -127,7 +126,7 @@ async fn h3_a_worker_cut_off_from_the_store_ends_its_own_attempts() {
     worker.wait_for_line("begun slow#s0 1").await;
     network.swallow(true);
     worker.wait_for_line("left slow#s0 1").await;
-    assert!(!world.told().contains("ended slow#s0 1"), "{}", world.told());
+    assert!(!world.effects_text().contains("ended slow#s0 1"), "{}", world.effects_text());
     network.swallow(false);
     world.touch("gate-s0");
     worker.wait_for_line("ended slow#s0").await;

@@ -6,7 +6,7 @@ use crate::world::World;
 use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// The log and the index of the file lie beside its old place: a new file there would be read with the log of another.
+/// The log and the index of the file lie beside its old path: a new file there would be read with the log of another.
 #[tokio::test]
 async fn a_heartbeat_after_the_store_was_moved_creates_no_file() {
     let world = World::of(TestDatabase::sqlite().await);
@@ -18,8 +18,8 @@ async fn a_heartbeat_after_the_store_was_moved_creates_no_file() {
     std::fs::rename(&file, file.with_extension("moved")).unwrap();
     worker.signal(Signal::CONT);
     let ended = worker.finish().await;
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("was moved, removed or replaced while it was in use"), "{said}");
+    let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{message}");
+    assert!(message.contains("was moved, removed or replaced while it was in use"), "{message}");
     assert!(!file.exists(), "a new file was made");
 }

@@ -1,5 +1,5 @@
-//! A task of a process panics because of a bug of Refrain: the process notices and does not
-//! continue half dead.
+//! A task of a process panics because of a bug of Refrain: the process notices and does not continue with a missing
+//! task.
 
 use rustix::process::Signal;
 
@@ -9,7 +9,7 @@ use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::project::TestProject;
 
-/// A lease that does not run out, and a heartbeat that does not come, while a story waits.
+/// A lease that does not expire, and no heartbeat, during a story.
 const LONG: &str = "36000000";
 
 /// A project with a queue, and its tables.
@@ -26,9 +26,9 @@ async fn a_loop_that_panics_ends_its_process_with_an_error(database: TestDatabas
     for place in ["rescuer", "scheduler", "worker", "relay", "relaying", "pruner", "watcher", "lateness"] {
         let mut process = shop.process(&["serve"], &[("FAILPOINTS", &format!("{place}=panic"))]);
         let ended = process.finish().await;
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(1), "{place}: {said}");
-        assert!(said.contains(&format!("project: the {place} of this process has ended")), "{said}");
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(1), "{place}: {message}");
+        assert!(message.contains(&format!("project: the {place} of this process has ended")), "{message}");
     }
 }
 
@@ -59,16 +59,17 @@ async fn a_running_attempt_is_ended_when_its_heartbeat_panics(database: TestData
     let variables = [("FAILPOINTS", "heartbeat.heard=1*panic"), ("PROBE_LEASE", LONG)];
     let mut asking = world.probe(&["run", "slow#s0"], &variables);
     asking.wait_for_line("begun slow#s0 1").await;
-    // The thread panics when it hears of another run that is to end.
+    // The thread panics when it is told to end another run.
     let cancellation = "insert into refrain_cancellations (run, asked_at) values (2, 1)";
     world.execute(cancellation).await.unwrap();
     asking.wait_for_line("left slow#s0 1").await;
-    let asked = asking.finish().await;
+    let requested = asking.finish().await;
     assert!(
-        asked.status.success() && String::from_utf8_lossy(&asked.stderr).contains("refrain-heartbeat"),
-        "{asked:?}"
+        requested.status.success()
+            && String::from_utf8_lossy(&requested.stderr).contains("refrain-heartbeat"),
+        "{requested:?}"
     );
-    assert!(!world.told().contains("ended slow#s0 1"), "{}", world.told());
+    assert!(!world.effects_text().contains("ended slow#s0 1"), "{}", world.effects_text());
 
     world.execute("delete from refrain_cancellations").await.unwrap();
     (0..2).for_each(|number| world.touch(&format!("gate-s{number}")));
@@ -76,7 +77,8 @@ async fn a_running_attempt_is_ended_when_its_heartbeat_panics(database: TestData
     world.assert_settled(numbered("slow#s", 2)).await;
 }
 
-/// The task that records endings panics each time that a handler has ended, and the runs go back by the word of the store.
+/// The task that records endings panics each time a handler has ended, and the runs go back because the store still
+/// lists them.
 const UNRECORDED: &str = "finish.before-commit=1*panic->1*off->1*panic->off";
 
 #[both_databases]
@@ -91,8 +93,8 @@ async fn an_ending_lost_in_a_panic_costs_an_attempt(database: TestDatabase) {
     assert!(worker.finish().await.status.success());
     let failed =
         Recorded { run: "noop#n0".to_owned(), outcome: "failed".to_owned(), attempt: 2, is_open: false };
-    assert_eq!(world.runs().await, [failed], "{}", world.told());
-    assert_eq!(world.effects().len(), 4, "it was begun twice and ended twice: {}", world.told());
+    assert_eq!(world.runs().await, [failed], "{}", world.effects_text());
+    assert_eq!(world.effects().len(), 4, "it was begun twice and ended twice: {}", world.effects_text());
 }
 
 #[both_databases]
@@ -102,11 +104,11 @@ async fn without_a_lookup_a_worker_keeps_a_run_whose_ending_was_lost(database: T
     let failpoints = format!("{UNRECORDED};worker.unreconciled=return(weak)");
     let mut worker = world.probe(&["serve"], &[("FAILPOINTS", &failpoints), ("PROBE_LEASE", LONG)]);
     worker.wait_for_line("failpoint finish.before-commit panic").await;
-    // Claimed after the worker would have looked.
+    // Claimed after the worker would have compared its runs with the store.
     world.done(&["enqueue", "noop", "m", "1"], &[]).await;
     worker.wait_for_line("ended noop#m0").await;
     let begun: Vec<u32> = world.effects().iter().map(|effect| effect.attempt).collect();
-    assert_eq!(begun, [1; 4], "{}", world.told());
+    assert_eq!(begun, [1; 4], "{}", world.effects_text());
     assert!(world.runs().await.iter().all(|run| run.is_open && run.attempt == 1));
     worker.signal(Signal::KILL);
     worker.wait().await;

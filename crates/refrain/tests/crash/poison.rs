@@ -1,4 +1,4 @@
-//! A run that kills its worker every time is found, and other runs pay nothing for it.
+//! A run that kills its worker every time is found, and other runs lose nothing by it.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,10 @@ use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 
 const INNOCENT: usize = 20;
-/// More restarts than it can take: each crash makes every suspect one step more so, or costs the culprit a try.
+/// More restarts than it can take: each crash raises the suspicion of every suspect by one, or costs the culprit a
+/// try.
 const RESTARTS_MAX: usize = 20;
-/// A worker that does not get its turn for a while is not taken for dead; the lease of a dead one is made to run out.
+/// A worker that does not get its turn for a while does not look dead; the test expires the lease of a dead one.
 const LONG_LEASE: (&str, &str) = ("PROBE_LEASE", "60000");
 
 #[both_databases]
@@ -128,7 +129,7 @@ async fn a_run_present_at_many_crashes_runs_alone(database: TestDatabase) {
     let world = World::of(database);
     world.done(&["enqueue", "limited", "l", "3"], &[]).await;
     world.done(&["enqueue", "brief", "b", "3"], &[]).await;
-    // A suspect stands in a line of its own.
+    // A suspect is in a line of its own.
     let suspect = "update refrain_queue set suspicion = 3, line = line + 4294967296
             where run = (select id from refrain_runs where key = 'b1')";
     world.execute(suspect).await.unwrap();
@@ -138,6 +139,6 @@ async fn a_run_present_at_many_crashes_runs_alone(database: TestDatabase) {
     let begun = effects.iter().position(|effect| effect.run == "brief#b1").unwrap();
     let before = effects.iter().take(begun);
     let under_way = before.fold(0, |count, effect| if effect.has_ended { count - 1 } else { count + 1 });
-    assert_eq!(under_way, 0, "{}", world.told());
-    assert!(effects.get(begun + 1).is_some_and(|next| next.run == "brief#b1"), "{}", world.told());
+    assert_eq!(under_way, 0, "{}", world.effects_text());
+    assert!(effects.get(begun + 1).is_some_and(|next| next.run == "brief#b1"), "{}", world.effects_text());
 }

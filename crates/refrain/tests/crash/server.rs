@@ -1,12 +1,11 @@
-//! The server of the store is stopped at any moment, and its connections are ended, again and
-//! again.
+//! The server of the store is stopped at random moments, and its connections are ended, again and again.
 
 use crate::world::{World, numbered};
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::server::PrivateServer;
 
 const RUNS: usize = 400;
-/// How often it is hurt in all, and every how many times that is a restart.
+/// How many faults there are in all, and every how many of them is a restart.
 const HITS: usize = 60;
 const HITS_IN_FULL: usize = 200;
 const RESTART_EVERY: usize = 10;

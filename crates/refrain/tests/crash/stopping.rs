@@ -9,7 +9,7 @@ use refrain_harness::both_databases;
 
 const RUNS: usize = 200;
 const ROUNDS: usize = 6;
-/// A worker that does not get its turn for a while is not taken for dead.
+/// A worker that does not get its turn for a while does not look dead.
 const LONG_LEASE: (&str, &str) = ("PROBE_LEASE", "60000");
 
 #[both_databases]
@@ -21,7 +21,7 @@ async fn f50_a_drain_lets_runs_end_and_starts_no_new_ones(database: TestDatabase
     worker.wait_for_line("begun slow#s").await;
     world.touch("drain");
     worker.wait_for_line("told to end").await;
-    // A run that comes later is left to others, however long the drain takes.
+    // A run that is enqueued later is left to other workers, however long the drain takes.
     world.touch("gate-s0");
     worker.wait_for_line("ended slow#s0").await;
     world.done(&["enqueue", "slow", "late", "1"], &[]).await;
@@ -33,7 +33,7 @@ async fn f50_a_drain_lets_runs_end_and_starts_no_new_ones(database: TestDatabase
         runs.iter().map(|run| (run.outcome.as_str(), run.attempt, run.is_open)).collect();
     assert_eq!(standings, [("done", 1, false), ("done", 1, false), ("-", 1, true)]);
     assert_eq!(world.history().await, Vec::<String>::new());
-    assert_eq!(world.effects().len(), 4, "{}", world.told());
+    assert_eq!(world.effects().len(), 4, "{}", world.effects_text());
 }
 
 #[both_databases]
@@ -63,7 +63,8 @@ async fn f50_two_hundred_runs_are_done_despite_drains_and_kills(database: TestDa
     world.done(&["enqueue", "brief", "b", &RUNS.to_string()], &[]).await;
     let variables = [("PROBE_SLOTS", "2")];
     for round in 0..ROUNDS {
-        // As many as both have slots for, and none of them ends: each worker has begun two, however fast the other is.
+        // As many runs as both have slots, and none of them ends: each worker has begun two, however fast the other
+        // is.
         let gated = format!("g{round}-");
         world.done(&["enqueue", "gated", &gated, "4"], &[]).await;
         let mut workers = [world.probe(&["serve"], &variables), world.probe(&["serve"], &variables)];

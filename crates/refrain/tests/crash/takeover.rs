@@ -33,8 +33,8 @@ case "$state" in ""|Z*) ;; *) echo "$state" > overlap ;; esac
 echo "ended $REFRAIN_RUN $REFRAIN_ATTEMPT $$" >> effects
 "#;
 
-/// A worker is killed while its command goes on, and its supervisor is kept from ending it, by one signal or the other. Gives
-/// whether the next attempt has met it.
+/// A worker is killed while its command runs, and its supervisor is kept from ending the command, by one signal or
+/// the other. Returns whether the next attempt still found the command running.
 async fn killed_beside_its_command(world: &World, to_supervisor: Signal, failpoints: &str) -> bool {
     world.done(&["enqueue", "script", "c", "1"], &[]).await;
     let payload = serde_json::to_string(&["sh", "-c", STUBBORN]).unwrap().replace('\'', "''");
@@ -44,7 +44,7 @@ async fn killed_beside_its_command(world: &World, to_supervisor: Signal, failpoi
     eventually("the command has begun", DEADLINE, async || supervisor.exists()).await;
     let number: i32 = std::fs::read_to_string(&supervisor).unwrap().trim().parse().unwrap();
     let supervisor = Pid::from_raw(number).unwrap();
-    // The worker first: one that lives would end what its supervisor has left.
+    // The worker first: a living worker would end what its supervisor has left.
     first.signal(Signal::STOP);
     kill_process(supervisor, to_supervisor).unwrap();
     first.signal(Signal::KILL);
@@ -52,10 +52,10 @@ async fn killed_beside_its_command(world: &World, to_supervisor: Signal, failpoi
 
     let mut second = world.probe(&["serve"], &[LONG, ("FAILPOINTS", failpoints)]);
     if failpoints.is_empty() {
-        // It works, and has looked at the first one by now as a rule.
+        // By now it runs, and has normally checked the first one.
         world.done(&["enqueue", "noop", "n", "1"], &[]).await;
         second.wait_for_line("ended noop#n0").await;
-        assert!(!world.told().contains("begun script#c0 2"), "{}", world.told());
+        assert!(!world.effects_text().contains("begun script#c0 2"), "{}", world.effects_text());
         // The process id of a killed process may belong to another one by now.
         if to_supervisor == Signal::STOP {
             kill_process(supervisor, Signal::CONT).unwrap();
@@ -63,8 +63,10 @@ async fn killed_beside_its_command(world: &World, to_supervisor: Signal, failpoi
             world.touch("let-go");
         }
     }
-    eventually("the second attempt has ended", DEADLINE, async || world.told().contains("ended script#c0 2"))
-        .await;
+    eventually("the second attempt has ended", DEADLINE, async || {
+        world.effects_text().contains("ended script#c0 2")
+    })
+    .await;
     world.touch("let-go");
     if to_supervisor == Signal::STOP && !failpoints.is_empty() {
         kill_process(supervisor, Signal::CONT).unwrap();
@@ -100,8 +102,8 @@ async fn f2_a_caller_does_not_wait_for_the_lease_of_a_killed_worker(database: Te
     first.signal(Signal::KILL);
     first.wait().await;
     world.touch("gate-s0");
-    let said = world.done(&["run", "slow#s0"], &[LONG]).await;
-    assert!(said.contains("did Ran 2"), "{said}");
+    let message = world.done(&["run", "slow#s0"], &[LONG]).await;
+    assert!(message.contains("did Ran 2"), "{message}");
     assert_eq!(the_newer_attempt_has_the_word(&world, "slow#s0").await, Vec::<String>::new());
 }
 
@@ -114,7 +116,7 @@ async fn f42_a_killed_worker_is_replaced_when_its_command_has_ended(database: Te
     }
 }
 
-/// The store is a server, and the rows are in a file, which the one that is stopped keeps from all others.
+/// The store is on a server, and the rows are in a file, which the stopped process keeps locked for all others.
 #[tokio::test]
 async fn f11_a_worker_stopped_in_a_transaction_of_another_file_is_ended() {
     let world = World::of(TestDatabase::postgres().await);
@@ -133,7 +135,7 @@ async fn f11_a_worker_stopped_in_a_transaction_of_another_file_is_ended() {
     world.assert_settled(numbered("sync#s", 1)).await;
 }
 
-/// A worker has expired without knowing it, and there is something to do. Gives how earlier attempts of it ended.
+/// A worker has expired without knowing it, and there is work to do. Returns how earlier attempts of the run ended.
 async fn offered_to_one_that_has_expired(world: &World, weakened: &str) -> Vec<String> {
     let variables = [("PROBE_LEASE", "45000"), ("REFRAIN_WEAKENED", weakened)];
     world.done(&["enqueue", "slow", "s", "0"], &[]).await;

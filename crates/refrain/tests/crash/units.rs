@@ -13,7 +13,8 @@ use refrain_harness::eventually::{DEADLINE, eventually};
 
 const RUN: &str = "sync#stale-0";
 
-/// Two attempts of one run have read the source, the newer one something newer; it writes, and then the older one wants to.
+/// Two attempts of one run have read the source, and the newer one has read newer content; it writes, and then the
+/// older one tries to.
 pub(crate) async fn written_late(
     world: &World,
     older: &[(&str, &str)],
@@ -21,7 +22,7 @@ pub(crate) async fn written_late(
 ) -> Vec<String> {
     world.done(&["enqueue", "sync", "stale-", "1"], &[]).await;
     std::fs::write(world.path("source"), "1").unwrap();
-    // Its lease is long, so it hears of nothing, and it has room for no other: only the fence is left.
+    // Its lease is long, so it is not notified, and it has no slot for another run: only the fence protects.
     let alone = [("PROBE_LEASE", "60000"), ("PROBE_SLOTS", "1")];
     let mut older = world.probe(&["serve"], &[older, &alone[..]].concat());
     older.wait_for_line("read sync#stale-0 1").await;
@@ -46,7 +47,7 @@ pub(crate) async fn written_late(
 async fn h3_an_attempt_taken_over_writes_none_of_its_units(database: TestDatabase) {
     let world = World::of(database);
     let faults = written_late(&world, &[], &[]).await;
-    assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    assert!(faults.is_empty(), "{faults:?}\n{}", world.effects_text());
 }
 
 #[both_databases]
@@ -69,7 +70,7 @@ async fn h3_a_worker_stopped_before_its_write_writes_nothing_when_continued(data
     older.signal(Signal::CONT);
     assert!(older.wait().await.success() && newer.wait().await.success());
     let faults = the_newer_attempt_has_the_word(&world, RUN).await;
-    assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    assert!(faults.is_empty(), "{faults:?}\n{}", world.effects_text());
     assert_eq!(world.invoices().await, ["1 2 1"]);
 }
 
@@ -89,7 +90,7 @@ async fn f11_a_worker_stopped_inside_a_batch_does_not_block_its_successor(databa
     newer.wait_for_line("ended sync#s0 2").await;
     world.touch("drain");
     assert!(newer.wait().await.success());
-    // On SQLite it held the file, and was ended; PostgreSQL ended only its transaction.
+    // On SQLite it kept the file locked, and was ended; PostgreSQL ended only its transaction.
     if !world.is_sqlite() {
         older.signal(Signal::CONT);
     }
@@ -97,7 +98,7 @@ async fn f11_a_worker_stopped_inside_a_batch_does_not_block_its_successor(databa
     assert_eq!(was_killed, world.is_sqlite());
     assert_eq!(world.invoices().await, written_once());
     let faults = the_newer_attempt_has_the_word(&world, "sync#s0").await;
-    assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    assert!(faults.is_empty(), "{faults:?}\n{}", world.effects_text());
 }
 
 #[both_databases]

@@ -15,7 +15,7 @@ use refrain_harness::eventually::{DEADLINE, eventually};
 
 pub(crate) const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
 
-/// The variable that puts weak texts in the place of statements.
+/// The variable that replaces statements by weaker ones.
 pub(crate) fn weak(statements: &[(&str, &str)]) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/weakened");
     let entries =
@@ -23,7 +23,7 @@ pub(crate) fn weak(statements: &[(&str, &str)]) -> String {
     entries.collect::<Vec<_>>().join(";")
 }
 
-/// Two processes offer the same key and one window is asked for twice; then all is worked off.
+/// Two processes enqueue the same key and request one window twice; then all runs are done.
 async fn offered_twice(world: &World, variables: &[(&str, &str)]) -> Vec<String> {
     let window = format!("hourly@{}", world.start());
     for _ in 0..2 {
@@ -44,16 +44,16 @@ async fn drop_the_constraint(world: &World) {
     world.execute(&format!("drop table refrain_runs; {without}")).await.unwrap();
 }
 
-/// Eight processes want another attempt at once, and the first of them is stopped in the middle of saying so.
-async fn asked_again_by_eight(world: &World, weakened: &str) -> Vec<String> {
+/// Eight processes request another attempt at once, and the first of them is stopped in the middle of its request.
+async fn requested_again_by_eight(world: &World, weakened: &str) -> Vec<String> {
     world.done(&["run", "again#a0"], &[]).await;
     let (again, weak) = (["run", "again#a0", "--again"], ("REFRAIN_WEAKENED", weakened));
-    // The look before the compare-and-set is only there to spare it.
+    // The look before the compare-and-set only saves a write.
     let look = if weakened.is_empty() { "" } else { "reopen.no-look-up=return(weak)" };
     let stop = format!("reopen.before-commit=1*return(stop);{look}");
     let mut first = world.probe(&again, &[weak, ("FAILPOINTS", &stop)]);
     eventually("the first one has stopped", DEADLINE, async || world.struck().len() == 1).await;
-    // The others have seen the run before the first one commits, too.
+    // The others have also seen the run before the first one commits.
     let seen = format!("reopen.requested=1*return(stop);{look}");
     let mut others: Vec<_> = (0..7).map(|_| world.probe(&again, &[weak, ("FAILPOINTS", &seen)])).collect();
     eventually("the others have stopped", DEADLINE, async || world.struck().len() == 8).await;
@@ -88,7 +88,7 @@ async fn claimed_beside_one_that_stopped(world: &World, weakened: &str) -> Vec<S
         eventually("the second one waits", DEADLINE, async || world.is_waiting("update refrain.queue").await)
             .await;
         first.signal(Signal::CONT);
-        // While no run can end, the second one finds all that it has read.
+        // While no run can end, the second worker finds every run that it has read.
         first.wait_for_line("begun slow#s").await;
         second.wait_for_line("begun slow#s").await;
     }
@@ -140,7 +140,7 @@ async fn claimed_in_turn(world: &World, weakened: &str) -> Vec<String> {
     world.verdict(&numbered("slow#s", 5).collect()).await
 }
 
-/// A scheduler dies in the middle of a tick, and another one comes by.
+/// A scheduler dies in the middle of a tick, and another one ticks.
 async fn ticked_by_a_scheduler_that_dies(world: &World, failpoints: &str) -> Vec<String> {
     let (arguments, minutes) = (["schedule", FIRST_MINUTE, "10", "10", "1"], ("PROBE_MINUTES", FIRST_MINUTE));
     let status = world.probe(&arguments, &[minutes, ("FAILPOINTS", failpoints)]).wait().await;
@@ -150,7 +150,7 @@ async fn ticked_by_a_scheduler_that_dies(world: &World, failpoints: &str) -> Vec
     if opened == 10 { Vec::new() } else { vec![format!("{opened} of 10 windows were opened")] }
 }
 
-/// A sync of which the first attempt says that a page is done which it has left out.
+/// A sync whose first attempt marks a page as done that it has skipped.
 async fn careless(world: &World, failpoints: &str) -> Vec<String> {
     world.touch("mended");
     world.done(&["enqueue", "sync", "careless-", "1"], &[]).await;
@@ -262,9 +262,9 @@ async fn a_relay_that_deletes_before_it_copies_loses_intents(database: TestDatab
 #[both_databases]
 async fn without_its_compare_and_set_a_run_is_queued_twice(database: TestDatabase) {
     let guarded = World::like(&database).await;
-    assert_eq!(asked_again_by_eight(&guarded, "").await, Vec::<String>::new());
+    assert_eq!(requested_again_by_eight(&guarded, "").await, Vec::<String>::new());
     let weak = weak(&[("sql/run/reopen.sql", "reopen.sql")]);
-    assert_ne!(asked_again_by_eight(&World::of(database), &weak).await, Vec::<String>::new());
+    assert_ne!(requested_again_by_eight(&World::of(database), &weak).await, Vec::<String>::new());
 }
 
 #[both_databases]
@@ -284,5 +284,5 @@ async fn without_a_lock_before_leasing_an_attempt_begins_twice() {
     let weak = weak(&[("sql/queue/front.sql", "front.sql"), ("sql/queue/lease.sql", "lease.sql")]);
     let world = World::of(TestDatabase::postgres().await);
     let faults = claimed_beside_one_that_stopped(&world, &weak).await;
-    assert!(faults.iter().any(|fault| fault.contains("was begun")), "{faults:?}\n{}", world.told());
+    assert!(faults.iter().any(|fault| fault.contains("was begun")), "{faults:?}\n{}", world.effects_text());
 }

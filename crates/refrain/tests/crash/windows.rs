@@ -6,15 +6,15 @@ use crate::world::World;
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 
-/// How many ask at once.
+/// How many processes request the window at once.
 const PROCESSES: usize = 50;
-/// Windows of a minute that schedulers race for, in all, and schedulers.
+/// How many minute windows there are in all, and how many schedulers open them.
 const MINUTES: usize = 10_000;
 const SCHEDULERS: usize = 32;
 const FIRST_MINUTE: &str = "2026-01-01T00:00:00Z";
 
-/// Fifty processes ask for the same window; gives how many of them ran it.
-async fn asked_by_fifty(world: &World, failpoints: &str) -> usize {
+/// Fifty processes request the same window; returns how many of them ran it.
+async fn requested_by_fifty(world: &World, failpoints: &str) -> usize {
     let window = format!("hourly@{}", world.start());
     world.done(&["enqueue", "noop", "n", "0"], &[("PROBE_START", world.start())]).await;
     // Fifty of them share two processors: none may lose its lease because it has to wait.
@@ -23,19 +23,19 @@ async fn asked_by_fifty(world: &World, failpoints: &str) -> usize {
     let mut ran = 0;
     for process in &mut asking {
         let output = process.finish().await;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        ran += usize::from(said.contains("did Ran"));
+        let message = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{message}{}", String::from_utf8_lossy(&output.stderr));
+        ran += usize::from(message.contains("did Ran"));
     }
     ran
 }
 
 async fn once_for_fifty(world: World, failpoints: &str) {
-    assert_eq!(asked_by_fifty(&world, failpoints).await, 1, "{}", world.told());
+    assert_eq!(requested_by_fifty(&world, failpoints).await, 1, "{}", world.effects_text());
     let runs: BTreeSet<String> = world.runs().await.into_iter().map(|run| run.run).collect();
     assert_eq!(runs.len(), 1, "{runs:?}");
     world.assert_settled(runs).await;
-    assert_eq!(world.effects().len(), 2, "{}", world.told());
+    assert_eq!(world.effects().len(), 2, "{}", world.effects_text());
     assert_eq!(world.dedupes().await, PROCESSES - 1);
 }
 
@@ -55,15 +55,15 @@ async fn f10_thirty_two_schedulers_open_ten_thousand_windows_each_once(database:
     let step = if std::env::var_os("REFRAIN_FULL").is_some() { "1" } else { "20" };
     world.done(&["enqueue", "noop", "n", "0"], &[("PROBE_MINUTES", FIRST_MINUTE)]).await;
     let arguments = ["schedule", FIRST_MINUTE, &MINUTES.to_string(), step, &(SCHEDULERS / 4).to_string()];
-    // A long lease: on a busy machine, the server would lose patience with one of so many.
+    // A long lease: on a busy machine, the server would end the transaction of one of so many.
     let variables = [("PROBE_MINUTES", FIRST_MINUTE), ("PROBE_LEASE", "60000")];
     let mut schedulers: Vec<_> = (0..4).map(|_| world.probe(&arguments, &variables)).collect();
     let mut opened = Vec::new();
     for scheduler in &mut schedulers {
         let output = scheduler.finish().await;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        opened.push(said.rsplit("opened ").next().unwrap().trim().parse::<usize>().unwrap());
+        let message = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{message}{}", String::from_utf8_lossy(&output.stderr));
+        opened.push(message.rsplit("opened ").next().unwrap().trim().parse::<usize>().unwrap());
     }
     assert_eq!(opened.iter().sum::<usize>(), MINUTES, "{opened:?}");
     assert!(opened.iter().filter(|opened| **opened > 0).count() > 1, "no process raced: {opened:?}");

@@ -20,7 +20,7 @@ use refrain_harness::proxy::Proxy;
 /// The project of the probes.
 const PROJECT: &str = "crash";
 
-/// A line that a handler has written outside the store.
+/// A line that a handler has written outside of the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Effect {
     pub(crate) has_ended: bool,
@@ -81,12 +81,12 @@ impl World {
         World { _database: Some(database), ..World::with(pool, url) }
     }
 
-    /// A database of a server that the test has for itself.
+    /// A database of a server that only this test uses.
     pub(crate) fn at(url: &str) -> World {
         World::with(Pool::Postgres(PgPool::connect_lazy(url).unwrap()), url.to_owned())
     }
 
-    /// The same database, which probes reach through a proxy.
+    /// The same database; probes reach it through a proxy.
     pub(crate) async fn behind(database: TestDatabase) -> (World, Proxy) {
         let direct = database.url();
         let proxy = Proxy::in_front_of(&direct).await;
@@ -119,7 +119,7 @@ impl World {
         self.url.strip_prefix("sqlite:").unwrap().into()
     }
 
-    /// The first window of the probes' jobs by the hour; at least three are over.
+    /// The first window of the probes' hourly jobs; at least three have ended.
     pub(crate) fn start(&self) -> &str {
         &self.start
     }
@@ -135,24 +135,24 @@ impl World {
     /// Starts a probe; the variables may arm failpoints.
     pub(crate) fn probe(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ChildProcess {
         // A test that weakens no statement itself uses those of its environment.
-        let said = |(name, value): &(&str, &str)| *name != "REFRAIN_WEAKENED" || !value.is_empty();
-        ChildProcess::spawn(self.command(arguments).envs(variables.iter().copied().filter(said)))
+        let message = |(name, value): &(&str, &str)| *name != "REFRAIN_WEAKENED" || !value.is_empty();
+        ChildProcess::spawn(self.command(arguments).envs(variables.iter().copied().filter(message)))
     }
 
-    /// Runs a probe that must succeed, and gives what it printed.
+    /// Runs a probe that must succeed, and returns its output.
     pub(crate) async fn done(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
         let output = self.probe(arguments, variables).finish().await;
-        let (said, failed) =
+        let (message, failed) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{arguments:?} ended with {}: {said}\n{failed}", output.status);
-        said.into_owned()
+        assert!(output.status.success(), "{arguments:?} ended with {}: {message}\n{failed}", output.status);
+        message.into_owned()
     }
 
     pub(crate) fn touch(&self, name: &str) {
         std::fs::write(self.path(name), "").unwrap();
     }
 
-    /// The places that killed or stopped a probe.
+    /// The failpoints that killed or stopped a probe.
     pub(crate) fn struck(&self) -> Vec<String> {
         lines(&self.path("struck"))
     }
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// Writes to the store behind its back.
+    /// Writes to the store without its knowledge.
     pub(crate) async fn execute(&self, statement: &str) -> Result<(), sqlx::Error> {
         let statement = sqlx::raw_sql(AssertSqlSafe(self.in_dialect(statement)));
         match &self.pool {
@@ -297,9 +297,9 @@ impl World {
         self.texts("select asked from refrain_dedupes").await.len()
     }
 
-    /// What is wrong, of all that must hold when every probe has ended: each of these runs exists once and is done
-    /// once; nothing is open or out of its place; no attempt was begun twice; what the store calls done has
-    /// been done.
+    /// Everything that is wrong after every probe has ended. Each of these runs must exist once and be done once;
+    /// nothing may be open or in a wrong queue; no attempt may have begun twice; every run that the store calls done
+    /// must have been done.
     pub(crate) async fn verdict(&self, expected: &BTreeSet<String>) -> Vec<String> {
         let mut faults = Vec::new();
         let runs = self.runs().await;
@@ -337,11 +337,17 @@ impl World {
     /// Fails with the list of all faults.
     pub(crate) async fn assert_settled(&self, expected: impl IntoIterator<Item = String>) {
         let faults = self.verdict(&expected.into_iter().collect()).await;
-        assert!(faults.is_empty(), "{} faults:\n{}\n{}", faults.len(), faults.join("\n"), self.told());
+        assert!(
+            faults.is_empty(),
+            "{} faults:\n{}\n{}",
+            faults.len(),
+            faults.join("\n"),
+            self.effects_text()
+        );
     }
 
     /// The file of effects, to print in a failure.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn effects_text(&self) -> String {
         std::fs::read_to_string(self.path("effects")).unwrap_or_default()
     }
 }
@@ -351,7 +357,7 @@ fn is_expanded(run: &str) -> bool {
     run.starts_with("scoped#") && !run.contains('/')
 }
 
-/// An attempt is begun once, for its number is its fence.
+/// An attempt begins only once, because its number is its fence.
 fn begun_twice(effects: &[Effect]) -> Vec<String> {
     let mut begun: BTreeMap<(&str, u32), usize> = BTreeMap::new();
     for effect in effects.iter().filter(|effect| !effect.has_ended) {

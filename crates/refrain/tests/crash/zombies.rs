@@ -10,13 +10,14 @@ use refrain_harness::both_databases;
 use refrain_harness::children::ChildProcess;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// Attempts of the one run that began, or ended, in their order.
+/// The attempts of the one run that began, or ended, in order.
 fn attempts(world: &World, has_ended: bool) -> Vec<u32> {
     let effects = world.effects().into_iter();
     effects.filter(|one: &Effect| one.has_ended == has_ended).map(|one| one.attempt).collect()
 }
 
-/// What holds after every story: one run, done by the newer attempt, and of the older one only that it was taken over.
+/// What holds after every story: there is one run, done by the newer attempt, and the record of the older one says
+/// only that it was taken over.
 pub(crate) async fn the_newer_attempt_has_the_word(world: &World, run: &str) -> Vec<String> {
     let mut faults = world.verdict(&[run.to_owned()].into()).await;
     let runs = world.runs().await;
@@ -50,8 +51,8 @@ pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &s
     let mut older = world.probe(&["serve"], variables);
     older.wait_for_line("begun slow#s0 1").await;
     stop_outside_of_a_transaction(world, &older).await;
-    // As if it were on another machine: no worker can end it, and only the fence protects. Its lease is long, so that it does
-    // not run out before the worker is stopped; it does so here.
+    // As if it were on another machine: no worker can end it, and only the fence protects. Its lease is long, so that
+    // it does not expire before the worker is stopped; the test expires it here.
     world.execute("update refrain_workers set process = 'elsewhere/1/1/1', expires_at = 1").await.unwrap();
     let mut newer = world.probe(&["serve"], &[]);
     newer.wait_for_line("begun slow#s0 2").await;
@@ -71,7 +72,7 @@ pub(crate) async fn stopped_past_its_lease(world: &World, variables: &[(&str, &s
 async fn h3_a_worker_continued_after_its_lease_writes_nothing(database: TestDatabase) {
     let world = World::of(database);
     let faults = stopped_past_its_lease(&world, &[("PROBE_LEASE", "60000")]).await;
-    assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    assert!(faults.is_empty(), "{faults:?}\n{}", world.effects_text());
 }
 
 #[both_databases]
@@ -90,8 +91,8 @@ async fn h3_a_worker_does_not_mistake_the_end_by_its_successor_for_its_own(datab
     world.touch("gate-s0");
     world.touch(&format!("drain-{}", older.id()));
     older.signal(Signal::CONT);
-    let said = String::from_utf8(older.finish().await.stdout).unwrap();
-    assert!(said.contains("ended=0 again=0 lost=1"), "{said}");
+    let message = String::from_utf8(older.finish().await.stdout).unwrap();
+    assert!(message.contains("ended=0 again=0 lost=1"), "{message}");
     assert_eq!(given_up(world.runs().await), ["failed"]);
 }
 
@@ -109,12 +110,12 @@ async fn f11_a_worker_stopped_inside_a_transaction_does_not_block_its_successor(
     newer.wait_for_line("ended slow#s0 2").await;
     world.touch("drain");
     assert!(newer.wait().await.success());
-    // On SQLite it held the file, and was ended; PostgreSQL ended only its transaction.
+    // On SQLite it kept the file locked, and was ended; PostgreSQL ended only its transaction.
     if !world.is_sqlite() {
         older.signal(Signal::CONT);
     }
     let was_killed = older.wait().await.signal() == Some(Signal::KILL.as_raw());
     assert_eq!(was_killed, world.is_sqlite());
     let faults = the_newer_attempt_has_the_word(&world, "slow#s0").await;
-    assert!(faults.is_empty(), "{faults:?}\n{}", world.told());
+    assert!(faults.is_empty(), "{faults:?}\n{}", world.effects_text());
 }

@@ -38,27 +38,27 @@ fn unit(id: u32, total: u32) -> String {
 
 #[both_databases]
 async fn m4_other_content_under_a_known_key_is_an_error_and_adds_no_row(database: TestDatabase) {
-    for (unique, said) in [("", "nothing said"), ("primary key", "on-change = \"reject\"")] {
+    for (unique, message) in [("", "nothing said"), ("primary key", "on-change = \"reject\"")] {
         let sync = events(TestDatabase::like(&database).await, unique).await;
-        if said.starts_with("on-change") {
-            appends(&sync, said);
+        if message.starts_with("on-change") {
+            appends(&sync, message);
         }
         sync.source([unit(7, 10), unit(8, 10)]);
         assert_eq!(sync.run().await.0, "Ran done 1");
         for total in [20, 10, 20] {
             sync.source([unit(7, total), unit(8, 10)]);
-            let (became, told) = sync.again().await;
-            assert_eq!(rows(&sync).await, ["7 10", "8 10"], "{said}: {total}");
-            let is_other = told.contains(
+            let (became, text) = sync.again().await;
+            assert_eq!(rows(&sync).await, ["7 10", "8 10"], "{message}: {total}");
+            let is_other = text.contains(
                 "unit `invoice:7`: other content is recorded under this key, and on-change is \"reject\"",
             );
             assert_eq!(
                 (became.starts_with("Ran failed"), is_other),
                 (total == 20, total == 20),
-                "{became}: {told}"
+                "{became}: {text}"
             );
         }
-        assert_eq!(sync.left().await, Vec::<String>::new(), "the row that is there stays applied");
+        assert_eq!(sync.left().await, Vec::<String>::new(), "the existing row stays applied");
     }
 }
 
@@ -103,9 +103,9 @@ async fn m4_content_that_was_never_appended_can_be_corrected(database: TestDatab
     sync.run().await;
     assert_eq!(rows(&sync).await, ["8 10"]);
     sync.source([unit(7, 11), unit(8, 10)]);
-    let (became, said) = sync.again().await;
-    assert!(became.starts_with("Ran done"), "{became}: {said}");
-    assert_eq!(rows(&sync).await, ["7 11", "8 10"], "no row was there under this key");
+    let (became, message) = sync.again().await;
+    assert!(became.starts_with("Ran done"), "{became}: {message}");
+    assert_eq!(rows(&sync).await, ["7 11", "8 10"], "there was no row under this key");
 }
 
 #[both_databases]
@@ -114,7 +114,7 @@ async fn m4_the_first_content_wins_even_after_a_later_one_failed(database: TestD
     appends(&sync, "on-change = \"first\"");
     sync.source([unit(7, 10)]);
     assert_eq!(sync.run().await.0, "Ran done 1");
-    // As a release has left it that tried to append other content and met the unique key.
+    // The state that an older release left after it tried to append other content and violated the unique key.
     let units = sync.shop.either("refrain_units", "refrain.units");
     let other = Fingerprint::of_json(&unit(7, 20)).unwrap().to_number();
     sync.shop
@@ -125,8 +125,8 @@ async fn m4_the_first_content_wins_even_after_a_later_one_failed(database: TestD
         ))
         .await;
     sync.source([unit(7, 20)]);
-    let (became, said) = sync.again().await;
-    assert_eq!(became, "Ran done 2", "{said}");
+    let (became, message) = sync.again().await;
+    assert_eq!(became, "Ran done 2", "{message}");
     assert_eq!((rows(&sync).await, sync.left().await), (vec!["7 10".to_owned()], Vec::new()));
     assert_eq!(sync.again().await.0, "Ran done 3", "and stays so");
 }
@@ -139,8 +139,8 @@ async fn m4_in_bulk_a_changed_row_is_a_failed_unit_and_the_others_are_written(da
     sync.source([unit(7, 10), unit(8, 10)]);
     assert_eq!(sync.run().await.0, "Ran done 1");
     sync.source([unit(7, 20), unit(8, 10), unit(9, 10)]);
-    let (became, said) = sync.again().await;
-    assert_eq!(became, "Ran partial 2", "{said}");
+    let (became, message) = sync.again().await;
+    assert_eq!(became, "Ran partial 2", "{message}");
     assert_eq!(rows(&sync).await, ["7 10", "8 10", "9 10"]);
     let left = sync.left().await;
     assert_eq!(left.len(), 1);

@@ -14,8 +14,8 @@ async fn when_every_call_is_refused_no_unit_is_blamed(database: TestDatabase) {
     let sync = calling(database, &receiver, "", "").await;
     sync.source(lines(1..=60));
     assert_eq!(sync.run().await.0, "Ran due 2");
-    let said = sync.said().await;
-    assert!(said.contains("20 units in a row") && said.contains("the response was 429"), "{said}");
+    let message = sync.last_message().await;
+    assert!(message.contains("20 units in a row") && message.contains("the response was 429"), "{message}");
     assert!(receiver.heard().len() < 30, "it goes on asking: {}", receiver.heard().len());
     assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
     receiver.answers(FINE);
@@ -32,9 +32,10 @@ async fn a_request_that_fails_for_every_unit_fails_the_attempt(database: TestDat
     sync.source(lines(1..=60));
     assert_eq!(sync.run().await.0, "Ran due 2");
     assert!(
-        sync.said().await.contains("20 units in a row") && sync.said().await.contains("{custmer}"),
+        sync.last_message().await.contains("20 units in a row")
+            && sync.last_message().await.contains("{custmer}"),
         "{}",
-        sync.said().await
+        sync.last_message().await
     );
     assert_eq!(sync.left().await, Vec::<String>::new());
     sync.shop.job("sync", &job);
@@ -71,7 +72,7 @@ async fn calls_stop_when_all_of_them_are_in_doubt(database: TestDatabase) {
     assert_eq!(in_doubt(&sync).await.len(), heard, "each of them is known");
     receiver.answers(FINE);
     sync.run().await;
-    assert_eq!(receiver.ids().len(), 60, "none was asked for twice");
+    assert_eq!(receiver.ids().len(), 60, "no request was sent twice");
 }
 
 #[both_databases]

@@ -6,7 +6,7 @@ use crate::sync::{RUN, Says, Sync, lines, rows, texts};
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 
-/// More than a page has, so that there are three.
+/// Three pages: more units than fit in two.
 const MANY: u32 = 25_000;
 
 const ORPHAN: &str = "{\"id\":4,\"total\":40,\"customer\":9}";
@@ -50,7 +50,7 @@ async fn a_page_is_one_record_and_a_repeated_page_is_not_rewritten(database: Tes
     sync.source(shuffled);
     assert_eq!(sync.again().await.0, "Ran done 2");
     assert_eq!(entries(&sync).await, pages);
-    // What stands behind a page that has changed is written again: something may have moved from there.
+    // Pages after a changed page are written again: a unit may have moved from there.
     assert_eq!(sync.counts().await, [[25_000, 0, 0, 0], [15_000, 0, 10_000, 0]]);
     let changed = sync.shop.rows("select cast(total as text) from invoices where id = 15001").await;
     assert_eq!(
@@ -80,9 +80,9 @@ async fn a_unit_that_moves_between_pages_matches_the_source(database: TestDataba
 async fn a_unit_given_twice_in_a_page_has_its_last_content_and_is_reported(database: TestDatabase) {
     let sync = bulk(database, Says::default()).await;
     sync.source(["{\"id\":1,\"total\":1}", "{\"id\":2,\"total\":20}", "{\"id\":1,\"total\":10}"]);
-    let (became, said) = sync.run().await;
+    let (became, message) = sync.run().await;
     assert_eq!(became, "Ran partial 1");
-    assert!(said.contains("several contents in this attempt: `invoice:1` first"), "{said}");
+    assert!(message.contains("several contents in this attempt: `invoice:1` first"), "{message}");
     assert_eq!((sync.invoices().await, sync.counts().await), (rows(1..=2), vec![[2, 0, 1, 0]]));
     assert_eq!(entries(&sync).await, ["$page:0000000001 applied 2"]);
 }
@@ -147,7 +147,11 @@ async fn an_error_of_every_unit_is_blamed_on_none(database: TestDatabase) {
     let sync = bulk(database, Says::default()).await;
     sync.source((1..=100).map(|id| format!("{{\"id\":{id},\"total\":{id},\"customer\":9}}")));
     assert_eq!(sync.run().await.0, "Ran due 2");
-    assert!(sync.said().await.starts_with("20 units in a row failed"), "{}", sync.said().await);
+    assert!(
+        sync.last_message().await.starts_with("20 units in a row failed"),
+        "{}",
+        sync.last_message().await
+    );
     assert_eq!((sync.left().await, entries(&sync).await), (Vec::new(), Vec::new()));
 }
 
@@ -161,9 +165,9 @@ async fn append_once_in_bulk_needs_a_unique_key_in_the_table(database: TestDatab
     assert_eq!(sync.again().await.0, "Ran done 2");
     assert_eq!((sync.invoices().await, sync.writes().await), (rows(1..=30), texts(1..=30)));
     bulk_says(&sync, Says::default(), "append-once", "key = [\"total\"]\n");
-    let (became, said) = sync.again().await;
+    let (became, message) = sync.again().await;
     assert_eq!(became, "Ran failed 3");
-    assert!(said.contains("`append-once` needs a unique constraint on `invoices` (total)"), "{said}");
+    assert!(message.contains("`append-once` needs a unique constraint on `invoices` (total)"), "{message}");
 }
 
 #[both_databases]
@@ -173,7 +177,7 @@ async fn a_new_version_is_written_whatever_is_recorded(database: TestDatabase) {
     sync.run().await;
     sync.shop.execute("delete from invoices where id = 2").await;
     assert_eq!(sync.again().await.0, "Ran done 2");
-    assert_eq!(sync.invoices().await, rows([1, 3]), "the ledger says that it is there");
+    assert_eq!(sync.invoices().await, rows([1, 3]), "the ledger has a record of it");
     bulk_says(&sync, Says { top: "version = 2", ..Says::default() }, "merge", "key = [\"id\"]\n");
     assert_eq!(sync.again().await.0, "Ran done 3");
     assert_eq!(sync.invoices().await, rows(1..=3));
@@ -224,8 +228,9 @@ async fn f4_with_the_reply_to_a_page_lost_each_row_is_there_once(database: TestD
     let sync = bulk(database, Says::default()).await;
     sync.source(lines(1..=30));
     sync.prepare().await;
-    let said = sync.shop.done_with(&["run", RUN], &[("FAILPOINTS", "page-apply.reply=1*return(lost)")]).await;
-    assert!(said.starts_with("did Ran done 1"), "{said}");
+    let message =
+        sync.shop.done_with(&["run", RUN], &[("FAILPOINTS", "page-apply.reply=1*return(lost)")]).await;
+    assert!(message.starts_with("did Ran done 1"), "{message}");
     assert_eq!((sync.counts().await, sync.writes().await), (vec![[30, 0, 0, 0]], texts(1..=30)));
 }
 
@@ -270,7 +275,7 @@ async fn m6_a_watermark_moves_when_its_pages_are_written(database: TestDatabase)
     );
 }
 
-/// In a file alone: no trigger of a server can end the transaction that it is part of.
+/// On SQLite only: on PostgreSQL no trigger can end the transaction that it is part of.
 #[tokio::test]
 async fn a_unit_whose_trigger_ends_the_transaction_is_isolated() {
     let in_bulk = bulk(TestDatabase::sqlite().await, Says::default()).await;

@@ -11,7 +11,7 @@ use refrain_harness::both_databases;
 
 pub(crate) const FINE: fn(&Heard) -> Reply = |_| Reply::Status(200, String::new());
 
-/// A job that calls a machine for each of six invoices.
+/// A job that calls a receiver for each of six invoices.
 pub(crate) async fn calling(database: TestDatabase, receiver: &Receiver, top: &str, unit: &str) -> Sync {
     let sync = Sync::of(database).await;
     let url = receiver.url();
@@ -25,7 +25,7 @@ pub(crate) async fn calling(database: TestDatabase, receiver: &Receiver, top: &s
     sync
 }
 
-/// One of the invoices is answered otherwise.
+/// A receiver that answers one of the invoices differently.
 pub(crate) fn but(id: &'static str, reply: Reply) -> impl Fn(&Heard) -> Reply {
     move |heard| if heard.id() == id { reply.clone() } else { FINE(heard) }
 }
@@ -71,9 +71,12 @@ async fn m13_only_a_refused_call_is_made_again(database: TestDatabase) {
     let receiver = Receiver::answering(but("4", Reply::Status(422, "no such customer".to_owned()))).await;
     let sync = calling(database, &receiver, "", "").await;
     assert_eq!(sync.run().await.0, "Ran due 2");
-    let said = sync.said().await;
-    assert!(said.starts_with("1 of 6 units are not applied: invoice:4: the response was 422"), "{said}");
-    assert!(said.ends_with(": no such customer"), "{said}");
+    let message = sync.last_message().await;
+    assert!(
+        message.starts_with("1 of 6 units are not applied: invoice:4: the response was 422"),
+        "{message}"
+    );
+    assert!(message.ends_with(": no such customer"), "{message}");
     receiver.answers(FINE);
     assert_eq!(sync.run().await.0, "Ran done 2");
     assert_eq!(receiver.ids(), ["1", "2", "3", "4", "4", "5", "6"]);
@@ -106,18 +109,18 @@ async fn f9_a_lost_answer_leaves_a_doubt_and_no_second_request(database: TestDat
         let receiver = Receiver::answering(but("4", reply)).await;
         let sync = calling(TestDatabase::like(&database).await, &receiver, "", "").await;
         assert_eq!(sync.run().await.0, "Ran partial 1", "another attempt would change nothing");
-        let said = sync.said().await;
+        let message = sync.last_message().await;
         assert!(
-            said.starts_with("1 of 6 units are not applied: invoice:4: in doubt: the response was "),
-            "{said}"
+            message.starts_with("1 of 6 units are not applied: invoice:4: in doubt: the response was "),
+            "{message}"
         );
         receiver.answers(FINE);
         assert_eq!(sync.run().await.0, "Ran partial 2");
         assert_eq!(sync.run().await.0, "Ran partial 3");
-        assert_eq!(sync.again().await.0, "Ran partial 4", "everyone who asks is told");
+        assert_eq!(sync.again().await.0, "Ran partial 4", "every later request reports it");
         assert_eq!(receiver.ids(), texts(1..=6));
         assert_eq!(in_doubt(&sync).await, ["invoice:4"]);
-        // The other side has it.
+        // The receiver has got it.
         let refrain = sync.shop.open().await;
         let unit = refrain.trace("invoice:4").await.unwrap().units.remove(0);
         assert!(unit.in_doubt_since.is_some());
@@ -153,7 +156,11 @@ async fn a_call_without_an_answer_times_out_and_is_in_doubt(database: TestDataba
     sync.shop.job("sync", &job);
     sync.source(lines(1..=6));
     sync.again().await;
-    assert!(sync.said().await.contains("in doubt: no response within 1s"), "{}", sync.said().await);
+    assert!(
+        sync.last_message().await.contains("in doubt: no response within 1s"),
+        "{}",
+        sync.last_message().await
+    );
     assert_eq!((receiver.ids(), in_doubt(&sync).await), (texts(1..=6), vec!["invoice:4".to_owned()]));
 }
 
@@ -162,13 +169,13 @@ async fn without_a_connection_no_call_is_in_doubt_and_all_are_made_later(databas
     let receiver = Receiver::answering(FINE).await;
     let sync = calling(database, &receiver, "", "").await;
     let job = sync.shop.lines("jobs/sync.toml").join("\n");
-    // Bound and not listened at: no other test gets the port, and a connection to it is refused.
+    // Bound without listening: no other test gets the port, and a connection to it is refused.
     let unused = tokio::net::TcpSocket::new_v4().unwrap();
     unused.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let unused = (unused.local_addr().unwrap().port(), unused);
     sync.shop.job("sync", &job.replace(&receiver.port.to_string(), &unused.0.to_string()));
     assert_eq!(sync.run().await.0, "Ran due 2");
-    assert!(sync.said().await.contains("nothing was sent: "), "{}", sync.said().await);
+    assert!(sync.last_message().await.contains("nothing was sent: "), "{}", sync.last_message().await);
     assert_eq!(in_doubt(&sync).await, Vec::<String>::new());
     sync.shop.job("sync", &job);
     assert_eq!(sync.run().await.0, "Ran done 2");
@@ -187,8 +194,8 @@ async fn plain_http_works_on_a_host_without_ca_certificates(database: TestDataba
     sync.shop.job("sync", &job.replace("http://127", "https://127"));
     sync.source(lines(2..=2));
     sync.shop.done_with(&["run", RUN, "--again"], &no_certificates).await;
-    let said = sync.said().await;
-    assert!(said.contains("nothing was sent") && said.contains("install ca-certificates"), "{said}");
+    let message = sync.last_message().await;
+    assert!(message.contains("nothing was sent") && message.contains("install ca-certificates"), "{message}");
     assert_eq!((receiver.ids(), in_doubt(&sync).await), (texts(1..=1), Vec::new()));
 }
 
@@ -199,13 +206,13 @@ async fn s15_no_redirect_is_followed(database: TestDatabase) {
     let receiver = Receiver::answering(move |_| Reply::Elsewhere(307, to.clone())).await;
     let sync = calling(database, &receiver, "", "").await;
     sync.run().await;
-    assert!(sync.said().await.contains("the response was 307"), "{}", sync.said().await);
+    assert!(sync.last_message().await.contains("the response was 307"), "{}", sync.last_message().await);
     assert_eq!((receiver.ids(), other.ids()), (texts(1..=6), Vec::new()));
 }
 
 #[both_databases]
 async fn h5_never_more_calls_at_once_than_the_job_says(database: TestDatabase) {
-    // The fourth is never heard while the first three are not answered; else all would be at once.
+    // The fourth request never arrives while the first three are unanswered; otherwise all would be in flight.
     let receiver = Receiver::answering(|_| Reply::When(3, 200)).await;
     let sync = calling(database, &receiver, "", "parallel = 3").await;
     sync.source(lines(1..=3));
@@ -236,12 +243,12 @@ async fn s19_a_secret_echoed_by_the_server_is_not_stored(database: TestDatabase)
     sync.shop.job("sync", &job);
     sync.source(lines(1..=1));
     let variables = [("THE_TOKEN", "hunter2-hunter2")];
-    let said = sync.shop.done_with(&["run", RUN], &variables).await;
+    let message = sync.shop.done_with(&["run", RUN], &variables).await;
     assert_eq!(receiver.heard()[0].headers["authorization"], "Bearer hunter2-hunter2");
     let left = sync.left().await.concat();
     assert!(
-        left.contains("who is Bearer") && !left.contains("hunter2") && !said.contains("hunter2"),
-        "{left} {said}"
+        left.contains("who is Bearer") && !left.contains("hunter2") && !message.contains("hunter2"),
+        "{left} {message}"
     );
 }
 
@@ -257,10 +264,10 @@ async fn s19_the_error_of_a_missing_field_shows_no_other_value(database: TestDat
         .replace("X-Job = \"{job}\"", "X-Key = \"${THE_TOKEN} {gone}\"");
     sync.shop.job("sync", &job);
     sync.source(lines(1..=1));
-    let said = sync.shop.done_with(&["run", RUN], &[("THE_TOKEN", "hun{ter2-hunter2")]).await;
+    let message = sync.shop.done_with(&["run", RUN], &[("THE_TOKEN", "hun{ter2-hunter2")]).await;
     let left = sync.left().await.concat();
     assert!(left.contains("{gone} in `${THE_TOKEN} {gone}` has no value"), "{left}");
-    assert!(!left.contains("ter2") && !said.contains("ter2"), "{left} {said}");
+    assert!(!left.contains("ter2") && !message.contains("ter2"), "{left} {message}");
     assert_eq!(receiver.heard(), []);
 }
 
@@ -272,11 +279,11 @@ async fn the_proxy_variables_of_the_environment_are_used(database: TestDatabase)
     sync.shop.job("sync", &job.replace(&receiver.url(), "http://books.invalid"));
     sync.source(lines(1..=1));
     sync.prepare().await;
-    let said = sync
+    let message = sync
         .shop
         .done_with(&["run", RUN], &[("HTTP_PROXY", &receiver.url()), ("http_proxy", &receiver.url())])
         .await;
-    assert!(said.starts_with("did Ran done"), "{said}");
+    assert!(message.starts_with("did Ran done"), "{message}");
     assert_eq!(receiver.heard()[0].path, "http://books.invalid/invoices/1");
 }
 

@@ -8,7 +8,7 @@ use refrain_harness::both_databases;
 /// Five pages, each with its number as its token.
 pub(crate) const PAGES: &str = r#"#!/bin/sh
 page=${REFRAIN_CURSOR:-0}
-echo "from $page" >> told
+echo "from $page" >> log
 while [ "$page" -lt 5 ]; do
     page=$((page + 1))
     cat "page-$page"
@@ -17,7 +17,7 @@ done
 [ ! -e rest ] || cat rest
 "#;
 
-/// Two at a time, by the last id that was seen. When a page is over the world may become another one.
+/// Two rows at a time, after the last id that was read. The source may change between two pages.
 const MOVING: &str = r#"#!/bin/sh
 last=${REFRAIN_CURSOR:-0}
 while :; do
@@ -50,7 +50,7 @@ async fn a_cursor_resumes_where_the_last_run_ended(database: TestDatabase) {
     assert_eq!(sync.run().await.0, "Ran done 1");
     assert_eq!((sync.position().await, sync.invoices().await), (vec!["5".to_owned()], rows(1..=16)));
     sync.ask(&["run", "sync@2020-06-10"]).await;
-    assert_eq!(sync.shop.lines("told"), ["from 0", "from 5"]);
+    assert_eq!(sync.shop.lines("log"), ["from 0", "from 5"]);
     assert_eq!(sync.writes().await, texts(1..=16));
 }
 
@@ -58,13 +58,13 @@ async fn a_cursor_resumes_where_the_last_run_ended(database: TestDatabase) {
 async fn an_undeclared_cursor_is_refused_with_advice(database: TestDatabase) {
     let sync = paged(database).await;
     sync.says(Says::default());
-    let (became, said) = sync.run().await;
+    let (became, message) = sync.run().await;
     assert_eq!(became, "Ran failed 1");
     assert!(
-        said.starts_with(
+        message.starts_with(
             "said line 4: the source printed a cursor, but the job has no [cursor]\nsaid   add [cursor]"
         ),
-        "{said}"
+        "{message}"
     );
 }
 
@@ -98,7 +98,7 @@ async fn m12_killed_at_any_commit_a_checkpoint_never_precedes_its_units(database
         );
         assert!(there == rows(1..=u32::try_from(there.len()).unwrap()), "{failpoint}: {there:?}");
         assert_eq!(sync.run().await.0, "Ran done 2", "{failpoint}");
-        assert_eq!(sync.shop.lines("told"), ["from 0".to_owned(), format!("from {passed}")], "{failpoint}");
+        assert_eq!(sync.shop.lines("log"), ["from 0".to_owned(), format!("from {passed}")], "{failpoint}");
         assert_eq!(
             (sync.position().await, sync.invoices().await),
             (vec!["5".to_owned()], rows(1..=15)),
@@ -117,7 +117,7 @@ async fn m28_rows_inserted_and_deleted_between_pages_hide_no_other_row(database:
         let after = |name: &str, ids: &[u32]| {
             sync.shop.write(name, &format!("{}\n", lines(ids.iter().copied()).join("\n")));
         };
-        // By offset, 30 would now be on the page that was read, or 20 on the one that comes.
+        // By offset, 30 would now be on the page that was read, or 20 on the next one.
         after("after-20", &[20, 30, 40, 50, 60]);
         after("after-40", &[2, 4, 20, 30, 40, 45, 50, 60]);
         let mut became = "Ran done 1";

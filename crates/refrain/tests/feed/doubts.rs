@@ -14,8 +14,10 @@ use refrain_harness::both_databases;
 use refrain_harness::children::ChildProcess;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// Where a worker that makes two calls at once may die on its way, and how many must be in doubt then, and how many may be.
-/// The receiver drops a call only where its doubt is recorded: elsewhere that doubt, when recorded first, would be a third.
+/// The failpoints at which a worker with two calls in flight dies, with the least and the most calls that are then in
+/// doubt.
+/// The receiver drops a call only where its doubt is recorded: elsewhere that doubt, when recorded first, would be a
+/// third.
 const PLACES: [(&str, usize, usize); 8] = [
     ("unit-reserve.before-commit", 0, 0),
     ("unit-reserve.after-commit", 2, 2),
@@ -27,7 +29,8 @@ const PLACES: [(&str, usize, usize); 8] = [
     ("unit-doubt.after-commit", 1, 2),
 ];
 
-/// Two units in doubt are being sent again, one after the other: the first is heard, and has no answer before the test nods.
+/// Two units in doubt are sent again, one after the other: the receiver gets the first, and answers when the test
+/// nods.
 async fn sent_again(database: TestDatabase) -> (Receiver, Sync, ChildProcess) {
     let receiver = Receiver::answering(|_| Reply::Cut).await;
     let unit = "parallel = 1\nin-doubt = \"provider-key\"\nprovider-ttl = \"1h\"";
@@ -75,8 +78,8 @@ async fn f4_with_the_reply_to_a_commit_lost_each_call_is_made_once(database: Tes
         let sync = calling(TestDatabase::like(&database).await, &receiver, "", "").await;
         sync.prepare().await;
         let failpoints = format!("{place}.reply=1*return(lost)");
-        let said = sync.shop.done_with(&["run", RUN], &[("FAILPOINTS", &failpoints)]).await;
-        assert!(said.starts_with("did Ran partial 1"), "{place}: {said}");
+        let message = sync.shop.done_with(&["run", RUN], &[("FAILPOINTS", &failpoints)]).await;
+        assert!(message.starts_with("did Ran partial 1"), "{place}: {message}");
         assert_eq!(sync.shop.lines("struck"), [format!("{place}.reply")]);
         assert_eq!(receiver.ids(), texts(1..=6), "{place}");
         assert_eq!(sync.counts().await, [[5, 0, 0, 1]], "{place}");
@@ -134,7 +137,7 @@ async fn a_key_in_doubt_blocks_other_content_and_versions(database: TestDatabase
         let unit = format!("parallel = 1\nin-doubt = \"{policy}\"\n[cursor]");
         let sync =
             calling(TestDatabase::like(&database).await, &receiver, "retry = { attempts = 9 }", &unit).await;
-        // Two pages of one attempt; then in the next ones.
+        // Two pages in one attempt; then in the following ones.
         sync.source(["{\"id\":1,\"total\":10}", "{\"$cursor\":\"a\"}", "{\"id\":1,\"total\":11}"]);
         sync.run().await;
         let heard = keys(&receiver, "1").len();
@@ -150,7 +153,7 @@ async fn a_key_in_doubt_blocks_other_content_and_versions(database: TestDatabase
         assert_eq!(refrain.confirm_unit(RUN, "invoice:1").await.unwrap(), 1);
         refrain.close().await;
         assert!(sync.again().await.0.contains(" done "), "{policy}");
-        assert_eq!(keys(&receiver, "1").len(), 2, "then what it says now is sent");
+        assert_eq!(keys(&receiver, "1").len(), 2, "then its present content is sent");
     }
 }
 
@@ -190,7 +193,7 @@ async fn a_request_sent_again_keeps_the_time_of_the_first_one(database: TestData
         refrain.close().await;
     }
     assert_eq!(receiver.ids(), ["1", "1"]);
-    assert_eq!(since[0], since[1], "the other side counts from there");
+    assert_eq!(since[0], since[1], "the receiver counts from there");
 }
 
 #[both_databases]
@@ -233,7 +236,7 @@ async fn a_request_whose_resend_limit_has_passed_is_not_sent_again(database: Tes
     sync.shop.execute(an_hour_passes).await;
     receiver.nod().await;
     process.finish().await;
-    assert_eq!(receiver.ids(), ["1", "1", "2", "nod"], "the other side may have forgotten its key");
+    assert_eq!(receiver.ids(), ["1", "1", "2", "nod"], "the receiver may have forgotten its key");
     assert_eq!(in_doubt(&sync).await, ["invoice:2"]);
 }
 
@@ -268,7 +271,7 @@ async fn calls_in_flight_at_the_timeout_are_awaited_and_recorded(database: TestD
     let receiver = Receiver::answering(|_| Reply::Late(200)).await;
     let sync = calling(database, &receiver, "timeout = \"4s\"", "parallel = 2").await;
     assert_eq!(
-        (sync.run().await.0, sync.said().await),
+        (sync.run().await.0, sync.last_message().await),
         ("Ran due 2".to_owned(), "timed out after 4s".to_owned())
     );
     assert_eq!(receiver.ids(), ["1", "2"], "no others were begun");
@@ -278,7 +281,7 @@ async fn calls_in_flight_at_the_timeout_are_awaited_and_recorded(database: TestD
     assert_eq!(receiver.ids(), texts(1..=6));
 }
 
-/// The statement that reserves a unit, without its comparison with what was read.
+/// The statement that reserves a unit, without its comparison with the row that was read.
 fn weakened(sync: &Sync) -> String {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/unit/reserve.sql");
     let text = std::fs::read_to_string(path).unwrap();
@@ -288,8 +291,9 @@ fn weakened(sync: &Sync) -> String {
     format!("sql/unit/reserve.sql={}", sync.shop.root().join("reserve.sql").display())
 }
 
-/// One run is stopped when it has reserved and not committed; another one of the same job waits for its row, until it goes on.
-/// On SQLite there is one writer at a time, and nothing between a look and its write.
+/// One run is stopped after it has reserved and before it commits; another one of the same job waits for its row,
+/// until the first continues. On SQLite there is one writer at a time, and nothing can happen between a read and its
+/// write.
 async fn met_in_the_middle(is_weak: bool) -> Vec<String> {
     let receiver = Receiver::answering(FINE).await;
     let (top, unit) = ("while-running = \"allow\"", "per = \"ever\"\nparallel = 1");

@@ -9,7 +9,7 @@ use crate::sync::{LEASE, RUN, lines};
 use refrain_harness::TestDatabase;
 use refrain_harness::server::PrivateServer;
 
-/// The server crashes as soon as the other machine has heard of the call.
+/// The server crashes as soon as the receiver has got the call.
 #[tokio::test]
 async fn f21_a_received_call_is_in_doubt_even_if_the_database_loses_commits() {
     let mut server = PrivateServer::create().await;

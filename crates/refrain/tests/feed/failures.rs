@@ -5,7 +5,7 @@ use crate::sync::{Says, Sync, lines, rows, texts};
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 
-/// An invoice of a customer who may not be there.
+/// An invoice of a customer who may be missing.
 const ORPHAN: &str = "{\"id\":37,\"total\":370,\"customer\":9}";
 
 fn a_hundred() -> Vec<String> {
@@ -19,8 +19,8 @@ async fn m13_a_retry_does_only_the_one_failed_unit_of_a_hundred(database: TestDa
     let sync = Sync::into_table(database, Says::default()).await;
     sync.source(a_hundred());
     assert_eq!(sync.run().await.0, "Ran due 2");
-    let said = sync.said().await;
-    assert!(said.starts_with("1 of 100 units are not applied: invoice:37: "), "{said}");
+    let message = sync.last_message().await;
+    assert!(message.starts_with("1 of 100 units are not applied: invoice:37: "), "{message}");
     assert_eq!(sync.invoices().await.len(), 99);
     sync.shop.execute("insert into customers values (9)").await;
     assert_eq!(sync.run().await.0, "Ran done 2");
@@ -40,7 +40,7 @@ async fn m13_a_unit_behind_the_cursor_is_retried_from_its_stored_input(database:
     assert_eq!((sync.position().await, sync.invoices().await), (vec!["5".to_owned()], rows([1, 3, 4, 5])));
     sync.shop.execute("insert into customers values (9)").await;
     assert_eq!(sync.run().await.0, "Ran done 2");
-    assert_eq!(sync.shop.lines("told"), ["from 0", "from 5"], "the source did not show it again");
+    assert_eq!(sync.shop.lines("log"), ["from 0", "from 5"], "the source did not show it again");
     assert_eq!(sync.invoices().await, rows([1, 3, 4, 5, 37]));
 }
 

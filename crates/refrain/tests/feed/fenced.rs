@@ -8,10 +8,11 @@ use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// Prints what the source has once it may.
+/// Prints the source once it may.
 const GATED: &str = "#!/bin/sh\n: > waits\nuntil [ -e go ]; do sleep 0.01; done\ncat source\n";
 
-/// Runs the job with a source that waits until a newer attempt has raised the fence. Gives what the process printed.
+/// Runs the job with a source that waits until a newer attempt has raised the fence. Returns the output of the
+/// process.
 async fn overtaken(sync: &Sync) -> String {
     sync.shop.program("list", GATED);
     sync.prepare().await;

@@ -15,8 +15,8 @@ fn but_twenty(reply: Reply) -> impl Fn(&Heard) -> Reply {
     move |heard| if heard.body.contains("20") { reply.clone() } else { FINE(heard) }
 }
 
-/// A job that tells a machine the total of one invoice.
-async fn telling(database: TestDatabase, receiver: &Receiver, top: &str) -> Sync {
+/// A job that sends the total of one invoice to a receiver.
+async fn calling_with_total(database: TestDatabase, receiver: &Receiver, top: &str) -> Sync {
     let sync = calling(database, receiver, top, "per = \"ever\"").await;
     let job = sync.shop.lines("jobs/sync.toml").join("\n").replace("no. {id}", "{total}");
     sync.shop.job("sync", &job);
@@ -33,15 +33,15 @@ fn bodies(receiver: &Receiver) -> Vec<&'static str> {
 #[both_databases]
 async fn f35_refused_content_in_between_does_not_repeat_a_call(database: TestDatabase) {
     let receiver = Receiver::answering(but_twenty(Reply::Status(422, String::new()))).await;
-    let sync = telling(database, &receiver, "").await;
+    let sync = calling_with_total(database, &receiver, "").await;
     sync.source([OTHER]);
     sync.again().await;
     assert_eq!((bodies(&receiver), sync.left().await.len()), (vec!["10", "20"], 1));
     sync.source([FIRST]);
-    // What failed is tried once more from what was kept; then the source says that it is not wanted any more.
+    // Failed content is tried once more from its stored input; then the source has withdrawn it.
     sync.again().await;
     sync.again().await;
-    assert_eq!(bodies(&receiver), ["10", "20", "20"], "ten is applied, and stays so");
+    assert_eq!(bodies(&receiver), ["10", "20", "20"], "ten stays applied");
     assert_eq!(sync.left().await, Vec::<String>::new());
     assert!(sync.again().await.0.contains(" done "));
 }
@@ -49,7 +49,7 @@ async fn f35_refused_content_in_between_does_not_repeat_a_call(database: TestDat
 #[both_databases]
 async fn f35_content_that_changes_back_is_sent_under_its_own_key(database: TestDatabase) {
     let receiver = Receiver::answering(FINE).await;
-    let sync = telling(database, &receiver, "").await;
+    let sync = calling_with_total(database, &receiver, "").await;
     for line in [OTHER, FIRST, OTHER] {
         sync.source([line]);
         assert!(sync.again().await.0.contains(" done "));
@@ -65,7 +65,7 @@ async fn f35_content_that_changes_back_is_sent_under_its_own_key(database: TestD
 #[both_databases]
 async fn f9_content_below_an_unanswered_request_is_not_taken_for_applied(database: TestDatabase) {
     let receiver = Receiver::answering(but_twenty(Reply::Cut)).await;
-    let sync = telling(database, &receiver, "").await;
+    let sync = calling_with_total(database, &receiver, "").await;
     sync.source([OTHER]);
     sync.again().await;
     sync.source([FIRST]);
@@ -90,7 +90,9 @@ async fn f9_content_below_an_unanswered_request_is_not_taken_for_applied(databas
 async fn f1_a_withdrawal_cut_off_by_a_kill_is_done_by_the_next_attempt(database: TestDatabase) {
     for ending in ["before-commit=return(kill)", "after-commit=return(kill)", "reply=1*return(lost)"] {
         let receiver = Receiver::answering(but_twenty(Reply::Status(422, String::new()))).await;
-        let sync = telling(TestDatabase::like(&database).await, &receiver, "retry = { attempts = 1 }").await;
+        let sync =
+            calling_with_total(TestDatabase::like(&database).await, &receiver, "retry = { attempts = 1 }")
+                .await;
         sync.source([OTHER]);
         sync.again().await;
         sync.source([FIRST]);

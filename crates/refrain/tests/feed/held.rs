@@ -7,8 +7,8 @@ use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// Says that it began, and prints when it may.
-const ONCE: &str = "#!/bin/sh\necho begun >> told\nuntil [ -e go ]; do sleep 0.01; done\ncat source\n";
+/// Reports that it began, and prints when it may.
+const ONCE: &str = "#!/bin/sh\necho begun >> log\nuntil [ -e go ]; do sleep 0.01; done\ncat source\n";
 
 #[both_databases]
 async fn an_interrupted_held_script_waits_for_the_operator(database: TestDatabase) {
@@ -17,14 +17,14 @@ async fn an_interrupted_held_script_waits_for_the_operator(database: TestDatabas
     sync.source(lines(1..=3));
     sync.prepare().await;
     let mut process = sync.shop.process(&["run", RUN], &[LEASE]);
-    eventually("it has begun", DEADLINE, async || sync.shop.lines("told").len() == 1).await;
+    eventually("it has begun", DEADLINE, async || sync.shop.lines("log").len() == 1).await;
     process.signal(Signal::KILL);
     process.wait().await;
     sync.shop.write("go", "");
     sync.shop.expire().await;
     sync.run().await;
-    assert_eq!(sync.shop.lines("told"), ["begun"]);
+    assert_eq!(sync.shop.lines("log"), ["begun"]);
     assert_eq!(sync.invoices().await, Vec::<String>::new());
     assert!(sync.again().await.0.contains(" done "), "the operator has checked");
-    assert_eq!(sync.shop.lines("told").len(), 2);
+    assert_eq!(sync.shop.lines("log").len(), 2);
 }

@@ -23,7 +23,7 @@ async fn f1_killed_at_any_commit_each_unit_is_written_once(database: TestDatabas
             sync.shop.execute("insert into customers values (9)").await;
             sync.source(lines(1..=4));
             let mut became = sync.run().await.0;
-            // A death alone costs a try, and a unit that stood alone then may have to be given another one.
+            // A death alone uses up a try, so a unit that was alone then may need another one.
             if became.starts_with("Followed") {
                 became = sync.run().await.0;
             }
@@ -40,8 +40,8 @@ async fn f4_with_the_reply_to_any_commit_lost_each_unit_is_written_once(database
         sync.source(lines(1..=3).into_iter().chain(["odd".to_owned()]));
         sync.prepare().await;
         let failpoints = format!("{place}.reply=1*return(lost)");
-        let said = sync.shop.done_with(&["run", crate::sync::RUN], &[("FAILPOINTS", &failpoints)]).await;
-        assert!(said.starts_with("did Ran due 2"), "{place}: {said}");
+        let message = sync.shop.done_with(&["run", crate::sync::RUN], &[("FAILPOINTS", &failpoints)]).await;
+        assert!(message.starts_with("did Ran due 2"), "{place}: {message}");
         assert_eq!(sync.shop.lines("struck"), [format!("{place}.reply")]);
         assert_eq!(sync.counts().await, [[3, 0, 0, 1]], "{place}");
         assert_eq!(sync.writes().await, texts(1..=3), "{place}");

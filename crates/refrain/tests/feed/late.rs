@@ -21,9 +21,9 @@ use refrain_harness::children::ChildProcess;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::work::SETTINGS;
 
-/// The lease runs out by the clock of the worker that is stopped, too: that is what these stories are about.
+/// The lease also expires by the clock of the stopped worker, as these tests need.
 const LEASE: (&str, &str) = ("PROJECT_LEASE", "4000");
-/// A worker that was stopped is looked at twice, a third of this apart, before its run is taken over.
+/// A stopped worker is looked at twice, a third of this lease apart, before its runs are taken over.
 const TAKES_OVER: (&str, &str) = ("PROJECT_LEASE", "3000");
 
 /// Another worker takes the run over, and finds the only unit in doubt.
@@ -33,7 +33,7 @@ async fn taken_over(sync: &Sync) {
     assert_eq!(in_doubt(sync).await, ["invoice:1"]);
 }
 
-/// The operator has checked the receiver, where no request has arrived, and has the unit sent again.
+/// The operator has checked the receiver, which got no request, and has the unit sent again.
 async fn sent_again_by_a_person(sync: &Sync) {
     let refrain = sync.shop.open().await;
     assert_eq!(refrain.unpark(RUN, "invoice:1").await.unwrap(), 1);
@@ -41,7 +41,7 @@ async fn sent_again_by_a_person(sync: &Sync) {
     assert!(sync.run().await.0.contains(" done "));
 }
 
-/// A worker is stopped at a place between its reservation and the first byte, until all has been done without it.
+/// A worker is stopped at a failpoint between its reservation and the first byte, until another one has done the run.
 async fn stopped_at(database: TestDatabase, place: &str, weak: &str) -> Vec<String> {
     let receiver = Receiver::answering(FINE).await;
     let sync = calling(database, &receiver, "", "parallel = 1").await;
@@ -74,7 +74,7 @@ async fn f23_a_reservation_by_an_attempt_of_the_same_number_is_in_doubt(database
     let stop = ("FAILPOINTS", "call.reserved=1*return(stop)");
     let mut first = sync.shop.process(&["run", RUN], &[stop, ("PROJECT_LEASE", "60000")]);
     eventually("it has stopped", DEADLINE, async || sync.shop.lines("struck") == ["call.reserved"]).await;
-    // The store has lost the commit of the claim, and gives out the same number again.
+    // The store has lost the commit of the claim, and assigns the same number again.
     sync.shop.at_the_store("update refrain_queue set lease = null, nonce = 0").await;
     let became = sync.run().await.0;
     assert!(became.ends_with(" 1"), "{became}");
@@ -91,7 +91,7 @@ async fn without_the_last_lease_check_a_request_is_sent_twice() {
     }
 }
 
-/// A worker whose request was heard is stopped, its run is taken over, and then its request is answered.
+/// A worker whose request has arrived is stopped, its run is taken over, and then its request is answered.
 async fn answered_after_a_takeover(failpoints: &str) -> (Sync, Receiver, ChildProcess) {
     let receiver = Receiver::answering(|heard| match heard.id() {
         "1" => Reply::When(2, 200),
@@ -138,17 +138,17 @@ async fn f12_an_answer_after_a_manual_resend_is_recorded() {
     let refrain = sync.shop.open().await;
     let unit = refrain.trace("invoice:1").await.unwrap().units.remove(0);
     refrain.close().await;
-    let said = unit.message.unwrap_or_default();
-    assert!(said.starts_with("attempt 1 of 2020-06-09") && said.contains("was answered late"), "{said}");
+    let text = unit.message.unwrap_or_default();
+    assert!(text.starts_with("attempt 1 of 2020-06-09") && text.contains("was answered late"), "{text}");
 }
 
-/// One who shares the process of the worker that is taken over takes over: it is not ended first.
+/// A worker in the same process takes over, so the old one is not killed first.
 async fn taken_over_here(sync: &Sync) {
     sync.shop.expire().await;
     let project = Project::load(sync.shop.root()).unwrap();
     let lease = Duration::from_secs(3);
-    let opening = project.opening(None).await.unwrap().settings(SETTINGS.lease(lease));
-    let refrain = opening.open().await.unwrap();
+    let options = project.opening(None).await.unwrap().settings(SETTINGS.lease(lease));
+    let refrain = options.open().await.unwrap();
     let report = refrain.run(RUN, Ask::Once).await.unwrap();
     assert_eq!(report.run.attempt, 2);
     refrain.close().await;
@@ -159,7 +159,7 @@ async fn taken_over_here(sync: &Sync) {
 /// the attempt.
 async fn calls_in_flight(database: TestDatabase, receiver: &Receiver, calls: u32) -> (Sync, JoinHandle<()>) {
     let sync = calling(database, receiver, "", &format!("parallel = {calls}")).await;
-    // A program would need a supervisor, which a test is not.
+    // A program would need a supervisor, which the test program is not.
     let job = sync.shop.lines("jobs/sync.toml").join("\n");
     let query = "query = \"select id, total from invoices\"";
     sync.shop.job("sync", &job.replace("command = [\"./list\"]\noutput = \"units\"", query));
@@ -185,7 +185,7 @@ async fn f12_of_two_answers_after_a_takeover_the_success_counts(database: TestDa
     // All of them are answered at once.
     receiver.nod().await;
     running.await.unwrap();
-    assert_eq!(in_doubt(&sync).await, ["invoice:4"], "what is answered late may confirm, and never refuse");
+    assert_eq!(in_doubt(&sync).await, ["invoice:4"], "a late answer may confirm, but not refuse");
 }
 
 #[both_databases]
@@ -230,7 +230,7 @@ async fn f12_an_older_attempt_does_not_overwrite_the_result_of_a_newer_one() {
     let stop = ("FAILPOINTS", "outside-done.away=1*return(stop)");
     let mut first = sync.shop.process(&["run", RUN], &[stop, ("PROJECT_LEASE", "60000")]);
     eventually("it has stopped", DEADLINE, async || !sync.shop.lines("struck").is_empty()).await;
-    // It goes on believing in its lease, so that the fence alone keeps it out.
+    // It still believes in its lease, so only the fence keeps it out.
     sync.shop.execute("update refrain.workers set expires_at = 1").await;
     sync.source(["{\"id\":1,\"total\":11}"]);
     eventually("another one has done it", DEADLINE, async || {
@@ -245,7 +245,8 @@ async fn f12_an_older_attempt_does_not_overwrite_the_result_of_a_newer_one() {
     assert_eq!(unit.attempt, Some(2));
 }
 
-/// One run has sent a request and waits; the operator has the unit sent again by another run. Then the first is answered.
+/// One run has sent a request and waits; the operator has the unit sent again by another run. Then the first one is
+/// answered.
 async fn answered_beside_another(database: TestDatabase, first: u16, second: Reply) -> (Sync, Receiver) {
     let (count, is_silent) = (AtomicUsize::new(0), matches!(second, Reply::Silence));
     let receiver =
@@ -293,7 +294,8 @@ async fn f12_a_missing_answer_to_one_run_doubts_nothing_that_another_did(databas
     assert_eq!(receiver.ids(), ["1", "1", "nod"]);
 }
 
-/// On PostgreSQL alone: SQLite has one writer at a time. A reservation waits for a row, which another run has reserved meanwhile.
+/// On PostgreSQL only: SQLite has one writer at a time. A reservation waits for a row that another run has reserved
+/// meanwhile.
 #[tokio::test]
 async fn f12_a_unit_reserved_meanwhile_by_another_run_is_not_sent() {
     let receiver = Receiver::answering(FINE).await;
@@ -357,7 +359,7 @@ async fn f4_an_attempt_recognizes_its_own_reservation_in_commit() {
     eventually("the next try waits for it", DEADLINE, async || !sync.shop.rows(&next).await.is_empty()).await;
     sqlx::query("select pg_advisory_unlock(77)").execute(&mut *holder).await.unwrap();
     let output = process.finish().await;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.starts_with("did Ran done 1"), "{said}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("did Ran done 1"), "{text}");
     assert_eq!((receiver.ids(), in_doubt(&sync).await), (vec!["1".to_owned(), "2".to_owned()], Vec::new()));
 }

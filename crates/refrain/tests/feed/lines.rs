@@ -52,7 +52,7 @@ async fn units_are_separate_per_window_unless_per_is_ever(database: TestDatabase
         }
         let entries = sync.shop.either("select key from refrain_units", "select key from refrain.units");
         assert_eq!(sync.shop.rows(entries).await.len(), expected, "{unit}");
-        assert_eq!(sync.writes().await.len(), 2, "a row that says the same is left alone");
+        assert_eq!(sync.writes().await.len(), 2, "a row with the same content is not rewritten");
     }
 }
 
@@ -69,10 +69,10 @@ async fn f35_on_change_decides_about_other_content_under_a_known_key(database: T
         sync.source(lines(1..=2));
         sync.run().await;
         sync.source(["{\"id\":1,\"total\":99}", "{\"id\":2,\"total\":20}"]);
-        let (found, said) = sync.again().await;
-        assert_eq!(found, became, "{policy}: {said}");
+        let (found, message) = sync.again().await;
+        assert_eq!(found, became, "{policy}: {message}");
         assert_eq!(sync.invoices().await, rows, "{policy}");
-        assert_eq!(said.contains("unit `invoice:1`"), policy == "reject", "{said}");
+        assert_eq!(message.contains("unit `invoice:1`"), policy == "reject", "{message}");
     }
 }
 
@@ -85,7 +85,7 @@ async fn older_content_never_overwrites_newer(database: TestDatabase) {
     sync.run().await;
     sync.source([line(1, "11:59:59")]);
     assert_eq!(sync.again().await.0, "Ran done 2");
-    assert_eq!(sync.invoices().await, ["1 2"], "a slow reader brought what was older");
+    assert_eq!(sync.invoices().await, ["1 2"], "a slow reader returned older content");
     sync.source([line(3, "12:00:01"), line(2, "12:00:00")]);
     assert_eq!(sync.again().await.0, "Ran done 3");
     assert_eq!(sync.invoices().await, ["1 3"]);
@@ -111,7 +111,7 @@ async fn units_printed_before_a_failure_stay_and_the_script_is_retried(database:
     sync.shop
         .program("list", "#!/bin/sh\ncat source\nprintf '{\"id\":3,\"tot'\necho 'no more' >&2\nexit 3\n");
     assert_eq!(sync.run().await, ("Ran due 2".to_owned(), "no more\n".to_owned()));
-    assert_eq!(sync.said().await, "exit code 3\nno more");
+    assert_eq!(sync.last_message().await, "exit code 3\nno more");
     assert_eq!(sync.invoices().await, rows(1..=2), "the truncated line is not a unit");
     assert_eq!(sync.left().await, [""; 0]);
     sync.shop.program("list", "#!/bin/sh\ncat source\nprintf '{\"id\":3,\"total\":30}'\n");
@@ -124,7 +124,7 @@ async fn a_script_that_takes_too_long_is_ended(database: TestDatabase) {
     let sync = Sync::into_table(database, Says { top: "timeout = \"2s\"", ..Says::default() }).await;
     sync.shop.program("list", "#!/bin/sh\nsleep 600\n");
     assert_eq!(
-        (sync.run().await.0, sync.said().await),
+        (sync.run().await.0, sync.last_message().await),
         ("Ran due 2".to_owned(), "timed out after 2s".to_owned())
     );
 }

@@ -1,5 +1,5 @@
-//! Units printed by scripts and given by queries: read, applied once and remembered, whatever
-//! happens to their worker.
+//! Units printed by scripts or returned by queries: read, applied once and remembered, whatever happens to their
+//! worker.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the failure report")]
 
 mod appended;

@@ -28,7 +28,7 @@ async fn nightly(database: TestDatabase) -> Sync {
     sync
 }
 
-/// Positions with the windows to which they belong, the latest first.
+/// Positions with their windows, the latest first.
 async fn positions(sync: &Sync) -> Vec<String> {
     let refrain = sync.shop.open().await;
     let checkpoints = refrain.checkpoints(Some("sync")).await.unwrap();
@@ -42,9 +42,9 @@ async fn m12_each_night_reads_the_whole_source_and_applies_changes(database: Tes
     let sync = nightly(database).await;
     assert_eq!(sync.run().await.0, "Ran done 1");
     page(&sync, 2, &["{\"id\":4,\"total\":44}".to_owned(), lines(5..=6).join("\n")]);
-    let (became, said) = sync.ask(&["run", SECOND_NIGHT]).await;
-    assert_eq!(became, "Ran done 1", "{said}");
-    assert_eq!(sync.shop.lines("told"), ["from 0", "from 0"], "the second night begins at the beginning");
+    let (became, message) = sync.ask(&["run", SECOND_NIGHT]).await;
+    assert_eq!(became, "Ran done 1", "{message}");
+    assert_eq!(sync.shop.lines("log"), ["from 0", "from 0"], "the second night starts over");
     let mut expected = rows(1..=15);
     "4 44".clone_into(&mut expected[3]);
     assert_eq!(sync.invoices().await, expected);
@@ -66,7 +66,7 @@ async fn m12_a_killed_night_resumes_and_the_next_one_starts_over(database: TestD
         assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 2"], "{failpoint}");
         assert_eq!(sync.run().await.0, "Ran done 2", "{failpoint}");
         assert_eq!(sync.ask(&["run", SECOND_NIGHT]).await.0, "Ran done 1", "{failpoint}");
-        assert_eq!(sync.shop.lines("told"), ["from 0", "from 2", "from 0"], "{failpoint}");
+        assert_eq!(sync.shop.lines("log"), ["from 0", "from 2", "from 0"], "{failpoint}");
         assert_eq!(sync.writes().await, texts(1..=15), "{failpoint}");
     }
 }
@@ -92,8 +92,9 @@ async fn moving_the_cursor_of_a_window_needs_the_name_of_the_window(database: Te
     assert_eq!(window, Some("2020-06-10T00:00:00Z".parse::<Timestamp>().unwrap()));
     let of = CheckpointOf::new("sync", "cursor").window(window);
     let unnamed = refrain.checkpoint_of("sync", "cursor", "", None).await.unwrap_err();
-    let said = "each window of sync has a checkpoint `cursor` of its own\n  say which is meant: --window W";
-    assert_eq!((unnamed.to_string().as_str(), unnamed.is_usage()), (said, true));
+    let message =
+        "each window of sync has a checkpoint `cursor` of its own\n  say which is meant: --window W";
+    assert_eq!((unnamed.to_string().as_str(), unnamed.is_usage()), (message, true));
     assert_eq!(refrain.checkpoint_of("sync", "cursor", "", Some("2020-06-10")).await.unwrap(), of);
     assert_eq!(refrain.checkpoint_position(of).await.unwrap().as_deref(), Some("5"));
     let refused = refrain.set_checkpoint(of.window(None), "3", None).await.unwrap_err().to_string();
@@ -107,7 +108,7 @@ async fn moving_the_cursor_of_a_window_needs_the_name_of_the_window(database: Te
     refrain.close().await;
     assert_eq!(positions(&sync).await, ["2020-06-10T00:00:00Z 3", "2020-06-09T00:00:00Z 5"]);
     sync.ask(&["run", SECOND_NIGHT, "--again"]).await;
-    assert_eq!(sync.shop.lines("told"), ["from 0", "from 0", "from 3"]);
+    assert_eq!(sync.shop.lines("log"), ["from 0", "from 0", "from 3"]);
 }
 
 #[both_databases]
@@ -123,7 +124,7 @@ async fn m12_a_kill_leaves_a_moved_cursor_at_its_old_or_its_new_place(database: 
         sync.shop.done(&moved).await;
         assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 3"], "{when}");
         sync.ask(&["run", RUN, "--again"]).await;
-        assert_eq!(sync.shop.lines("told"), ["from 0", "from 3"], "{when}");
+        assert_eq!(sync.shop.lines("log"), ["from 0", "from 3"], "{when}");
     }
     let sync = nightly(database).await;
     assert_eq!(sync.run().await.0, "Ran done 1");
@@ -143,6 +144,6 @@ async fn f2_a_redo_of_a_night_starts_at_its_first_page_even_after_a_kill(databas
     sync.shop.expire().await;
     assert_eq!(sync.run().await.0, "Ran done 3");
     assert_eq!(sync.invoices().await, rows(1..=15));
-    assert_eq!(sync.shop.lines("told"), ["from 0"; 3]);
+    assert_eq!(sync.shop.lines("log"), ["from 0"; 3]);
     assert_eq!(positions(&sync).await, ["2020-06-09T00:00:00Z 5"]);
 }

@@ -27,10 +27,10 @@ async fn a_malformed_line_is_one_failed_unit_until_the_source_is_corrected(datab
     let sync = Sync::into_table(database, Says { top: "retry = { attempts = 2 }", ..Says::default() }).await;
     sync.source(with_odd_ones());
     assert_eq!(sync.run().await.0, "Ran due 2");
-    let said = sync.said().await;
+    let message = sync.last_message().await;
     assert!(
-        said.starts_with("2 of 5 units are not applied: $line:2020-06-09T00:00:00Z:2: line 2, column 1"),
-        "{said}"
+        message.starts_with("2 of 5 units are not applied: $line:2020-06-09T00:00:00Z:2: line 2, column 1"),
+        "{message}"
     );
     assert_eq!((sync.invoices().await, sync.left().await), (rows(1..=3), SAID.map(str::to_owned).to_vec()));
     assert_eq!(sync.run().await.0, "Ran partial 2");
@@ -152,7 +152,11 @@ async fn lines_after_a_truncated_one_have_their_own_numbers(database: TestDataba
         .collect();
     let mut sorted = numbers.clone();
     sorted.sort();
-    assert_eq!(sorted, ["1", "1", "2", "5", "7"], "one before the cursor, and four that it has not passed");
+    assert_eq!(
+        sorted,
+        ["1", "1", "2", "5", "7"],
+        "one line before the cursor, and four that it has not passed"
+    );
 }
 
 #[both_databases]
@@ -166,9 +170,9 @@ async fn no_checkpoint_passes_a_truncated_line(database: TestDatabase) {
     sync.source(source(&long));
     assert_eq!(sync.run().await.0, "Ran due 2");
     assert_eq!((sync.position().await, sync.invoices().await), (vec!["a".to_owned()], rows([1, 3])));
-    let said = format!("parked line 3: the line has {} bytes; the maximum is 1048576", long.len());
+    let message = format!("parked line 3: the line has {} bytes; the maximum is 1048576", long.len());
     let left = sync.left().await;
-    assert!(left.len() == 1 && left[0].ends_with(&said), "{left:?}");
+    assert!(left.len() == 1 && left[0].ends_with(&message), "{left:?}");
     sync.source(source(&lines([2]).concat()).into_iter().skip(2));
     assert_eq!(sync.run().await.0, "Ran done 2");
     assert_eq!((sync.position().await, sync.writes().await), (vec!["c".to_owned()], texts(1..=3)));

@@ -5,7 +5,7 @@ use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// A line over and over, counting in a file what it got rid of.
+/// Prints the same line over and over, and counts in a file how many were written.
 const FAST: &str = r#"#!/bin/sh
 : > here
 until [ -e gate ]; do sleep 0.01; done
@@ -17,7 +17,7 @@ awk 'BEGIN {
 }'
 "#;
 
-/// Three parts of a thousand lines, and what pipes and buffers hold.
+/// Three parts of a thousand lines, and the capacity of pipes and buffers.
 const BOUND: u32 = 20_000;
 
 #[both_databases]
@@ -41,14 +41,14 @@ async fn a_script_blocks_on_its_pipe_while_the_table_is_locked(database: TestDat
     assert!(last < BOUND, "{last} lines were taken while none could be applied");
     hold.release().await;
     let output = process.finish().await;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.starts_with("did Ran done 1"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(message.starts_with("did Ran done 1"), "{message}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!((progress(), sync.invoices().await.len()), (100_000, 100));
     assert_eq!(sync.counts().await, [[100, 0, 99_900, 0]]);
     assert_eq!(sync.writes().await.len(), 100);
 }
 
-/// Keeps everybody from writing invoices.
+/// A lock that blocks every writer of invoices.
 enum Hold {
     Sqlite(sqlx::Transaction<'static, sqlx::Sqlite>),
     Postgres(sqlx::Transaction<'static, sqlx::Postgres>),

@@ -68,16 +68,16 @@ async fn m6_a_query_reads_from_the_watermark_on(database: TestDatabase) {
 
 #[both_databases]
 async fn an_invalid_query_is_reported_and_writes_nothing(database: TestDatabase) {
-    for (query, said) in [
+    for (query, message) in [
         ("select id, amount as total from nowhere", "nowhere"),
         ("select id, id, amount as total from orders", "two columns of the query are named `id`"),
     ] {
         let sync = orders(TestDatabase::like(&database).await).await;
         let top = "database = \"shop\"\nretry = { attempts = 1 }";
         sync.job(&format!("query = \"{query}\""), top, "key = \"{id}\"", INTO);
-        let (became, told) = sync.ask(&["run", RUN]).await;
-        assert_eq!(became, "Ran failed 1", "{told}");
-        assert!(told.contains(said), "{told}");
+        let (became, text) = sync.ask(&["run", RUN]).await;
+        assert_eq!(became, "Ran failed 1", "{text}");
+        assert!(text.contains(message), "{text}");
         assert_eq!(sync.writes().await, [""; 0]);
     }
 }
@@ -91,8 +91,8 @@ async fn a_query_cut_off_half_way_is_not_taken_for_complete(database: TestDataba
     );
     let top = "database = \"shop\"\nretry = { attempts = 1 }";
     sync.job(&format!("query = \"{query}\""), top, "key = \"{id}\"", INTO);
-    let (became, told) = sync.ask(&["run", RUN]).await;
-    assert_eq!(became, "Ran failed 1", "{told}");
+    let (became, text) = sync.ask(&["run", RUN]).await;
+    assert_eq!(became, "Ran failed 1", "{text}");
 }
 
 #[both_databases]

@@ -1,4 +1,4 @@
-//! An HTTP server that records every request whole before it answers, or does not answer.
+//! An HTTP server that records every complete request before it answers, or does not answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Heard {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// By their names in lower case.
+    /// The headers by their names in lower case.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
@@ -32,7 +32,7 @@ impl Heard {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Status(u16, String),
-    /// A status, and another address.
+    /// A status, and a `location`.
     Elsewhere(u16, String),
     /// The connection is closed without an answer.
     Cut,
@@ -44,7 +44,7 @@ pub(crate) enum Reply {
     When(usize, u16),
 }
 
-/// How long a slow machine takes.
+/// The delay of a slow machine.
 const LATE: std::time::Duration = std::time::Duration::from_secs(8);
 
 type Answer = dyn Fn(&Heard) -> Reply + Send + Sync;
@@ -62,10 +62,10 @@ impl Receiver {
         let port = listener.local_addr().unwrap().port();
         let heard = watch::Sender::new(Vec::new());
         let answer: Arc<Mutex<Arc<Answer>>> = Arc::new(Mutex::new(Arc::new(answer)));
-        let (told, asked) = (heard.clone(), Arc::clone(&answer));
+        let (output, asked) = (heard.clone(), Arc::clone(&answer));
         let listening = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(talk(stream, told.clone(), Arc::clone(&asked)));
+                tokio::spawn(talk(stream, output.clone(), Arc::clone(&asked)));
             }
         });
         Receiver { port, heard, answer, listening }
@@ -110,10 +110,10 @@ impl Drop for Receiver {
     }
 }
 
-async fn talk(mut stream: TcpStream, told: watch::Sender<Vec<Heard>>, asked: Arc<Mutex<Arc<Answer>>>) {
+async fn talk(mut stream: TcpStream, output: watch::Sender<Vec<Heard>>, asked: Arc<Mutex<Arc<Answer>>>) {
     let Some(heard) = read(&mut stream).await else { return };
     let answer = Arc::clone(&asked.lock().unwrap());
-    told.send_modify(|all| all.push(heard.clone()));
+    output.send_modify(|all| all.push(heard.clone()));
     let (status, more, text) = match answer(&heard) {
         Reply::Status(status, text) => (status, String::new(), text),
         Reply::Elsewhere(status, url) => (status, format!("location: {url}\r\n"), String::new()),
@@ -128,7 +128,7 @@ async fn talk(mut stream: TcpStream, told: watch::Sender<Vec<Heard>>, asked: Arc
             (status, String::new(), String::new())
         }
         Reply::When(count, status) => {
-            told.subscribe().wait_for(|heard| heard.len() >= count).await.unwrap();
+            output.subscribe().wait_for(|heard| heard.len() >= count).await.unwrap();
             (status, String::new(), String::new())
         }
     };

@@ -34,11 +34,11 @@ async fn reconcile(sync: &Sync) -> Result<Reconciled, String> {
 }
 
 async fn differences(sync: &Sync) -> Vec<String> {
-    told(&reconcile(sync).await.unwrap().differences)
+    lines_of(&reconcile(sync).await.unwrap().differences)
 }
 
 /// `lost invoice:1, invoice:2` for each way in which source and table differ.
-fn told(found: &Differences) -> Vec<String> {
+fn lines_of(found: &Differences) -> Vec<String> {
     let Differences { lost, duplicated, changed, extra, unfit, .. } = found;
     let all = [
         ("lost", lost),
@@ -76,8 +76,8 @@ async fn m29_a_planted_duplicate_and_loss_are_found_without_ledger_entries(datab
          \"}}\" }}'\n"
     );
     sync.shop.program("list", &text);
-    let (became, said) = sync.run().await;
-    assert_eq!(became, "Ran done 1", "{said}");
+    let (became, message) = sync.run().await;
+    assert_eq!(became, "Ran done 1", "{message}");
     let entries = sync.shop.either("select key from refrain_units", "select key from refrain.units");
     assert_eq!(sync.shop.rows(entries).await.len(), last as usize / 10_000, "one row a page");
     let agrees = reconcile(&sync).await.unwrap();
@@ -111,7 +111,7 @@ async fn reconcile_compares_the_table_and_not_the_ledger(database: TestDatabase)
         let rows = sync.invoices().await;
         let expected = ["lost invoice:29, invoice:30", "changed invoice:3", "extra id=99"];
         assert_eq!(differences(&sync).await, expected);
-        assert_eq!((sync.invoices().await, sync.counts().await.len()), (rows, 1), "it only looks");
+        assert_eq!((sync.invoices().await, sync.counts().await.len()), (rows, 1), "it writes nothing");
     }
 }
 
@@ -155,9 +155,9 @@ async fn unstorable_values_and_malformed_lines_are_distinguished(database: TestD
     assert_eq!(
         (found.units, found.unreadable),
         (40, 1),
-        "one was told twice, and counts as it was told last"
+        "one unit occurs twice, and its last content counts"
     );
-    assert_eq!(told(&found.differences), ["unfit invoice:7"]);
+    assert_eq!(lines_of(&found.differences), ["unfit invoice:7"]);
 }
 
 #[both_databases]

@@ -1,5 +1,4 @@
-//! The operator has recorded work done again: each unit once per request, even if the worker is
-//! killed meanwhile.
+//! An operator has recorded work done again: each unit once per request, even if the worker is killed meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use refrain_harness::both_databases;
 
 const REDO: [&str; 3] = ["run", RUN, "--redo"];
 
-/// How often each of them is there.
+/// How often each id occurs.
 fn times(ids: &[String]) -> BTreeMap<&str, usize> {
     let mut times = BTreeMap::new();
     for id in ids {
@@ -20,7 +19,7 @@ fn times(ids: &[String]) -> BTreeMap<&str, usize> {
     times
 }
 
-/// Each of them so often.
+/// Asserts that each id occurs this often.
 #[track_caller]
 fn each_was_there(ids: &[String], often: usize, what: &str) {
     let expected = texts(1..=6);
@@ -28,8 +27,8 @@ fn each_was_there(ids: &[String], often: usize, what: &str) {
     assert_eq!(times(ids), expected, "{what}");
 }
 
-/// A shop whose rows never stay as they were written, so that each time that one is written is seen: a row that is as it should
-/// be would be left alone.
+/// A shop whose rows change right after they were written, so that every write is visible: a row with the right
+/// content would be left unchanged.
 async fn spoilt(database: TestDatabase, says: Says<'_>) -> Sync {
     let sync = Sync::into_table(database, says).await;
     sync.source(lines(1..=6));
@@ -50,21 +49,21 @@ async fn spoilt(database: TestDatabase, says: Says<'_>) -> Sync {
     sync
 }
 
-/// Asks for the work once more in a process that is killed where it is said; then the run is seen through.
+/// Requests a redo in a process that is killed at this failpoint; then the run is finished.
 async fn killed_in_a_redo(sync: &Sync, place: &str) {
     use std::os::unix::process::ExitStatusExt;
     let failpoints = format!("{place}=return(kill)");
     let mut process = sync.shop.process(&REDO, &[("FAILPOINTS", &failpoints), LEASE]);
     let output = process.finish().await;
     let killed = Some(rustix::process::Signal::KILL.as_raw());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.signal(), killed, "{place} was not reached: {said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.signal(), killed, "{place} was not reached: {message}");
     sync.shop.expire().await;
     let refrain = sync.shop.open().await;
     let is_asked = refrain.show(RUN).await.unwrap().unwrap().standing.is_open();
     refrain.close().await;
     if !is_asked {
-        // It was killed before the request was recorded, or after all of it was done.
+        // It was killed before the request was recorded, or after the run was done.
         assert!(place.starts_with("reopen.before") || place.starts_with("finish.after"), "{place}");
         if place.starts_with("reopen.before") {
             sync.ask(&REDO).await;
@@ -85,7 +84,7 @@ async fn a_redo_restores_lost_rows_and_keeps_correct_ones(database: TestDatabase
     sync.run().await;
     sync.shop.execute("delete from invoices where id < 4").await;
     assert_eq!(sync.again().await.0, "Ran done 2");
-    assert_eq!(sync.invoices().await, rows(4..=6), "another attempt leaves alone what is recorded");
+    assert_eq!(sync.invoices().await, rows(4..=6), "another attempt skips recorded units");
     assert_eq!(sync.ask(&REDO).await.0, "Ran done 3");
     assert_eq!(sync.invoices().await, rows(1..=6));
     assert_eq!(sync.writes().await, ["1", "1", "2", "2", "3", "3", "4", "5", "6"]);
@@ -108,28 +107,28 @@ async fn without_its_first_attempt_number_a_redo_repeats_its_work(database: Test
     sync.shop.process(&REDO, &failpoints).finish().await;
     sync.shop.expire().await;
     let weak = [("FAILPOINTS", "redo.each-attempt=return(weak)")];
-    let mut said = String::new();
+    let mut message = String::new();
     for _ in 0..4 {
-        said = sync.shop.done_with(&["run", RUN], &weak).await;
-        if said.contains(" done ") {
+        message = sync.shop.done_with(&["run", RUN], &weak).await;
+        if message.contains(" done ") {
             break;
         }
     }
-    assert!(said.contains(" done "), "{said}");
-    each_was_there(&sync.writes().await, 3, "the number is what tells what this redo has done");
+    assert!(message.contains(" done "), "{message}");
+    each_was_there(&sync.writes().await, 3, "only the number says what this redo has done");
 }
 
 #[both_databases]
 async fn each_redo_writes_rows_once_more_and_no_other_attempt_does(database: TestDatabase) {
     let sync = spoilt(database, Says::default()).await;
     assert_eq!(sync.again().await.0, "Ran done 2");
-    each_was_there(&sync.writes().await, 1, "another attempt leaves alone what is done");
+    each_was_there(&sync.writes().await, 1, "another attempt skips done units");
     assert_eq!(sync.ask(&REDO).await.0, "Ran done 3");
     each_was_there(&sync.writes().await, 2, "a redo does not");
     assert_eq!(sync.again().await.0, "Ran done 4");
     each_was_there(&sync.writes().await, 2, "the redo is over");
     assert_eq!(sync.ask(&REDO).await.0, "Ran done 5");
-    each_was_there(&sync.writes().await, 3, "another one begins anew");
+    each_was_there(&sync.writes().await, 3, "another redo starts over");
     assert_eq!(sync.counts().await, [[6, 0, 0, 0], [0, 0, 6, 0], [6, 0, 0, 0], [0, 0, 6, 0], [6, 0, 0, 0]]);
 }
 
@@ -152,8 +151,8 @@ async fn f4_a_redo_with_lost_replies_writes_each_unit_once_more(database: TestDa
     for place in ["reopen", "claim", "fence-raise", "unit-apply", "finish"] {
         let sync = spoilt(TestDatabase::like(&database).await, Says::default()).await;
         let failpoints = format!("{place}.reply=1*return(lost)");
-        let said = sync.shop.done_with(&REDO, &[("FAILPOINTS", &failpoints)]).await;
-        assert!(said.contains(" done 2"), "{place}: {said}");
+        let message = sync.shop.done_with(&REDO, &[("FAILPOINTS", &failpoints)]).await;
+        assert!(message.contains(" done 2"), "{place}: {message}");
         assert_eq!(sync.shop.lines("struck"), [format!("{place}.reply")]);
         each_was_there(&sync.writes().await, 2, place);
     }
@@ -176,7 +175,7 @@ async fn a_redo_that_fails_half_way_is_continued_without_repetition(database: Te
     assert_eq!(refrain.unpark(RUN, "invoice:4").await.unwrap(), 1);
     refrain.close().await;
     assert_eq!(sync.ask(&["retry", RUN]).await.0, "Ran done 3");
-    each_was_there(&sync.writes().await, 2, "each of them once, in one attempt or the next");
+    each_was_there(&sync.writes().await, 2, "each unit once, in one attempt or the next");
 }
 
 #[both_databases]
@@ -232,15 +231,15 @@ async fn a_redo_does_not_repeat_a_call_in_doubt(database: TestDatabase) {
 #[both_databases]
 async fn a_redo_executes_the_command_of_each_unit_once_more(database: TestDatabase) {
     let sync = Sync::of(database).await;
-    sync.shop.program("apply", "#!/bin/sh\necho \"$1 $REFRAIN_IDEMPOTENCY_KEY\" >> told\n");
+    sync.shop.program("apply", "#!/bin/sh\necho \"$1 $REFRAIN_IDEMPOTENCY_KEY\" >> log\n");
     sync.job("command = [\"./list\"]\noutput = \"units\"", "", "command = [\"./apply\", \"{id}\"]", "");
     sync.source(lines(1..=6));
     sync.run().await;
     assert_eq!(sync.ask(&REDO).await.0, "Ran done 2");
-    let told = sync.shop.lines("told");
-    let ids: Vec<String> = told.iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    let text = sync.shop.lines("log");
+    let ids: Vec<String> = text.iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
     each_was_there(&ids, 2, "told");
-    assert_eq!(times(&told).len(), 12, "each time under another key");
+    assert_eq!(times(&text).len(), 12, "each time under another key");
 }
 
 #[both_databases]
@@ -274,7 +273,7 @@ async fn a_redo_writes_bulk_pages_once_more(database: TestDatabase) {
     each_was_there(&sync.writes().await, 1, "the page is known");
     killed_in_a_redo(&sync, "page-apply.after-commit").await;
     let once = times(&sync.writes().await).into_values().max();
-    assert_eq!(once, Some(1), "a row that is there already stays as it is");
+    assert_eq!(once, Some(1), "an existing row is not rewritten");
     sync.shop.execute("delete from invoices").await;
     sync.again().await;
     assert_eq!(sync.invoices().await.len(), 0, "the page is known again");
@@ -296,5 +295,5 @@ async fn a_redo_does_not_append_rows_again(database: TestDatabase) {
     sync.run().await;
     sync.shop.execute("delete from invoices").await;
     assert_eq!(sync.ask(&REDO).await.0, "Ran done 2");
-    each_was_there(&sync.writes().await, 1, "a second row beside the first is never meant");
+    each_was_there(&sync.writes().await, 1, "a second row beside the first is never intended");
 }

@@ -7,8 +7,8 @@ use crate::sync::{RUN, Sync, lines};
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 
-/// What is said of the second invoice.
-async fn said(sync: &Sync) -> String {
+/// The message about the second invoice.
+async fn text(sync: &Sync) -> String {
     let refrain = sync.shop.open().await;
     let unit = refrain.trace("invoice:2").await.unwrap().units.pop();
     refrain.close().await;
@@ -30,7 +30,7 @@ async fn f23_a_restored_store_makes_no_call_that_it_may_have_made_before(databas
     sync.shop.job("sync", &job.collect::<Vec<_>>().join("\n"));
     sync.source(lines(1..=1));
     assert!(sync.run().await.0.contains(" done "));
-    // The store was made long before anything that it may have forgotten.
+    // The store was made long before the time that it may have forgotten.
     let restored =
         "update refrain_store set created_at = 1, forgets_before = (select now from refrain_clock)";
     sync.shop.at_the_store(restored).await;
@@ -39,8 +39,8 @@ async fn f23_a_restored_store_makes_no_call_that_it_may_have_made_before(databas
     for _ in 0..2 {
         sync.again().await;
         assert_eq!(receiver.ids(), ["1"], "no policy ends this doubt");
-        let said = said(&sync).await;
-        assert!(said.starts_with("in doubt: this store was restored"), "{said}");
+        let text = text(&sync).await;
+        assert!(text.starts_with("in doubt: this store was restored"), "{text}");
     }
 
     let refrain = sync.shop.open().await;
@@ -73,7 +73,7 @@ async fn f23_after_a_restore_only_a_ledger_elsewhere_knows_earlier_units(databas
         let restored =
             "update refrain_store set created_at = 1, forgets_before = (select now from refrain_clock)";
         sync.shop.at_the_store(restored).await;
-        // What is known of the first one is older than what may be forgotten; of the second nothing is.
+        // The record of the first call is older than the forgotten time; of the second there is none.
         sync.source(["{\"id\":1,\"total\":11}".to_owned(), lines([2]).concat()]);
         sync.again().await;
         assert_eq!(receiver.ids(), hears, "remembered in the store: {is_in_the_store}");

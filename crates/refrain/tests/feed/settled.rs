@@ -13,7 +13,7 @@ use crate::sync::{RUN, Sync, texts};
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 
-/// Calls of which the second and the fifth had no answer.
+/// Calls for the second and the fifth invoice get no answer.
 async fn doubtful(database: TestDatabase, receiver: &Receiver) -> Sync {
     receiver.answers(|heard| match heard.id() {
         "2" | "5" => Reply::Cut,
@@ -25,7 +25,7 @@ async fn doubtful(database: TestDatabase, receiver: &Receiver) -> Sync {
     sync
 }
 
-/// What was decided, as `verb unit`, without the making of tables.
+/// Decisions as `verb unit`, without the migrations.
 async fn decided(sync: &Sync) -> Vec<String> {
     let refrain = sync.shop.open().await;
     let mut decisions = refrain.decisions(100).await.unwrap();
@@ -75,7 +75,7 @@ async fn settling_is_refused_for_a_unit_of_a_done_run(database: TestDatabase) {
     let receiver = Receiver::answering(FINE).await;
     let sync = calling(database, &receiver, "", "").await;
     sync.run().await;
-    // As a later run of the same ledger would leave it.
+    // The state that a later run of the same ledger would leave.
     let park = "update refrain_units set status = 'parked', message = 'no' where key = 'invoice:3'";
     let park =
         if sync.shop.database.is_sqlite() { park.to_owned() } else { park.replace("refrain_", "refrain.") };

@@ -3,7 +3,7 @@
 use refrain::Ask;
 
 use refrain_harness::TestDatabase;
-use refrain_harness::project::{TestProject, standing_at};
+use refrain_harness::project::{TestProject, stopped_clock};
 
 pub(crate) const RUN: &str = "sync@2020-06-09";
 /// Long, so that a process reaches the place where it is killed; the test expires it afterwards.
@@ -89,8 +89,8 @@ impl Sync {
         self.shop.open().await.close().await;
     }
 
-    /// Requests the run in a process of its own. Gives the result, as `Ran done 1`: the last attempt, or
-    /// the next one, if there is one; and the message, with the log.
+    /// Requests the run in a process of its own. Returns the result, as `Ran done 1` with the number of the last
+    /// attempt, or of the open one; and the message, with the log.
     pub(crate) async fn run(&self) -> (String, String) {
         self.ask(&["run", RUN]).await
     }
@@ -99,15 +99,15 @@ impl Sync {
         self.ask(&["run", RUN, "--again"]).await
     }
 
-    /// In a process whose lease does not run out on a slow machine.
+    /// Requests it in a process whose lease does not expire on a slow machine.
     pub(crate) async fn ask(&self, arguments: &[&str]) -> (String, String) {
         self.ask_with(arguments, &[LEASE]).await
     }
 
     pub(crate) async fn ask_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
         self.shop.prepare().await;
-        let said = self.shop.done_with(arguments, variables).await;
-        let (first, rest) = said.split_once('\n').unwrap();
+        let reported = self.shop.done_with(arguments, variables).await;
+        let (first, rest) = reported.split_once('\n').unwrap();
         (first.strip_prefix("did ").unwrap().to_owned(), rest.to_owned())
     }
 
@@ -122,7 +122,7 @@ impl Sync {
     }
 
     /// The message of the last failed attempt.
-    pub(crate) async fn said(&self) -> String {
+    pub(crate) async fn last_message(&self) -> String {
         let refrain = self.shop.open().await;
         let run = refrain.show(RUN).await.unwrap().unwrap();
         let attempts = refrain.attempts(&run).await.unwrap();
@@ -169,9 +169,9 @@ impl Sync {
         self.shop.prepare().await;
         let mut process = self.shop.process(&["run", RUN], &[("FAILPOINTS", failpoints), LEASE]);
         let output = process.finish().await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
         let killed = Some(rustix::process::Signal::KILL.as_raw());
-        assert_eq!(output.status.signal(), killed, "{failpoints} was not reached: {said}");
+        assert_eq!(output.status.signal(), killed, "{failpoints} was not reached: {reported}");
         self.shop.expire().await;
     }
 }
@@ -197,7 +197,7 @@ const _: () = {
         TestProject::remove,
         TestProject::prepare,
         TestProject::run,
-        standing_at,
+        stopped_clock,
         Ask::Once,
     );
 };

@@ -5,7 +5,7 @@ use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 
-/// Prints when everybody is there.
+/// Prints when both are running.
 const GATED: &str = r#"#!/bin/sh
 echo "$REFRAIN_DS" >> here
 until [ -e gate ]; do sleep 0.01; done
@@ -69,8 +69,12 @@ async fn two_windows_reading_the_same_source_write_each_unit_once(database: Test
     sync.shop.write("gate", "");
     for process in &mut processes {
         let output = process.finish().await;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.starts_with("did Ran done 1"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        let message = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            message.starts_with("did Ran done 1"),
+            "{message}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     assert_eq!((sync.invoices().await, sync.writes().await), (rows(1..=500), texts(1..=500)));
 }

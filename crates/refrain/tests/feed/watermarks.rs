@@ -4,9 +4,9 @@ use crate::sync::{Says, Sync, texts};
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 
-/// Prints what was changed since, as the text of the time tells it.
+/// Prints what was changed since the watermark, compared as text.
 const SINCE: &str = r#"#!/bin/sh
-echo "from [$REFRAIN_WATERMARK]" >> told
+echo "from [$REFRAIN_WATERMARK]" >> log
 awk -F'"' -v from="$REFRAIN_WATERMARK" '$8 >= from' source
 [ ! -e broken ]
 "#;
@@ -37,7 +37,7 @@ async fn m6_a_late_row_is_found_in_the_overlap_and_written_once(database: TestDa
     assert_eq!(next(&sync, 11).await, "Ran done 1");
     assert_eq!(next(&sync, 12).await, "Ran done 1");
     assert_eq!(
-        sync.shop.lines("told"),
+        sync.shop.lines("log"),
         ["from []", "from [2020-06-09T11:50:00Z]", "from [2020-06-09T12:50:00Z]"]
     );
     assert_eq!(sync.position().await, ["2020-06-09T13:00:00Z"]);

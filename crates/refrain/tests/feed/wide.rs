@@ -10,8 +10,8 @@ const LINES: [&str; 3] = [
     "{\"id\":3,\"total\":30,\"at\":\"2020-06-09T03:00:00Z\"}",
 ];
 
-/// What is said of the run: its state, its message, and the keys that `show` and `why` name.
-async fn told(sync: &Sync) -> (String, String, Vec<String>) {
+/// The state of the run, its message, and the keys that `show` and `why` name.
+async fn shown(sync: &Sync) -> (String, String, Vec<String>) {
     let refrain = sync.shop.open().await;
     let run = refrain.show(RUN).await.unwrap().unwrap();
     let attempts = refrain.units(&run).await.unwrap();
@@ -34,9 +34,9 @@ async fn a_key_that_binds_only_the_window_makes_a_run_of_three_customers_partial
             Sync::into_table(TestDatabase::like(&database).await, Says { unit, ..Says::default() }).await;
         sync.source(LINES);
         for number in ["1", "2"] {
-            let (became, said) = sync.again().await;
-            assert_eq!(became, format!("Ran partial {number}"), "{unit}: {said}");
-            let (state, message, keys) = told(&sync).await;
+            let (became, text) = sync.again().await;
+            assert_eq!(became, format!("Ran partial {number}"), "{unit}: {text}");
+            let (state, message, keys) = shown(&sync).await;
             assert_eq!((state.as_str(), keys), ("partial", vec!["crm:2020-06-09".to_owned(); 2]), "{unit}");
             assert!(
                 message.contains("one key had several contents in this attempt: `crm:2020-06-09` first"),
@@ -83,7 +83,7 @@ async fn several_contents_of_one_key_in_two_pages_make_a_run_partial(database: T
         "{\"$cursor\":\"b\"}",
     ]);
     assert_eq!(sync.run().await.0, "Ran partial 1");
-    assert_eq!(told(&sync).await.2, ["total:10"]);
+    assert_eq!(shown(&sync).await.2, ["total:10"]);
 }
 
 #[both_databases]
@@ -94,7 +94,7 @@ async fn corrected_content_is_not_taken_for_a_key_that_is_too_wide(database: Tes
     assert_eq!(sync.run().await.0, "Ran due 2", "there is no customer 5");
     sync.shop.execute("insert into customers values (5)").await;
     sync.source(["{\"id\":1,\"total\":11,\"customer\":5}", "{\"id\":2,\"total\":20}"]);
-    let (became, said) = sync.run().await;
-    assert!(became.starts_with("Ran done"), "{became}: {said}");
+    let (became, text) = sync.run().await;
+    assert!(became.starts_with("Ran done"), "{became}: {text}");
     assert_eq!(sync.invoices().await, ["1 11", "2 20"]);
 }

@@ -30,7 +30,7 @@ async fn shop(database: TestDatabase) -> TestProject {
 }
 
 fn seen(shop: &TestProject) -> Option<(String, String)> {
-    // What is behind the name is looked up once, so that both are of one set.
+    // The link is resolved once, so that both files are of one version.
     let directory = fs::canonicalize(shop.root().join(VISIBLE)).ok()?;
     let read = |name| fs::read_to_string(directory.join(name)).ok();
     read("a").zip(read("sub/b"))
@@ -40,7 +40,7 @@ fn both(version: &str) -> (String, String) {
     (version.to_owned(), version.to_owned())
 }
 
-/// Runs it once more; gives what it says.
+/// Runs it once more; returns its message.
 async fn again(shop: &TestProject) -> String {
     shop.done_with(&["run", WINDOW, "--again"], &[LEASE]).await
 }
@@ -61,8 +61,8 @@ async fn a_failed_command_publishes_nothing(database: TestDatabase) {
     let shop = shop(database).await;
     mended(&shop).await;
     writes(&shop, "echo half > \"$REFRAIN_OUTPUT/a\"; exit 3", "");
-    let said = again(&shop).await;
-    assert!(said.contains("exit code 3"), "{said}");
+    let message = again(&shop).await;
+    assert!(message.contains("exit code 3"), "{message}");
     assert_eq!(seen(&shop).unwrap(), both("1"));
     assert!(is_tidy(&shop));
 }
@@ -72,8 +72,8 @@ async fn a_command_that_times_out_publishes_nothing(database: TestDatabase) {
     let shop = shop(database).await;
     mended(&shop).await;
     writes(&shop, "echo half > \"$REFRAIN_OUTPUT/a\"; exec tail -f /dev/null", "timeout = \"1s\"\n");
-    let said = again(&shop).await;
-    assert!(said.contains("1s"), "{said}");
+    let message = again(&shop).await;
+    assert!(message.contains("1s"), "{message}");
     assert_eq!(seen(&shop).unwrap(), both("1"));
     assert!(is_tidy(&shop));
 }
@@ -92,8 +92,8 @@ async fn only_files_and_directories_are_published(database: TestDatabase) {
         ("rmdir \"$REFRAIN_OUTPUT\"; ln -s /etc \"$REFRAIN_OUTPUT\"", "is no longer a directory"),
     ] {
         writes(&shop, script, "");
-        let said = again(&shop).await;
-        assert!(said.contains(expected), "{said}");
+        let message = again(&shop).await;
+        assert!(message.contains(expected), "{message}");
         assert_eq!(seen(&shop).unwrap(), both("1"));
         assert!(is_tidy(&shop));
     }

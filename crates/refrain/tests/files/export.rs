@@ -18,13 +18,13 @@ pub(crate) const WHEN: &str = r#"
     retry = { attempts = 50, backoff = "1s..1s" }
 "#;
 
-/// A job for each day that writes what this query gives.
+/// A daily job that writes the rows of this query.
 pub(crate) fn exports(shop: &TestProject, query: &str, format: &str) {
     let publish = format!("[publish]\npath = \"out/dt={{ds}}/\"\nformat = \"{format}\"\n");
     shop.job("export", &format!("{WHEN}query = \"\"\"{query}\"\"\"\n{publish}"));
 }
 
-/// A shop with so many rows of a version, and a job that writes them.
+/// A shop with this many rows of a version, and a job that writes them.
 pub(crate) async fn versioned(database: TestDatabase) -> TestProject {
     let shop = TestProject::of(database);
     shop.execute("create table items (id integer, version integer)").await;
@@ -33,7 +33,7 @@ pub(crate) async fn versioned(database: TestDatabase) -> TestProject {
     shop
 }
 
-/// Two hundred rows, all of one version, and none of another.
+/// Asserts two hundred rows of one version, and none of another.
 pub(crate) async fn stock(shop: &TestProject, version: u32) {
     let rows: Vec<String> = (0..200).map(|id| format!("({id}, {version})")).collect();
     let insert = format!("insert into items values {}", rows.join(", "));
@@ -41,7 +41,7 @@ pub(crate) async fn stock(shop: &TestProject, version: u32) {
     shop.execute(&format!("{begin}; delete from items; {insert}; commit")).await;
 }
 
-/// What a file with these rows says.
+/// The content of a file with these rows.
 pub(crate) fn stocked(version: u32) -> String {
     let mut ids: Vec<String> = (0..200).map(|id| id.to_string()).collect();
     ids.sort();
@@ -75,7 +75,7 @@ pub(crate) fn is_tidy(shop: &TestProject) -> bool {
     Path::new(&target).is_relative()
 }
 
-/// Does it again, and gives the failure that it must come to.
+/// Repeats it, and returns the failure that it must meet.
 pub(crate) async fn failure(shop: &TestProject, run: &str) -> String {
     message(&shop.run(run, Ask::Again).await)
 }

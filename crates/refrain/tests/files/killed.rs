@@ -16,14 +16,14 @@ use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::project::TestProject;
 
-/// Long, so that a process gets where it should on a slow machine. A dead one is taken over from at once, for its process is
-/// gone; that of one that was stopped is made to run out.
+/// Long, so that a process reaches the place where it is killed on a slow machine. A killed process is taken over
+/// from at once; the lease of a stopped one is expired by the test.
 pub(crate) const LEASE: (&str, &str) = ("PROJECT_LEASE", "60000");
 const ROUNDS: u32 = 20;
-/// Longer than a dead one is waited for and the work takes.
+/// Longer than the take-over and the work.
 const MOMENTS: u64 = 1_500;
 
-/// Does it until it is done, whatever the attempts before have come to.
+/// Repeats it until it is done, whatever happened to earlier attempts.
 pub(crate) async fn mended(shop: &TestProject) {
     mended_with(shop, LEASE).await;
 }
@@ -38,13 +38,13 @@ pub(crate) async fn mended_with(shop: &TestProject, lease: (&str, &str)) {
     .await;
 }
 
-/// Reads the published version again and again until it is told to stop. Gives every version that it has seen.
+/// Reads the published version again and again until it is told to stop. Returns every version that it has seen.
 fn reader(shop: &TestProject) -> (Arc<AtomicBool>, std::thread::JoinHandle<BTreeSet<String>>) {
     let (is_over, path) = (Arc::new(AtomicBool::new(false)), shop.root().join(VISIBLE).join("part-0.csv"));
-    let told = Arc::clone(&is_over);
+    let text = Arc::clone(&is_over);
     let reading = std::thread::spawn(move || {
         let mut seen = BTreeSet::new();
-        while !told.load(Ordering::Relaxed) {
+        while !text.load(Ordering::Relaxed) {
             // The directory may be replaced between resolving the name and reading the file; a retry finds the new one.
             seen.extend(std::fs::read_to_string(&path).ok());
         }
@@ -113,7 +113,7 @@ async fn f1_killed_at_random_readers_see_only_whole_versions(database: TestDatab
         stock(&shop, version).await;
         let mut process = shop.process(&["run", WINDOW, "--again"], &[LEASE]);
         let moment = Duration::from_millis(random.next_u64() % MOMENTS);
-        // It may have ended before.
+        // It may have ended before the kill.
         let _ = timeout(moment, process.line_with("did ")).await;
         process.signal(Signal::KILL);
         process.wait().await;

@@ -1,4 +1,4 @@
-//! What is refused and reported: no file that is not the run's own is touched.
+//! What is refused and reported: no file is touched that the run does not own.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,10 +28,10 @@ async fn s10_a_payload_value_cannot_choose_the_directory(database: TestDatabase)
     let before = names(shop.root());
     let hostile = ["..", ".", "", "../../etc", "a/b", "/tmp", "a\\b", "a\nb", ".refrain.lock"];
     for (key, name) in hostile.into_iter().enumerate() {
-        let said = message(&named(&refrain, &format!("k{key}"), name).await);
+        let reported = message(&named(&refrain, &format!("k{key}"), name).await);
         assert!(
-            said.contains("{payload.name}") && said.contains("part of a directory name"),
-            "{name:?}: {said}"
+            reported.contains("{payload.name}") && reported.contains("part of a directory name"),
+            "{name:?}: {reported}"
         );
     }
     assert_eq!(names(shop.root()), before);
@@ -49,8 +49,8 @@ async fn s10_the_name_of_a_scope_cannot_choose_the_directory(database: TestDatab
     shop.job("export", &format!("{WHEN}scopes = \"select id from orgs\"\n{query}\n{publish}"));
     shop.run(WINDOW, Ask::Once).await;
     for scope in ["..", ".hidden"] {
-        let said = failure(&shop, &format!("{WINDOW}/{scope}")).await;
-        assert!(said.contains("begins with a dot"), "{said}");
+        let reported = failure(&shop, &format!("{WINDOW}/{scope}")).await;
+        assert!(reported.contains("begins with a dot"), "{reported}");
     }
     assert!(shop.run(&format!("{WINDOW}/acme"), Ask::Again).await.is_done());
     assert_eq!(
@@ -66,8 +66,8 @@ async fn files_of_other_programs_are_left_unchanged(database: TestDatabase) {
     stock(&shop, 1).await;
     let visible = shop.root().join(VISIBLE);
     shop.write(&format!("{VISIBLE}/precious"), "mine");
-    let said = failure(&shop, WINDOW).await;
-    assert!(said.contains("not a link that Refrain created") && said.contains("mv '"), "{said}");
+    let reported = failure(&shop, WINDOW).await;
+    assert!(reported.contains("not a link that Refrain created") && reported.contains("mv '"), "{reported}");
     assert_eq!(fs::read_to_string(visible.join("precious")).unwrap(), "mine");
     fs::remove_dir_all(&visible).unwrap();
 
@@ -93,8 +93,8 @@ async fn two_jobs_cannot_publish_to_one_path(database: TestDatabase) {
     shop.run(WINDOW, Ask::Once).await;
     let text = fs::read_to_string(shop.root().join("jobs/export.toml")).unwrap();
     shop.job("other", &text.replace("id, version", "id, 7 as version"));
-    let said = failure(&shop, "other@2020-06-09").await;
-    assert!(said.contains("the files of another run"), "{said}");
+    let reported = failure(&shop, "other@2020-06-09").await;
+    assert!(reported.contains("the files of another run"), "{reported}");
     assert_eq!(seen(&shop), Some(stocked(1)));
     fs::remove_file(shop.root().join(VISIBLE)).unwrap();
     assert!(shop.run("other@2020-06-09", Ask::Again).await.is_done());
@@ -108,8 +108,11 @@ async fn a_directory_that_cannot_be_created_is_reported_and_nothing_changes(data
     shop.write("file", "mine");
     let text = fs::read_to_string(shop.root().join("jobs/export.toml")).unwrap();
     shop.job("export", &text.replace("out/", "file/").replace("attempts = 50", "attempts = 1"));
-    let said = failure(&shop, WINDOW).await;
-    assert!(said.contains("cannot be created") && said.contains("nothing was published"), "{said}");
+    let reported = failure(&shop, WINDOW).await;
+    assert!(
+        reported.contains("cannot be created") && reported.contains("nothing was published"),
+        "{reported}"
+    );
     assert_eq!(fs::read_to_string(shop.root().join("file")).unwrap(), "mine");
 }
 
@@ -126,8 +129,8 @@ async fn a_failed_query_leaves_the_published_version(database: TestDatabase) {
         exports(&shop, query, "csv");
         let text = fs::read_to_string(shop.root().join("jobs/export.toml")).unwrap();
         shop.job("export", &text.replace("attempts = 50", "attempts = 1"));
-        let said = failure(&shop, WINDOW).await;
-        assert!(said.contains(expected), "{query}: {said}");
+        let reported = failure(&shop, WINDOW).await;
+        assert!(reported.contains(expected), "{query}: {reported}");
         assert_eq!(seen(&shop), Some(stocked(1)));
         assert!(is_tidy(&shop));
     }

@@ -126,7 +126,7 @@ async fn an_export_of_more_rows_than_a_page_is_complete(database: TestDatabase) 
     let expected: String =
         std::iter::once("id\n".to_owned()).chain((1..=12_000).map(|n| format!("{n}\n"))).collect();
     assert_eq!(seen(&shop), Some(expected));
-    // There the store, and the record in it, is in the same database.
+    // On a server the store, and the record in it, is in the same database.
     if !shop.database.is_sqlite() {
         let recorded =
             shop.database.store_texts("select target || ' ' || mode || ' ' || rows from refrain_publishes");

@@ -14,13 +14,13 @@ use refrain_harness::children::ChildProcess;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::project::TestProject;
 
-/// A worker that was stopped is looked at twice, a third of this apart, before its run is taken over.
+/// A stopped worker is looked at twice, a third of this lease apart, before its runs are taken over.
 const TAKES_OVER: (&str, &str) = ("PROJECT_LEASE", "3000");
 
-/// The lease runs out by the clock of the worker that is stopped, too.
+/// The lease also expires by the clock of the stopped worker.
 const RUNS_OUT: (&str, &str) = ("PROJECT_LEASE", "4000");
 
-/// One that has version 2 in its hands and is stopped, while the source has version 3 already.
+/// A process that has read version 2 and is stopped, while the source has version 3 already.
 async fn stopped(shop: &TestProject, place: &str, weakened: &str) -> ChildProcess {
     stock(shop, 1).await;
     mended(shop).await;
@@ -106,12 +106,12 @@ async fn f11_an_attempt_with_an_expired_lease_moves_no_link(database: TestDataba
     assert!(is_tidy(&shop));
 }
 
-/// On PostgreSQL alone, where a test can read the store beside the shop.
+/// On PostgreSQL only, where a test can read the store beside the shop.
 #[tokio::test]
 async fn f11_an_older_attempt_records_no_version_after_a_newer_one() {
     let shop = versioned(TestDatabase::postgres().await).await;
     let mut older = stopped(&shop, "files.checked", "").await;
-    // As the newer one does, which waits for the lock then.
+    // As the newer attempt does, which waits for the lock then.
     shop.at_the_store("update refrain_fences set attempt = attempt + 1").await;
     goes_on(&shop, &mut older).await;
     assert_eq!(seen(&shop), Some(stocked(2)));

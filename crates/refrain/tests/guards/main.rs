@@ -18,7 +18,7 @@ mod trial;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use row::{Row, Said, Test};
+use row::{Expected, Row, Test};
 
 #[test]
 fn every_guard_of_the_list_is_in_its_statement_once() {
@@ -44,10 +44,10 @@ fn every_guard_in_rust_is_in_its_file_once() {
 #[test]
 fn every_test_of_the_list_is_there() {
     let mut texts = BTreeMap::new();
-    let of_statements = row::all().into_iter().map(|row| (row.to_string(), row.said));
-    let of_rust = rust::all().into_iter().map(|guard| (guard.to_string(), guard.said));
-    for (row, said) in of_statements.chain(of_rust) {
-        if let Said::Test(Test { program, name }) | Said::Itself(Test { program, name }) = said {
+    let of_statements = row::all().into_iter().map(|row| (row.to_string(), row.expected));
+    let of_rust = rust::all().into_iter().map(|guard| (guard.to_string(), guard.expected));
+    for (row, expected) in of_statements.chain(of_rust) {
+        if let Expected::Test(Test { program, name }) | Expected::Itself(Test { program, name }) = expected {
             let text = texts.entry(program.clone()).or_insert_with(|| sources(&program));
             let function = name.rsplit("::").find(|part| !DATABASES.contains(part)).unwrap();
             let is_there = ['(', '<'].iter().any(|after| text.contains(&format!("fn {function}{after}")));
@@ -56,10 +56,10 @@ fn every_test_of_the_list_is_there() {
     }
 }
 
-/// What a story is called on each database, behind its own name.
+/// What is appended to the name of a test for each database.
 const DATABASES: [&str; 3] = ["sqlite", "postgres", "pgbouncer"];
 
-/// All that a test program is made of, in whichever crate.
+/// All sources of a test program, in whichever crate.
 fn sources(program: &str) -> String {
     let below = if program == trial::LIBRARY { "src".to_owned() } else { format!("tests/{program}") };
     let paths = [".", "../refrain-cli"].map(|one| row::here().join(one).join(&below));

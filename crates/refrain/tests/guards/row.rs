@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) statement: String,
     pub(crate) guard: String,
     instead: String,
-    pub(crate) said: Said,
+    pub(crate) expected: Expected,
 }
 
 pub(crate) struct Test {
@@ -28,7 +28,7 @@ pub(crate) struct Test {
 }
 
 /// What a row says about its guard.
-pub(crate) enum Said {
+pub(crate) enum Expected {
     /// This test fails without the guard.
     Test(Test),
     /// This test removes the guard by itself.
@@ -50,15 +50,15 @@ impl Test {
     }
 }
 
-impl Said {
-    pub(crate) fn parse(said: &str) -> Said {
-        if let Some(reason) = said.strip_prefix("survives:") {
-            assert!(!reason.is_empty(), "{said}: why does no test miss it?");
-            return Said::Unmissed;
+impl Expected {
+    pub(crate) fn parse(expected: &str) -> Expected {
+        if let Some(reason) = expected.strip_prefix("survives:") {
+            assert!(!reason.is_empty(), "{expected}: why does no test miss it?");
+            return Expected::Unmissed;
         }
-        match said.strip_prefix("itself: ") {
-            Some(story) => Said::Itself(Test::parse(story)),
-            None => Said::Test(Test::parse(said)),
+        match expected.strip_prefix("itself: ") {
+            Some(story) => Expected::Itself(Test::parse(story)),
+            None => Expected::Test(Test::parse(expected)),
         }
     }
 }
@@ -66,9 +66,9 @@ impl Said {
 impl Row {
     fn parse(line: &str) -> Row {
         let columns: Vec<&str> = line.split(" |").map(str::trim).collect();
-        let [statement, guard, instead, said] = columns.try_into().expect(line);
+        let [statement, guard, instead, expected] = columns.try_into().expect(line);
         let [statement, guard, instead] = [statement, guard, instead].map(str::to_owned);
-        Row { statement, guard, instead, said: Said::parse(said) }
+        Row { statement, guard, instead, expected: Expected::parse(expected) }
     }
 
     /// The path by which a process knows the statement: `sql/queue/hold.sql`.

@@ -17,13 +17,13 @@
 
 use std::fmt;
 
-use crate::row::{Said, here};
+use crate::row::{Expected, here};
 
 pub(crate) struct Guard {
     file: String,
     pub(crate) text: String,
     pub(crate) instead: String,
-    pub(crate) said: Said,
+    pub(crate) expected: Expected,
 }
 
 impl fmt::Display for Guard {
@@ -35,13 +35,14 @@ impl fmt::Display for Guard {
 impl Guard {
     fn parse(line: &str) -> Guard {
         let columns: Vec<&str> = line.split(" | ").collect();
-        let [file, text, instead, said] = columns.try_into().expect(line);
+        let [file, text, instead, expected] = columns.try_into().expect(line);
         let [file, text, instead] = [file, text, instead].map(str::to_owned);
-        let said = if said.starts_with("open: ") { Said::Unmissed } else { Said::parse(said) };
-        Guard { file, text, instead, said }
+        let expected =
+            if expected.starts_with("open: ") { Expected::Unmissed } else { Expected::parse(expected) };
+        Guard { file, text, instead, expected }
     }
 
-    /// How often its text is in its file.
+    /// How often its text occurs in its file.
     pub(crate) fn found(&self) -> usize {
         let source = std::fs::read_to_string(here().join("src").join(&self.file)).expect(&self.file);
         let source = source.split_whitespace().collect::<Vec<_>>().join(" ");

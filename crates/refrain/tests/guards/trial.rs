@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use tempfile::TempDir;
 
-use crate::row::{Row, Said, Test, here};
+use crate::row::{Expected, Row, Test, here};
 
 /// Its own tests are in a program of this name.
 pub(crate) const LIBRARY: &str = "refrain";
@@ -19,7 +19,7 @@ pub(crate) const LIBRARY: &str = "refrain";
 /// How many tests run at once.
 const SEATS: usize = 2;
 
-/// What the databases do not understand of the weak texts, as many statements at a time as there are.
+/// The weakened texts that a database rejects, prepared several at a time.
 pub(crate) fn misread(rows: &[Row]) -> Vec<String> {
     let mut rounds: Vec<BTreeMap<String, &Row>> = Vec::new();
     for row in rows {
@@ -46,7 +46,7 @@ pub(crate) fn unmissed(rows: &[Row]) -> Vec<String> {
             let (next, kept) = (&next, &kept);
             scope.spawn(move || {
                 while let Some(row) = next() {
-                    if let Said::Test(Test { program, name }) = &row.said
+                    if let Expected::Test(Test { program, name }) = &row.expected
                         && run(program, name, &[row], seat).is_ok()
                     {
                         kept.lock().unwrap().push(format!("{row} | {program} {name}"));
@@ -58,8 +58,8 @@ pub(crate) fn unmissed(rows: &[Row]) -> Vec<String> {
     kept.into_inner().unwrap()
 }
 
-/// Runs one test without the guards of these rows; what it printed if it has failed. That goes to a file: a process that a
-/// failed test leaves behind would keep a pipe open.
+/// Runs one test without the guards of these rows; returns its output if it has failed. The output goes to a file: a
+/// process that a failed test leaves behind would keep a pipe open.
 fn run(program: &str, name: &str, rows: &[&Row], seat: usize) -> Result<(), String> {
     let directory = TempDir::new().unwrap();
     let weak = |(number, row): (usize, &&Row)| {
@@ -79,8 +79,8 @@ fn run(program: &str, name: &str, rows: &[&Row], seat: usize) -> Result<(), Stri
     if status.success() { Ok(()) } else { Err(printed) }
 }
 
-/// The test program that was built last under this name, beside this one. Of those that are called like the library, it
-/// is the one that lists tests of the store.
+/// The test program that was built last under this name, beside this one. Of those that are named like the library,
+/// it is the one that lists tests of the store.
 fn executable(program: &str) -> PathBuf {
     let running = std::env::current_exe().unwrap();
     let beside = std::fs::read_dir(running.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());

@@ -1,5 +1,5 @@
-//! The applied content of a key is kept apart from the last try: a failed try of other content does
-//! not change it.
+//! The applied content of a key is stored separately from the last try: a failed try of other content does not change
+//! it.
 
 use refrain::core::state::UnitStatus;
 use refrain::key;
@@ -9,21 +9,21 @@ use refrain_harness::both_shops;
 use crate::shop::{Backend, Invoice, Shop, Source, counts, dedupes, invoice, ran, sync, traced};
 use refrain_harness::work::open;
 
-/// The table refuses it.
+/// The table refuses this total.
 const BAD: i64 = -1;
 
 fn at(updated: i64, total: i64) -> Invoice {
     Invoice { updated, ..invoice(1, total) }
 }
 
-/// Two good invoices, of which one comes with content that is refused, in a run that has so many tries.
+/// Two valid invoices, one of which then gets content that is refused, in a run with this many tries.
 async fn one_that_failed<DB: Backend>(shop: &Shop<DB>, source: &Source) -> refrain::Refrain {
     let refrain = open(&shop.store, [sync(shop, source, Per::Ever, |units| units)]).await;
     source.shows(vec![invoice(1, 10), invoice(2, 20)]);
     assert_eq!(ran(&refrain, "sync#monday").await, "monday done 1");
     source.shows(vec![invoice(1, BAD), invoice(2, 20)]);
     assert_eq!(ran(&refrain, "sync#tuesday").await, "tuesday due 2");
-    assert_eq!((shop.standing("failed").await, shop.writes().await), (1, vec![1, 1]));
+    assert_eq!((shop.count_of("failed").await, shop.writes().await), (1, vec![1, 1]));
     refrain
 }
 
@@ -58,11 +58,11 @@ async fn parked_content_is_moot_once_the_source_returns_to_applied_content<DB: B
     for _ in 0..2 {
         ran(&refrain, "sync#tuesday").await;
     }
-    assert_eq!(shop.standing("parked").await, 1, "its tries are used up");
+    assert_eq!(shop.count_of("parked").await, 1, "its tries are used up");
     source.shows(vec![invoice(1, 10), invoice(2, 20)]);
     let report = refrain.run("sync#tuesday", refrain::Ask::Again).await.unwrap();
     assert_eq!(refrain_harness::work::line(&report.run), "tuesday done 4");
-    assert_eq!((shop.standing("parked").await, shop.writes().await), (0, vec![1, 1]));
+    assert_eq!((shop.count_of("parked").await, shop.writes().await), (0, vec![1, 1]));
 }
 
 #[both_shops]
@@ -72,10 +72,10 @@ async fn failed_content_is_retried_and_other_content_replaces_applied_content<DB
     shop.execute("delete from invoices where id = 1").await;
     source.shows(vec![invoice(1, 30)]);
     ran(&refrain, "sync#wednesday").await;
-    assert_eq!((shop.totals().await, shop.standing("applied").await), (vec![30, 20], 2));
+    assert_eq!((shop.totals().await, shop.count_of("applied").await), (vec![30, 20], 2));
     source.shows(vec![invoice(1, 10)]);
     assert_eq!(ran(&refrain, "sync#thursday").await, "thursday done 1");
-    assert_eq!(shop.totals().await, [10, 20], "what was applied before thirty is applied no more");
+    assert_eq!(shop.totals().await, [10, 20], "content from before thirty is not applied any more");
 }
 
 #[both_shops]
@@ -89,10 +89,10 @@ async fn content_that_returns_has_the_highest_order_it_was_seen_with<DB: Backend
     ran(&refrain, "sync#six").await;
     source.shows(vec![at(5, 10)]);
     ran(&refrain, "sync#slow").await;
-    assert_eq!(shop.standing("failed").await, 1, "a slow reader does not hide what is newer");
+    assert_eq!(shop.count_of("failed").await, 1, "a slow reader does not hide newer content");
     source.shows(vec![at(8, 10)]);
     ran(&refrain, "sync#eight").await;
-    assert_eq!((shop.standing("failed").await, shop.writes().await), (0, vec![1]));
+    assert_eq!((shop.count_of("failed").await, shop.writes().await), (0, vec![1]));
     source.shows(vec![at(7, 20)]);
     ran(&refrain, "sync#seven").await;
     assert_eq!((shop.totals().await, shop.writes().await), (vec![10], vec![1]), "seven is before eight");
@@ -108,5 +108,5 @@ async fn content_is_applied_again_when_the_applied_content_is_unknown<DB: Backen
     shop.database.store(before).await;
     source.shows(vec![invoice(1, 10), invoice(2, 20)]);
     ran(&refrain, "sync#wednesday").await;
-    assert_eq!((shop.writes().await, shop.standing("applied").await), (vec![2, 1], 2));
+    assert_eq!((shop.writes().await, shop.count_of("applied").await), (vec![2, 1], 2));
 }

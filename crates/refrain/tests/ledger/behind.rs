@@ -16,7 +16,7 @@ fn job<DB: Backend>(shop: &Shop<DB>) -> Definition {
     })
 }
 
-/// The shop has seen a later attempt of a run than the store knows of.
+/// Records in the shop a later attempt of a run than the store knows of.
 async fn outnumber<DB: Backend>(shop: &Shop<DB>, run: &str, attempt: i32) {
     let fence = "insert into refrain_fences (project, job, run, attempt, nonce) values ('shop', 'sync'";
     shop.database
@@ -24,8 +24,8 @@ async fn outnumber<DB: Backend>(shop: &Shop<DB>, run: &str, attempt: i32) {
         .await;
 }
 
-fn is_behind<T>(asked: &Result<T, Error>) -> bool {
-    matches!(asked, Err(Error::Store(StoreError::Unsure(IdentityDoubt::Behind))))
+fn is_behind<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Store(StoreError::Unsure(IdentityDoubt::Behind))))
 }
 
 #[both_shops]
@@ -38,15 +38,19 @@ async fn f23_a_store_below_a_fence_runs_nothing_before_the_operator_decides<DB: 
     refrain.close().await;
     assert_eq!(shop.writes().await, Vec::<i64>::new());
 
-    let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
-    assert!(is_behind(&opening().job(job(&shop)).open().await));
-    let looking = opening().only_looking().open().await.unwrap();
+    let options = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
+    assert!(is_behind(&options().job(job(&shop)).open().await));
+    let looking = options().only_looking().open().await.unwrap();
     assert_eq!(looking.runs("sync", "").await.unwrap().len(), 2, "a reader sees everything");
     looking.close().await;
 
-    opening().state(StoreOrigin::Restored).await.unwrap();
-    let refrain = opening().job(job(&shop)).open().await.unwrap();
-    assert_eq!(ran(&refrain, "sync#monday").await, "monday done 4", "above all that is remembered there");
+    options().state(StoreOrigin::Restored).await.unwrap();
+    let refrain = options().job(job(&shop)).open().await.unwrap();
+    assert_eq!(
+        ran(&refrain, "sync#monday").await,
+        "monday done 4",
+        "its number is above every fence of the shop"
+    );
     assert_eq!(shop.writes().await, [1, 1, 1]);
 }
 
@@ -57,7 +61,7 @@ async fn f23_an_open_process_stops_once_another_finds_the_store_behind<DB: Backe
     let other = open(&shop.store, [job(&shop)]).await;
     outnumber(&shop, "monday", 3).await;
     assert!(is_behind(&other.run("sync#monday", Ask::Once).await));
-    assert!(is_behind(&before.run("sync#tuesday", Ask::Once).await), "it has seen nothing of that by itself");
+    assert!(is_behind(&before.run("sync#tuesday", Ask::Once).await), "it has not noticed by itself");
     assert!(is_behind(&before.serve().await));
 }
 
@@ -66,14 +70,17 @@ async fn a_restored_store_continues_above_the_fences_of_its_databases<DB: Backen
     let refrain = open(&shop.store, [job(&shop)]).await;
     refrain.close().await;
     outnumber(&shop, "monday", 7).await;
-    let opening = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
-    opening().state(StoreOrigin::Restored).await.unwrap();
-    let refrain = opening().job(job(&shop)).open().await.unwrap();
-    let mut said = ran(&refrain, "sync#monday").await;
-    while said.contains(" due ") {
-        said = ran(&refrain, "sync#monday").await;
+    let options = || Refrain::at(&shop.store.url(), "shop").unwrap().settings(SETTINGS);
+    options().state(StoreOrigin::Restored).await.unwrap();
+    let refrain = options().job(job(&shop)).open().await.unwrap();
+    let mut message = ran(&refrain, "sync#monday").await;
+    while message.contains(" due ") {
+        message = ran(&refrain, "sync#monday").await;
     }
-    assert_eq!(said, "monday done 8");
+    assert_eq!(message, "monday done 8");
     outnumber(&shop, "tuesday", 7).await;
-    assert!(is_behind(&refrain.run("sync#tuesday", Ask::Once).await), "this was not known to the person");
+    assert!(
+        is_behind(&refrain.run("sync#tuesday", Ask::Once).await),
+        "the operator did not know of this fence"
+    );
 }

@@ -1,5 +1,4 @@
-//! Other content under a known key, however it comes: newer, older, twice in one list, by another
-//! version.
+//! Other content under a known key: newer, older, twice in one list, or from another version.
 
 use refrain::core::state::OnChange;
 use refrain::key;
@@ -11,7 +10,7 @@ use crate::shop::{
 };
 use refrain_harness::work::{open, shown};
 
-/// An invoice as it was at a time.
+/// An invoice with the time of its last change.
 fn at(updated: i64, id: i64, total: i64) -> Invoice {
     Invoice { updated, ..invoice(id, total) }
 }
@@ -38,8 +37,8 @@ async fn reject_is_an_error_and_writes_nothing<DB: Backend>(shop: Shop<DB>) {
     assert_eq!(ran(&refrain, "sync#tuesday").await, "tuesday due 2");
     assert_eq!(shop.totals().await, [10, 20, 30]);
     let run = shown(&refrain, "sync#tuesday").await;
-    let said = refrain.attempts(&run).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("invoice:2") && said.contains("other content"), "{said}");
+    let reported = refrain.attempts(&run).await.unwrap()[0].message.clone().unwrap();
+    assert!(reported.contains("invoice:2") && reported.contains("other content"), "{reported}");
 }
 
 #[both_shops]
@@ -72,9 +71,10 @@ async fn f40_a_higher_version_applies_everything_again_and_a_lower_one_is_refuse
     }
     source.shows(vec![invoice(1, 11), invoice(4, 40)]);
     assert_eq!(ran(&old, "sync#thursday").await, "thursday due 2");
-    assert_eq!(shop.totals().await, [10, 20, 30], "not even what is new to it");
-    let said = old.attempts(&shown(&old, "sync#thursday").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("version 2 was recorded; this worker has version 1"), "{said}");
+    assert_eq!(shop.totals().await, [10, 20, 30], "not even a unit that is new");
+    let reported =
+        old.attempts(&shown(&old, "sync#thursday").await).await.unwrap()[0].message.clone().unwrap();
+    assert!(reported.contains("version 2 was recorded; this worker has version 1"), "{reported}");
 }
 
 #[both_shops]
@@ -105,7 +105,7 @@ async fn order_advances_with_content_that_returns<DB: Backend>(shop: Shop<DB>) {
     ran(&refrain, "sync#at-nine").await;
     source.shows(vec![at(7, 1, 20)]);
     ran(&refrain, "sync#stale").await;
-    assert_eq!(shop.totals().await, [10], "what was read at nine is newer than at seven, and says ten");
+    assert_eq!(shop.totals().await, [10], "content from nine is newer than content from seven");
     assert_eq!(shop.writes().await, [1]);
 }
 
@@ -121,15 +121,15 @@ async fn one_key_twice_in_a_list_is_one_unit_with_its_last_content<DB: Backend>(
     );
     assert_eq!((shop.totals().await, shop.writes().await), (vec![10, 22, 30], vec![1, 1, 1]));
     assert_eq!(counts(&refrain, "sync#monday").await, [3, 0, 3, 0]);
-    let told = [
+    let text = [
         "already-applied 1 invoice:1",
         "many-contents? 2 invoice:2 invoice:2",
         "stale 2 invoice:2 invoice:2",
     ];
-    assert_eq!(dedupes(&refrain, "sync#monday").await, told);
+    assert_eq!(dedupes(&refrain, "sync#monday").await, text);
 
     ran(&refrain, "sync#tuesday").await;
-    assert_eq!(shop.writes().await, [1, 1, 1], "the same list again is nothing new");
+    assert_eq!(shop.writes().await, [1, 1, 1], "the same list again changes nothing");
     assert_eq!(counts(&refrain, "sync#tuesday").await, [0, 0, 6, 0]);
 }
 

@@ -16,7 +16,7 @@ use crate::intents::opened;
 use crate::shop::{Backend, Invoice, Shop, Source, invoices, key_of, ran, work, write_all};
 use refrain_harness::work::{Gate, Seen, daily, june};
 
-/// Three invoices a page; the first attempt of `monday` waits at the gate with the page that it has read in hand.
+/// Three invoices per page; the first attempt of `monday` waits at the gate after reading a page.
 fn paging<DB: Backend>(shop: &Shop<DB>, source: &Source, gate: &Gate, seen: &Seen) -> Definition {
     let (source, gate, seen) = (source.clone(), gate.clone(), seen.clone());
     work(shop, "sync", move |run, pool| {
@@ -50,7 +50,7 @@ fn read(source: &Source, seen: &Seen, at: Option<&str>) -> FetchedPage<Invoice> 
 }
 
 /// `sync/acme billing 6 by monday 1` of each checkpoint.
-async fn told(refrain: &Refrain) -> Vec<String> {
+async fn shown(refrain: &Refrain) -> Vec<String> {
     let checkpoints = refrain.checkpoints(None).await.unwrap();
     let line = |one: &refrain::admin::CheckpointRecord| {
         let by =
@@ -60,7 +60,7 @@ async fn told(refrain: &Refrain) -> Vec<String> {
     checkpoints.iter().map(line).collect()
 }
 
-/// The checkpoint for ever, where there are no scopes.
+/// The checkpoint of a job without scopes and windows.
 fn of<'a>(job: &'a str, name: &'a str) -> CheckpointOf<'a> {
     CheckpointOf::new(job, name)
 }
@@ -75,17 +75,17 @@ async fn the_next_run_reads_from_a_checkpoint_that_was_moved_back<DB: Backend>(s
     let (source, seen) = (Source::of(invoices(6)), Seen::default());
     let refrain = opened(&shop, [paging(&shop, &source, &Gate::closed(), &seen)]).await;
     ran(&refrain, "sync#tuesday").await;
-    assert_eq!(told(&refrain).await, ["sync/ billing 6 by tuesday 1"]);
+    assert_eq!(shown(&refrain).await, ["sync/ billing 6 by tuesday 1"]);
     assert_eq!(refrain.checkpoints(Some("sync")).await.unwrap().len(), 1);
     assert_eq!(refrain.checkpoints(Some("other")).await.unwrap(), []);
 
     assert_eq!(set(&refrain, "3", Some("6")).await, "set");
-    assert_eq!(told(&refrain).await, ["sync/ billing 3 by a person"]);
-    assert_eq!(set(&refrain, "3", Some("6")).await, "set", "said twice, it is there");
+    assert_eq!(shown(&refrain).await, ["sync/ billing 3 by a person"]);
+    assert_eq!(set(&refrain, "3", Some("6")).await, "set", "the same command again changes nothing");
     ran(&refrain, "sync#friday").await;
     assert_eq!(seen.all(), ["from -", "from 3", "from 6", "from 3", "from 6"]);
     assert_eq!(shop.writes().await, [1; 6], "read again, and written once");
-    assert_eq!(told(&refrain).await, ["sync/ billing 6 by friday 1"]);
+    assert_eq!(shown(&refrain).await, ["sync/ billing 6 by friday 1"]);
 }
 
 #[both_shops]
@@ -105,7 +105,7 @@ async fn a_checkpoint_is_moved_only_from_the_position_that_was_shown<DB: Backend
         let refused = refrain.set_checkpoint(of("sync", "billing"), unfit, Some("6")).await.unwrap_err();
         assert!(matches!(refused, Error::Checkpoint(CheckpointError::Unfit)), "{refused}");
     }
-    assert_eq!(told(&refrain).await, ["sync/ billing 6 by tuesday 1"]);
+    assert_eq!(shown(&refrain).await, ["sync/ billing 6 by tuesday 1"]);
 }
 
 #[both_shops]
@@ -116,7 +116,7 @@ async fn one_of_two_operators_moves_a_checkpoint<DB: Backend>(shop: Shop<DB>) {
     assert_eq!(set(&refrain, "3", Some("6")).await, "set");
     let refused = set(&refrain, "1", Some("6")).await;
     assert!(refused.contains("is not where it was seen: it is at `3`"), "{refused}");
-    assert_eq!(told(&refrain).await, ["sync/ billing 3 by a person"]);
+    assert_eq!(shown(&refrain).await, ["sync/ billing 3 by a person"]);
 }
 
 #[both_shops]
@@ -172,7 +172,7 @@ async fn an_attempt_that_read_the_old_position_cannot_advance_it<DB: Backend>(sh
         async move { ran(&refrain, "sync#monday").await }
     });
     gate.have_begun(1).await;
-    // The store takes it for over, as it does before it begins; it goes on all the same.
+    // The store considers the attempt ended before it begins; the attempt continues all the same.
     take_over(&shop.store, "monday").await;
     refrain.cancel("sync#monday").await.unwrap();
     assert_eq!(set(&refrain, "3", Some("6")).await, "set");
@@ -180,7 +180,7 @@ async fn an_attempt_that_read_the_old_position_cannot_advance_it<DB: Backend>(sh
     running.await.unwrap();
     let last = seen.all().pop().unwrap();
     assert!(last.contains("`billing` is not where it was read"), "{last}");
-    assert_eq!(told(&refrain).await, ["sync/ billing 3 by a person"]);
+    assert_eq!(shown(&refrain).await, ["sync/ billing 3 by a person"]);
     ran(&refrain, "sync#friday").await;
     assert_eq!(shop.writes().await, [1; 9]);
 }
@@ -202,9 +202,9 @@ async fn a_watermark_can_be_moved_back_by_a_duration_and_a_cursor_cannot<DB: Bac
     let (mark, hour) = (june("09T10:00").to_string(), Duration::from_hours(1));
     let at = refrain.rewind_checkpoint(of("mark", "updated"), hour, Some(&mark)).await.unwrap();
     assert_eq!((at.was, at.position), (Some(mark), june("09T09:00").to_string()));
-    assert_eq!(told(&refrain).await[0], "mark/ updated 2020-06-09T09:00:00Z by a person");
+    assert_eq!(shown(&refrain).await[0], "mark/ updated 2020-06-09T09:00:00Z by a person");
     let refused = refrain.rewind_checkpoint(of("sync", "billing"), hour, Some("3")).await.unwrap_err();
-    assert!(refused.to_string().contains("which is no time"), "{refused}");
+    assert!(refused.to_string().contains("which is not a time"), "{refused}");
 }
 
 #[both_shops]
@@ -238,7 +238,7 @@ async fn a_run_of_another_scope_does_not_block_moving_a_checkpoint<DB: Backend>(
     refrain_harness::eventually::eventually(
         "acme is done",
         refrain_harness::eventually::DEADLINE,
-        async || told(&refrain).await == ["sync/acme billing 1 by 2020-06-01T00:00:00Z/acme 1"],
+        async || shown(&refrain).await == ["sync/acme billing 1 by 2020-06-01T00:00:00Z/acme 1"],
     )
     .await;
     refrain_harness::eventually::eventually(

@@ -42,7 +42,7 @@ async fn f1_a_claim_that_is_rolled_back_leaves_the_key_free<DB: Backend>(shop: S
         DB::write(&mut tx, &invoice(1, 10)).await.unwrap();
         tx.rollback().await.unwrap();
     }
-    assert_eq!((shop.writes().await, shop.standing("applied").await), (Vec::new(), 0));
+    assert_eq!((shop.writes().await, shop.count_of("applied").await), (Vec::new(), 0));
 }
 
 #[both_shops]
@@ -165,11 +165,11 @@ async fn f35_the_same_key_with_other_content_is_an_error_and_nothing_runs<DB: Ba
     let mut tx = shop.pool.begin().await.unwrap();
     let reordered: Value = serde_json::from_str("{\"b\": [1.0, 2e0],\n \"a\": 1}").unwrap();
     let claim = ledger.claim_content(&mut tx, key!("payment", 0, 0).unwrap(), &reordered).await.unwrap();
-    assert!(!claim.is_fresh(), "the same content in other words");
+    assert!(!claim.is_fresh(), "the same content in another notation");
 }
 
-/// In a transaction of which the caller wants more than read committed, a winner that it cannot see is an error that says
-/// to begin again; then it is seen.
+/// In a transaction with a higher isolation level, a claim that lost to an invisible one is an error that asks to
+/// begin again; then the winner is visible.
 #[tokio::test]
 async fn f47_a_claim_in_a_serializable_transaction_is_tried_again_by_its_caller() {
     let shop = Shop::on_a_server().await;

@@ -14,7 +14,7 @@ use refrain_harness::work::{Gate, Seen, job, open};
 const TASKS: usize = 64;
 const KEYS: usize = 50;
 
-/// Every task claims every key, each in an order of its own. Gives how often each key was free.
+/// Every task claims every key, each in an order of its own. Returns how often each key was free.
 async fn all_claim<DB: Backend>(ledgers: &[Ledger<DB>]) -> BTreeMap<usize, usize> {
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
@@ -37,7 +37,7 @@ async fn all_claim<DB: Backend>(ledgers: &[Ledger<DB>]) -> BTreeMap<usize, usize
     times
 }
 
-/// A run for each key, which has one step to end when the gate lets it through.
+/// A run for each key, with one step that ends when the gate lets it through.
 fn stepping(gate: &Gate, seen: &Seen) -> Definition {
     let (gate, seen) = (gate.clone(), seen.clone());
     job("sync", move |run| {
@@ -58,7 +58,7 @@ fn stepping(gate: &Gate, seen: &Seen) -> Definition {
     })
 }
 
-/// The second mail is against the rules of the table.
+/// The table refuses the second mail.
 fn unwritable(is_sqlite: bool) -> &'static str {
     if is_sqlite {
         "create trigger second before insert on refrain_units when new.key = 'mail:2'
@@ -93,9 +93,9 @@ async fn each_key_is_claimed_by_one_of_64_tasks_with_separate_ledgers<DB: Backen
 #[both_shops]
 async fn a_done_step_is_not_repeated_by_the_next_attempt<DB: Backend>(shop: Shop<DB>) {
     let seen = Seen::default();
-    let told = seen.clone();
+    let text = seen.clone();
     let stepping = work(&shop, "sync", move |run, _| {
-        let seen = told.clone();
+        let seen = text.clone();
         async move {
             for name in ["download", "unpack", "load"] {
                 let Some(step) = run.step(name).await? else { continue };
@@ -146,10 +146,10 @@ async fn i5_a_fenced_claim_does_not_affect_the_rest_of_its_group<DB: Backend>(sh
     for run in runs {
         run.await.unwrap();
     }
-    let mut told = seen.all();
-    told.sort();
+    let mut text = seen.all();
+    text.sort();
     let mut expected: Vec<String> = (0..12).map(|number| format!("{number:02} 1 done")).collect();
     expected[7] = String::from("07 1 fenced");
     expected.insert(8, "07 2 done".to_owned());
-    assert_eq!(told, expected);
+    assert_eq!(text, expected);
 }

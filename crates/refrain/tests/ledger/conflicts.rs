@@ -20,7 +20,7 @@ use crate::shop::{
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::work::{Gate, open, shown};
 
-/// An error of the driver as a stranger's lock gives it.
+/// An error of the driver, caused by another program's lock.
 async fn locked(file: &std::path::Path) -> sqlx::Error {
     let options =
         SqliteConnectOptions::new().filename(file).create_if_missing(true).busy_timeout(Duration::ZERO);
@@ -76,7 +76,7 @@ async fn f47_a_batch_that_always_meets_locks_is_left_for_the_next_attempt<DB: Ba
     });
     let refrain = open(&shop.store, [busy]).await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
-    assert_eq!((shop.writes().await, shop.standing("failed").await), (Vec::new(), 0), "no unit is blamed");
+    assert_eq!((shop.writes().await, shop.count_of("failed").await), (Vec::new(), 0), "no unit is blamed");
     assert_eq!(ran(&refrain, "sync#monday").await, "monday done 2");
     assert_eq!(shop.writes().await, vec![1; 5]);
 }
@@ -91,7 +91,7 @@ async fn f40_a_late_failure_of_an_older_worker_changes_nothing<DB: Backend>(shop
         let list = [invoice(1, 11)];
         let mut batches = units.apply(&list).await?;
         let batch = batches.next().await?.unwrap();
-        // The record of a failure is a transaction of its own, and a newer worker is there before it.
+        // The record of a failure is a transaction of its own, and a newer worker writes before it.
         let newer = if DB::IS_SQLITE {
             "update refrain_units set version = 2, fingerprint = 12"
         } else {
@@ -102,9 +102,9 @@ async fn f40_a_late_failure_of_an_older_worker_changes_nothing<DB: Backend>(shop
     });
     let older = open(&shop.store, [failing]).await;
     assert_eq!(ran(&older, "sync#tuesday").await, "tuesday due 2");
-    let said =
+    let text =
         older.attempts(&shown(&older, "sync#tuesday").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("this worker has version 1"), "{said}");
+    assert!(text.contains("this worker has version 1"), "{text}");
     let record = traced(&shop, key!("invoice", 1).unwrap()).await;
     assert_eq!(
         (record.status, record.version, record.run.as_deref()),
@@ -134,7 +134,7 @@ async fn many_runs_with_the_same_units_at_once_write_each_once<DB: Backend>(shop
     crowd.close().await;
 }
 
-/// A stranger holds the second row and wants the first, which the batch has written.
+/// Another program locks the second row and wants the first, which the batch has written.
 #[tokio::test]
 async fn f47_a_batch_caught_in_a_deadlock_is_retried() {
     let shop = Shop::on_a_server().await;
@@ -151,7 +151,8 @@ async fn f47_a_batch_caught_in_a_deadlock_is_retried() {
             let mut batches = units.apply(&list).await?;
             while let Some(mut batch) = batches.next().await? {
                 let mut went = Ok(());
-                // The stranger has both rows first, else the second try might be its victim too.
+                // The other program locks both rows first; otherwise the second try might be chosen as the victim
+                // too.
                 if tries.load(Ordering::SeqCst) == 1 {
                     over.pass().await;
                 }
@@ -192,7 +193,7 @@ async fn f47_a_batch_caught_in_a_deadlock_is_retried() {
     gate.let_through(1);
     assert_eq!(running.await.unwrap(), "tuesday done 1");
     stranger.await.unwrap();
-    assert_eq!(tries.load(Ordering::SeqCst), 2, "the batch was the victim, and came again");
+    assert_eq!(tries.load(Ordering::SeqCst), 2, "the batch was the victim, and was retried");
     assert_eq!((shop.totals().await, shop.writes().await), (vec![11, 22], vec![2, 2]));
     assert_eq!(counts(&refrain, "sync#tuesday").await, [2, 0, 0, 0]);
 }
@@ -223,14 +224,15 @@ async fn f47_a_batch_with_a_serialization_failure_is_retried() {
     assert_eq!((shop.writes().await, counts(&refrain, "sync#monday").await), (vec![1; 3], [3, 0, 0, 0]));
 }
 
-/// Only the total counts, and what was updated later is newer.
+/// Only the total makes a change, and the update time orders it.
 fn rules(
     units: refrain::ledger::Units<sqlx::Postgres, Invoice>,
 ) -> refrain::ledger::Units<sqlx::Postgres, Invoice> {
     units.order(|one| one.updated).fields(["total"])
 }
 
-/// Between the look at what is recorded and the write, content went and came back: it is not what was looked at.
+/// Between the read of the ledger and the write, the content changed and changed back: it is not the content that was
+/// read.
 #[tokio::test]
 async fn content_that_returns_during_a_batch_is_newer_than_the_batch() {
     let shop = Shop::on_a_server().await;
@@ -270,7 +272,7 @@ async fn content_that_returns_during_a_batch_is_newer_than_the_batch() {
     assert_eq!((shop.totals().await, shop.writes().await), (vec![10], vec![3]));
 }
 
-/// A slow transaction of an application holds a key: a batch with that key waits, and all others continue.
+/// A slow transaction of an application locks a key: a batch with that key waits, and all others continue.
 #[tokio::test]
 async fn a_batch_that_waits_for_a_key_blocks_no_other_key() {
     let shop = Shop::on_a_server().await;

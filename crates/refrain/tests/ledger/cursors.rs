@@ -49,7 +49,7 @@ fn paging<DB: Backend>(shop: &Shop<DB>, source: &Source, seen: &Seen, stumbles: 
     })
 }
 
-/// Where the first attempt breaks off: before or after the page that begins with this invoice is done.
+/// Where the first attempt fails: before or after the page that begins with this invoice is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stumble {
     Never,
@@ -77,7 +77,7 @@ async fn m12_an_attempt_interrupted_after_page_2_of_5_resumes_with_page_3<DB: Ba
     );
     assert_eq!(ran(&refrain, "sync#monday").await, "monday done 2");
     assert_eq!(seen.all(), ["", "10", "20", "30", "40", "50"]);
-    assert_eq!(shop.writes().await, vec![1; 50], "as if it had never broken off");
+    assert_eq!(shop.writes().await, vec![1; 50], "as if it had never failed");
     assert_eq!(shop.totals().await, (1..=50).map(|id| id * 10).collect::<Vec<_>>());
     assert_eq!(counts(&refrain, "sync#monday").await, [30, 0, 0, 0]);
 }
@@ -118,23 +118,24 @@ async fn f31_a_source_that_shifts_between_pages_hides_nothing_from_a_cursor_by_k
     assert_eq!(shop.writes().await, vec![1; 33]);
 }
 
-type Told = Vec<String>;
+type Answers = Vec<String>;
 
-/// Does one page in a run of its own, as the story says. Gives what was said, and where the checkpoint then stands.
-async fn one_page<DB: Backend>(shop: &Shop<DB>, rules: Rules<DB>, how: How) -> (Told, Vec<String>) {
+/// Does one page in a run of its own, with this fault. Returns the answers of the ledger, and the position of the
+/// checkpoint.
+async fn one_page<DB: Backend>(shop: &Shop<DB>, rules: Rules<DB>, how: How) -> (Answers, Vec<String>) {
     let seen = Seen::default();
-    let told = seen.clone();
+    let answers = seen.clone();
     let story = work(shop, "sync", move |run, pool| {
-        let told = told.clone();
+        let answers = answers.clone();
         async move {
             let units = rules(run.fence(&pool).await?.units(Per::Ever, key_of));
             let mut pages = units.cursor("billing").await?;
-            let went = tell(&mut pages, how, &pool).await;
-            told.push(went.map_or_else(|error| error.to_string(), |()| "done".to_owned()));
+            let went = advance(&mut pages, how, &pool).await;
+            answers.push(went.map_or_else(|error| error.to_string(), |()| "done".to_owned()));
             let again = pages
                 .next(|_| async { Ok::<_, LedgerError>(FetchedPage { units: Vec::new(), next: None }) })
                 .await;
-            told.push(match again {
+            answers.push(match again {
                 Ok(_) => "goes on".to_owned(),
                 Err(LedgerError::NotDone { name }) => format!("{name} is not done"),
                 Err(error) => error.to_string(),
@@ -157,7 +158,7 @@ enum How {
     TwiceInIt,
 }
 
-async fn tell<DB: Backend>(
+async fn advance<DB: Backend>(
     pages: &mut Cursor<'_, DB, Invoice>,
     how: How,
     pool: &sqlx::Pool<DB>,
@@ -193,53 +194,53 @@ async fn tell<DB: Backend>(
 
 #[both_shops]
 async fn m12_a_dropped_page_does_not_advance_the_cursor<DB: Backend>(shop: Shop<DB>) {
-    let (told, position) = one_page(&shop, |units| units, How::Dropped).await;
-    assert_eq!(told, ["done", "billing is not done"]);
+    let (answers, position) = one_page(&shop, |units| units, How::Dropped).await;
+    assert_eq!(answers, ["done", "billing is not done"]);
     assert!(position.is_empty());
 }
 
 #[both_shops]
 async fn f32_a_page_whose_units_were_not_applied_is_not_passed<DB: Backend>(shop: Shop<DB>) {
-    let (told, position) = one_page(&shop, |units| units, How::NotApplied).await;
-    assert!(told[0].starts_with("3 of the units before this position are neither"), "{}", told[0]);
-    assert!(told[1].ends_with("is not done") && position.is_empty(), "{told:?}");
+    let (answers, position) = one_page(&shop, |units| units, How::NotApplied).await;
+    assert!(answers[0].starts_with("3 of the units before this position are neither"), "{}", answers[0]);
+    assert!(answers[1].ends_with("is not done") && position.is_empty(), "{answers:?}");
 }
 
 #[both_shops]
 async fn f32_a_page_whose_batch_was_dropped_is_not_passed<DB: Backend>(shop: Shop<DB>) {
-    let (told, position) = one_page(&shop, |units| units, How::BatchDropped).await;
-    assert!(told[0].starts_with("3 of the units before this position are neither"), "{}", told[0]);
-    assert!(told[1].ends_with("is not done") && position.is_empty(), "{told:?}");
+    let (answers, position) = one_page(&shop, |units| units, How::BatchDropped).await;
+    assert!(answers[0].starts_with("3 of the units before this position are neither"), "{}", answers[0]);
+    assert!(answers[1].ends_with("is not done") && position.is_empty(), "{answers:?}");
     assert!(shop.writes().await.is_empty());
 }
 
 #[both_shops]
 async fn i8_a_cursor_passes_a_failed_unit_whose_input_is_stored<DB: Backend>(shop: Shop<DB>) {
-    let (told, position) = one_page(&shop, |units| units, How::OneFailed).await;
-    assert_eq!((told, position), (vec!["done".into(), "goes on".into()], vec!["3".to_owned()]));
+    let (answers, position) = one_page(&shop, |units| units, How::OneFailed).await;
+    assert_eq!((answers, position), (vec!["done".into(), "goes on".into()], vec!["3".to_owned()]));
 }
 
 #[both_shops]
 async fn i8_a_cursor_does_not_pass_a_failed_unit_without_stored_input<DB: Backend>(shop: Shop<DB>) {
-    let (told, position) = one_page(&shop, |units| units, How::OneFailedAndForgotten).await;
-    assert!(told[0].starts_with("1 of the units") && told[0].contains("`invoice:2`"), "{}", told[0]);
+    let (answers, position) = one_page(&shop, |units| units, How::OneFailedAndForgotten).await;
+    assert!(answers[0].starts_with("1 of the units") && answers[0].contains("`invoice:2`"), "{}", answers[0]);
     assert!(position.is_empty());
 }
 
 #[both_shops]
 async fn i8_a_cursor_with_wait_does_not_pass_a_failed_unit<DB: Backend>(shop: Shop<DB>) {
-    let (told, position) = one_page(&shop, Units::waits_for_failed, How::OneFailed).await;
-    assert!(told[0].starts_with("1 of the units") && told[0].contains("`invoice:2`"), "{}", told[0]);
+    let (answers, position) = one_page(&shop, Units::waits_for_failed, How::OneFailed).await;
+    assert!(answers[0].starts_with("1 of the units") && answers[0].contains("`invoice:2`"), "{}", answers[0]);
     assert!(position.is_empty());
 }
 
 #[both_shops]
 async fn i8_a_page_with_one_key_twice_is_passed<DB: Backend>(shop: Shop<DB>) {
-    let (told, position) = one_page(&shop, |units| units, How::TwiceInIt).await;
-    assert_eq!((told, position), (vec!["done".into(), "goes on".into()], vec!["3".to_owned()]));
+    let (answers, position) = one_page(&shop, |units| units, How::TwiceInIt).await;
+    assert_eq!((answers, position), (vec!["done".into(), "goes on".into()], vec!["3".to_owned()]));
 }
 
-/// A run that waits at the gate with a page that is applied, each time it has one.
+/// A run that waits at the gate after each page that it has applied.
 fn held<DB: Backend>(shop: &Shop<DB>, source: &Source, gate: &Gate, seen: &Seen) -> Definition {
     let (source, gate, seen) = (source.clone(), gate.clone(), seen.clone());
     work(shop, "sync", move |run, pool| {
@@ -268,11 +269,11 @@ async fn both_held(refrain: &Refrain, gate: &Gate) -> Vec<String> {
     });
     gate.have_begun(2).await;
     gate.let_through(1_000);
-    let mut standing = Vec::new();
+    let mut states = Vec::new();
     for run in runs {
-        standing.push(run.await.unwrap());
+        states.push(run.await.unwrap());
     }
-    standing
+    states
 }
 
 #[both_shops]
@@ -291,9 +292,9 @@ async fn i9_a_cursor_read_twice_in_one_attempt_is_moved_once<DB: Backend>(shop: 
     });
     let refrain = open(&shop.store, [twice]).await;
     assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
-    let said =
+    let text =
         refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("is not where it was read"), "{said}");
+    assert!(text.contains("is not where it was read"), "{text}");
     assert_eq!(position(&shop).await, ["1"]);
 }
 
@@ -308,17 +309,17 @@ async fn i8_the_last_page_is_not_done_with_an_unsettled_unit<DB: Backend>(shop: 
     });
     let refrain = open(&shop.store, [dropping]).await;
     assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
-    let said =
+    let text =
         refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.starts_with("1 of the units"), "{said}");
+    assert!(text.starts_with("1 of the units"), "{text}");
 }
 
 #[both_shops]
 async fn after_the_last_page_the_source_is_not_read_again<DB: Backend>(shop: Shop<DB>) {
     let seen = Seen::default();
-    let told = seen.clone();
+    let answers = seen.clone();
     let reading = work(&shop, "sync", move |run, pool| {
-        let told = told.clone();
+        let answers = answers.clone();
         async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut pages = units.cursor("billing").await?;
@@ -327,7 +328,7 @@ async fn after_the_last_page_the_source_is_not_read_again<DB: Backend>(shop: Sho
                 let Some(page) = pages.next(|_| ready(Ok::<_, LedgerError>(fetched))).await? else { break };
                 write_all(page.apply()).await?;
                 page.done().await?;
-                told.push("a page");
+                answers.push("a page");
             }
             Ok(())
         }
@@ -344,9 +345,9 @@ async fn a_run_without_a_window_has_no_cursor_of_its_window<DB: Backend>(shop: S
     });
     let refrain = open(&shop.store, [windowed]).await;
     assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
-    let said =
+    let text =
         refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("window"), "{said}");
+    assert!(text.contains("window"), "{text}");
 }
 
 #[both_shops]
@@ -359,10 +360,10 @@ async fn i9_one_of_two_runs_moves_a_cursor_and_the_other_gets_an_error<DB: Backe
         while !ran(&refrain, run).await.contains("done") {}
         let messages = refrain.attempts(&shown(&refrain, run).await).await.unwrap();
         let moved = messages.iter().filter_map(|one| one.message.as_deref());
-        again += moved.filter(|said| said.contains("is not where it was read")).count();
+        again += moved.filter(|text| text.contains("is not where it was read")).count();
         assert_eq!(history(&refrain, run).await.len(), messages.len());
     }
-    assert!(again >= 1, "one of them was told");
+    assert!(again >= 1, "one of them got the error");
     let mut passed: Vec<i64> =
         seen.all().iter().map(|line| line.split(' ').next_back().unwrap().parse().unwrap()).collect();
     passed.sort_unstable();

@@ -1,4 +1,4 @@
-//! Databases that attempts write to: which store owns them, and every way to reach them.
+//! Databases that attempts write to: which store owns them, and every way to connect to them.
 
 use refrain::ledger::{LedgerError, Per};
 use refrain::{Ask, Ledger, Refrain, key};
@@ -31,9 +31,9 @@ async fn a_store_writes_nothing_to_a_database_of_another_store<DB: Backend>(shop
     let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
     let second = open(&other, [job()]).await;
     assert_eq!(ran(&second, "sync#monday").await, "monday due 2");
-    let said =
+    let text =
         second.attempts(&shown(&second, "sync#monday").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("belongs to another store") && said.contains("refrain recover"), "{said}");
+    assert!(text.contains("belongs to another store") && text.contains("refrain recover"), "{text}");
     assert_eq!(shop.writes().await, [1, 1, 1]);
     ran(&first, "sync#tuesday").await;
     assert_eq!(shop.writes().await, vec![1; 5], "the first one goes on");
@@ -49,22 +49,22 @@ async fn an_adopted_database_keeps_its_applied_units<DB: Backend>(shop: Shop<DB>
     source.shows(invoices(5));
     let other = if DB::IS_SQLITE { TestDatabase::sqlite().await } else { TestDatabase::postgres().await };
     Refrain::migrate(&other.url()).await.unwrap();
-    let opening = || Refrain::at(&other.url(), "shop").unwrap().destination(&shop.pool);
-    assert!(opening().open().await.is_err(), "no operator has decided yet");
+    let open_options = || Refrain::at(&other.url(), "shop").unwrap().destination(&shop.pool);
+    assert!(open_options().open().await.is_err(), "no operator has decided yet");
 
-    let found = opening().recover(None).await.unwrap();
+    let found = open_options().recover(None).await.unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(opening().open().await.is_err(), "looking changes nothing");
+    assert!(open_options().open().await.is_err(), "looking changes nothing");
     assert_eq!(
-        opening().recover(Some(&[])).await.unwrap(),
+        open_options().recover(Some(&[])).await.unwrap(),
         found,
         "only a database that was shown is adopted"
     );
-    assert!(opening().open().await.is_err());
-    assert_eq!(opening().recover(Some(&found)).await.unwrap(), found);
-    assert_eq!(opening().recover(None).await.unwrap(), [], "it is this store's now");
+    assert!(open_options().open().await.is_err());
+    assert_eq!(open_options().recover(Some(&found)).await.unwrap(), found);
+    assert_eq!(open_options().recover(None).await.unwrap(), [], "it is this store's now");
 
-    let second = opening().job(job()).open().await.unwrap();
+    let second = open_options().job(job()).open().await.unwrap();
     assert_eq!(ran(&second, "sync#monday").await, "monday done 1");
     assert_eq!(counts(&second, "sync#monday").await, [2, 0, 3, 0]);
     assert_eq!(shop.writes().await, vec![1; 5]);
@@ -99,7 +99,8 @@ async fn a_file_gets_its_ledger_when_it_is_first_used() {
     assert!(ledger.claim(&mut tx, key!("invoice", 1).unwrap()).await.unwrap().is_fresh());
 }
 
-/// On a server only an operator creates them: the statements of the error can be executed as they are, by the owner for another role.
+/// On a server only an operator creates them: the statements in the error can be executed unchanged, by the owner for
+/// another role.
 #[tokio::test]
 async fn a_server_without_ledger_tables_is_refused_with_advice() {
     let database = TestDatabase::postgres().await;
@@ -114,9 +115,9 @@ async fn a_server_without_ledger_tables_is_refused_with_advice() {
     let options: PgConnectOptions = (*pool.connect_options()).clone().username(&guest).password("guest");
     let theirs = PgPoolOptions::new().connect_with(options).await.unwrap();
     let error = Ledger::open(&theirs, "shop", "sync").await.unwrap_err();
-    let said = error.to_string();
-    assert!(matches!(error, LedgerError::Missing { .. }), "{said}");
-    let (_, after) = said.split_once("let its owner run:\n").unwrap();
+    let text = error.to_string();
+    assert!(matches!(error, LedgerError::Missing { .. }), "{text}");
+    let (_, after) = text.split_once("let its owner run:\n").unwrap();
     let (script, grants) = after.split_once("then grant access (replace USER):\n").unwrap();
     pool.execute(AssertSqlSafe(script)).await.unwrap();
     pool.execute(AssertSqlSafe(grants.replace("USER", &guest))).await.unwrap();
@@ -141,7 +142,7 @@ async fn a_server_without_ledger_tables_is_refused_with_advice() {
     pool.execute(AssertSqlSafe(format!("drop owned by {guest}; drop role {guest}"))).await.unwrap();
 }
 
-/// Each transaction gets another connection, and nothing that was prepared or set is there.
+/// Each transaction gets another connection, without prepared statements and settings.
 #[tokio::test]
 async fn f44_behind_a_pooler_units_are_written_once() {
     let (database, store) = (TestDatabase::pgbouncer().await, TestDatabase::pgbouncer().await);

@@ -49,7 +49,7 @@ impl Poison {
     }
 }
 
-/// Brings in what failed before and what the source shows, but for what is poison.
+/// Applies earlier failures and the content of the source, except poisonous units.
 fn fussy<DB: Backend>(shop: &Shop<DB>, source: &Source, poison: &Poison) -> Definition {
     let (source, poison) = (source.clone(), poison.clone());
     let job = work(shop, "sync", move |run, pool| {
@@ -73,13 +73,13 @@ fn fussy<DB: Backend>(shop: &Shop<DB>, source: &Source, poison: &Poison) -> Defi
 #[both_shops]
 async fn failed_units_of_one_type_are_not_decoded_as_another<DB: Backend>(shop: Shop<DB>) {
     let seen = Seen::default();
-    let told = seen.clone();
+    let output = seen.clone();
     let kinds = work(&shop, "sync", move |run, pool| {
-        let told = told.clone();
+        let output = output.clone();
         async move {
             let fence = run.fence(&pool).await?;
             let orders = fence.units(Per::Ever, |order: &Invoice| key!("order", order.id));
-            told.push(format!("{} orders", orders.failed().await?.len()));
+            output.push(format!("{} orders", orders.failed().await?.len()));
             let (invoices, list) = (fence.units(Per::Ever, key_of), [invoice(1, 1)]);
             let mut batches = invoices.apply(&list).await?;
             while let Some(batch) = batches.next().await? {
@@ -125,8 +125,8 @@ async fn m13_a_run_without_attempts_left_is_partial_and_names_the_unit<DB: Backe
     let (source, poison) = (Source::of(invoices(3)), Poison::of([2]));
     let refrain = open(&shop.store, [fussy(&shop, &source, &poison).retry(tries(1))]).await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday partial 1");
-    let said = shown(&refrain, "sync#monday").await.message.unwrap();
-    assert!(said.contains("1 of 3 units") && said.contains("invoice:2: 2 is poison"), "{said}");
+    let reported = shown(&refrain, "sync#monday").await.message.unwrap();
+    assert!(reported.contains("1 of 3 units") && reported.contains("invoice:2: 2 is poison"), "{reported}");
 }
 
 #[both_shops]
@@ -135,15 +135,15 @@ async fn f38_a_unit_that_keeps_failing_is_parked_until_the_operator_retries_it<D
     let refrain = open(&shop.store, [fussy(&shop, &source, &poison)]).await;
     ran(&refrain, "sync#monday").await;
     source.shows(Vec::new());
-    for standing in ["monday due 3", "monday partial 3"] {
-        assert_eq!(ran(&refrain, "sync#monday").await, standing);
+    for run_state in ["monday due 3", "monday partial 3"] {
+        assert_eq!(ran(&refrain, "sync#monday").await, run_state);
         assert_eq!(counts(&refrain, "sync#monday").await, [0, 0, 0, 1]);
     }
     assert_eq!(traced(&shop, key!("invoice", 2).unwrap()).await.status, UnitStatus::Parked);
 
     source.shows(invoices(3));
     assert_eq!(ran(&refrain, "sync#monday").await, "monday partial 4");
-    assert_eq!(counts(&refrain, "sync#monday").await, [0, 1, 2, 0], "left alone, and said so");
+    assert_eq!(counts(&refrain, "sync#monday").await, [0, 1, 2, 0], "it is skipped, with the reason");
 
     let ledger = Ledger::open(&shop.pool, "shop", "sync").await.unwrap();
     assert_eq!(ledger.unpark(&key!("invoice", 2).unwrap()).await.unwrap(), 1);
@@ -176,7 +176,7 @@ async fn f38_one_poison_unit_of_a_hundred_leaves_the_others_written_once<DB: Bac
     ran(&refrain, "sync#monday").await;
     assert_eq!(counts(&refrain, "sync#monday").await, [2_475, 0, 0, 25]);
     assert_eq!(shop.writes().await, vec![1; 2_475]);
-    assert_eq!((shop.standing("applied").await, shop.standing("failed").await), (2_475, 25));
+    assert_eq!((shop.count_of("applied").await, shop.count_of("failed").await), (2_475, 25));
 }
 
 #[both_shops]
@@ -184,9 +184,9 @@ async fn f38_twenty_failures_in_a_row_blame_no_unit_and_stop_the_attempt<DB: Bac
     let (source, poison) = (Source::of(invoices(100)), Poison::of(1..=100));
     let refrain = open(&shop.store, [fussy(&shop, &source, &poison)]).await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
-    let said =
+    let reported =
         refrain.attempts(&shown(&refrain, "sync#monday").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("20 units in a row failed"), "{said}");
+    assert!(reported.contains("20 units in a row failed"), "{reported}");
     assert_eq!(
         shop.database.store_numbers("select count(*) from refrain_units").await,
         [0],
@@ -248,10 +248,10 @@ async fn a_dropped_batch_leaves_no_row_and_its_run_fails<DB: Backend>(shop: Shop
     });
     let refrain = open(&shop.store, [dropping]).await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
-    let said =
+    let reported =
         refrain.attempts(&shown(&refrain, "sync#monday").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("3 of 3 units were discovered and never settled"), "{said}");
-    assert_eq!((shop.writes().await, shop.standing("applied").await), (Vec::new(), 0));
+    assert!(reported.contains("3 of 3 units were discovered and never settled"), "{reported}");
+    assert_eq!((shop.writes().await, shop.count_of("applied").await), (Vec::new(), 0));
     assert_eq!(ran(&refrain, "sync#monday").await, "monday done 2");
     assert_eq!(shop.writes().await, [1, 1, 1]);
 }
@@ -265,9 +265,9 @@ async fn a_unit_that_is_too_large_is_refused_before_anything_is_written<DB: Back
     });
     let refrain = open(&shop.store, [large]).await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
-    let said =
+    let reported =
         refrain.attempts(&shown(&refrain, "sync#monday").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("pass a reference, not the body"), "{said}");
+    assert!(reported.contains("pass a reference, not the body"), "{reported}");
 }
 
 #[both_shops]
@@ -277,13 +277,13 @@ async fn m24_the_counts_of_every_attempt_add_up_to_what_it_discovered<DB: Backen
     let mut random = SeededRandom::new(24);
     for round in 0..12 {
         let mut draw = |below: u64| i64::try_from(random.next_u64() % below).unwrap();
-        // Some known, some new, some changed, some twice, some poison.
+        // Some units are known, some new, some changed, some occur twice, some are poisonous.
         let list: Vec<Invoice> = (0..60).map(|_| invoice(draw(40) + round * 4, draw(3))).collect();
         poison.is((0..6).map(|_| draw(40) + round * 4));
         let kept = shop.database.store_texts("select input from refrain_units where status = 'failed'").await;
         let kept: Vec<Invoice> = kept.iter().map(|input| serde_json::from_str(input).unwrap()).collect();
-        // One that was kept and is shown by its source too is one unit, unless it was applied from what was kept and the source
-        // has gone on to other content: then two contents of it were applied.
+        // A unit that failed before and is in the source too counts once, unless it was applied from its stored input
+        // and the source has newer content by now: then two contents of it were applied.
         let is_one = |kept: &&Invoice| {
             let shown = list.iter().rfind(|one| one.id == kept.id);
             shown.is_some_and(|shown| shown == *kept || poison.has(kept.id))
@@ -296,7 +296,7 @@ async fn m24_the_counts_of_every_attempt_add_up_to_what_it_discovered<DB: Backen
         assert_eq!(counted, expected, "round {round}: {:?}", dedupes(&refrain, &run).await);
     }
     let written = i64::try_from(shop.writes().await.len()).unwrap();
-    assert_eq!(written, shop.standing("applied").await + overwritten(&shop).await);
+    assert_eq!(written, shop.count_of("applied").await + overwritten(&shop).await);
 }
 
 #[both_shops]
@@ -340,7 +340,7 @@ async fn overwritten<DB: Backend>(shop: &Shop<DB>) -> i64 {
     i64::try_from(failed.iter().filter(|key| is_written(key)).count()).unwrap()
 }
 
-/// What a handler does not tell, the server does: a statement failed, so nothing of the batch can be there.
+/// The handler hides an error, but the server knows: a statement failed, so nothing of the batch is committed.
 #[tokio::test]
 async fn f3_an_error_ignored_by_the_handler_does_not_count_as_success() {
     let shop = Shop::on_a_server().await;
@@ -357,10 +357,11 @@ async fn f3_an_error_ignored_by_the_handler_does_not_count_as_success() {
     let refrain = open(&shop.store, [silent]).await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
     assert_eq!(counts(&refrain, "sync#monday").await, [2, 0, 0, 1]);
-    assert_eq!((shop.totals().await, shop.standing("applied").await), (vec![10, 30], 2));
+    assert_eq!((shop.totals().await, shop.count_of("applied").await), (vec![10, 30], 2));
 }
 
-/// A trigger ends the transaction, and the handler writes on: what it writes then stands alone, and must not be written again.
+/// A trigger ends the transaction, and the handler continues to write: those writes are committed one by one, and
+/// must not be repeated.
 #[tokio::test]
 async fn an_error_after_a_lost_transaction_is_blamed_on_no_unit() {
     let shop = Shop::in_a_file().await;
@@ -382,8 +383,8 @@ async fn an_error_after_a_lost_transaction_is_blamed_on_no_unit() {
     });
     let refrain = open(&shop.store, [persistent]).await;
     assert_eq!(ran(&refrain, "sync#monday").await, "monday due 2");
-    assert_eq!((shop.writes().await, shop.standing("failed").await), (vec![1], 0));
+    assert_eq!((shop.writes().await, shop.count_of("failed").await), (vec![1], 0));
     let attempt = refrain.attempts(&shown(&refrain, "sync#monday").await).await.unwrap().remove(0);
-    let said = attempt.message.unwrap();
-    assert!(said.contains("the database ended the transaction in the middle of it"), "{said}");
+    let reported = attempt.message.unwrap();
+    assert!(reported.contains("the database ended the transaction in the middle of it"), "{reported}");
 }

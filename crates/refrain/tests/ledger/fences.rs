@@ -1,4 +1,4 @@
-//! Fences: once a newer attempt has begun, an older one writes nothing, however far it was.
+//! Fences: once a newer attempt has begun, an older one writes nothing, whatever it was doing.
 //!
 //! An older attempt is held at a gate, its run is taken from it in the store, and another engine
 //! executes the newer one.
@@ -13,7 +13,7 @@ use refrain_harness::TestDatabase;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::work::{Gate, Seen, open};
 
-/// A running run is handed to the next attempt, whatever the present one does.
+/// Gives a running run to its next attempt, whatever the present one does.
 pub(crate) async fn take_over(store: &TestDatabase, key: &str) {
     let run = format!("run = (select id from refrain_runs where key = '{key}')");
     let taken = format!(
@@ -24,8 +24,8 @@ pub(crate) async fn take_over(store: &TestDatabase, key: &str) {
     store.store(&taken).await;
 }
 
-/// What an attempt was told by the ledger.
-pub(crate) fn told<T>(seen: &Seen, went: &Result<T, LedgerError>) {
+/// Records what the ledger answered to an attempt.
+pub(crate) fn record_answer<T>(seen: &Seen, went: &Result<T, LedgerError>) {
     seen.push(match went {
         Ok(_) => "written".to_owned(),
         Err(LedgerError::Fenced { attempt }) => format!("{attempt} is fenced"),
@@ -33,7 +33,8 @@ pub(crate) fn told<T>(seen: &Seen, went: &Result<T, LedgerError>) {
     });
 }
 
-/// Two attempts of one run: the first is held at a gate, then the second is done from end to end, then the first goes on.
+/// Two attempts of one run: the first waits at a gate, the second is done from start to end, then the first
+/// continues.
 async fn overtaken<DB: Backend>(shop: &Shop<DB>, gate: &Gate, job: impl Fn() -> Definition) -> [Refrain; 2] {
     let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
     let first = tokio::spawn({
@@ -45,11 +46,15 @@ async fn overtaken<DB: Backend>(shop: &Shop<DB>, gate: &Gate, job: impl Fn() -> 
     assert_eq!(ran(&new, "sync#monday").await, "monday done 2");
     gate.let_through(1);
     first.await.unwrap();
-    assert_eq!(ran(&new, "sync#monday").await, "monday done 2", "the word of the first counts for nothing");
+    assert_eq!(
+        ran(&new, "sync#monday").await,
+        "monday done 2",
+        "the result of the first attempt is discarded"
+    );
     [old, new]
 }
 
-/// A job whose first attempt waits at the gate before it applies anything, and has seen more than any later one.
+/// A job whose first attempt waits at the gate before it applies anything; it has read more than any later one.
 fn late<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
     let (gate, seen) = (gate.clone(), seen.clone());
     work(shop, "sync", move |run, pool| {
@@ -61,13 +66,14 @@ fn late<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
             }
             let list = invoices(if run.attempt() == 1 { 5 } else { 3 });
             let went = write_all(units.apply(&list).await?).await;
-            told(&seen, &went);
+            record_answer(&seen, &went);
             went
         }
     })
 }
 
-/// A job that tries as many invoices after a worker died; before this attempt of it opens a batch, the next one has begun.
+/// A job that applies this many invoices after a worker died; before this attempt opens a batch, the next one has
+/// begun.
 fn on_trial<DB: Backend>(shop: &Shop<DB>, seen: &Seen, count: i64, overtaken: u64) -> Definition {
     let seen = seen.clone();
     work(shop, "sync", move |run, pool| {
@@ -79,7 +85,7 @@ fn on_trial<DB: Backend>(shop: &Shop<DB>, seen: &Seen, count: i64, overtaken: u6
             if run.attempt() == overtaken {
                 DB::execute(&pool, raised::<DB>()).await.unwrap();
             }
-            told(&seen, &batches.next().await);
+            record_answer(&seen, &batches.next().await);
             Err(LedgerError::Contended)
         }
     })
@@ -101,7 +107,7 @@ async fn an_older_attempt_that_meets_a_newer_one_does_not_doubt_the_store<DB: Ba
             async move {
                 if run.attempt() == 1 {
                     before.pass().await;
-                    told(&seen, &run.fence(&pool).await);
+                    record_answer(&seen, &run.fence(&pool).await);
                     now.let_through(1);
                 } else {
                     run.fence(&pool).await?;
@@ -142,7 +148,7 @@ async fn i5_an_older_attempt_records_no_failure_once_a_newer_one_has_begun<DB: B
             let batch = batches.next().await?.unwrap();
             batch.settle(Err::<(), _>(After::this(&pool, raised::<DB>()))).await?;
             let went = batches.next().await;
-            told(&seen, &went);
+            record_answer(&seen, &went);
             Ok(())
         }
     });
@@ -175,7 +181,7 @@ async fn i5_an_older_attempt_convicts_no_unit_once_a_newer_one_has_begun<DB: Bac
     let parked = "select cast(failures as bigint) from refrain_units where status = 'parked'";
     let in_advance = shop.database.store_numbers(parked).await;
     assert!(in_advance[0] < 0, "{in_advance:?}");
-    // The worker has died with the only unit in hand.
+    // The worker has died with only this unit in its batch.
     shop.store.store("update refrain_delayed set suspicion = 2").await;
     ran(&refrain, "sync#monday").await;
     assert_eq!(seen.all(), ["written", "2 is fenced"]);
@@ -196,7 +202,7 @@ async fn i5_an_older_attempt_ends_no_step_of_a_newer_one<DB: Backend>(shop: Shop
             async move {
                 let step = run.step("download").await?.unwrap();
                 gates[usize::from(run.attempt() == 2)].pass().await;
-                told(&seen, &step.done().await);
+                record_answer(&seen, &step.done().await);
                 Ok(())
             }
         })
@@ -214,7 +220,7 @@ async fn i5_an_older_attempt_ends_no_step_of_a_newer_one<DB: Backend>(shop: Shop
         gate.let_through(1);
         run.await.unwrap();
     }
-    assert_eq!(seen.all(), ["1 is fenced", "written"], "both would have done it");
+    assert_eq!(seen.all(), ["1 is fenced", "written"], "both attempts would have written");
 }
 
 #[both_shops]
@@ -239,7 +245,7 @@ async fn i5_an_older_attempt_moves_no_checkpoint_once_a_newer_one_has_begun<DB: 
                 if run.attempt() == 1 {
                     gate.pass().await;
                 }
-                told(&seen, &page.done().await);
+                record_answer(&seen, &page.done().await);
                 Ok(())
             }
         })
@@ -262,7 +268,7 @@ async fn i5_an_older_attempt_ends_no_step_once_a_newer_one_has_begun<DB: Backend
                 if run.attempt() == 1 {
                     gate.pass().await;
                 }
-                told(&seen, &step.done().await);
+                record_answer(&seen, &step.done().await);
                 Ok(())
             }
         })
@@ -279,16 +285,16 @@ async fn i6_a_fence_is_raised_again_without_harm_and_never_lowered<DB: Backend>(
         work(&shop, "sync", move |run, pool| {
             let (gate, seen) = (gate.clone(), seen.clone());
             async move {
-                // Twice, as after an answer that was lost.
+                // Twice, as after a lost answer.
                 let (one, two) = (run.fence(&pool).await?, run.fence(&pool).await?);
                 if run.attempt() == 1 {
                     gate.pass().await;
-                    told(&seen, &run.fence(&pool).await);
+                    record_answer(&seen, &run.fence(&pool).await);
                 }
                 for fence in [one, two] {
                     let units = fence.units(Per::Ever, key_of);
                     let list = invoices(if run.attempt() == 1 { 3 } else { 2 });
-                    told(&seen, &write_all(units.apply(&list).await?).await);
+                    record_answer(&seen, &write_all(units.apply(&list).await?).await);
                 }
                 Ok(())
             }
@@ -321,8 +327,7 @@ fn raised<DB: Backend>() -> &'static str {
     }
 }
 
-/// An attempt that has a batch open, in which a row is written, when the next one begins. What becomes of the batch is
-/// what the story says.
+/// An attempt that has written a row in an open batch when the next one begins. The test chooses how the batch ends.
 async fn with_a_batch_open(goes_well: bool) -> (Shop<Postgres>, Vec<String>, [u64; 4]) {
     let shop = Shop::on_a_server().await;
     let (gate, seen) = (Gate::closed(), Seen::default());
@@ -341,7 +346,7 @@ async fn with_a_batch_open(goes_well: bool) -> (Shop<Postgres>, Vec<String>, [u6
                         went = if goes_well { went } else { Err(sqlx::Error::RowNotFound) };
                     }
                     let settled = batch.settle(went).await;
-                    told(&seen, &settled);
+                    record_answer(&seen, &settled);
                     settled?;
                 }
                 Ok(())
@@ -378,8 +383,8 @@ async fn f11_an_open_batch_commits_before_the_fence_is_raised() {
 #[tokio::test]
 async fn f11_a_failed_open_batch_is_retried_after_the_fence_is_raised() {
     let (shop, seen, counted) = with_a_batch_open(false).await;
-    // The server decides whether its failure is recorded before the fence is raised or refused afterwards.
-    assert_eq!(seen.iter().filter(|told| *told == "written").count(), 2, "{seen:?}");
+    // The server decides whether its failure is recorded before the fence is raised, or refused afterwards.
+    assert_eq!(seen.iter().filter(|record_answer| *record_answer == "written").count(), 2, "{seen:?}");
     assert_eq!(counted, [1, 0, 0, 0]);
     assert_eq!(shop.writes().await, [1]);
 }

@@ -1,8 +1,7 @@
-//! One attempt number given to two attempts: the store has lost its last commits, or was restored,
-//! and claims the run again.
+//! Two attempts with one number: the store has lost its last commits, or was restored, and claims the run again.
 //!
-//! The first attempt is running when the store forgets it. Both write to the same database, which
-//! has forgotten nothing.
+//! The first attempt is running when the store forgets it. Both write to the same database, which has forgotten
+//! nothing.
 
 use refrain_harness::both_shops;
 use std::sync::Arc;
@@ -11,18 +10,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use refrain::ledger::Per;
 use refrain::{Definition, Refrain};
 
-use crate::fences::told;
+use crate::fences::record_answer;
 use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
 use refrain_harness::TestDatabase;
 use refrain_harness::work::{Gate, Seen, job, open};
 
-/// The store does not know any more that a run was claimed.
+/// Makes the store forget that a run was claimed.
 async fn forget(store: &TestDatabase, key: &str) {
     let run = format!("run = (select id from refrain_runs where key = '{key}')");
     store.store(&format!("update refrain_queue set lease = null, nonce = 0 where {run}")).await;
 }
 
-/// Which claim of the attempt it is, in the order in which they begin.
+/// The number of a claim of the attempt, in the order in which they begin.
 #[derive(Clone, Default)]
 struct Turn(Arc<AtomicUsize>);
 
@@ -32,7 +31,8 @@ impl Turn {
     }
 }
 
-/// The first claim is held at a gate, the store forgets it, the second is done from end to end, and then the first goes on.
+/// The first claim waits at a gate, the store forgets it, the second is done from start to end, and then the first
+/// continues.
 async fn given_twice<DB: Backend>(shop: &Shop<DB>, gate: &Gate, job: impl Fn() -> Definition) -> Refrain {
     let (old, new) = (open(&shop.store, [job()]).await, open(&shop.store, [job()]).await);
     let first = tokio::spawn(async move { ran(&old, "sync#monday").await });
@@ -57,7 +57,7 @@ async fn f23_only_the_later_of_two_attempts_with_one_number_writes<DB: Backend>(
                     gate.pass().await;
                 }
                 let list = invoices(if is_first { 5 } else { 3 });
-                told(&seen, &write_all(units.apply(&list).await?).await);
+                record_answer(&seen, &write_all(units.apply(&list).await?).await);
                 Ok(())
             }
         })
@@ -68,9 +68,7 @@ async fn f23_only_the_later_of_two_attempts_with_one_number_writes<DB: Backend>(
 }
 
 #[both_shops]
-async fn f23_the_earlier_of_two_attempts_with_one_number_does_not_raise_the_fence_over_the_later<
-    DB: Backend,
->(
+async fn f23_the_earlier_of_two_attempts_with_one_number_raises_no_fence_over_the_later<DB: Backend>(
     shop: Shop<DB>,
 ) {
     let (gate, seen, turn) = (Gate::closed(), Seen::default(), Turn::default());
@@ -83,7 +81,7 @@ async fn f23_the_earlier_of_two_attempts_with_one_number_does_not_raise_the_fenc
                     gate.pass().await;
                 }
                 let fence = run.fence(&pool).await;
-                told(&seen, &fence);
+                record_answer(&seen, &fence);
                 let list = invoices(3);
                 write_all(fence?.units(Per::Ever, key_of).apply(&list).await?).await
             }
@@ -106,7 +104,7 @@ async fn f23_the_earlier_of_two_attempts_with_one_number_ends_no_step<DB: Backen
                 if is_first {
                     gate.pass().await;
                 }
-                told(&seen, &step.done().await);
+                record_answer(&seen, &step.done().await);
                 Ok(())
             }
         })
@@ -132,7 +130,7 @@ async fn f23_an_attempt_ends_no_step_below_a_later_one_that_was_claimed_before_i
                          select 'shop', 'sync', 'monday', 3, {nonce} from refrain_queue"
                 );
                 store.store(&later).await;
-                told(&seen, &step.done().await);
+                record_answer(&seen, &step.done().await);
                 Ok(())
             }
         });

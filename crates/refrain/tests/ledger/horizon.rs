@@ -22,7 +22,7 @@ use refrain_harness::work::open;
 
 const WRITERS: u64 = 64;
 const EVENTS: u64 = 8;
-/// How often it is told, each time with other writers.
+/// How many rounds there are, each with other writers.
 const ROUNDS: u64 = 2;
 
 #[derive(Serialize)]
@@ -38,8 +38,7 @@ const TABLE: &str = "create table events (
     );
     create index on events (changed_in, id)";
 
-/// Every writer inserts one row after another, and before it commits each of them it has something else to do, now more
-/// and now less.
+/// Every writer inserts one row after another, and works for a random time before it commits each of them.
 async fn write_events(pool: &PgPool, seed: u64) {
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
@@ -96,8 +95,8 @@ impl Reader {
         Ok(FetchedPage { units, next })
     }
 
-    /// Reads until there will be no more: until the last writer, whose number is told when it is known, has gone by. Others
-    /// on the same server keep the horizon back too.
+    /// Reads until the horizon has passed the last writer, whose number is known by then. Other transactions on the
+    /// same server keep the horizon back too.
     fn job(self, shop: &Shop<Postgres>, name: &str, last: &Arc<AtomicI64>) -> Definition {
         let last = last.clone();
         work(shop, name, move |run, pool| {
@@ -123,7 +122,7 @@ impl Reader {
     }
 }
 
-/// How many events two readers have missed: one that goes by the horizon, one by the number alone.
+/// How many events two readers have missed: one that uses the horizon, and one that uses only the number.
 async fn missed(seed: u64) -> [i64; 2] {
     let shop = Shop::on_a_server().await;
     shop.pool.execute(TABLE).await.unwrap();
@@ -136,7 +135,7 @@ async fn missed(seed: u64) -> [i64; 2] {
         let refrain = refrain.clone();
         tokio::spawn(async move { ran(&refrain, run).await })
     });
-    // The first of all writers commits when the reader by number has gone by.
+    // The first writer commits after the reader by number has passed its event.
     let mut first = writers.begin().await.unwrap();
     (&mut *first).execute("insert into events (writer) values (-1)").await.unwrap();
     write_events(&writers, seed).await;
@@ -175,7 +174,7 @@ async fn f30_of_64_writers_who_commit_out_of_order_no_row_is_missed() {
     }
 }
 
-/// Asks for the horizon in a run.
+/// Reads the horizon in a run.
 async fn horizons(
     shop: &Shop<Postgres>,
     key: &str,
@@ -202,7 +201,7 @@ async fn horizons(
     Ok(horizons)
 }
 
-/// A writer that has drawn its number and goes on no further, in this database or in another one of the server.
+/// A writer that has drawn its number and stays open, in this database or in another one of the server.
 async fn pins(writer: &PgPool) {
     let shop = Shop::on_a_server().await;
     let mut transaction = writer.begin().await.unwrap();
@@ -232,7 +231,7 @@ async fn f44_the_horizon_is_readable_behind_a_pooler() {
     let pooled = TestDatabase::pgbouncer().await;
     let pool = PgPoolOptions::new().max_connections(8).connect(&pooled.url()).await.unwrap();
     let mut asking = JoinSet::new();
-    // Transactions of others keep connections of the server busy, so that each statement gets another one.
+    // Other transactions keep connections of the server busy, so that each statement gets another one.
     for task in 0..4 {
         let pool = pool.clone();
         asking.spawn(async move {

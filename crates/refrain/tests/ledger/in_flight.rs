@@ -35,7 +35,7 @@ impl Slow {
         Slow { shop: Shop { pool, ..shop }, network, near, holder }
     }
 
-    /// From now on no commit is made that has written to this table, if its row is so.
+    /// From now on, commits that have written a matching row to this table wait.
     async fn hold(&mut self, table: &str, which: &str) {
         let hold = format!(
             "create function hold() returns trigger language plpgsql as
@@ -71,7 +71,7 @@ impl Slow {
     }
 }
 
-/// Runs `sync#monday` with what it writes held at a table. Gives how it stands, and its counts.
+/// Runs `sync#monday` while its write to a table is held back. Returns its state and its counts.
 async fn held<F>(
     mut slow: Slow,
     table: &str,
@@ -84,18 +84,18 @@ where
     let refrain = open(&slow.shop.store, [work(&slow.shop, "sync", work_)]).await;
     slow.hold(table, which).await;
     let running = tokio::spawn(async move {
-        let standing = ran(&refrain, "sync#monday").await;
-        format!("{standing} {:?}", counts(&refrain, "sync#monday").await)
+        let state = ran(&refrain, "sync#monday").await;
+        format!("{state} {:?}", counts(&refrain, "sync#monday").await)
     });
     slow.cut_and_release().await;
-    let standing = running.await.unwrap();
-    (slow, standing)
+    let state = running.await.unwrap();
+    (slow, state)
 }
 
 #[tokio::test]
 async fn f4_every_writer_waits_for_a_commit_in_flight() {
     for table in ["projects", "fences", "ledgers", "units", "checkpoints"] {
-        let (slow, standing) = held(Slow::server().await, table, "true", |run, pool| async move {
+        let (slow, state) = held(Slow::server().await, table, "true", |run, pool| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut pages = units.cursor("billing").await?;
             let page = FetchedPage { units: invoices(3), next: Some("3".to_owned()) };
@@ -104,7 +104,7 @@ async fn f4_every_writer_waits_for_a_commit_in_flight() {
             page.done().await
         })
         .await;
-        assert_eq!(standing, "monday done 1 [3, 0, 0, 0]", "{table}");
+        assert_eq!(state, "monday done 1 [3, 0, 0, 0]", "{table}");
         assert_eq!(slow.shop.writes().await, [1, 1, 1], "{table}");
     }
 }
@@ -115,12 +115,12 @@ async fn f4_content_over_a_commit_in_flight_is_written_once() {
     let source = crate::shop::Source::of(invoices(3));
     let first = open(&slow.shop.store, [sync(&slow.shop, &source, Per::Ever, |units| units)]).await;
     ran(&first, "sync#sunday").await;
-    let (slow, standing) = held(slow, "units", "true", |run, pool| async move {
+    let (slow, state) = held(slow, "units", "true", |run, pool| async move {
         let units = run.fence(&pool).await?.units(Per::Ever, key_of);
         write_all(units.apply(&[invoice(1, 11), invoice(4, 40)]).await?).await
     })
     .await;
-    assert_eq!(standing, "monday done 1 [2, 0, 0, 0]");
+    assert_eq!(state, "monday done 1 [2, 0, 0, 0]");
     assert_eq!(
         (slow.shop.writes().await, slow.shop.totals().await),
         (vec![2, 1, 1, 1], vec![11, 20, 30, 40])
@@ -129,7 +129,7 @@ async fn f4_content_over_a_commit_in_flight_is_written_once() {
 
 #[tokio::test]
 async fn f4_a_failure_whose_commit_is_in_flight_counts_once() {
-    let (slow, standing) =
+    let (slow, state) =
         held(Slow::server().await, "units", "new.status <> 'applied'", |run, pool| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let list = invoices(1);
@@ -139,7 +139,7 @@ async fn f4_a_failure_whose_commit_is_in_flight_counts_once() {
             batches.next().await.map(|_| ())
         })
         .await;
-    assert_eq!(standing, "monday due 2 [0, 0, 0, 1]");
+    assert_eq!(state, "monday due 2 [0, 0, 0, 1]");
     assert_eq!(slow.shop.numbers("select cast(failures as bigint) from refrain.units").await, [1]);
 }
 
@@ -162,12 +162,12 @@ async fn f4_grouped_claims_without_a_reply_are_each_reported_as_unknown() {
     let leaving = async {
         let under_way = async || slow.waiting("wait_event = 'advisory'").await == 1;
         eventually("a commit is in flight", DEADLINE, under_way).await;
-        // No other connection is made, over which it could be asked what became of the commit.
+        // No other connection can be opened to look up the result of the commit.
         tokio::join!(slow.shop.pool.close(), slow.network.cut_all());
     };
     let (one, other, ()) = tokio::join!(claim(1), claim(2), leaving);
-    for told in [one, other] {
-        let error = told.unwrap_err();
+    for text in [one, other] {
+        let error = text.unwrap_err();
         assert!(matches!(error, LedgerError::Database(DatabaseError::Unknown(_))), "{error}");
     }
 }

@@ -25,10 +25,10 @@ async fn tried<DB: Backend>(
     jobs: impl IntoIterator<Item = Definition>,
 ) -> Result<Refrain, Error> {
     Refrain::migrate(&shop.store.url()).await.unwrap();
-    jobs.into_iter().fold(opening(shop), OpenOptions::job).open().await
+    jobs.into_iter().fold(options(shop), OpenOptions::job).open().await
 }
 
-fn opening<DB: Backend>(shop: &Shop<DB>) -> OpenOptions {
+fn options<DB: Backend>(shop: &Shop<DB>) -> OpenOptions {
     Refrain::at(&shop.store.url(), "shop").unwrap().destination(&shop.pool).settings(SETTINGS)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn notify(invoice: &Invoice) -> Result<Intent, LedgerError> {
     Intent::effect("notify-new", key!("notify", "new-invoice", invoice.id)?, 1)?.payload(invoice)
 }
 
-/// Writes invoices, with the intents of a mail and a greeting for each that is new.
+/// Writes invoices, with the intents of a mail and a greeting for each new one.
 async fn write_and_intend<DB: Backend>(batch: &mut Batch<'_, '_, DB, Invoice>) -> Result<(), BatchError> {
     write(batch).await?;
     let mut intents = Vec::new();
@@ -46,7 +46,7 @@ async fn write_and_intend<DB: Backend>(batch: &mut Batch<'_, '_, DB, Invoice>) -
     Ok(batch.intend(intents).await?)
 }
 
-/// A job that brings these invoices into the shop.
+/// A job that writes these invoices to the shop.
 fn sync<DB: Backend>(shop: &Shop<DB>, source: Vec<Invoice>) -> Definition {
     let pool = shop.pool.clone();
     job("sync", move |run| {
@@ -88,7 +88,7 @@ pub(crate) async fn intend<DB: Backend>(shop: &Shop<DB>, intents: impl IntoItera
     tx.commit().await.unwrap();
 }
 
-/// Everything that is intended by a sync arrives, and what is not applied is not intended.
+/// Every intent of a sync arrives, and units that are not applied have no intent.
 async fn a_sync_and_what_comes_of_it<DB: Backend>(shop: Shop<DB>) {
     let seen = Seen::default();
     let source = [invoices(5), vec![invoice(6, -1)]].concat();
@@ -132,16 +132,16 @@ async fn an_intent_without_a_relay_is_not_blamed_on_the_unit<DB: Backend>(shop: 
     let refrain = open(&shop.store, [work]).await;
     refrain.enqueue("sync", "monday", &()).await.unwrap();
     refrain.tick().await.unwrap();
-    assert_eq!((shop.standing("failed").await, shop.standing("applied").await), (0, 0));
+    assert_eq!((shop.count_of("failed").await, shop.count_of("applied").await), (0, 0));
 }
 
 #[both_shops]
 async fn an_intent_in_a_database_without_a_relay_is_refused<DB: Backend>(shop: Shop<DB>) {
     let pool = shop.pool.clone();
-    let (said, seen) = (Seen::default(), Seen::default());
-    let told = said.clone();
+    let (message, seen) = (Seen::default(), Seen::default());
+    let output = message.clone();
     let work = job("sync", move |run| {
-        let (pool, told) = (pool.clone(), told.clone());
+        let (pool, output) = (pool.clone(), output.clone());
         async move {
             let fence = run.fence(&pool).await?;
             let (units, source) = (fence.units(Per::Ever, key_of), invoices(1));
@@ -150,14 +150,14 @@ async fn an_intent_in_a_database_without_a_relay_is_refused<DB: Backend>(shop: S
             write(&mut batch).await?;
             let refused = batch.intend([notify(&source[0])?]).await.unwrap_err();
             assert!(matches!(refused, LedgerError::NoRelay), "{refused}");
-            told.push("refused");
+            output.push("refused");
             Ok(())
         }
     });
     let refrain = open(&shop.store, [work, seen.job("greet")]).await;
     refrain.enqueue("sync", "monday", &()).await.unwrap();
     refrain.tick().await.unwrap();
-    assert_eq!(said.all(), ["refused"]);
+    assert_eq!(message.all(), ["refused"]);
     assert_eq!((shop.writes().await, waiting(&shop).await), (vec![], 0));
 }
 
@@ -165,7 +165,7 @@ async fn an_intent_in_a_database_without_a_relay_is_refused<DB: Backend>(shop: S
 async fn h6_a_rolled_back_transaction_leaves_no_intent<DB: Backend>(shop: Shop<DB>) {
     let seen = Seen::default();
     let refrain = opened(&shop, [seen.job("welcome")]).await;
-    // Not even the ledger finds a second connection here.
+    // Not even the ledger gets a second connection here.
     let alone = PoolOptions::<DB>::new().max_connections(1);
     let pool = alone.connect_with((*shop.pool.connect_options()).clone()).await.unwrap();
     let ledger = Ledger::open(&pool, "shop", "sign-up").await.unwrap();
@@ -226,10 +226,10 @@ async fn f23_intents_of_another_store_stay_where_they_are<DB: Backend>(shop: Sho
 async fn f23_intents_from_before_an_adoption_stay_where_they_are<DB: Backend>(shop: Shop<DB>) {
     opened(&shop, []).await.close().await;
     intend(&shop, [Intent::run("greet", key!(1).unwrap()).unwrap()]).await;
-    opening(&shop).state(StoreOrigin::Copied).await.unwrap();
-    let shown = opening(&shop).recover(None).await.unwrap();
+    options(&shop).state(StoreOrigin::Copied).await.unwrap();
+    let shown = options(&shop).recover(None).await.unwrap();
     assert_eq!(shown.iter().map(|one| one.stranded).sum::<u64>(), 1, "{shown:?}");
-    opening(&shop).recover(Some(&shown)).await.unwrap();
+    options(&shop).recover(Some(&shown)).await.unwrap();
     let seen = Seen::default();
     let refrain = opened(&shop, [seen.job("greet")]).await;
     intend(&shop, [Intent::run("greet", key!(2).unwrap()).unwrap()]).await;

@@ -8,12 +8,12 @@ use refrain::ledger::Per;
 use refrain::{Definition, WhileRunning};
 use refrain_harness::both_shops;
 
-use crate::fences::told;
+use crate::fences::record_answer;
 use crate::shop::{Backend, Shop, invoices, key_of, ran, work, write_all};
 use refrain_harness::TestDatabase;
 use refrain_harness::work::{Gate, Seen, daily, open};
 
-/// A job by days. Its first window writes one invoice, waits at the gate, and writes all of them; the others write two.
+/// A daily job. Its first window writes one invoice, waits at the gate, and writes all of them; the others write two.
 fn by_days<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
     let (gate, seen) = (gate.clone(), seen.clone());
     let job = work(shop, "sync", move |run, pool| {
@@ -23,9 +23,9 @@ fn by_days<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition
             if run.key().starts_with("2020-06-01") {
                 write_all(units.apply(&invoices(1)).await?).await?;
                 gate.pass().await;
-                told(&seen, &write_all(units.apply(&invoices(5)).await?).await);
+                record_answer(&seen, &write_all(units.apply(&invoices(5)).await?).await);
             } else {
-                told(&seen, &write_all(units.apply(&invoices(2)).await?).await);
+                record_answer(&seen, &write_all(units.apply(&invoices(2)).await?).await);
             }
             Ok(())
         }
@@ -33,7 +33,7 @@ fn by_days<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition
     job.timetable(daily())
 }
 
-/// A job by days whose first window waits at the gate before it has raised a fence.
+/// A daily job whose first window waits at the gate before it has raised a fence.
 fn not_yet_let_in<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Definition {
     let (gate, seen) = (gate.clone(), seen.clone());
     let job = work(shop, "sync", move |run, pool| {
@@ -43,7 +43,7 @@ fn not_yet_let_in<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Def
                 gate.pass().await;
             }
             let fence = run.fence(&pool).await;
-            told(&seen, &fence);
+            record_answer(&seen, &fence);
             let list = invoices(1);
             write_all(fence?.units(Per::Window, key_of).apply(&list).await?).await
         }
@@ -51,7 +51,7 @@ fn not_yet_let_in<DB: Backend>(shop: &Shop<DB>, gate: &Gate, seen: &Seen) -> Def
     job.timetable(daily())
 }
 
-/// The run of the first of June is closed from outside, as by a rescuer or an operator, and its lane is free.
+/// Closes the run of the first of June from outside, as a rescuer or an operator would; its lane becomes free.
 async fn give_up(store: &TestDatabase, outcome: &str) {
     let run = "(select id from refrain_runs where key like '2020-06-01%')";
     let closed = format!(
@@ -62,7 +62,8 @@ async fn give_up(store: &TestDatabase, outcome: &str) {
     store.store(&closed).await;
 }
 
-/// The first window is given up while its worker waits between two transactions, the next one runs, and the first goes on.
+/// The first window is given up while its worker waits between two transactions, the next one runs, and the first
+/// continues.
 async fn given_up<DB: Backend>(
     shop: &Shop<DB>,
     outcome: &str,
@@ -109,8 +110,8 @@ async fn h3_an_abandoned_run_gets_no_fence_after_the_next_one_of_its_lane<DB: Ba
 
 #[both_shops]
 async fn windows_that_may_overlap_do_not_fence_each_other<DB: Backend>(shop: Shop<DB>) {
-    let said = given_up(&shop, "failed", |job| job.while_running(WhileRunning::Allow)).await;
-    assert_eq!(said, ["written", "written"]);
+    let message = given_up(&shop, "failed", |job| job.while_running(WhileRunning::Allow)).await;
+    assert_eq!(message, ["written", "written"]);
     assert_eq!(shop.writes().await, [1, 1, 1, 1, 1]);
 }
 
@@ -121,7 +122,7 @@ async fn the_next_holder_of_a_lane_gets_its_fence_after_the_clock_went_back<DB: 
     let job = || by_days(&shop, &gate, &seen);
     let refrain = open(&shop.store, [job()]).await;
     assert_eq!(ran(&refrain, "sync@2020-06-01").await, "06-01 done 1");
-    // As if the clock had been years ahead when the lane was held before.
+    // As if the clock had been years ahead at the earlier attempt in the lane.
     let ahead = "number = 9000000000000000000";
     shop.store.store(&format!("update refrain_lane_numbers set {ahead}")).await;
     shop.database.store(&format!("update refrain_lane_fences set {ahead}")).await;

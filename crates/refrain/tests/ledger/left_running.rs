@@ -36,7 +36,7 @@ async fn a_query_left_running_by_a_handler_blocks_no_transaction() {
     holder.close().await.unwrap();
 }
 
-/// Ends when a statement waits for the lock that the story holds.
+/// Returns when a statement waits for the lock of the test.
 async fn is_running(pool: &PgPool) {
     let waiting =
         "select pid from pg_stat_activity where datname = current_database() and wait_event = 'advisory'";

@@ -29,7 +29,7 @@ impl Far {
         Far { shop: Shop { pool, ..shop }, network: Arc::new(network) }
     }
 
-    /// Runs `sync#monday` until it is done or waits for another attempt. Gives how it stands.
+    /// Runs `sync#monday` until it is done or waits for another attempt. Returns its state and counts.
     async fn run<F>(&self, work_: impl Fn(Run, PgPool, Arc<Proxy>) -> F + Send + Sync + 'static) -> String
     where
         F: Future<Output = Result<(), LedgerError>> + Send + 'static,
@@ -40,10 +40,10 @@ impl Far {
             [work(&self.shop, "sync", move |run, pool| work_(run, pool, network.clone()))],
         )
         .await;
-        let standing = ran(&refrain, "sync#monday").await;
+        let run_state = ran(&refrain, "sync#monday").await;
         assert_eq!(self.network.cuts(), 1, "one answer was lost");
         let counted = counts(&refrain, "sync#monday").await;
-        format!("{standing} {counted:?}")
+        format!("{run_state} {counted:?}")
     }
 }
 
@@ -55,10 +55,10 @@ fn lose_a_commit(network: &Proxy) {
 #[tokio::test]
 async fn f4_units_of_a_batch_with_a_lost_reply_are_written_once() {
     let far = Far::away().await;
-    let standing = far
+    let run_state = far
         .run(|run, pool, network| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
-            // One key twice: what counts is known before anything is written.
+            // One key twice: the last content is chosen before anything is written.
             let list = [invoice(1, 10), invoice(2, 20), invoice(2, 21), invoice(3, 30)];
             let mut batches = units.apply(&list).await?;
             let mut is_first = true;
@@ -72,7 +72,7 @@ async fn f4_units_of_a_batch_with_a_lost_reply_are_written_once() {
             Ok(())
         })
         .await;
-    assert_eq!(standing, "monday partial 1 [3, 0, 1, 0]");
+    assert_eq!(run_state, "monday partial 1 [3, 0, 1, 0]");
     assert_eq!((far.shop.writes().await, far.shop.totals().await), (vec![1, 1, 1], vec![10, 21, 30]));
 }
 
@@ -111,7 +111,7 @@ async fn f4_a_suspected_unit_with_a_lost_reply_is_written_once() {
 #[tokio::test]
 async fn f4_a_failure_with_a_lost_reply_counts_once() {
     let far = Far::away().await;
-    let standing = far
+    let run_state = far
         .run(|run, pool, network| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let list = invoices(1);
@@ -122,7 +122,7 @@ async fn f4_a_failure_with_a_lost_reply_counts_once() {
             batches.next().await.map(|_| ())
         })
         .await;
-    assert_eq!(standing, "monday due 2 [0, 0, 0, 1]");
+    assert_eq!(run_state, "monday due 2 [0, 0, 0, 1]");
     let record = traced(&far.shop, key!("invoice", 1).unwrap()).await;
     assert_eq!(record.status, UnitStatus::Failed(1));
 }
@@ -130,7 +130,7 @@ async fn f4_a_failure_with_a_lost_reply_counts_once() {
 #[tokio::test]
 async fn f4_a_fence_or_checkpoint_with_a_lost_reply_has_the_right_value() {
     let far = Far::away().await;
-    let standing = far
+    let run_state = far
         .run(|run, pool, network| async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut pages = units.cursor("billing").await?;
@@ -148,16 +148,16 @@ async fn f4_a_fence_or_checkpoint_with_a_lost_reply_has_the_right_value() {
             Ok(())
         })
         .await;
-    assert_eq!(standing, "monday done 1 [3, 0, 3, 0]");
+    assert_eq!(run_state, "monday done 1 [3, 0, 3, 0]");
     let raising = Far::away().await;
-    let standing = raising
+    let run_state = raising
         .run(|run, pool, network| async move {
             lose_a_commit(&network);
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             write_all(units.apply(&invoices(2)).await?).await
         })
         .await;
-    assert_eq!((standing.as_str(), raising.shop.writes().await), ("monday done 1 [2, 0, 0, 0]", vec![1, 1]));
+    assert_eq!((run_state.as_str(), raising.shop.writes().await), ("monday done 1 [2, 0, 0, 0]", vec![1, 1]));
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Many processes apply the same units to one database, at once.
 //!
-//! The child is this test program itself: variables name the shop and the store, and it executes a
-//! run of its own.
+//! The child is this test program itself: variables name the shop and the store, and it executes a run of its own.
 
 use refrain_harness::both_shops;
 use std::process::Command;
@@ -15,7 +14,7 @@ use refrain_harness::work::{SETTINGS, is_sound, open};
 
 const CHILD: &str = "many::a_process_applies_what_its_source_shows";
 const RUN: &str = "MANY_RUN";
-/// A process that meets the others too often fails its attempt. It asks again, as often as this.
+/// A process with too many conflicts fails its attempt. It is requested again, at most this often.
 const ATTEMPTS_MAX: usize = 100;
 
 /// A variable that the parent has set.
@@ -40,8 +39,8 @@ async fn applies<DB: Backend>(shop: Shop<DB>) {
             Ok(())
         }
     });
-    let opening = Refrain::at(&variable("MANY_STORE"), "shop").unwrap().settings(SETTINGS).connections(2);
-    let refrain = opening.job(job).open().await.unwrap();
+    let options = Refrain::at(&variable("MANY_STORE"), "shop").unwrap().settings(SETTINGS).connections(2);
+    let refrain = options.job(job).open().await.unwrap();
     let run = format!("sync#{}", variable(RUN));
     for _ in 0..ATTEMPTS_MAX {
         if refrain.run(&run, Ask::Once).await.unwrap().is_done() {
@@ -51,7 +50,7 @@ async fn applies<DB: Backend>(shop: Shop<DB>) {
     panic!("{run} was not done in {ATTEMPTS_MAX} attempts");
 }
 
-/// As the child of the stories below it applies its units beside the others; else alone, twice.
+/// As a child of the tests below, it applies its units beside the others; by itself, twice.
 #[tokio::test]
 async fn a_process_applies_what_its_source_shows() {
     if std::env::var_os(RUN).is_none() {
@@ -90,15 +89,15 @@ async fn i14_many_processes_apply_the_same_units_and_each_is_written_once<DB: Ba
         })
         .collect();
     for child in &mut children {
-        // A child prints a line for each batch, so each line is waited for, and not the whole of its work.
+        // A child prints a line for each batch, so the deadline is for a line and not for all of its work.
         while !child.wait_for_line("").await.contains("test result") {}
         let output = child.finish().await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{}: {said}", output.status);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}: {message}", output.status);
     }
     assert_eq!(shop.numbers("select count(*) from invoices where writes = 1").await, [units]);
     assert_eq!(shop.numbers("select count(*) from invoices").await, [units]);
-    assert_eq!(shop.standing("applied").await, units);
+    assert_eq!(shop.count_of("applied").await, units);
     let counted = "select cast(sum(processed) as bigint) from refrain_counts";
     assert_eq!(shop.store.store_numbers(counted).await, [units], "each is counted by the one that wrote it");
     is_sound(&refrain).await;

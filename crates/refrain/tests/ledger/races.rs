@@ -27,7 +27,8 @@ fn content_of(total: i64) -> i64 {
     Fingerprint::of_fields(&text, &["total"]).unwrap().to_number()
 }
 
-/// The row of the only unit is held; the run that waits for it has looked at it before. Then the row is changed, and let go.
+/// The row of the only unit is locked; the run that waits for it has read it before. Then the row is changed, and the
+/// lock released.
 async fn changed_while_one_waits(shop: &Shop<Postgres>, gate: &Gate, change: &str) {
     gate.have_begun(1).await;
     let mut holder = shop.pool.begin().await.unwrap();
@@ -40,8 +41,8 @@ async fn changed_while_one_waits(shop: &Shop<Postgres>, gate: &Gate, change: &st
     holder.commit().await.unwrap();
 }
 
-/// A run whose content fails, in the order six, over content in the order five; meanwhile the row is changed. Gives the row, its
-/// order, and how the run stands.
+/// A run fails to apply content with the order six over content with the order five; meanwhile the row is changed.
+/// Returns the row, its order, and the state of the run.
 async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>, String) {
     let shop = Shop::on_a_server().await;
     let source = Source::of(vec![at(5, 10)]);
@@ -59,7 +60,7 @@ async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>, String) {
                 batch.settle(Err::<(), _>(BatchError::new("no"))).await?;
                 gate.pass().await;
             }
-            // The failure is recorded here; should the row be another one than it was, the unit is judged again.
+            // The failure is recorded here; if the row was changed meanwhile, the unit is judged again.
             while let Some(batch) = batches.next().await? {
                 batch.settle(Err::<(), _>(BatchError::new("still no"))).await?;
             }
@@ -69,9 +70,9 @@ async fn failed_over(change: &str) -> (UnitRecord, Vec<i64>, String) {
     let refrain = open(&shop.store, [failing]).await;
     let running = tokio::spawn(async move { ran(&refrain, "sync#tuesday").await });
     changed_while_one_waits(&shop, &gate, change).await;
-    let standing = running.await.unwrap();
+    let run_state = running.await.unwrap();
     let orders = shop.numbers("select ordinal from refrain.units").await;
-    (traced(&shop, key!("invoice", 1).unwrap()).await, orders, standing)
+    (traced(&shop, key!("invoice", 1).unwrap()).await, orders, run_state)
 }
 
 fn key_of(invoice: &Invoice) -> Result<refrain::core::Key, refrain::core::KeyError> {
@@ -80,9 +81,9 @@ fn key_of(invoice: &Invoice) -> Result<refrain::core::Key, refrain::core::KeyErr
 
 #[tokio::test]
 async fn a_failure_does_not_overwrite_the_same_content_applied_meanwhile() {
-    let (record, _, standing) = failed_over(&format!("fingerprint = {}, ordinal = 6", content_of(20))).await;
+    let (record, _, run_state) = failed_over(&format!("fingerprint = {}, ordinal = 6", content_of(20))).await;
     assert_eq!((record.status, record.run.as_deref()), (UnitStatus::Applied, Some("monday")));
-    assert_eq!(standing, "tuesday done 1", "nothing is left to do for it");
+    assert_eq!(run_state, "tuesday done 1", "nothing is left to do for it");
 }
 
 #[tokio::test]
@@ -105,7 +106,7 @@ async fn a_failure_does_not_overwrite_a_request_of_another_run() {
     assert_eq!((record.status, record.run.as_deref()), (UnitStatus::Parked, Some("monday")));
 }
 
-/// A unit whose row is as it is said, read again by version 2 of its job; meanwhile the row is changed.
+/// A unit with this row is read again by version 2 of its job; meanwhile the row is changed.
 async fn read_again(
     rules: Rules,
     before: &str,
@@ -160,5 +161,5 @@ async fn a_failed_try_replaced_meanwhile_is_not_withdrawn() {
     );
     let newer = format!("fingerprint = {}, ordinal = 9", content_of(30));
     let shop = read_again(ordered, &failed, vec![at(7, 10)], 1, &newer).await;
-    assert_eq!((shop.standing("failed").await, shop.writes().await), (1, vec![1]));
+    assert_eq!((shop.count_of("failed").await, shop.writes().await), (1, vec![1]));
 }

@@ -177,7 +177,7 @@ impl<DB: Backend> Shop<DB> {
     }
 
     /// How many units have this status in the ledger.
-    pub(crate) async fn standing(&self, status: &str) -> i64 {
+    pub(crate) async fn count_of(&self, status: &str) -> i64 {
         let count = format!("select count(*) from refrain_units where status = '{status}'");
         self.database.store_numbers(&count).await[0]
     }
@@ -272,7 +272,7 @@ pub(crate) fn sync<DB: Backend>(shop: &Shop<DB>, source: &Source, per: Per, rule
     })
 }
 
-/// Requests a run of the shop once. Gives its state: `monday done 1`.
+/// Requests a run of the shop once. Returns its state: `monday done 1`.
 pub(crate) async fn ran(refrain: &Refrain, run: &str) -> String {
     line(&refrain.run(run, Ask::Once).await.unwrap().run)
 }
@@ -288,11 +288,11 @@ pub(crate) async fn counts(refrain: &Refrain, run: &str) -> [u64; 4] {
 pub(crate) async fn dedupes(refrain: &Refrain, run: &str) -> Vec<String> {
     let run = refrain_harness::work::shown(refrain, run).await;
     let last = refrain.units(&run).await.unwrap().pop().unwrap();
-    let told = last.dedupes.iter().map(|dedupes| {
+    let text = last.dedupes.iter().map(|dedupes| {
         let doubt = if dedupes.is_suspect { "?" } else { "" };
         format!("{}{doubt} {} {}", dedupes.reason, dedupes.count, dedupes.keys.join(" "))
     });
-    told.collect()
+    text.collect()
 }
 
 /// The only record that the ledger of the job `sync` has under a key.

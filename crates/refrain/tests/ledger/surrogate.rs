@@ -30,7 +30,7 @@ fn columns(count: usize) -> Vec<String> {
     (1..=count).map(|number| format!("\"part {number}\"")).collect()
 }
 
-/// A row of texts, as `from` wants it, with the names of its columns.
+/// A row of texts as a `from` item, with the names of its columns.
 fn row(columns: &[String], kind: &str) -> String {
     let places = (1..).zip(columns).map(|(place, column)| format!("cast(${place} as {kind}) as {column}"));
     format!("(select {}) as given", places.collect::<Vec<_>>().join(", "))
@@ -240,7 +240,7 @@ async fn m18_an_empty_stage_is_valid_and_one_without_a_natural_key_is_not() {
     assert!(refused.to_string().contains("there is nothing to hash"), "{refused}");
 }
 
-/// The blocks of the page for users, each with the database that its first line names.
+/// The code blocks of the user documentation, each for the database that its first line names.
 fn printed(database: &str) -> Vec<String> {
     let page = include_str!("../../../../docs/SURROGATE.md");
     let blocks = page.split("```sql\n").skip(1).filter_map(|rest| rest.split_once("```"));
@@ -278,7 +278,7 @@ async fn m18_the_statements_of_the_page_give_one_id_on_both_databases() {
     }
 }
 
-/// The table of the page, told by PostgreSQL itself.
+/// The table in the documentation, computed by PostgreSQL itself.
 #[tokio::test]
 async fn m18_postgres_spells_values_as_the_page_says() {
     let database = TestDatabase::postgres().await;

@@ -13,14 +13,14 @@ use crate::intents::opened;
 use crate::shop::{Backend, Invoice, Shop, Source, invoice, invoices, ran, sync};
 use refrain_harness::work::{Gate, Seen, job};
 
-/// That the causes of an answer are of these rules, in this order, and the words of each are in it.
-async fn is_told(refrain: &Refrain, asked: &str, causes: &[(&str, &[&str])]) {
-    let why = refrain.why(asked).await.unwrap();
+/// Asserts that the causes of an answer have these rules, in this order, and that each contains its words.
+async fn has_causes(refrain: &Refrain, subject: &str, causes: &[(&str, &[&str])]) {
+    let why = refrain.why(subject).await.unwrap();
     let rules: Vec<&str> = why.causes.iter().map(refrain::core::why::Cause::rule).collect();
     assert_eq!(rules, causes.iter().map(|(rule, _)| *rule).collect::<Vec<_>>(), "{:?}", why.causes);
     for (cause, (_, words)) in why.causes.iter().zip(causes) {
-        let told = cause.to_string();
-        words.iter().for_each(|word| assert!(told.contains(word), "{word} is not in: {told}"));
+        let causes_text = cause.to_string();
+        words.iter().for_each(|word| assert!(causes_text.contains(word), "{word} is not in: {causes_text}"));
     }
 }
 
@@ -104,7 +104,7 @@ async fn a_done_or_unknown_unit_cannot_be_retried<DB: Backend>(shop: Shop<DB>) {
     );
     refrain.enqueue("flaky", "2", &()).await.unwrap();
     refrain.cancel("flaky#2").await.unwrap();
-    assert!(refrain.retry("flaky#2").await.unwrap().is_done(), "the caller retries it after all");
+    assert!(refrain.retry("flaky#2").await.unwrap().is_done(), "the caller retries it all the same");
 }
 
 #[both_shops]
@@ -113,21 +113,21 @@ async fn x3_a_partial_run_names_its_units_and_a_unit_its_run<DB: Backend>(shop: 
     let refrain = opened(&shop, [sync(&shop, &source, Per::Ever, |units| units).retry(ONCE)]).await;
     ran(&refrain, "sync#monday").await;
     let retry = "refrain retry sync#monday --unit invoice:3";
-    is_told(&refrain, "sync#monday", &[("partial", &["sync#monday", "parked: invoice:3", retry])]).await;
-    is_told(
+    has_causes(&refrain, "sync#monday", &[("partial", &["sync#monday", "parked: invoice:3", retry])]).await;
+    has_causes(
         &refrain,
         "invoice:3",
         &[("parked", &["`invoice:3` of sync", "by sync#monday, attempt 1", retry])],
     )
     .await;
     let words = ["by sync#monday, attempt 1", "version 1", "refrain trace invoice:1"];
-    is_told(&refrain, "invoice:1", &[("applied", &words)]).await;
+    has_causes(&refrain, "invoice:1", &[("applied", &words)]).await;
     let again = sync(&shop, &source, Per::Ever, |units| units);
     refrain.replace_jobs(vec![again]).await.unwrap();
     refrain.unpark("sync#monday", "invoice:3").await.unwrap();
     ran(&refrain, "sync#monday").await;
     let failed: &[&str] = &["`invoice:3` of sync", "failed once", "attempt 2", retry];
-    is_told(&refrain, "invoice:3", &[("unit-failed", failed)]).await;
+    has_causes(&refrain, "invoice:3", &[("unit-failed", failed)]).await;
 }
 
 #[both_shops]
@@ -139,9 +139,9 @@ async fn x3_why_reports_a_wide_key_at_the_first_ignored_content<DB: Backend>(sho
     source.shows(vec![invoice(1, 11)]);
     ran(&refrain, "sync#tuesday").await;
     let wide: &[&str] = &["sync#tuesday", "first-wins, once", "invoice:1", "refrain trace invoice:1"];
-    is_told(&refrain, "sync#tuesday", &[("done", &[]), ("wide-key", wide)]).await;
+    has_causes(&refrain, "sync#tuesday", &[("done", &[]), ("wide-key", wide)]).await;
     let met: &[&str] = &["`invoice:1`", "by sync#tuesday", "on-change = \"first\""];
-    is_told(&refrain, "invoice:1", &[("applied", &["by sync#monday"]), ("unit-deduplicated", met)]).await;
+    has_causes(&refrain, "invoice:1", &[("applied", &["by sync#monday"]), ("unit-deduplicated", met)]).await;
     source.shows(vec![invoice(7, 1), invoice(7, 2)]);
     ran(&refrain, "sync#friday").await;
     assert!(refrain.why("sync#friday").await.unwrap().names("wide-key"), "one key, two contents");
@@ -165,7 +165,7 @@ async fn x3_why_explains_late_content_and_an_effect_by_their_key<DB: Backend>(sh
         ("unit-deduplicated", &["by sync#tuesday", "(stale)", "a lower order never overwrites"]),
         ("effect", &["`mail` about `invoice:1`, version 2, is pending"]),
     ];
-    is_told(&refrain, "invoice:1", &causes).await;
+    has_causes(&refrain, "invoice:1", &causes).await;
 }
 
 #[both_shops]
@@ -176,9 +176,9 @@ async fn units_of_a_renamed_job_are_found_under_its_new_name<DB: Backend>(shop: 
     before.close().await;
     let renamed = sync(&shop, &source, Per::Ever, |units| units).retry(ONCE).named("import").unwrap();
     let refrain = opened(&shop, [renamed.formerly(vec![JobName::parse("sync").unwrap()])]).await;
-    is_told(&refrain, "invoice:1", &[("applied", &["of import", "by import#monday"])]).await;
+    has_causes(&refrain, "invoice:1", &[("applied", &["of import", "by import#monday"])]).await;
     let retry = "refrain retry import#monday --unit invoice:3";
-    is_told(&refrain, "import#monday", &[("partial", &["parked: invoice:3", retry])]).await;
+    has_causes(&refrain, "import#monday", &[("partial", &["parked: invoice:3", retry])]).await;
     assert_eq!(refrain.unpark("import#monday", "invoice:3").await.unwrap(), 1);
 }
 
@@ -194,8 +194,8 @@ async fn h13_a_claimed_key_is_found_with_its_owner_and_advice<DB: Backend>(shop:
     gate.have_begun(1).await;
     let holder = std::process::id().to_string();
     let words: &[&str] = &["export#acme:7", &holder, "since 20", "refrain cancel export#acme:7"];
-    is_told(&refrain, "acme:7", &[("running", words)]).await;
+    has_causes(&refrain, "acme:7", &[("running", words)]).await;
     refrain.cancel("export#acme:7").await.unwrap();
     running.await.unwrap();
-    is_told(&refrain, "acme:7", &[("cancelled", &["refrain retry export#acme:7"])]).await;
+    has_causes(&refrain, "acme:7", &[("cancelled", &["refrain retry export#acme:7"])]).await;
 }

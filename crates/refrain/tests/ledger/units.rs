@@ -20,7 +20,7 @@ async fn i14_every_unit_is_written_once_however_often_the_source_shows_it<DB: Ba
     for (run, counted) in [("sync#monday", [2_500, 0, 0, 0]), ("sync#tuesday", [0, 0, 2_500, 0])] {
         assert!(ran(&refrain, run).await.ends_with("done 1"));
         assert_eq!(shop.writes().await, vec![1; 2_500]);
-        assert_eq!(shop.standing("applied").await, 2_500);
+        assert_eq!(shop.count_of("applied").await, 2_500);
         assert_eq!(counts(&refrain, run).await, counted);
     }
     let run = shown(&refrain, "sync#tuesday").await;
@@ -83,7 +83,7 @@ async fn per_decides_whether_a_key_is_unique_per_window_or_for_ever<DB: Backend>
         .collect();
     assert_eq!(windows, ["2020-06-01T00:00:00Z", "2020-06-02T00:00:00Z"]);
     refrain.run("sync@2020-06-01", Ask::Again).await.unwrap();
-    assert_eq!(shop.writes().await, [3, 3, 3], "the same window again is the same units");
+    assert_eq!(shop.writes().await, [3, 3, 3], "a repeated window has the same units");
 }
 
 #[both_shops]
@@ -107,19 +107,19 @@ async fn the_same_key_in_another_scope_or_job_is_another_unit<DB: Backend>(shop:
     assert_eq!(records.iter().map(|one| one.scope.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
 }
 
-/// Applies rows of a file, which have no number of their own, by what they say. Gives those that were to be written.
+/// Applies lines of a file, which have no number, under a hash of their content. Returns the applied ones.
 async fn landed<DB: Backend>(shop: &Shop<DB>, run: &str, lines: &[&str]) -> Vec<String> {
     let rows: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let seen = Seen::default();
-    let told = seen.clone();
+    let output = seen.clone();
     let landing = work(shop, "sync", move |run, pool| {
-        let (told, rows) = (told.clone(), rows.clone());
+        let (output, rows) = (output.clone(), rows.clone());
         async move {
             let by_content = |row: &Value| key!("row", Fingerprint::of_json(&row.to_string()).unwrap());
             let units = run.fence(&pool).await?.units(Per::Ever, by_content);
             let mut batches = units.apply(&rows).await?;
             while let Some(batch) = batches.next().await? {
-                batch.all().iter().for_each(|row| told.push(row.to_string()));
+                batch.all().iter().for_each(|row| output.push(row.to_string()));
                 batch.settle(Ok::<_, LedgerError>(())).await?;
             }
             Ok(())
@@ -189,9 +189,9 @@ async fn f37_unusual_keys_are_stored_unchanged_and_stay_distinct<DB: Backend>(sh
 #[both_shops]
 async fn units_are_parked_in_advance_a_megabyte_at_a_time<DB: Backend>(shop: Shop<DB>) {
     let seen = Seen::default();
-    let told = seen.clone();
+    let output = seen.clone();
     let long = work(&shop, "sync", move |run, pool| {
-        let seen = told.clone();
+        let seen = output.clone();
         async move {
             let units = run.fence(&pool).await?.units(Per::Ever, |text: &String| key!("text", &text[..1]));
             let texts = ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(400_000));
@@ -203,7 +203,7 @@ async fn units_are_parked_in_advance_a_megabyte_at_a_time<DB: Backend>(shop: Sho
             Ok(())
         }
     });
-    // Its only try must not end in a death, so all that fit are tried together.
+    // Its only try must not be used up by a death, so all units that fit are tried together.
     let refrain = open(&shop.store, [long.retry(Retry { attempts: 1, ..Retry::default() })]).await;
     refrain.enqueue("sync", "monday", &()).await.unwrap();
     shop.store.store("update refrain_queue set suspicion = 1").await;

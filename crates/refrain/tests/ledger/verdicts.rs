@@ -1,5 +1,5 @@
-//! Every kind of ledger row and every unit, judged by the rules of the core, whether the database
-//! decides (which recognizes what is certainly done) or the judge does.
+//! Every kind of ledger row and every unit, judged by the rules of the core, both where the database decides (it
+//! recognizes units that are certainly done) and where the judge does.
 
 use refrain::core::state::{
     Applied, Arriving, DedupeReason, OnChange, Recorded, RefusedUnit, UnitDecision, UnitStatus,
@@ -10,14 +10,14 @@ use refrain_harness::both_shops;
 use crate::shop::{Backend, Invoice, Rules, Shop, Source, counts, dedupes, invoice, ran, sync};
 use refrain_harness::work::open;
 
-/// What is written into the row of a unit that was applied by version 2, in the order 5.
+/// What is stored in the row of a unit that version 2 applied with the order 5.
 struct Kind {
     status: &'static str,
     failures: i32,
     version: u32,
     is_other_content: bool,
     ordinal: Option<i64>,
-    /// The version of what is applied beneath a try that is not, and whether it is the content that arrives.
+    /// The version of the applied content beneath a failed try, and whether it is the arriving content.
     applied: Option<(u32, bool)>,
 }
 
@@ -29,7 +29,8 @@ fn kinds() -> Vec<Kind> {
                 for ordinal in [None, Some(4), Some(5), Some(6)] {
                     let beneath = [None, Some((1, true)), Some((2, true)), Some((2, false))];
                     for applied in beneath.into_iter().filter(|applied| {
-                        // A row that is applied tells so by itself, and no version is applied that was never tried.
+                        // The row of applied content has no separate record of it, and no version is applied that was
+                        // never tried.
                         applied.is_none_or(|(applied, _)| status != "applied" && applied <= version)
                     }) {
                         kinds.push(Kind { status, failures, version, is_other_content, ordinal, applied });
@@ -117,11 +118,11 @@ async fn judged<DB: Backend>(shop: &Shop<DB>, order: Option<i64>, rules: Rules<D
         let is_stale = **decided == UnitDecision::Deduplicated(DedupeReason::Stale);
         **decided == UnitDecision::Refused(RefusedUnit::Parked) || (is_stale && kind.status != "applied")
     });
-    assert_eq!(usize::try_from(open).unwrap(), left.count(), "a failed try is taken off what is done");
-    let told: Vec<String> = dedupes(&refrain, "sync#tuesday").await;
-    let told: Vec<&str> = told.iter().map(|line| line.split(" invoice").next().unwrap()).collect();
+    assert_eq!(usize::try_from(open).unwrap(), left.count(), "a failed try does not hide done content");
+    let text: Vec<String> = dedupes(&refrain, "sync#tuesday").await;
+    let text: Vec<&str> = text.iter().map(|line| line.split(" invoice").next().unwrap()).collect();
     let expected = [format!("already-applied {already}"), format!("stale {stale}")];
-    assert_eq!(told, expected[..if stale > 0 { 2 } else { 1 }]);
+    assert_eq!(text, expected[..if stale > 0 { 2 } else { 1 }]);
     let lower = shop.database.store_numbers("select count(*) from refrain_units where ordinal < 5").await[0];
     let left = kinds.iter().zip(&decided).filter(|(kind, decided)| {
         kind.ordinal == Some(4)

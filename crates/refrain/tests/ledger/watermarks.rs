@@ -13,7 +13,7 @@ use refrain_harness::work::{Gate, Seen, daily, june, open, shown};
 
 const OVERLAP: Duration = Duration::from_mins(10);
 
-/// An invoice as it was at a time of June 2020.
+/// An invoice with the time of its last change in June 2020.
 fn at(time: &str, id: i64, total: i64) -> Invoice {
     Invoice { updated: june(time).as_second(), ..invoice(id, total) }
 }
@@ -22,7 +22,7 @@ fn time_of(invoice: &Invoice) -> Timestamp {
     Timestamp::from_second(invoice.updated).unwrap()
 }
 
-/// Reads what the source has from the watermark on. Says from where, and where the watermark then stands.
+/// Reads the source from the watermark on. Records from where, and the position of the watermark afterwards.
 fn reading<DB: Backend>(shop: &Shop<DB>, source: &Source, seen: &Seen, rules: Rules<DB>) -> Definition {
     let (source, seen) = (source.clone(), seen.clone());
     work(shop, "sync", move |run, pool| {
@@ -36,10 +36,10 @@ fn reading<DB: Backend>(shop: &Shop<DB>, source: &Source, seen: &Seen, rules: Ru
             write_all(page.apply()).await?;
             page.done().await?;
             let mark = mark.advance().await?;
-            let told = |time: Option<Timestamp>| {
+            let text = |time: Option<Timestamp>| {
                 time.map_or("-".to_owned(), |time| time.strftime("%d %H:%M").to_string())
             };
-            seen.push(format!("{} to {}", told(from), told(mark)));
+            seen.push(format!("{} to {}", text(from), text(mark)));
             Ok(())
         }
     })
@@ -54,7 +54,7 @@ async fn f29_a_late_row_is_read_once_within_the_overlap<DB: Backend>(shop: Shop<
     let (source, seen) = (Source::of(vec![at("09T09:00", 1, 1), at("09T10:58", 2, 1)]), Seen::default());
     let refrain = open(&shop.store, [reading(&shop, &source, &seen, |units| units)]).await;
     ran(&refrain, "sync#one").await;
-    // Two that were written late: one within the overlap, one that is too late for it.
+    // Two rows that were written late: one within the overlap, one too late for it.
     source.shows(vec![
         at("09T10:30", 4, 1),
         at("09T10:50", 3, 1),
@@ -78,9 +78,12 @@ async fn m6_a_watermark_with_wait_does_not_pass_a_failed_unit<DB: Backend>(shop:
     source.shows(ten(-1));
     assert_eq!(ran(&refrain, "sync#two").await, "two due 2");
     assert_eq!(mark(&shop).await, [june("09T09:00").to_string()]);
-    let said =
+    let reported =
         refrain.attempts(&shown(&refrain, "sync#two").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("1 of the units before this position") && said.contains("invoice:6"), "{said}");
+    assert!(
+        reported.contains("1 of the units before this position") && reported.contains("invoice:6"),
+        "{reported}"
+    );
     source.shows(ten(5));
     assert_eq!(ran(&refrain, "sync#two").await, "two done 2");
     assert_eq!(mark(&shop).await, [june("09T10:00").to_string()]);
@@ -92,7 +95,7 @@ async fn m6_a_watermark_passes_a_failed_unit_whose_input_is_stored<DB: Backend>(
     let (source, seen) = (Source::of(vec![at("09T09:00", 1, 1), at("09T10:00", 2, -1)]), Seen::default());
     let refrain = open(&shop.store, [reading(&shop, &source, &seen, |units| units)]).await;
     ran(&refrain, "sync#one").await;
-    assert_eq!((mark(&shop).await, shop.standing("failed").await), (vec![june("09T10:00").to_string()], 1));
+    assert_eq!((mark(&shop).await, shop.count_of("failed").await), (vec![june("09T10:00").to_string()], 1));
 }
 
 #[both_shops]
@@ -149,7 +152,7 @@ async fn m6_a_unit_undone_after_its_page_holds_the_watermark<DB: Backend>(shop: 
             page.done().await?;
         }
         if run.attempt() <= 2 {
-            // Another run had other content of it, which failed and was too large to be kept.
+            // Another run had other content of it, which failed and was too large to be stored.
             DB::meanwhile(
                 &pool,
                 if DB::IS_SQLITE {
@@ -165,11 +168,14 @@ async fn m6_a_unit_undone_after_its_page_holds_the_watermark<DB: Backend>(shop: 
     });
     let refrain = open(&shop.store, [undone]).await;
     assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
-    let said =
+    let reported =
         refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("1 of the units before this position") && said.contains("invoice:1"), "{said}");
+    assert!(
+        reported.contains("1 of the units before this position") && reported.contains("invoice:1"),
+        "{reported}"
+    );
     assert_eq!(mark(&shop).await, Vec::<String>::new());
-    assert_eq!(ran(&refrain, "sync#one").await, "one due 3", "settled once more, and come undone once more");
+    assert_eq!(ran(&refrain, "sync#one").await, "one due 3", "settled once more, and unsettled once more");
     assert_eq!(mark(&shop).await, Vec::<String>::new());
     assert_eq!(ran(&refrain, "sync#one").await, "one done 3");
     assert_eq!(mark(&shop).await, [june("09T10:00").to_string()]);
@@ -218,18 +224,18 @@ async fn m6_an_unfinished_page_holds_the_watermark<DB: Backend>(shop: Shop<DB>) 
     });
     let refrain = open(&shop.store, [dropping]).await;
     assert_eq!(ran(&refrain, "sync#one").await, "one due 2");
-    let said =
+    let reported =
         refrain.attempts(&shown(&refrain, "sync#one").await).await.unwrap()[0].message.clone().unwrap();
-    assert!(said.contains("a page of `updated` was not done"), "{said}");
+    assert!(reported.contains("a page of `updated` was not done"), "{reported}");
     assert!(mark(&shop).await.is_empty());
 }
 
 #[both_shops]
 async fn i9_one_of_two_runs_moves_a_watermark_and_the_other_gets_an_error<DB: Backend>(shop: Shop<DB>) {
     let (gate, seen) = (Gate::closed(), Seen::default());
-    let (held, told) = (gate.clone(), seen.clone());
+    let (held, text) = (gate.clone(), seen.clone());
     let waiting = work(&shop, "sync", move |run, pool| {
-        let (gate, seen) = (held.clone(), told.clone());
+        let (gate, seen) = (held.clone(), text.clone());
         async move {
             let units = run.fence(&pool).await?.units(Per::Ever, key_of);
             let mut mark = units.watermark("updated", OVERLAP, time_of).await?;

@@ -1,7 +1,8 @@
-//! How a run comes to another attempt: one is open at a time, and each has a number of its own.
+//! How a run gets another attempt: one is open at a time, and each has a number of its own.
 //!
-//! The store alone: one run, its places in the queue, workers that hold an attempt or believe so, and people who look at the
-//! run, think, and then ask for another attempt. A retry after an error waits in the queue's stead, and the run stays open.
+//! The store alone: one run, its rows in the queue, workers that hold an attempt or believe so, and operators who
+//! look at the run, think, and then request another attempt. A retry after an error waits as a delayed row, and the
+//! run stays open.
 
 use stateright::{Model, Property};
 
@@ -11,27 +12,27 @@ type Number = usize;
 
 const WORKERS: usize = 2;
 const PEOPLE: usize = 2;
-/// Room for one place too many, which is what must not be.
+/// Room for one row too many, which must never exist.
 const PLACES: usize = 2;
-/// No history within the bounds comes to a higher number.
+/// No history within the bounds reaches a higher number.
 const NUMBERS: usize = 16;
 
-/// A guard that can be taken away.
+/// A guard that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guard {
     /// Another attempt is queued only if none is open.
     OpenCompared,
-    /// And only if the last one is still the one that was looked at.
+    /// Another attempt is queued only if the last one is still the one that was looked at.
     LastCompared,
     /// An attempt is ended under its lease and number.
     FenceOfFinish,
     /// A take-over gives a new number.
     NewNumberOfTakeOver,
-    /// So does a clean stop of an attempt that had begun.
+    /// A clean stop of an attempt that had begun gives a new number.
     NewNumberOfStop,
 }
 
-/// How much may happen.
+/// The bounds of the search.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     asks: u8,
@@ -49,7 +50,7 @@ struct Attempts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Standing {
-    /// Waits for its time to be tried again.
+    /// Waits until it may be tried again.
     Delayed,
     Queued,
     Leased,
@@ -64,16 +65,16 @@ struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
     open: bool,
-    /// Of the attempt that was queued last.
+    /// The number of the attempt that was queued last.
     number: Number,
     places: [Option<Place>; PLACES],
-    /// The attempt that each worker is at.
+    /// The attempt of each worker.
     workers: [Option<Number>; WORKERS],
-    /// The last attempt, as each person who is about to ask has seen it.
+    /// The last attempt, as each operator who is about to request another has seen it.
     people: [Option<Number>; PEOPLE],
     /// How often each number began.
     begun: [u8; NUMBERS],
-    /// How many attempts were asked for after each number.
+    /// How many attempts were requested after each number.
     asked: [u8; NUMBERS],
     spent: Spent,
 }
@@ -91,17 +92,17 @@ struct Spent {
 enum Action {
     Claim(usize),
     TakeOver(usize),
-    /// The time of a delayed attempt has come.
+    /// A delayed attempt becomes due.
     Due(usize),
     Succeed(usize),
-    /// And it is to be tried again.
+    /// The attempt failed and is to be tried again.
     Err(usize),
     /// The worker is told to stop, and gives the run back.
     Stop(usize),
     Crash(usize),
-    /// Sees that no attempt is open.
+    /// An operator sees that no attempt is open.
     Look(usize),
-    /// Asks for another one.
+    /// An operator requests another attempt.
     Ask(usize),
 }
 
@@ -110,7 +111,7 @@ impl Attempts {
         !self.without.contains(&guard)
     }
 
-    /// Ends the attempt that a worker is at: its place is kept for the next one, or gone. Refused without its lease.
+    /// Ends the attempt of a worker: its row is kept for the next attempt, or removed. Refused without its lease.
     fn end(&self, world: &mut World, worker: usize, next: Option<(Standing, bool)>) {
         let Some(number) = world.workers[worker].take() else { return };
         let is_its_own = |place: &Place| place.number == number && place.standing == Standing::Leased;

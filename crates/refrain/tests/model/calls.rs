@@ -1,9 +1,9 @@
-//! A call to another machine: reserved in the destination, sent, and recorded; by attempts that die, lose answers, are taken
-//! over from and wake up again, beside a person who decides what is in doubt.
+//! A call to another machine is reserved in the destination, sent, and recorded, by attempts that die, lose answers,
+//! are taken over from and wake up again; an operator decides about what is in doubt.
 //!
-//! One unit of one run, and two attempts of it. A reservation is one transaction on the server, which holds the unit's row
-//! from its first statement until it has landed or is gone; what its attempt believes is apart from that. What was sent
-//! cannot be taken back.
+//! One unit of one run, and two attempts of it. A reservation is one transaction on the server, which locks the
+//! unit's row from its first statement until it has committed or vanished; what its attempt believes is separate from
+//! that. A sent request cannot be taken back.
 
 use stateright::{Model, Property};
 
@@ -13,24 +13,24 @@ type Attempt = usize;
 
 const ATTEMPTS: usize = 2;
 
-/// A guard that can be taken away.
+/// A guard that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guard {
     /// A call is reserved before it is sent.
     Reserved,
-    /// A look for a reservation whose answer was lost waits for it.
+    /// An attempt that looks for its reservation after a lost answer waits for that transaction.
     LookWaits,
-    /// A reservation is one's own only if this very attempt made it.
+    /// A reservation belongs to an attempt only if this very attempt made it.
     OwnerCompared,
-    /// Nothing is sent when the lease is over.
+    /// Nothing is sent when the lease has expired.
     LastLook,
     /// Every write compares the fence.
     Fenced,
-    /// "Nothing was sent" takes back one's own reservation alone.
+    /// "Nothing was sent" removes only one's own reservation.
     UnsendCompared,
 }
 
-/// How much may happen.
+/// The bounds of the search.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     cuts: u8,
@@ -48,27 +48,27 @@ struct Calls {
 enum Row {
     /// Absent, or to be tried again.
     Free,
-    /// In doubt, from its first moment on.
+    /// In doubt, from the moment it is reserved.
     Reserved(Attempt),
     Applied,
 }
 
-/// What an attempt believes.
+/// The belief of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Belief {
     /// It has not begun.
     Queued,
     /// Its fence is raised.
     Begun,
-    /// Its COMMIT will be answered.
+    /// It waits for the answer to its COMMIT.
     Committing,
     /// The answer is lost.
     Lost,
-    /// The unit is its own.
+    /// The reservation is its own.
     Holds,
-    /// Its request is on the way.
+    /// Its request was sent.
     Sent,
-    /// The unit is not its to do.
+    /// Another attempt has the unit.
     Passed,
     Gone,
 }
@@ -79,14 +79,14 @@ struct World {
     fence: usize,
     beliefs: [Belief; ATTEMPTS],
     leases: [bool; ATTEMPTS],
-    /// Which attempt the store has queued.
+    /// The attempt that the store has queued.
     current: Attempt,
-    /// Whose reservation is in flight on the server.
+    /// The attempt whose reservation is in flight on the server.
     under_way: Option<Attempt>,
-    /// Requests that the other machine got, and those of them that came after a takeover.
+    /// Requests that the other machine received, and how many of them came after a take-over.
     requests: u8,
     late: u8,
-    /// Those under a reservation that has not been decided since.
+    /// Requests under a reservation about which nothing was decided since.
     undecided: u8,
     /// How often the operator had it sent again.
     decisions: u8,
@@ -106,7 +106,7 @@ enum Action {
     Send(Attempt),
     /// Records that nothing was sent.
     Unsend(Attempt),
-    /// The other machine says that it was done, and that is recorded.
+    /// The other machine confirms the call, and that is recorded.
     Record(Attempt),
     Die(Attempt),
     Expire(Attempt),
@@ -131,11 +131,11 @@ impl Calls {
         }
     }
 
-    /// What an attempt takes its reservation for whose answer was lost.
+    /// What an attempt concludes after the answer to its reservation was lost.
     fn seen(&self, world: &World, attempt: Attempt) -> Belief {
         match world.row {
             row if self.is_own(row, attempt) => Belief::Holds,
-            // It sees nothing, its insert waits and meets the row: that is taken for another's.
+            // It sees nothing, then its insert waits and finds the row: it takes the row for another attempt's.
             _ if world.under_way == Some(attempt) => Belief::Passed,
             Row::Free => Belief::Begun,
             Row::Reserved(_) | Row::Applied => Belief::Passed,
@@ -146,7 +146,7 @@ impl Calls {
         let (belief, lease) = (world.beliefs[attempt], world.leases[attempt]);
         let mut may = |is_possible: bool, action: Action| actions.extend(is_possible.then_some(action));
         let is_unlocked = world.under_way.is_none();
-        // The transaction that reserves holds the fence as well.
+        // The reserving transaction also holds the fence.
         may(
             belief == Belief::Queued && world.current == attempt && (is_unlocked || !self.has(Guard::Fenced)),
             Action::Raise(attempt),

@@ -1,7 +1,7 @@
-//! Runs a model through the checker and says what came of it.
+//! Runs a model through the checker and evaluates the result.
 //!
-//! A weakened protocol must break the property that is named, not just any: a counterexample elsewhere would say that the
-//! model is wrong, not that the guard is needed.
+//! A weakened protocol must break the property that is named, not just any: a counterexample elsewhere would mean
+//! that the model is wrong, not that the guard is needed.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,15 +9,15 @@ use std::hash::Hash;
 
 use stateright::{Checker as _, Expectation, HasDiscoveries, Model};
 
-/// The machine that this must be quick on has two cores.
+/// The tests must be quick on a machine with two cores.
 const THREADS: usize = 2;
 
-/// The bounds to look within.
+/// The bounds of the search.
 pub(crate) fn chosen<B>(usual: B, wide: B) -> B {
     if std::env::var_os("REFRAIN_FULL").is_some() { wide } else { usual }
 }
 
-/// Every state within the bounds keeps all promises, and what should be possible is.
+/// Every state within the bounds keeps all promises, and every state that should be reachable is.
 pub(crate) fn holds<M>(model: M, title: &str)
 where
     M: Model + Send + Sync + 'static,
@@ -44,7 +44,7 @@ where
     let states = checker.unique_state_count();
     let path = checker.discovery(promise);
     let path = path.unwrap_or_else(|| panic!("{title}: no counterexample in {states} states"));
-    // The checker may go on for a while after the first fault; the history ends there.
+    // The checker may continue for a while after the first fault; the history ends there.
     let history = path.into_vec().into_iter().take_while(|(state, _)| is_kept(checker.model(), state));
     let steps: Vec<_> =
         history.filter_map(|(_, action)| action).map(|action| format!("{action:?}")).collect();
@@ -70,7 +70,7 @@ where
     assert_eq!(broken, [promise]);
 }
 
-/// A table of tests. A line is one: `name: [guards taken away] in BOUNDS breaks PROMISE;` or `… holds;`.
+/// A table of tests. A line is one test: `name: [removed guards] in BOUNDS breaks PROMISE;` or `… holds;`.
 macro_rules! protocol {
     ($model:ident: $($name:ident: [$($guard:ident),*] in $bounds:ident $verdict:ident $($promise:ident)?;)+) => {
         $(#[test]

@@ -1,8 +1,8 @@
 //! A claim whose COMMIT is in flight when its reply is lost: it may take effect at any later step, or never.
 //!
-//! One run, and two workers that claim it, lose their answers, look, leave, die and are taken over from. A claim is one
-//! transaction on the server, which holds the run's place and its worker's row from its first statement until it has
-//! landed or is gone. What its worker believes is apart from that.
+//! One run, and two workers that claim it, lose their answers, look, leave, die and are taken over from. A claim is
+//! one transaction on the server, which locks the run's row and its worker's row from its first statement until it
+//! has committed or vanished. What its worker believes is separate from that.
 
 use stateright::{Model, Property};
 
@@ -12,22 +12,22 @@ type Worker = usize;
 
 const WORKERS: usize = 2;
 
-/// A guard that can be taken away.
+/// A guard that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guard {
-    /// A look for a claim whose answer was lost waits for it.
+    /// A worker that looks for its claim after a lost answer waits for that transaction.
     LookWaits,
-    /// So does a worker that leaves.
+    /// A worker that leaves waits for it, too.
     LeaveWaits,
     /// A rescuer skips a worker that has a claim in flight, because the claim locks its row.
     ClaimHoldsWorker,
-    /// A worker compares what the store says that it holds with what it has in hand.
+    /// A worker compares the runs that the store says it holds with those it knows.
     Reconciled,
     /// A lease whose worker does not exist is taken over.
     OwnerlessTakenOver,
 }
 
-/// How much may happen.
+/// The bounds of the search.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     cuts: u8,
@@ -56,16 +56,16 @@ enum Row {
     Absent,
 }
 
-/// What a worker believes.
+/// The belief of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Belief {
-    /// That it holds nothing.
+    /// It holds nothing.
     Nothing,
-    /// That its COMMIT will be answered.
+    /// It waits for the answer to its COMMIT.
     Sent,
-    /// That the answer is lost.
+    /// The answer is lost.
     Lost,
-    /// That it holds the run.
+    /// It holds the run.
     Holds,
     /// Its process has ended.
     Gone,
@@ -76,11 +76,11 @@ struct World {
     run: Run,
     rows: [Row; WORKERS],
     beliefs: [Belief; WORKERS],
-    /// Whose claim is in flight on the server.
+    /// The worker whose claim is in flight on the server.
     under_way: Option<Worker>,
     /// How often the present number of the run was begun.
     begun: u8,
-    /// Whether a claim has landed after its answer was lost.
+    /// Whether a claim was committed after its answer was lost.
     landed_late: bool,
     spent: Spent,
 }
@@ -94,7 +94,7 @@ struct Spent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// All of a claim up to its COMMIT.
+    /// All steps of a claim up to its COMMIT.
     Claim(Worker),
     /// The server has committed.
     Land,
@@ -107,7 +107,7 @@ enum Action {
     Die(Worker),
     Expire(Worker),
     TakeOver(Worker),
-    /// Of a lease without a worker.
+    /// Takes over a lease without a worker.
     Heal(Worker),
     Reconcile(Worker),
     Finish(Worker),
@@ -118,7 +118,7 @@ impl Claims {
         !self.without.contains(&guard)
     }
 
-    /// Whether a statement that takes the row of a worker for update, and has this guard, would go on.
+    /// Whether a statement that locks the row of a worker, and has this guard, can proceed.
     fn passes(&self, guard: Guard, world: &World, worker: Worker) -> bool {
         let is_locked = world.under_way == Some(worker) && self.has(Guard::ClaimHoldsWorker);
         !is_locked || !self.has(guard)
@@ -156,7 +156,7 @@ impl World {
         self.begun = 0;
     }
 
-    /// A worker sees whether its lease is there.
+    /// A worker checks whether its lease exists.
     fn see(&mut self, worker: Worker) {
         self.beliefs[worker] = if self.run == Run::Leased(worker) { Belief::Holds } else { Belief::Nothing };
         self.begun += u8::from(self.run == Run::Leased(worker));

@@ -1,8 +1,8 @@
-//! The protocol, without any code of ours: every interleaving of its steps, within bounds, by a model checker.
+//! The protocol as a model, without our code: a model checker tries every interleaving of its steps, within bounds.
 //!
-//! Tests that kill processes show that the code does what the protocol says, where chance happens to look. These show that
-//! the protocol itself is right, in every order in which its steps can come; and that each of its guards is needed, by
-//! taking it away and finding the history that goes wrong, or naming the other guard that covers it.
+//! Tests that kill processes show that the code follows the protocol, at the moments that chance picks. These show
+//! that the protocol itself is right, in every order of its steps; and that each of its guards is needed: without it,
+//! the checker finds a history that goes wrong, or the table names the other guard that covers it.
 //!
 //! | model | who acts | what is asked |
 //! |---|---|---|
@@ -12,18 +12,18 @@
 //! | `attempts.rs` | workers, and people who ask for another attempt | one attempt at a time, each under a number of its own |
 //! | `ticks.rs` | schedulers | one run for each window, none left out |
 //!
-//! **Modelled.** The store and one destination, which share no transaction. A transaction is one step, and one whose reply is
-//! lost stays in flight, with its locks, until it lands or vanishes. Workers crash, and live on after their lease. The
-//! source's entries become visible out of order, and one of them changes. A unit fails, and is tried again from its
-//! kept input. Relays race and die between their two steps.
+//! **Modelled.** The store and one destination, which share no transaction. A transaction is one step, and one whose
+//! reply is lost stays in flight, with its locks, until it commits or vanishes. Workers crash, and live on after
+//! their lease. The source's entries become visible out of order, and one of them changes. A unit fails, and is tried
+//! again from its stored input. Relays race and die between their two steps.
 //!
-//! **Not modelled.** Time (a lease may expire whenever it likes), batches of several units and how they are halved,
-//! parking, watermarks, publishing, policies that send again by themselves, a store that was lost or copied; that PostgreSQL and SQLite
-//! do what their locks and constraints promise, which is for the tests on real databases. Two units, two contents,
-//! two workers, two relays, two runs; faults as `Bounds` say, wider with `REFRAIN_FULL=1`. What goes wrong
-//! only with three of something is not found here.
+//! **Not modelled.** Time (a lease may expire at any moment), batches of several units and how they are halved,
+//! parking, watermarks, publishing, policies that send again automatically, a store that was lost or copied; that
+//! PostgreSQL and SQLite do what their locks and constraints promise, which the tests on real databases show. Two
+//! units, two contents, two workers, two relays, two runs; faults as `Bounds` say, more with `REFRAIN_FULL=1`. A
+//! fault that needs three of anything is not found here.
 //!
-//! With `--nocapture` each test prints how many states it has seen, and the history that breaks what it breaks.
+//! With `--nocapture` each test prints how many states it has seen, and the counterexample.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

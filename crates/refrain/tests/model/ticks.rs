@@ -1,7 +1,7 @@
-//! How a window comes to its run: schedulers look how far windows are opened, insert what is due, and advance.
+//! How a window gets its run: schedulers read how far windows are opened, insert what is due, and advance.
 //!
-//! All of that is one transaction, under a lock of the schedule, and the run's key is unique: three guards, of which each
-//! shows here what it is for. A scheduler may be killed anywhere.
+//! All of that is one transaction, under a lock of the schedule, and the run's key is unique: three guards, and each
+//! is shown to be needed. A scheduler may be killed anywhere.
 
 use stateright::{Model, Property};
 
@@ -10,10 +10,10 @@ use crate::check::{self, protocol};
 const WINDOWS_MAX: usize = 8;
 const SCHEDULERS: usize = 2;
 
-/// A guard that can be taken away.
+/// A guard that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guard {
-    /// Rows are inserted before it is said that they are.
+    /// Rows are inserted before the schedule says that they are.
     RowsFirst,
     /// Both commit together.
     OneStep,
@@ -23,7 +23,7 @@ enum Guard {
     RunKey,
 }
 
-/// How much may happen.
+/// The bounds of the search.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     windows: usize,
@@ -35,7 +35,7 @@ struct Ticks {
     without: &'static [Guard],
 }
 
-/// What a scheduler has seen: windows from here to there are due.
+/// What a scheduler has read: the windows from here to there are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Due {
     from: usize,
@@ -46,7 +46,7 @@ struct Due {
 enum Scheduler {
     Idle,
     Looked(Due),
-    /// One of two steps is committed.
+    /// One of the two steps is committed.
     Halfway(Due),
 }
 
@@ -54,7 +54,7 @@ enum Scheduler {
 struct World {
     /// How many windows have ended.
     ended: usize,
-    /// How many are opened, as the schedule says.
+    /// How many windows are opened, according to the schedule.
     covered: usize,
     /// Runs of each window.
     runs: [u8; WINDOWS_MAX],

@@ -1,8 +1,8 @@
 //! How units reach their rows: a source, the store, a destination, workers and relays.
 //!
 //! Everything that commits is one step of one database; between any two steps of an attempt anything else may happen.
-//! Workers and relays have no identity beyond their state, so they are kept sorted: two worlds that differ only
-//! in which worker is which are one. A step that waits for a lock is not there until the lock is free.
+//! Workers and relays have no identity beyond their state, so they are kept sorted: two worlds that differ only in
+//! which worker is which are one. A step that waits for a lock does not exist until the lock is free.
 
 pub(crate) mod attempt;
 pub(crate) mod destination;
@@ -15,7 +15,7 @@ use destination::Destination;
 use relay::Relay;
 use stateright::{Model, Property};
 
-/// Units of the source, in the order of its log: unit 0 is at position 0, a checkpoint of 1 is behind it.
+/// Units of the source, in the order of its log: unit 0 is at position 0, and a checkpoint of 1 has passed it.
 pub(crate) const UNITS: usize = 2;
 /// How often the content of a unit can differ.
 pub(crate) const CONTENTS: usize = 2;
@@ -23,14 +23,14 @@ const RUNS_MAX: usize = 2;
 const WORKERS: usize = 2;
 const RELAYS_MAX: usize = 2;
 
-/// What a unit says; 0 where there is none, higher is newer.
+/// The content of a unit; 0 if it has none, higher is newer.
 pub(crate) type Content = u8;
-/// Of an attempt; the fence is made of these.
+/// The number of an attempt, which is also its fence.
 pub(crate) type Number = u8;
-/// In the source's log.
+/// A position in the source's log.
 pub(crate) type Position = usize;
 
-/// A guard of the protocol that can be taken away.
+/// A guard of the protocol that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// An attempt raises the fence at the destination.
@@ -47,15 +47,15 @@ pub(crate) enum Guard {
     NewNumber,
     /// A unit whose content is in the ledger is not applied.
     LedgerKey,
-    /// Nor is one whose content is older; a job may do without.
+    /// A unit with older content is not applied; a job may do without this guard.
     Order,
     /// Ledger and rows commit together.
     LedgerWithRows,
     /// Rows and intents commit together.
     IntentWithRows,
-    /// A failure does not take the place of the same content, applied meanwhile.
+    /// A failure does not replace the same content if that was applied meanwhile.
     AppliedStands,
-    /// The failure of newer content leaves on record what was applied before.
+    /// The failure of newer content keeps the record of what was applied before.
     AppliedRemembered,
     /// After a lost reply the ledger is read.
     DoubtResolved,
@@ -67,9 +67,9 @@ pub(crate) enum Guard {
     SettledFirst,
     /// The transaction that advances it looks whether they are settled.
     SettledProven,
-    /// It does not pass what may still become visible.
+    /// The checkpoint does not pass units that may still become visible.
     Horizon,
-    /// How far that is was seen with the page, or before it.
+    /// The limit of what is visible was read with the page, or before it.
     HorizonOfPage,
     /// It is written only if it is where the attempt read it.
     CheckpointCompared,
@@ -77,13 +77,13 @@ pub(crate) enum Guard {
     FenceOfFinish,
 }
 
-/// How much may happen.
+/// The bounds of the search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) runs: usize,
     /// Whether a run begins only when the one before it is over.
     pub(crate) in_lane: bool,
-    /// Whether a run may be over without a last attempt: cancelled, or its attempts used up.
+    /// Whether a run may end without a last attempt: cancelled, or without tries left.
     pub(crate) gives_up: bool,
     pub(crate) relays: usize,
     pub(crate) contents: Content,
@@ -107,7 +107,7 @@ impl Units {
     }
 }
 
-/// What the store says of a run. Who holds the lease is not said: the number is the attempt's alone.
+/// The store's record of a run. It does not name the holder of the lease: the number belongs to one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Queued,
@@ -129,7 +129,7 @@ pub(crate) struct Run {
     pub(crate) place: Place,
 }
 
-/// What may never happen, once it has: written by the steps, read by the properties alone.
+/// Things that must never happen, recorded by the steps and read only by the properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(crate) struct Faults {
@@ -154,7 +154,7 @@ pub(crate) struct World {
     /// Content of each unit in the source; 0 while its transaction has not committed.
     pub(crate) source: [Content; UNITS],
     pub(crate) runs: [Run; RUNS_MAX],
-    /// Effects or enqueued runs that the store has for each unit's intent.
+    /// How many effects or enqueued runs the store has for each unit's intent.
     pub(crate) recorded: [u8; UNITS],
     pub(crate) destination: Destination,
     pub(crate) workers: [Option<Attempt>; WORKERS],
@@ -198,11 +198,11 @@ pub(crate) enum Action {
     Claim(usize),
     /// The lease of a run is dropped, and the run returns to the queue; its worker may live on.
     TakeOver(usize),
-    /// The same, but the run is over.
+    /// The lease of a run is dropped, and the run is over.
     GiveUp(usize),
     /// The commit whose reply is lost reaches the destination.
     Land(usize),
-    /// It never does.
+    /// The commit whose reply is lost never reaches the destination.
     Vanish(usize),
     Attempt(usize, Number, Step),
     Relay(usize, relay::Step),

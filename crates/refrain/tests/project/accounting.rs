@@ -9,8 +9,8 @@ use refrain::{Ask, Refrain};
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
-use refrain_harness::project::{TestProject, standing_at};
-use refrain_harness::work::{is_sound, june, shown, told};
+use refrain_harness::project::{TestProject, stopped_clock};
+use refrain_harness::work::{is_sound, june, run_states, shown};
 
 const DAILY: &str = r#"
     schedule = "@daily"
@@ -19,25 +19,25 @@ const DAILY: &str = r#"
     catch-up = "all"
 "#;
 
-/// It runs until there is a file `gate`.
+/// It runs until the file `gate` exists.
 const GATED: &str = r#"#!/bin/sh
-echo "begun $REFRAIN_DS" >> told
+echo "begun $REFRAIN_DS" >> log
 until [ -e gate ]; do sleep 0.01; done
-echo "ended $REFRAIN_DS" >> told
+echo "ended $REFRAIN_DS" >> log
 "#;
 
 /// A window runs during three ticks, and ends before a fourth. Returns the states of the windows while it
 /// runs and at the end, and what the commands printed.
 async fn three_ticks_long(shop: &TestProject, refrain: &Refrain, at_once: usize) -> [Vec<String>; 3] {
-    let lines = || shop.lines("told");
+    let lines = || shop.lines("log");
     let mut server =
-        shop.process(&["serve"], &[("REFRAIN_TEST_CLOCK", &standing_at("2020-06-02T00:01:00Z"))]);
+        shop.process(&["serve"], &[("REFRAIN_TEST_CLOCK", &stopped_clock("2020-06-02T00:01:00Z"))]);
     eventually("the first has begun", DEADLINE, async || lines() == ["begun 2020-06-01"]).await;
     for tick in ["03T00:01", "04T00:01"] {
         refrain.open_due(june(tick)).await.unwrap();
     }
     eventually("those that may have begun", DEADLINE, async || lines().len() == at_once).await;
-    let meanwhile = told(refrain, "report").await;
+    let meanwhile = run_states(refrain, "report").await;
     shop.write("gate", "");
     let all_ended = async || refrain.open_runs().await.unwrap() == 0;
     eventually("nothing is open", DEADLINE, all_ended).await;
@@ -45,7 +45,7 @@ async fn three_ticks_long(shop: &TestProject, refrain: &Refrain, at_once: usize)
     eventually("the fourth has ended", DEADLINE, all_ended).await;
     server.signal(rustix::process::Signal::TERM);
     assert!(server.wait().await.success());
-    [meanwhile, told(refrain, "report").await, lines()]
+    [meanwhile, run_states(refrain, "report").await, lines()]
 }
 
 fn of_days(words: &[&str]) -> Vec<String> {
@@ -144,12 +144,12 @@ async fn h14_windows_before_an_edit_belong_to_the_old_schedule(database: TestDat
     };
     shop.job("total", &file("@daily", "day", 1));
     shop.prepare().await;
-    let noon = standing_at("2020-06-03T12:00:00Z");
-    shop.done_with(&["tick"], &[("REFRAIN_TEST_CLOCK", &standing_at("2020-06-03T00:01:00Z"))]).await;
+    let noon = stopped_clock("2020-06-03T12:00:00Z");
+    shop.done_with(&["tick"], &[("REFRAIN_TEST_CLOCK", &stopped_clock("2020-06-03T00:01:00Z"))]).await;
     shop.job("total", &file("@hourly", "hour", 2));
     let edited = shop.done_with(&["tick"], &[("REFRAIN_TEST_CLOCK", &noon)]).await;
     assert!(edited.contains("opened: 0"), "the ticks of a timetable begin with its edit: {edited}");
-    shop.done_with(&["tick"], &[("REFRAIN_TEST_CLOCK", &standing_at("2020-06-03T13:00:30Z"))]).await;
+    shop.done_with(&["tick"], &[("REFRAIN_TEST_CLOCK", &stopped_clock("2020-06-03T13:00:30Z"))]).await;
     let seen = "select cast(version as text) || ' ' || cast(from_at as text) \
          || ' ' || cast(until_at as text) from seen";
     let days = ["1 2020-06-01 00:00:00 2020-06-02 00:00:00", "1 2020-06-02 00:00:00 2020-06-03 00:00:00"];
@@ -157,13 +157,13 @@ async fn h14_windows_before_an_edit_belong_to_the_old_schedule(database: TestDat
     let expected: Vec<String> = days.map(str::to_owned).into_iter().chain((0..13).map(hour)).collect();
     assert_eq!(shop.rows(&format!("{seen} order by from_at")).await, expected);
 
-    // Run again under another version, a window of the past is the day that it was.
+    // Repeated under another version, a past window still has its own day.
     shop.done_with(&["run", "total@2020-06-02", "--again"], &[("REFRAIN_TEST_CLOCK", &noon)]).await;
     let first = shop.rows(&format!("{seen} where version = 2 order by from_at limit 1")).await;
     assert_eq!(first, [days[1].replacen('1', "2", 1)]);
     let mut inside = shop.process(&["run", "total@2020-06-02T05:00"], &[("REFRAIN_TEST_CLOCK", &noon)]);
-    let said = String::from_utf8(inside.finish().await.stderr).unwrap();
-    assert!(said.contains("it lies in the window 2020-06-02"), "{said}");
+    let text = String::from_utf8(inside.finish().await.stderr).unwrap();
+    assert!(text.contains("it lies in the window 2020-06-02"), "{text}");
 }
 
 #[both_databases]
@@ -177,22 +177,22 @@ async fn f10_overlapping_ticks_from_cron_run_every_window_once(database: TestDat
             start = 2020-06-01
             catch-up = "all"
             while-running = "allow"
-            command = ["sh", "-c", "echo $REFRAIN_RUN >> told"]
+            command = ["sh", "-c", "echo $REFRAIN_RUN >> log"]
         "#,
     );
     shop.prepare().await;
-    let clock = standing_at("2020-06-03T00:01:00Z");
+    let clock = stopped_clock("2020-06-03T00:01:00Z");
     let variables = [("REFRAIN_TEST_CLOCK", clock.as_str()), ("PROJECT_LEASE", "60000")];
     let mut ticks: Vec<_> = (0..6).map(|_| shop.process(&["tick"], &variables)).collect();
     for tick in &mut ticks {
         let ended = tick.finish().await;
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     }
-    let mut told = shop.lines("told");
-    told.sort();
+    let mut run_states = shop.lines("log");
+    run_states.sort();
     let hours =
         (1..3).flat_map(|day| (0..24).map(move |hour| format!("report@2020-06-0{day}T{hour:02}:00:00Z")));
-    assert_eq!(told, hours.collect::<Vec<_>>());
+    assert_eq!(run_states, hours.collect::<Vec<_>>());
     assert!(shop.done_with(&["tick"], &variables).await.contains("opened: 0"));
     let refrain = shop.open().await;
     is_sound(&refrain).await;

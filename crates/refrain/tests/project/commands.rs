@@ -12,7 +12,7 @@ const WHEN: &str = r#"
     catch-up = "all"
 "#;
 
-/// Orders as lines, and what a day comes to.
+/// Orders as lines, and the total of a day.
 const ORDERS: &str = "2020-06-09,acme,4\n2020-06-10,acme,1\n2020-06-09,beta,3\n";
 const TOTAL: &str = "2020-06-09 7";
 
@@ -71,9 +71,9 @@ async fn h10_one_job_in_shell_python_or_sql_is_done_once_by_any_caller(database:
         let mut ran = 0;
         for process in &mut asking {
             let output = process.finish().await;
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(said.contains(" done 1\n"), "{said}{}", String::from_utf8_lossy(&output.stderr));
-            ran += usize::from(said.starts_with("did Ran"));
+            let message = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(message.contains(" done 1\n"), "{message}{}", String::from_utf8_lossy(&output.stderr));
+            ran += usize::from(message.starts_with("did Ran"));
         }
         assert_eq!(ran, 1, "{job}");
         let again = shop.done(&["run", &run]).await;
@@ -99,12 +99,12 @@ async fn a_command_gets_the_variables_of_its_run_only(database: TestDatabase) {
     shop.job("export", &format!("{WHEN}version = 2\ncommand = [\"./tell.sh\", {arguments}]\n"));
     shop.open().await.close().await;
     let mut process = shop.process(&["run", "export@2020-06-09"], &[("SECRET", "swordfish")]);
-    let said = String::from_utf8(process.finish().await.stdout).unwrap();
+    let message = String::from_utf8(process.finish().await.stdout).unwrap();
     let root = shop.root().canonicalize().unwrap().display().to_string();
-    let said: Vec<String> = said.lines().map(|line| line.replace(&root, "ROOT")).collect();
-    let key = said.iter().find(|line| line.starts_with("REFRAIN_IDEMPOTENCY_KEY=")).unwrap();
+    let message: Vec<String> = message.lines().map(|line| line.replace(&root, "ROOT")).collect();
+    let key = message.iter().find(|line| line.starts_with("REFRAIN_IDEMPOTENCY_KEY=")).unwrap();
     assert!(key.len() > "REFRAIN_IDEMPOTENCY_KEY=".len() + 16, "{key}");
-    let mark = said.iter().find(|line| line.starts_with("REFRAIN_SUPERVISOR=")).unwrap();
+    let mark = message.iter().find(|line| line.starts_with("REFRAIN_SUPERVISOR=")).unwrap();
     let expected = [
         "did Ran done 1",
         "2020-06-09",
@@ -126,23 +126,23 @@ async fn a_command_gets_the_variables_of_its_run_only(database: TestDatabase) {
         "REFRAIN_WINDOW_START=2020-06-08T22:00:00Z",
         "[]",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(message, expected);
 }
 
 #[both_databases]
 async fn a_command_has_a_run_for_each_scope(database: TestDatabase) {
     let shop = TestProject::of(database);
     shop.execute("create table orgs (id integer); insert into orgs values (7), (40)").await;
-    shop.program("note.sh", "#!/bin/sh\necho \"$REFRAIN_RUN $REFRAIN_SCOPE $1\" >> told\n");
+    shop.program("note.sh", "#!/bin/sh\necho \"$REFRAIN_RUN $REFRAIN_SCOPE $1\" >> log\n");
     let scoped = "scopes = \"select id from orgs\"\ncommand = [\"./note.sh\", \"{scope}\"]\n";
     shop.job("digest", &format!("{WHEN}{scoped}"));
     shop.open().await.close().await;
-    let said = shop.done(&["run", "digest@2020-06-09"]).await;
-    assert!(said.starts_with("did Ran done 1"), "{said}");
+    let message = shop.done(&["run", "digest@2020-06-09"]).await;
+    assert!(message.starts_with("did Ran done 1"), "{message}");
     for run in ["digest@2020-06-09/7", "digest@2020-06-09/40"] {
-        let said = shop.done(&["run", run]).await;
-        assert!(said.starts_with("did Deduplicated done 1"), "{said}");
+        let message = shop.done(&["run", run]).await;
+        assert!(message.starts_with("did Deduplicated done 1"), "{message}");
     }
-    let told = shop.lines("told");
-    assert_eq!(told, ["digest@2020-06-08T22:00:00Z/40 40 40", "digest@2020-06-08T22:00:00Z/7 7 7"]);
+    let text = shop.lines("log");
+    assert_eq!(text, ["digest@2020-06-08T22:00:00Z/40 40 40", "digest@2020-06-08T22:00:00Z/7 7 7"]);
 }

@@ -14,7 +14,7 @@ use refrain_harness::project::TestProject;
 
 const RUN: &str = "payment#1";
 
-/// A shop in which a payment was cut off.
+/// A shop in which a payment was interrupted.
 async fn cut_off(database: TestDatabase) -> TestProject {
     let shop = TestProject::of(database);
     let hold = r#"
@@ -31,7 +31,7 @@ async fn cut_off(database: TestDatabase) -> TestProject {
     shop
 }
 
-/// What was decided, as `verb subject`; without the making of tables.
+/// Decisions as `verb subject`, without the migrations.
 async fn decided(shop: &TestProject) -> Vec<String> {
     let refrain = shop.open().await;
     let decisions = refrain.decisions(100).await.unwrap();
@@ -108,7 +108,7 @@ async fn of_two_contradicting_decisions_one_is_refused(database: TestDatabase) {
     let executed = shop.lines("paid").len();
     match (&settled, &retried) {
         (Ok(_), Err(Error::Done { .. })) => assert_eq!(executed, 1),
-        // It was tried again, was cut off again, and perhaps that was settled.
+        // It was retried, interrupted again, and perhaps that was settled.
         (_, Ok(_)) => assert!((1..=2).contains(&executed), "{settled:?} {retried:?}"),
         other => panic!("{other:?}"),
     }

@@ -22,7 +22,7 @@ async fn shop(database: TestDatabase) -> TestProject {
     shop
 }
 
-/// Asks for the window in a process that is killed where it is said.
+/// Requests the window in a process that is killed at this failpoint.
 async fn killed(shop: &TestProject, place: &str) {
     let failpoints = format!("{place}=return(kill)");
     let mut process = shop.process(&["run", WINDOW], &[("FAILPOINTS", &failpoints), LEASE]);
@@ -31,7 +31,7 @@ async fn killed(shop: &TestProject, place: &str) {
 }
 
 async fn written(shop: &TestProject) -> Vec<String> {
-    // The role of the tests is called like our schema, which has a table of this name too.
+    // The role of the tests has the name of our schema, which also has a table of this name.
     let audit = shop.either("audit", "public.audit");
     let day = format!("select cast(day as text) from {audit}");
     shop.rows(&format!("select cast(total as text) from totals union all {day} order by 1")).await
@@ -64,11 +64,11 @@ async fn f38_statements_killed_repeatedly_are_tried_as_often_as_their_run(databa
     for _ in 0..2 {
         killed(&shop, "unit-apply.before-commit").await;
     }
-    // The second death costs an attempt, so its successor has to wait; a new request does not.
-    let said = shop.done(&["run", WINDOW]).await;
-    assert!(said.starts_with("did Followed due 3"), "{said}");
-    let said = shop.done(&["run", WINDOW]).await;
-    assert!(said.starts_with("did Ran done 3"), "{said}");
+    // The second death uses up an attempt, so its successor is delayed; a new request is not.
+    let message = shop.done(&["run", WINDOW]).await;
+    assert!(message.starts_with("did Followed due 3"), "{message}");
+    let message = shop.done(&["run", WINDOW]).await;
+    assert!(message.starts_with("did Ran done 3"), "{message}");
     assert_eq!(written(&shop).await, ["1", "2", "2020-06-09"]);
 }
 
@@ -76,8 +76,8 @@ async fn f38_statements_killed_repeatedly_are_tried_as_often_as_their_run(databa
 async fn f4_with_the_reply_to_the_commit_lost_the_rows_are_written_once(database: TestDatabase) {
     let shop = shop(database).await;
     let mut process = shop.process(&["run", WINDOW], &[("FAILPOINTS", "unit-apply.reply=1*return(lost)")]);
-    let said = String::from_utf8(process.finish().await.stdout).unwrap();
-    assert!(said.starts_with("did Ran done 1"), "{said}");
+    let message = String::from_utf8(process.finish().await.stdout).unwrap();
+    assert!(message.starts_with("did Ran done 1"), "{message}");
     assert_eq!(shop.lines("struck"), ["unit-apply.reply"]);
     assert_eq!(written(&shop).await, ["1", "2", "2020-06-09"]);
 }

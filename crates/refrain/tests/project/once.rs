@@ -34,7 +34,7 @@ async fn written(shop: &TestProject) -> Vec<String> {
     shop.rows("select cast(day as text) || ' ' || cast(total as text) from totals order by day, total").await
 }
 
-/// What each attempt of the window did with its one unit: processed, deduplicated, failed.
+/// The counts of each attempt for the one unit of the window: processed, deduplicated, failed.
 async fn units(shop: &TestProject) -> Vec<(u64, u64, u64)> {
     let refrain = shop.open().await;
     let run = refrain.show(WINDOW).await.unwrap().unwrap();
@@ -44,7 +44,7 @@ async fn units(shop: &TestProject) -> Vec<(u64, u64, u64)> {
 }
 
 #[both_databases]
-async fn a_window_is_written_once_however_often_it_is_asked_for(database: TestDatabase) {
+async fn a_window_is_written_once_however_often_it_is_requested(database: TestDatabase) {
     let shop = shop(database).await;
     shop.daily("total", "insert into totals values (:ds, 1); insert into totals values (:ds, 2)", "");
     assert_eq!(shop.run(WINDOW, Ask::Once).await.did, Did::Ran);
@@ -96,7 +96,7 @@ async fn a_failed_statement_leaves_no_row_and_is_named(database: TestDatabase) {
     let shop = shop(database).await;
     let total = "insert into totals values (:ds, 1)";
     let audit = "insert into audit values (:ds, 'twice')";
-    for (first, second, told, named) in [
+    for (first, second, text, named) in [
         (
             total,
             "insert into nowhere values (:ds, 7, 8, 9)",
@@ -111,12 +111,12 @@ async fn a_failed_statement_leaves_no_row_and_is_named(database: TestDatabase) {
             "syntax",
         ),
     ] {
-        let (sql, told) = (format!("{first}; {second}; {audit}"), format!("statement 2 of 3 {told}"));
+        let (sql, text) = (format!("{first}; {second}; {audit}"), format!("statement 2 of 3 {text}"));
         shop.daily("total", &sql, ONE_TRY);
         let report = shop.run(WINDOW, Ask::Once).await;
         let message = report.run.message.clone().unwrap();
         assert_eq!(report.run.standing.node(), RunNode::Failed, "{message}");
-        assert!(message.starts_with(&told) && message[told.len()..].contains(named), "{message}");
+        assert!(message.starts_with(&text) && message[text.len()..].contains(named), "{message}");
         assert!(is_empty(&shop).await);
     }
     assert_eq!(units(&shop).await.iter().filter(|(processed, ..)| *processed > 0).count(), 0);

@@ -21,7 +21,7 @@ async fn a_payload_reaches_statements_and_a_key_is_done_once(database: TestDatab
     refrain.run("welcome#42", Ask::Again).await.unwrap();
     assert_eq!(shop.rows("select cast(id as text) || ' ' || name from users").await, ["42 Ada"]);
 
-    for (key, payload, told) in [
+    for (key, payload, text) in [
         ("43", Some(r#"{"user": {"id": 43}}"#), "`:payload.name` has no value in this run"),
         ("44", Some(r#"{"user": {"id": 44}, "name": null}"#), "`:payload.name` is null"),
         ("45", None, "`:payload.user.id` has no value in this run"),
@@ -29,7 +29,7 @@ async fn a_payload_reaches_statements_and_a_key_is_done_once(database: TestDatab
         refrain.enqueue_json("welcome", key, payload).await.unwrap();
         let run = refrain.run(&format!("welcome#{key}"), Ask::Once).await.unwrap().run;
         let message = run.message.unwrap();
-        assert!(run.standing.node() == RunNode::Failed && message.contains(told), "{message}");
+        assert!(run.standing.node() == RunNode::Failed && message.contains(text), "{message}");
     }
     assert_eq!(shop.rows("select name from users").await.len(), 1);
 }
@@ -51,7 +51,7 @@ async fn a_payload_reaches_a_command_as_whole_arguments_and_in_its_environment(d
     let payload = r#"{"user":{"id":42},"name":"Ada; $(touch pwned) *"}"#;
     assert_eq!(shop.done(&["enqueue", "greet", "a b", payload]).await, "New\n");
     assert_eq!(shop.done(&["enqueue", "greet", "a b", payload]).await, "Deduplicated\n");
-    let said = shop.done(&["run", "greet#a b"]).await;
-    assert_eq!(said, format!("did Ran done 1\nAda; $(touch pwned) *|--id=42|{payload}|greet#a b|"));
+    let reported = shop.done(&["run", "greet#a b"]).await;
+    assert_eq!(reported, format!("did Ran done 1\nAda; $(touch pwned) *|--id=42|{payload}|greet#a b|"));
     assert!(!shop.root().join("pwned").exists());
 }

@@ -1,5 +1,5 @@
-//! Killed while an operator recovers a store or adopts a database: repeating the command finishes
-//! it, and the store never takes calls of another store for calls that were not made.
+//! Killed while an operator recovers a store or adopts a database: repeating the command completes it, and the store
+//! never assumes that calls of another store were not made.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -23,7 +23,7 @@ async fn served(database: TestDatabase) -> TestProject {
     shop
 }
 
-/// The same when the store was lost, and a new one is in its place.
+/// The same shop after the store was lost, with a new store in its place.
 async fn lost(database: TestDatabase) -> TestProject {
     let shop = served(database).await;
     for file in ["refrain.db", "refrain.db-wal", "refrain.db-shm"] {
@@ -40,7 +40,7 @@ async fn killed(shop: &TestProject, arguments: &[&str], place: &str) {
     assert_eq!(shop.lines("struck"), [place]);
 }
 
-/// Whether the store knows that calls may have been made which it has no record of.
+/// Whether the store knows that calls may have been made that it has no record of.
 async fn forgets(shop: &TestProject) -> bool {
     let store = SqliteConnectOptions::new().filename(shop.root().join("refrain.db"));
     let mut store = SqliteConnection::connect_with(&store).await.unwrap();
@@ -52,7 +52,7 @@ async fn forgets(shop: &TestProject) -> bool {
     forgets
 }
 
-/// What was decided about the store, the oldest first.
+/// The decisions about the store, the oldest first.
 async fn decided(shop: &TestProject) -> Vec<String> {
     let refrain = shop.open().await;
     let decisions = refrain.decisions(100).await.unwrap();

@@ -5,7 +5,7 @@ use refrain::project::{Project, ProjectError};
 use refrain::{Ask, Error};
 
 use refrain_harness::TestDatabase;
-use refrain_harness::address::{Address, unused_port};
+use refrain_harness::address::{ServerUrl, unused_port};
 use refrain_harness::project::TestProject;
 
 async fn shop() -> TestProject {
@@ -61,8 +61,8 @@ async fn a_file_that_is_not_a_database_is_named() {
 #[tokio::test]
 async fn a_server_error_names_the_url_without_its_password() {
     let shop = shop().await;
-    let server = Address::of(&std::env::var("REFRAIN_TEST_POSTGRES").expect("a server: run ./test"));
-    let wrong = Address { password: "swordfish".to_owned(), ..server.clone() };
+    let server = ServerUrl::of(&std::env::var("REFRAIN_TEST_POSTGRES").expect("a server: run ./test"));
+    let wrong = ServerUrl { password: "swordfish".to_owned(), ..server.clone() };
     for (url, expected, is_transient) in [
         (server.behind(unused_port()).url("shop"), "the database `shop` cannot be reached", true),
         (wrong.url("no_such_database"), "the database `shop` denied access", false),
@@ -129,10 +129,10 @@ async fn s10_a_statement_file_is_a_plain_name_beside_the_jobs() {
         let Err(ProjectError::Problems(problems)) = Project::load(shop.root()) else {
             panic!("{name} was taken");
         };
-        let said = &problems.problems[0].message;
+        let reported = &problems.problems[0].message;
         assert!(
-            said.contains("not a file next to the job file") || said.contains("there is no file"),
-            "{name}: {said}"
+            reported.contains("not a file next to the job file") || reported.contains("there is no file"),
+            "{name}: {reported}"
         );
     }
     shop.daily("total", "totals.sql", "");

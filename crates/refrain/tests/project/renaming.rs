@@ -49,7 +49,7 @@ async fn a_process_that_still_uses_the_old_name_writes_nothing_twice(database: T
     is_sound(&newer).await;
     older.close().await;
 
-    // One that is started with the old files is told so: a job of its own would do everything again.
+    // A process that starts with the old files gets an error: as a job of its own it would repeat everything.
     shop.remove("revenue");
     shop.daily("total", SQL, "");
     let refused = shop.opened().await.err().unwrap().to_string();

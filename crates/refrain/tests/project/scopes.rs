@@ -6,9 +6,9 @@ use refrain::{Ask, Refrain};
 use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::project::TestProject;
-use refrain_harness::work::{is_sound, june, told};
+use refrain_harness::work::{is_sound, june, run_states};
 
-/// Orgs with the day on which each begins; a job that writes a row for each, from that day on.
+/// Organisations with the day on which each begins; a job that writes a row for each, from that day on.
 async fn shop(database: TestDatabase) -> TestProject {
     let shop = TestProject::of(database);
     shop.execute(
@@ -30,7 +30,7 @@ async fn written(shop: &TestProject) -> Vec<String> {
     shop.rows("select cast(day as text) || ' ' || org from digests order by day, org").await
 }
 
-/// Asks for a window whose scopes cannot be found. Gives why.
+/// Requests a window whose scopes query fails. Returns the message.
 async fn refused(refrain: &Refrain) -> String {
     let run = refrain.run("digest@2020-06-09", Ask::Once).await.unwrap().run;
     assert_eq!(run.standing.node(), RunNode::Failed);
@@ -45,7 +45,7 @@ async fn a_window_has_a_run_per_scope_that_existed_when_it_opened(database: Test
     assert_eq!(written(&shop).await, ["2020-06-01 acme", "2020-06-02 acme", "2020-06-02 beta"]);
     let of_both =
         ["06-01 done 1", "06-01/acme done 1", "06-02 done 1", "06-02/acme done 1", "06-02/beta done 1"];
-    assert_eq!(told(&refrain, "digest").await, of_both);
+    assert_eq!(run_states(&refrain, "digest").await, of_both);
 
     shop.execute("insert into orgs values ('late', '2020-06-01')").await;
     refrain.run("digest@2020-06-01", Ask::Again).await.unwrap();

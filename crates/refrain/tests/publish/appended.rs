@@ -31,8 +31,8 @@ fn appends(shop: &TestProject, query: &str, more: &str) {
     );
 }
 
-/// Processed, skipped, deduplicated and failed of the last attempt, and what was deduplicated.
-async fn told(shop: &TestProject) -> ([u64; 4], Vec<UnitDedupes>) {
+/// The four counts of the last attempt, and its dedupes.
+async fn last_counts(shop: &TestProject) -> ([u64; 4], Vec<UnitDedupes>) {
     let refrain = shop.open().await;
     let run = refrain.show(&window("append")).await.unwrap().unwrap();
     let last = refrain.units(&run).await.unwrap().pop().unwrap();
@@ -56,20 +56,20 @@ async fn other_content_under_a_known_key_is_an_error_and_nothing_is_appended(dat
         appends(&shop, QUERY, more);
         well(&shop, &window("append"), Ask::Again).await;
     }
-    assert_eq!(told(&shop).await.0, [0, 0, 2, 0], "what is known is deduplicated, and not processed");
+    assert_eq!(last_counts(&shop).await.0, [0, 0, 2, 0], "known keys are deduplicated, and not processed");
     shop.execute(CHANGE).await;
     for more in ["", "on-change = \"reject\""] {
         appends(&shop, QUERY, more);
-        let said = fails(&shop, &window("append")).await;
+        let message = fails(&shop, &window("append")).await;
         assert!(
-            said.contains("1 keys (day, region) were appended to `sales` before, with other content"),
-            "{said}"
+            message.contains("1 keys (day, region) were appended to `sales` before, with other content"),
+            "{message}"
         );
         assert!(
-            said.contains("eu")
-                && said.contains("on-change = \"first\"")
-                && said.contains("nothing was published"),
-            "{said}"
+            message.contains("eu")
+                && message.contains("on-change = \"first\"")
+                && message.contains("nothing was published"),
+            "{message}"
         );
         assert_eq!(sales(&shop).await, ["eu 30", "us 14"]);
     }
@@ -80,12 +80,12 @@ async fn the_first_content_stays_where_the_job_says_so_and_a_suspect_is_shown(da
     let shop = warehouse(database).await;
     appends(&shop, QUERY, "on-change = \"first\"");
     well(&shop, &window("append"), Ask::Once).await;
-    assert_eq!(told(&shop).await, ([2, 0, 0, 0], Vec::new()));
+    assert_eq!(last_counts(&shop).await, ([2, 0, 0, 0], Vec::new()));
     shop.execute(CHANGE).await;
     for (processed, known) in [(1, 1), (0, 2)] {
         well(&shop, &window("append"), Ask::Again).await;
         assert_eq!(sales(&shop).await, ["asia 3", "eu 30", "us 14"]);
-        let (counts, dedupes) = told(&shop).await;
+        let (counts, dedupes) = last_counts(&shop).await;
         assert_eq!(counts, [processed, 0, known + 1, 0]);
         let suspect = dedupes.iter().find(|dedupe| dedupe.is_suspect).unwrap();
         assert_eq!((suspect.reason.as_str(), suspect.count), ("first-wins", 1));
@@ -107,7 +107,7 @@ async fn content_is_compared_without_column_order_and_version(database: TestData
     let text = std::fs::read_to_string(shop.root().join("jobs/append.toml")).unwrap();
     shop.job("append", &format!("version = 2\n{text}"));
     well(&shop, &window("append"), Ask::Again).await;
-    assert_eq!(told(&shop).await.0, [0, 0, 2, 0]);
+    assert_eq!(last_counts(&shop).await.0, [0, 0, 2, 0]);
     assert_eq!(sales(&shop).await, ["eu 30", "us 14"]);
 }
 
@@ -123,8 +123,8 @@ async fn rows_appended_without_stored_content_are_known_from_the_next_run_on(dat
     .await;
     well(&shop, &window("append"), Ask::Again).await;
     shop.execute("update orders set amount = 11 where id = 2").await;
-    let said = fails(&shop, &window("append")).await;
-    assert!(said.contains("before, with other content"), "{said}");
+    let message = fails(&shop, &window("append")).await;
+    assert!(message.contains("before, with other content"), "{message}");
 }
 
 #[both_databases]
@@ -134,7 +134,7 @@ async fn f4_rows_appended_with_a_lost_reply_count_as_processed(database: TestDat
     shop.open().await.close().await;
     shop.done_with(&["run", &window("append")], &[("FAILPOINTS", "publish.reply=1*return(lost)")]).await;
     assert_eq!(shop.lines("struck"), ["publish.reply"]);
-    assert_eq!(told(&shop).await.0, [2, 0, 0, 0]);
+    assert_eq!(last_counts(&shop).await.0, [2, 0, 0, 0]);
 }
 
 #[both_databases]
@@ -146,17 +146,17 @@ async fn without_the_comparison_other_content_is_ignored(database: TestDatabase)
         shop.execute("update orders set amount = 11 where id = 2").await;
         let weak = format!("{guard}=return(weak)");
         shop.done_with(&["run", &window("append"), "--again"], &[("FAILPOINTS", &weak)]).await;
-        let (counts, dedupes) = told(&shop).await;
+        let (counts, dedupes) = last_counts(&shop).await;
         assert_eq!(counts, [0, 0, 2, 0], "{guard}");
         assert_eq!(dedupes.iter().any(|dedupe| dedupe.is_suspect), guard == "nothing", "{guard}");
     }
 }
 
-/// Stopped before its commit, for however long: the server does not end its transaction meanwhile.
+/// Stopped before its commit for any time: the server does not end its transaction meanwhile.
 const STOPPED: &str = "publish.before-commit=1*return(stop);transaction.patient=return(weak)";
 
-/// One attempt has published. The source changes, and the commit of the next attempt never reaches the server: the connection is
-/// gone. Gives how many rows there are then; of the newer content there are two.
+/// One attempt has published. The source changes, and the commit of the next attempt never reaches the server: the
+/// connection is gone. Returns how many rows there are then; the newer content has two.
 async fn cut_off(weakened: &[(&str, &str)]) -> usize {
     let shop = warehouse(TestDatabase::postgres().await).await;
     well(&shop, &window("overwrite"), Ask::Once).await;
@@ -172,8 +172,8 @@ async fn cut_off(weakened: &[(&str, &str)]) -> usize {
          group by pid";
     assert_eq!(shop.rows(ended).await, ["true"]);
     process.signal(Signal::CONT);
-    let said = String::from_utf8(process.finish().await.stdout).unwrap();
-    assert!(said.starts_with("did Ran done 2"), "{said}");
+    let message = String::from_utf8(process.finish().await.stdout).unwrap();
+    assert!(message.starts_with("did Ran done 2"), "{message}");
     written(&shop, "overwrite").await.len()
 }
 

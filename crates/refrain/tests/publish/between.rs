@@ -167,7 +167,7 @@ async fn scopes_of_one_database_own_rows_of_another() {
     }
 }
 
-/// A project that copies one value from a server into a file that holds moments in this form; and the server.
+/// A project that copies one value from a server into a file that stores times in this form; and the server.
 async fn copied(value: &str, kind: &str, time: &str) -> (TestProject, TestDatabase) {
     let from = TestDatabase::postgres().await;
     execute(&from, &format!("create table source as select cast('{value}' as {kind}) as v")).await;
@@ -209,8 +209,11 @@ async fn a_fraction_of_a_second_is_kept_or_refused() {
             well(&shop, "copy@2026-06-09", Ask::Once).await;
             assert_eq!(shop.rows("select v from kept").await, [expected], "{value} {time}");
         } else {
-            let said = fails(&shop, "copy@2026-06-09").await;
-            assert!(said.contains(&format!("has a fraction that time = \"{time}\" cannot store")), "{said}");
+            let message = fails(&shop, "copy@2026-06-09").await;
+            assert!(
+                message.contains(&format!("has a fraction that time = \"{time}\" cannot store")),
+                "{message}"
+            );
             assert_eq!(shop.rows("select v from kept").await, [""; 0]);
         }
     }
@@ -219,8 +222,8 @@ async fn a_fraction_of_a_second_is_kept_or_refused() {
 #[tokio::test]
 async fn values_that_sqlite_cannot_store_are_refused() {
     let (shop, _from) = copied("\\x00ff", "bytea", "text").await;
-    let said = fails(&shop, "copy@2026-06-09").await;
-    assert!(said.contains("bytes cannot be copied to SQLite"), "{said}");
+    let message = fails(&shop, "copy@2026-06-09").await;
+    assert!(message.contains("bytes cannot be copied to SQLite"), "{message}");
     assert_eq!(shop.rows("select v from kept").await, [""; 0]);
 }
 

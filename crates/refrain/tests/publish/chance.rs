@@ -14,15 +14,15 @@ use refrain_harness::both_databases;
 use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::project::TestProject;
 
-/// How many processes are killed, the same number in each mode: a hundred in the long form.
+/// How many processes are killed, the same number in each mode: a hundred with `REFRAIN_FULL`.
 fn kills() -> usize {
     MODES.len() * if std::env::var_os("REFRAIN_FULL").is_some() { 100 } else { 4 }
 }
 
-/// How many processes are started at most for one that is killed: some end before.
+/// How many processes are started at most per killed one: some end before.
 const STARTS_MAX: usize = 20;
 
-/// A shop with so many orders that publishing takes a moment, and jobs that bear dying often.
+/// A shop with so many orders that publishing takes a moment, and jobs with tries enough for many kills.
 async fn busy(database: TestDatabase) -> TestProject {
     let shop = warehouse(database).await;
     let series = shop.either(
@@ -61,13 +61,13 @@ async fn m7_killed_at_random_a_window_ends_as_if_it_had_run_once(database: TestD
         std::fs::write(&guarded, [0]).unwrap();
         let variables = [("REFRAIN_GUARDED", guarded.to_str().unwrap()), ("PROJECT_LEASE", "600")];
         let mut process = shop.process(&["run", &window(MODES[at]), "--again"], &variables);
-        // Whatever it has got to by then.
+        // Kills it at whatever it is doing.
         let moment = duration_up_to(span, &mut random);
         let _ = timeout(moment, process.line_with("never said")).await;
         process.signal(Signal::KILL);
         if process.wait().await.signal() == Some(Signal::KILL.as_raw()) {
             killed += 1;
-            // Empty if it was killed when it was about to say so for the first time.
+            // Empty if it was killed before it could report anything.
             inside += usize::from(std::fs::read(&guarded).unwrap().first().is_some_and(|open| *open > 0));
             span = span * 11 / 10;
         } else {

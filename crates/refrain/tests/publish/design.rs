@@ -1,4 +1,4 @@
-//! The jobs of revenue and of inventory, done again and again.
+//! The jobs of revenue and of inventory in the documentation, repeated again and again.
 
 use refrain::Ask;
 
@@ -95,7 +95,7 @@ async fn m6_any_script_that_prints_json_lines_becomes_a_resumable_sync(database:
     ran(&["run", "invoice-sync@2026-06-09T12:00"]).await;
     print(&[first, second]);
     ran(&["run", "invoice-sync@2026-06-09T12:00", "--again"]).await;
-    assert_eq!(rows().await, ["erp 1 12", "erp 2 5"], "a slow reader does not overwrite what is newer");
+    assert_eq!(rows().await, ["erp 1 12", "erp 2 5"], "a slow reader does not overwrite newer content");
     assert_eq!(shop.lines("asked")[..2], ["", "2026-06-09T10:50:00Z"], "read back by the overlap");
 }
 

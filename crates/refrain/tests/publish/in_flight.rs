@@ -1,9 +1,8 @@
 //! The connection of a publish is cut while the server is still committing, and the server
 //! continues: a lookup of the result waits for that commit.
 //!
-//! On PostgreSQL only: a file has no server that could continue. A trigger that is deferred to the
-//! end of the transaction notes that the publish is recorded, and waits for a lock that the test
-//! holds.
+//! On PostgreSQL only: a file has no server that could continue. A trigger that is deferred to the end of the
+//! transaction notes that the publish is recorded, and waits for a lock of the test.
 
 use sqlx::postgres::PgPool;
 use sqlx::{Connection as _, Executor as _};
@@ -62,13 +61,13 @@ async fn f4_a_publish_cut_off_during_its_commit_happens_once() {
             ended = process.finish() => panic!("{mode}: {ended:?}"),
         }
         network.cut_all().await;
-        let asked = async || is_waiting(&shop, "query <> 'COMMIT'").await;
-        eventually("a lookup of the result waits", DEADLINE, asked).await;
+        let is_looked_up = async || is_waiting(&shop, "query <> 'COMMIT'").await;
+        eventually("a lookup of the result waits", DEADLINE, is_looked_up).await;
         assert_eq!(shop.rows("select target from public.records").await, Vec::<String>::new(), "{mode}");
         holder.execute("select pg_advisory_unlock(77)").await.unwrap();
 
-        let said = String::from_utf8(process.finish().await.stdout).unwrap();
-        assert!(said.starts_with("did Ran done 1"), "{mode}: {said}");
+        let message = String::from_utf8(process.finish().await.stdout).unwrap();
+        assert!(message.starts_with("did Ran done 1"), "{mode}: {message}");
         assert_eq!(written(&shop, mode).await, written(&clean, mode).await, "{mode}");
         assert_eq!(shop.rows("select target from public.records").await.len(), 1, "{mode}");
         holder.close().await.unwrap();

@@ -1,5 +1,5 @@
-//! Killed at every place of a publish and at any moment: the rows are old or new, and in the end as
-//! if it had run once.
+//! Killed at every failpoint of a publish and at any moment: the rows are old or new, and in the end as if it had run
+//! once.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -64,8 +64,8 @@ async fn m4_killed_anywhere_a_window_has_its_old_or_its_new_rows(database: TestD
                 left == before
             };
             assert!(is_whole, "{mode}, killed at {place}: {left:?}");
-            let said = shop.done(&["run", &window(mode)]).await;
-            assert!(said.starts_with("did Ran done"), "{mode}, after {place}: {said}");
+            let message = shop.done(&["run", &window(mode)]).await;
+            assert!(message.starts_with("did Ran done"), "{mode}, after {place}: {message}");
             assert_eq!(written(&shop, mode).await, *expected, "{mode}, after {place}");
         }
     }
@@ -79,8 +79,8 @@ async fn f4_with_the_reply_to_the_commit_lost_a_publish_happens_once(database: T
         shop.open().await.close().await;
         let mut process =
             shop.process(&["run", &window(mode)], &[("FAILPOINTS", "publish.reply=1*return(lost)")]);
-        let said = String::from_utf8(process.finish().await.stdout).unwrap();
-        assert!(said.starts_with("did Ran done 1"), "{mode}: {said}");
+        let message = String::from_utf8(process.finish().await.stdout).unwrap();
+        assert!(message.starts_with("did Ran done 1"), "{mode}: {message}");
         assert_eq!(shop.lines("struck"), ["publish.reply"], "{mode}");
         assert_eq!(written(&shop, mode).await, *expected, "{mode}");
     }

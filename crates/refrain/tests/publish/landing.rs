@@ -1,4 +1,4 @@
-//! `land` with its view: rows delivered more than once are in the view once.
+//! `land` with its view: rows delivered more than once occur in the view once.
 
 use refrain::Ask;
 
@@ -14,7 +14,7 @@ const PUBLISH: &str = r#"
     view = "clicks"
 "#;
 
-/// A source without ids, which gives all of its last days whenever it is asked.
+/// A source without ids, which returns all of its last days whenever it is read.
 const QUERY: &str = "query = \"select at, page from log\"";
 
 async fn clicks(database: TestDatabase) -> TestProject {
@@ -33,12 +33,12 @@ async fn clicks(database: TestDatabase) -> TestProject {
     shop
 }
 
-/// Runs a window; on a server the view is asked for first, and made as it is said.
+/// Runs a window; on a server the statement for the view is printed first, and executed unchanged.
 async fn lands(shop: &TestProject, run: &str) {
     if !shop.database.is_sqlite() {
-        let said = fails(shop, run).await;
-        assert!(said.contains("the view `clicks` does not exist"), "{said}");
-        let (_, statement) = said.split_once("create it: ").unwrap();
+        let message = fails(shop, run).await;
+        assert!(message.contains("the view `clicks` does not exist"), "{message}");
+        let (_, statement) = message.split_once("create it: ").unwrap();
         shop.execute(statement).await;
     }
     well(shop, run, Ask::Again).await;
@@ -51,7 +51,7 @@ const COUNTS: &str = "select (select cast(count(*) as text) from raw_clicks) \
 async fn m25_an_event_of_two_overlapping_windows_is_once_in_the_view(database: TestDatabase) {
     let shop = clicks(database).await;
     lands(&shop, "clicks@2026-06-08").await;
-    assert_eq!(shop.rows(COUNTS).await, ["4 3"], "two rows that say the same are one in the view");
+    assert_eq!(shop.rows(COUNTS).await, ["4 3"], "two rows with the same content are one in the view");
     well(&shop, "clicks@2026-06-09", Ask::Once).await;
     well(&shop, "clicks@2026-06-09", Ask::Again).await;
     assert_eq!(shop.rows(COUNTS).await, ["8 3"]);
@@ -74,11 +74,11 @@ async fn units_that_land_have_a_view_as_well(database: TestDatabase) {
 async fn another_object_with_the_name_of_the_view_is_left_unchanged(database: TestDatabase) {
     let shop = clicks(database).await;
     shop.execute("create table clicks (content_hash text, at text, page text)").await;
-    let said = fails(&shop, "clicks@2026-06-08").await;
+    let message = fails(&shop, "clicks@2026-06-08").await;
     assert!(
-        said.contains("`clicks` exists and is not a view")
-            && said.contains("create view \"clicks\" as select"),
-        "{said}"
+        message.contains("`clicks` exists and is not a view")
+            && message.contains("create view \"clicks\" as select"),
+        "{message}"
     );
     assert_eq!(shop.rows(COUNTS).await, ["0 0"]);
 }
@@ -88,9 +88,9 @@ async fn a_view_without_a_new_column_is_reported_with_advice(database: TestDatab
     let shop = clicks(database).await;
     lands(&shop, "clicks@2026-06-08").await;
     shop.execute("alter table raw_clicks add column agent text").await;
-    let said = fails(&shop, "clicks@2026-06-09").await;
-    assert!(said.contains("the view `clicks` lacks the column `agent` of `raw_clicks`"), "{said}");
-    let (_, statement) = said.split_once("recreate it: ").unwrap();
+    let message = fails(&shop, "clicks@2026-06-09").await;
+    assert!(message.contains("the view `clicks` lacks the column `agent` of `raw_clicks`"), "{message}");
+    let (_, statement) = message.split_once("recreate it: ").unwrap();
     shop.execute(statement).await;
     well(&shop, "clicks@2026-06-09", Ask::Again).await;
     assert_eq!(
@@ -103,6 +103,6 @@ async fn a_view_without_a_new_column_is_reported_with_advice(database: TestDatab
 async fn a_missing_table_is_reported_and_no_view_is_created(database: TestDatabase) {
     let shop = clicks(database).await;
     shop.execute("drop table raw_clicks").await;
-    let said = fails(&shop, "clicks@2026-06-08").await;
-    assert!(said.contains("there is no table `raw_clicks`"), "{said}");
+    let message = fails(&shop, "clicks@2026-06-08").await;
+    assert!(message.contains("there is no table `raw_clicks`"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Each mode, done again.
+//! Each mode, repeated.
 
 use refrain::Ask;
 
@@ -44,10 +44,10 @@ async fn each_mode_replaces_or_keeps_rows_when_its_source_changes(database: Test
     assert_eq!(amounts(written(&shop, "overwrite").await), replaced);
     assert_eq!(amounts(written(&shop, "merge").await), replaced);
     let appended = ["2026-06-08 eu 5", "2026-06-09 asia 3", "2026-06-09 eu 30", "2026-06-09 us 14"];
-    assert_eq!(amounts(written(&shop, "append").await), appended, "what was appended stays");
+    assert_eq!(amounts(written(&shop, "append").await), appended, "appended rows stay");
     let stock = ["asia 997 c", "eu 964 a", "us 1000 b"];
     assert_eq!(written(&shop, "delta").await, stock, "a key that vanished counts as nothing");
-    assert_eq!(written(&shop, "land").await.len(), 1 + 4 + 2, "what was landed stays");
+    assert_eq!(written(&shop, "land").await.len(), 1 + 4 + 2, "landed rows stay");
 }
 
 #[both_databases]
@@ -67,7 +67,7 @@ async fn m25_rows_landed_in_three_windows_are_one_row_each_without_duplicates(da
         well(&shop, &format!("land@{day}"), Ask::Once).await;
         well(&shop, &format!("land@{day}"), Ask::Again).await;
     }
-    assert_eq!(written(&shop, "land").await.len(), 3 * 4, "two rows that say the same are two rows");
+    assert_eq!(written(&shop, "land").await.len(), 3 * 4, "two rows with the same content stay two rows");
     let distinct = "select cast(count(distinct content_hash) as text) from raw";
     assert_eq!(shop.rows(distinct).await, ["3"]);
 }

@@ -10,10 +10,10 @@ use refrain_harness::TestDatabase;
 use refrain_harness::both_databases;
 use refrain_harness::project::TestProject;
 
-/// Names of ours without their form, names that look like ours, words of SQL, and names that need quotes.
+/// Names of Refrain without their prefix, names that look like ours, words of SQL, and names that need quotes.
 const NAMES: &str = "\
     rowid|s|t|d|d0|c|g|u|l|f|i|row|target|later|entry|change|amount:0|gone|found|inner|key|content|\
-    hash|shown|holds|number|told|there|unit|spoken|stage|staged|made|place|value|id|twins|checked|\
+    hash|shown|holds|number|expected|there|unit|spoken|stage|staged|made|place|value|id|twins|checked|\
     landed|hashed|scope|ledger|name|fence|attempt|fingerprint|at|version|failures|written|status|now|\
     refrain_key|refrain_unit|refrain_order|refrain_number|refrain_spoken|refrain_rows|refrain_stage_1|\
     refrain_stage_1_keyed|refrain_units|c0|excluded|count|min|order|select|table|user|default|group|\
@@ -23,14 +23,14 @@ const NAMES: &str = "\
 /// How many names one table has.
 const GROUP: usize = 43;
 
-/// Which name does what in one round.
+/// The role of each name in one round.
 struct Round {
     day: String,
     keys: Vec<String>,
     id: String,
     stamp: String,
     numbers: Vec<String>,
-    /// Names that may be written as those of a table.
+    /// Names that can be used unquoted for a table.
     tables: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ fn listed(names: &[String]) -> String {
     names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
 }
 
-/// As it stands in a job file.
+/// The name as written in a job file.
 fn written(name: &str) -> String {
     serde_json::Value::from(name).to_string()
 }
@@ -52,7 +52,7 @@ fn array(names: &[String]) -> String {
 }
 
 impl Round {
-    /// Each name of a group in each of two places: what was a number is a key the second time.
+    /// Each name of a group in both of its roles: the second time, the names of numbers are keys.
     fn of(names: &[&str], is_turned: bool) -> Round {
         let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         if is_turned {
@@ -73,7 +73,7 @@ impl Round {
         [self.key(), self.numbers.clone()].concat()
     }
 
-    /// A table with all columns, and these besides.
+    /// A table with all columns, and these in addition.
     fn table(&self, name: &str, more: &str) -> String {
         let keys: Vec<String> =
             self.keys.iter().map(|name| format!("{} text not null", quoted(name))).collect();
@@ -87,7 +87,7 @@ impl Round {
         )
     }
 
-    /// Rows of the source: two of a day.
+    /// Rows of the source: two per day.
     fn rows(&self, table: &str) -> String {
         let row = |which: &str, number: u32| {
             let keys = self.keys.iter().map(|_| format!("'{which}'"));
@@ -100,7 +100,7 @@ impl Round {
         format!("insert into {} ({}) values {rows}", quoted(table), listed(&self.columns()))
     }
 
-    /// How many rows a table has, and what comes of adding up each column of numbers.
+    /// How many rows a table has, and the sum of each column of numbers.
     async fn sums(&self, shop: &TestProject, table: &str) -> Vec<String> {
         let sums: Vec<String> =
             self.numbers.iter().map(|name| format!("cast(sum({}) as text)", quoted(name))).collect();
@@ -112,7 +112,7 @@ impl Round {
         shop.rows(&query).await
     }
 
-    /// What two rows of 1 and 2 come to.
+    /// The sums of two rows of 1 and 2.
     fn expected(&self) -> Vec<String> {
         vec![format!("2 {}", vec!["3"; self.numbers.len()].join(" "))]
     }
@@ -153,7 +153,8 @@ async fn done(refrain: &Refrain, run: &str, what: &str) {
     assert!(report.is_done(), "{what}: {:?}", report.run.message);
 }
 
-/// Every mode, from the same database and from another one, twice; and where there are units, held beside their source.
+/// Every mode, from the same database and from another one, twice; jobs with units are then compared with their
+/// source.
 async fn round(database: &TestDatabase, round: &Round) {
     let shop = TestProject::of(TestDatabase::like(database).await);
     let other = TestProject::of(TestDatabase::like(database).await);
@@ -172,7 +173,7 @@ async fn round(database: &TestDatabase, round: &Round) {
     let mut jobs = Vec::new();
     for from in ["shop", "other"] {
         for (number, (unit, mode, more)) in modes(round).into_iter().enumerate() {
-            // Of names there are enough for the tables of one database; those of the other have a number.
+            // There are enough names for the tables of one database; those of the other have a number appended.
             let table =
                 if from == "shop" { tables[number].clone() } else { format!("{} {number}", tables[number]) };
             shop.execute(&round.table(&table, &more)).await;
@@ -197,8 +198,8 @@ async fn round(database: &TestDatabase, round: &Round) {
         let (run, what) = (format!("{job}@2026-06-09"), format!("{table:?}, {mode}\n{unit}"));
         if mode.contains("view = ") && !shop.database.is_sqlite() {
             let report = refrain.run(&run, Ask::Again).await.unwrap();
-            let said = report.run.message.clone().unwrap_or_default();
-            let (_, make) = said.split_once("create it: ").unwrap();
+            let text = report.run.message.clone().unwrap_or_default();
+            let (_, make) = text.split_once("create it: ").unwrap();
             shop.execute(make).await;
         }
         done(&refrain, &run, &what).await;
@@ -216,7 +217,7 @@ async fn round(database: &TestDatabase, round: &Round) {
     project.close().await;
 }
 
-/// One half of the names, each in both of its places.
+/// Half of the names, each in both of its roles.
 async fn names(database: TestDatabase, part: usize) {
     let names: Vec<&str> = NAMES.split('|').collect();
     assert_eq!(names.len(), 2 * GROUP);
@@ -253,14 +254,14 @@ async fn a_reserved_column_name_is_refused_with_advice(database: TestDatabase) {
         "#,
     );
     let report = shop.run("plain@2026-06-09", Ask::Once).await;
-    let said = report.run.message.clone().unwrap_or_default();
+    let text = report.run.message.clone().unwrap_or_default();
     assert!(
-        said.contains(
+        text.contains(
             "`plain` has a column `refrain:key`, and names that begin with `refrain:` are reserved"
         ),
-        "{said}"
+        "{text}"
     );
-    assert!(said.contains("alter table \"plain\" rename column \"refrain:key\" to another_name"), "{said}");
+    assert!(text.contains("alter table \"plain\" rename column \"refrain:key\" to another_name"), "{text}");
 }
 
 /// Functions that fit our arguments better than the server's own, in a schema that is searched before the server's.

@@ -1,5 +1,5 @@
-//! A constant reader, in every mode: while windows are done again with other data, while a publish
-//! is killed, and while it is taken over.
+//! A constant reader, in every mode: while windows are repeated with other data, while a publish is killed, and while
+//! it is taken over.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use refrain_harness::project::TestProject;
 /// How many rows the window has.
 const ROWS: u32 = 300;
 
-/// Gives the window other rows: every amount is another, half of the keys have gone, and as many have come.
+/// Replaces the rows of the window: every amount changes, half of the keys disappear, and as many new ones appear.
 async fn refill(shop: &TestProject, generation: u32) {
     let (first, last) = (generation * ROWS / 2 + 100, generation * ROWS / 2 + 100 + ROWS - 1);
     let recursive = format!(
@@ -76,8 +76,8 @@ async fn done_again(
     process.end(Signal::KILL);
     shop.expire().await;
     assert!(whole.contains(&written(shop, mode).await), "{mode}: what was not committed is not there");
-    let said = shop.done(&["run", &window(mode)]).await;
-    assert!(said.starts_with("did Ran done"), "{mode}: {said}");
+    let message = shop.done(&["run", &window(mode)]).await;
+    assert!(message.starts_with("did Ran done"), "{mode}: {message}");
     whole.insert(written(shop, mode).await);
     was_looked_at(&mut looks).await;
     whole

@@ -29,9 +29,9 @@ async fn rows_outside_owns_are_refused_and_the_table_is_unchanged(database: Test
                 "#
             ),
         );
-        let said = fails(&shop, &window("overwrite")).await;
-        assert!(said.contains(&format!("{count} rows lie outside of `owns` (day = :ds)")), "{said}");
-        assert!(said.contains("nothing was published"), "{said}");
+        let message = fails(&shop, &window("overwrite")).await;
+        assert!(message.contains(&format!("{count} rows lie outside of `owns` (day = :ds)")), "{message}");
+        assert!(message.contains("nothing was published"), "{message}");
         assert_eq!(written(&shop, "overwrite").await, before);
     }
 }
@@ -57,8 +57,8 @@ async fn a_failed_check_publishes_nothing(database: TestDatabase) {
         if holds {
             well(&shop, &window("overwrite"), Ask::Again).await;
         } else {
-            let said = fails(&shop, &window("overwrite")).await;
-            assert!(said.contains(&format!("`check` does not hold: {check}")), "{said}");
+            let message = fails(&shop, &window("overwrite")).await;
+            assert!(message.contains(&format!("`check` does not hold: {check}")), "{message}");
         }
         assert_eq!(written(&shop, "overwrite").await.is_empty(), !holds, "{check}");
     }
@@ -84,9 +84,9 @@ async fn m30_a_key_without_a_unique_index_is_reported_with_advice(database: Test
                 "#
             ),
         );
-        let said = fails(&shop, "plain@2026-06-09").await;
-        assert!(said.contains("needs a unique constraint on `plain` (region)"), "{said}");
-        let (_, advice) = said.split_once("add it: ").unwrap();
+        let message = fails(&shop, "plain@2026-06-09").await;
+        assert!(message.contains("needs a unique constraint on `plain` (region)"), "{message}");
+        let (_, advice) = message.split_once("add it: ").unwrap();
         assert_eq!(advice, "create unique index \"plain_region\" on \"plain\" (\"region\")");
     }
     shop.execute(
@@ -153,8 +153,8 @@ async fn a_mismatch_with_the_table_is_reported_with_advice(database: TestDatabas
         ),
     ] {
         daily(&shop, "odd", &format!("query = \"{query}\"\n[publish]\n{publish}"));
-        let said = fails(&shop, "odd@2026-06-09").await;
-        assert!(said.contains(expected), "{query}: {said}");
+        let message = fails(&shop, "odd@2026-06-09").await;
+        assert!(message.contains(expected), "{query}: {message}");
     }
     for mode in ["overwrite", "merge", "append", "land"] {
         assert!(written(&shop, mode).await.is_empty(), "{mode}");
@@ -183,13 +183,13 @@ async fn a_violated_constraint_keeps_the_old_rows(database: TestDatabase) {
             "#
         ),
     );
-    let said = fails(&shop, "strict@2026-06-09").await;
+    let message = fails(&shop, "strict@2026-06-09").await;
     assert!(
-        said.contains("`strict_regions`: ") && said.to_lowercase().contains("check constraint"),
-        "{said}"
+        message.contains("`strict_regions`: ") && message.to_lowercase().contains("check constraint"),
+        "{message}"
     );
     let rows = "select region from strict_regions";
-    assert_eq!(shop.rows(rows).await, ["old"], "no hole is left where the rows were");
+    assert_eq!(shop.rows(rows).await, ["old"], "the old rows are still there");
 }
 
 #[tokio::test]
@@ -208,8 +208,8 @@ async fn errors_of_the_server_about_types_and_permissions_are_reported() {
             "#
         ),
     );
-    let said = fails(&shop, "odd@2026-06-09").await;
-    assert!(said.contains("invalid input syntax for type date"), "{said}");
+    let message = fails(&shop, "odd@2026-06-09").await;
+    assert!(message.contains("invalid input syntax for type date"), "{message}");
     daily(
         &shop,
         "odd",
@@ -222,8 +222,8 @@ async fn errors_of_the_server_about_types_and_permissions_are_reported() {
             "#
         ),
     );
-    let said = fails(&shop, "odd@2026-06-09").await;
-    assert!(said.contains("column \"day\" is of type date but expression is of type text"), "{said}");
+    let message = fails(&shop, "odd@2026-06-09").await;
+    assert!(message.contains("column \"day\" is of type date but expression is of type text"), "{message}");
 }
 
 #[tokio::test]
@@ -244,8 +244,8 @@ async fn a_destination_without_permission_is_named_and_nothing_is_written() {
     let (scheme, rest) = url.split_once("://").unwrap();
     let (_, place) = rest.split_once('@').unwrap();
     shop.settings(&url, &format!("shop = \"{scheme}://{name}:x@{place}\""));
-    let said = fails(&shop, &window("overwrite")).await;
+    let message = fails(&shop, &window("overwrite")).await;
     shop.execute(&format!("drop owned by {name}; drop role {name}")).await;
-    assert!(said.contains("permission denied for table revenue"), "{said}");
+    assert!(message.contains("permission denied for table revenue"), "{message}");
     assert!(written(&shop, "overwrite").await.is_empty());
 }

@@ -11,7 +11,7 @@ use refrain_harness::eventually::{DEADLINE, eventually};
 use refrain_harness::project::TestProject;
 use refrain_harness::proxy::Proxy;
 
-/// On a busy machine an attempt may be too slow as well, so there are many.
+/// Many tries: on a busy machine an attempt may be too slow as well.
 const JOB: &str = r#"
     queue = true
     timeout = "5s"

@@ -1,5 +1,4 @@
-//! Several at once: two windows, two jobs, steps that read each other's rows, and a constant
-//! reader.
+//! Concurrent work: two windows, two jobs, steps that read each other's rows, and a constant reader.
 
 use std::time::Duration;
 
@@ -163,7 +162,7 @@ async fn two_jobs_at_once_append_and_land_as_if_one_followed_the_other(database:
         shop.rows(kept).await,
         ["land-one@2026-06-09T00:00:00Z 4", "land-other@2026-06-09T00:00:00Z 4"]
     );
-    assert_eq!(written(&shop, "append").await.len(), 2 * 2, "each job has appended its own");
+    assert_eq!(written(&shop, "append").await.len(), 2 * 2, "each job has appended its own rows");
 }
 
 #[both_databases]
@@ -231,9 +230,12 @@ async fn steps_of_one_database_are_published_together_or_not_at_all(database: Te
         )
     };
     daily(&shop, "steps", &steps("count(*) > 2"));
-    let said = crate::warehouse::fails(&shop, "steps@2026-06-09").await;
-    assert!(said.contains("`check` does not hold"), "{said}");
-    assert!(written(&shop, "overwrite").await.is_empty(), "the first step is not there without the second");
+    let text = crate::warehouse::fails(&shop, "steps@2026-06-09").await;
+    assert!(text.contains("`check` does not hold"), "{text}");
+    assert!(
+        written(&shop, "overwrite").await.is_empty(),
+        "the first step is not committed without the second"
+    );
     daily(&shop, "steps", &steps("count(*) = 2"));
     well(&shop, "steps@2026-06-09", Ask::Again).await;
     assert_eq!(written(&shop, "overwrite").await.len(), 4);

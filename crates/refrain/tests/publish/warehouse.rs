@@ -18,7 +18,7 @@ const WHEN: &str = r#"
 
 pub(crate) const DAY: &str = "2026-06-09";
 
-/// A job of this name with a window for each day.
+/// A job of this name with daily windows.
 pub(crate) fn daily(shop: &TestProject, name: &str, text: &str) {
     shop.job(name, &format!("{WHEN}{text}\n"));
 }
@@ -144,14 +144,14 @@ pub(crate) fn window(mode: &str) -> String {
     format!("{mode}@{DAY}")
 }
 
-/// Asks for a run that must go well.
+/// Requests a run, which must succeed.
 pub(crate) async fn well(shop: &TestProject, run: &str, ask: Ask) -> RunReport {
     let report = shop.run(run, ask).await;
     assert!(report.is_done(), "{run}: {:?}", report.run.message);
     report
 }
 
-/// Asks for a run that must fail, and gives what is said of it.
+/// Requests a run, which must fail, and returns its message.
 pub(crate) async fn fails(shop: &TestProject, run: &str) -> String {
     let report = shop.run(run, Ask::Again).await;
     assert!(!report.is_done(), "{run} went well");

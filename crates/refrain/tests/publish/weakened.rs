@@ -61,7 +61,7 @@ async fn without_the_owns_check_rows_of_another_day_are_doubled(database: TestDa
     }
 }
 
-/// Two projects over one server. One is stopped between deleting and inserting while the other publishes the same rows.
+/// Two projects on one server. One is stopped between deleting and inserting while the other publishes the same rows.
 async fn raced(guards: &str, lease: &str) -> usize {
     let one = warehouse(TestDatabase::postgres().await).await;
     let other = TestProject::of(TestDatabase::postgres().await);
@@ -82,7 +82,7 @@ async fn raced(guards: &str, lease: &str) -> usize {
 
 #[tokio::test]
 async fn without_the_table_lock_two_overwrites_double_the_rows() {
-    // The one that is stopped keeps the other waiting, until the server ends its transaction.
+    // The stopped process keeps the other waiting, until the server ends its transaction.
     assert_eq!(raced("", "3000").await, 4);
     // Without a lock the other process does not wait. The server never ends the transaction of the stopped one, so it is
     // still open when that process continues.
@@ -90,8 +90,9 @@ async fn without_the_table_lock_two_overwrites_double_the_rows() {
     assert_eq!(raced(weak, "60000").await, 8);
 }
 
-/// An attempt is stopped when its rows are staged, and taken over. The source changes, and the newer attempt publishes; then
-/// the older one goes on, with what it saw. Its lease is long, so it hears of nothing: only the fence is left.
+/// An attempt is stopped when its rows are staged, and taken over. The source changes, and the newer attempt
+/// publishes; then the older one continues with what it read. Its lease is long, so it does not know: only the fence
+/// protects.
 async fn overtaken(guards: &str) -> usize {
     let shop = warehouse(TestDatabase::postgres().await).await;
     daily(&shop, "overwrite", PLAIN);
@@ -107,8 +108,8 @@ async fn overtaken(guards: &str) -> usize {
          delete from orders where region = 'us'",
     )
     .await;
-    let said = shop.done(&["run", &window("overwrite")]).await;
-    assert!(said.starts_with("did Ran done 2"), "{said}");
+    let message = shop.done(&["run", &window("overwrite")]).await;
+    assert!(message.starts_with("did Ran done 2"), "{message}");
     older.signal(Signal::CONT);
     older.wait().await;
     written(&shop, "overwrite").await.len()

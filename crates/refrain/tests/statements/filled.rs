@@ -4,10 +4,10 @@ use refrain::Refrain;
 use refrain_harness::TestDatabase;
 use sqlx::Executor;
 
-/// How many rows each table that is not small has here at least.
+/// The least number of rows of each table that is not small.
 pub(crate) const ROWS_MIN: i64 = 500;
 
-/// Ten thousand runs, most of them ended, of three jobs; hundreds in each place where an open run can stand.
+/// Ten thousand runs of three jobs, most of them ended; hundreds in each queue of open runs.
 const FILLED: [&str; 27] = [
     "insert into refrain_jobs (name, identity) values ('one', 'one'), ('two', 'two'), ('three', 'three')",
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)
@@ -79,7 +79,8 @@ pub(crate) async fn fill(database: &TestDatabase) {
     }
 }
 
-/// The server must not gather statistics of some tables by itself, in the middle of a test: it would be neither with nor without.
+/// The server must not analyse some tables by itself in the middle of a test: the plans would have some statistics
+/// and lack others.
 const UNOBSERVED: &str = "do $$ declare found name; begin
     for found in select tablename from pg_tables where schemaname = 'refrain' loop
         execute format('alter table refrain.%I set (autovacuum_enabled = false)', found);

@@ -31,7 +31,7 @@ const SMALL: [(&str, &str); 13] = [
     ("workers", "a row per worker"),
 ];
 
-/// Statements that read all of a large table, or its beginning, and may.
+/// Statements that read all of a large table, or its beginning, on purpose.
 const MAY_SCAN: [(&str, &str); 8] = [
     ("sql/audit/list.sql", "the newest, no more than its limit"),
     ("sql/fsck/", "the operator asks for all of it"),
@@ -43,11 +43,11 @@ const MAY_SCAN: [(&str, &str); 8] = [
     ("sql/effect/list.sql", "the newest, no more than its limit"),
 ];
 
-/// Where the statements of the ledger are.
+/// The folders with the statements of the ledger.
 const OF_THE_LEDGER: [&str; 6] =
     ["sql/checkpoint/", "sql/fence/", "sql/intent/", "sql/ledger/", "sql/publish/", "sql/unit/"];
 
-/// Those whose plans are not remembered, or need not last.
+/// Statements whose plans are not cached, or may become outdated.
 const FORGOTTEN: [(&str, &str); 10] = [
     ("sql/unit/in_doubt.sql", "the operator asks, once"),
     ("sql/unit/update.sql", "planned anew each time"),
@@ -127,8 +127,9 @@ async fn every_table_is_small_or_is_filled_before_plans_are_judged() {
     }
 }
 
-/// SQLite has no index of the rows that a statement brings: each look at them reads them all. So they are read once, and for each
-/// the row of the table is found; the other way round a claim of 2,000 from a line of 50,000 reads a hundred million.
+/// SQLite has no index of the rows that a statement brings with it: each lookup in them reads them all. So they are
+/// read once, and for each the row of the table is found; the other way round a claim of 2,000 from a line of 50,000
+/// reads a hundred million.
 #[tokio::test]
 async fn sqlite_reads_the_rows_of_a_parameter_once() {
     let database = TestDatabase::sqlite().await;

@@ -1,4 +1,4 @@
-//! What the plan of a statement says about whole tables that it reads.
+//! Which whole tables the plan of a statement reads.
 
 use serde_json::Value;
 use sqlx::postgres::PgConnection;
@@ -6,8 +6,7 @@ use sqlx::{AssertSqlSafe, Executor, Row};
 
 use crate::is_small;
 
-/// The tables that a step of SQLite's plan may read from one end to the other. The step has their alias in the statement,
-/// where there is one.
+/// The tables that a step of SQLite's plan scans. The step has their alias in the statement, if there is one.
 pub(crate) fn scanned<'t>(step: &'t str, text: &'t str) -> Vec<&'t str> {
     let Some(name) = step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next()) else {
         return Vec::new();
@@ -42,8 +41,8 @@ fn a_scan_is_recognized_by_the_name_of_the_table_and_by_its_alias() {
 /// A step of a plan: its number, that of the step above it, and what it does.
 pub(crate) type Step = (i64, i64, String);
 
-/// Steps that read a list of rows once for each row of a table, or of a query around them. Steps with the same parent are loops
-/// within one another; a list that is copied has the name of its copy.
+/// Steps that read a list of rows once for each row of a table, or of an outer query. Steps with the same parent are
+/// nested loops; a list that is copied has the name of its copy.
 pub(crate) fn read_again(steps: &[Step]) -> impl Iterator<Item = &str> {
     let is_loop = |step: &str| ["SCAN ", "SEARCH ", "MULTI-INDEX OR"].iter().any(|one| step.starts_with(one));
     let above = move |at: i64| steps.iter().find(move |(id, ..)| *id == at);
@@ -106,7 +105,7 @@ pub(crate) async fn plan_of(connection: &mut PgConnection, text: &str) -> Value 
     plan
 }
 
-/// Steps that read a large table from one end to the other. Its beginning, up to a limit, is not that.
+/// Steps that scan a large table. Reading only its beginning, up to a limit, is not a scan.
 pub(crate) fn scans_of(node: &Value, is_limited: bool, found: &mut Vec<String>) {
     match node {
         Value::Array(nodes) => nodes.iter().for_each(|node| scans_of(node, is_limited, found)),

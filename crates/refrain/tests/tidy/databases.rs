@@ -1,7 +1,7 @@
 //! Only the files that ARCHITECTURE lists know whether a database is PostgreSQL or SQLite.
 //!
-//! The two modules for it, `database` and `user_database`, are not in the list; every other file that names a kind of
-//! database is, with its reason. A file that is not listed is a finding, and so is a line that is not needed.
+//! The two modules for it, `database` and `user_database`, are not in the list; every other file that names a
+//! database is, with its reason. A file that is not listed is a finding, and so is an unneeded line.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 const BEGIN: &str = "<!-- databases: begin -->\n";
 const END: &str = "<!-- databases: end -->";
 
-/// Names of a kind of database, or the beginning of one: `PgPool`, `SqliteConnection`.
+/// Names that refer to one database, or their beginning: `PgPool`, `SqliteConnection`.
 const KINDS: [&str; 3] = ["Sqlite", "Postgres", "Pg"];
 const QUESTIONS: [&str; 3] = ["is_sqlite", "is_postgres", "IS_REMOTE"];
 

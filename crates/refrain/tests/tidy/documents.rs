@@ -1,11 +1,11 @@
-//! Documents mention only what exists: a path in backticks or in a link must lead somewhere,
-//! a link from where it stands.
+//! Documents mention only existing files: a path in backticks or in a link must lead to one, a link from the
+//! directory of its document.
 
 use std::collections::BTreeSet;
 
 use super::{File, Finding};
 
-/// Files and directories that are there at run time, or are the user's.
+/// Files and directories that exist only at run time, or are the user's.
 const ELSEWHERE: [&str; 4] = ["refrain.toml", "jobs/", ".refrain/", "target/"];
 
 pub(crate) fn paths_exist(files: &[File]) -> Vec<Finding> {

@@ -1,11 +1,11 @@
-//! Where a rule is bent, and why.
+//! Exceptions from the rules, with reasons.
 
 use super::Finding;
 
 /// The rule, the file, the reason.
 const EXCEPTIONS: [(&str, &str, &str); 0] = [];
 
-/// Takes out the excepted findings, and adds one for each exception that excepts nothing.
+/// Removes the excepted findings, and adds one for each exception that excepts nothing.
 pub(crate) fn apply(findings: Vec<Finding>) -> Vec<Finding> {
     bend(findings, &EXCEPTIONS)
 }

@@ -32,7 +32,7 @@ pub(crate) fn has_every_file(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// What stands before the index, the index, and what stands after it.
+/// The text before the index, the index, and the text after it.
 fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let begin = text.find(BEGIN)? + BEGIN.len();
     let length = text.get(begin..)?.find(END)?;

@@ -1,8 +1,9 @@
-//! Dependencies point one way: `refrain-cli → refrain → refrain-core`, skins to the facade, engine to store.
+//! Dependencies point one way: `refrain-cli → refrain → refrain-core`, commands and pages to the facade, engine to
+//! store.
 
 use super::{File, Finding, syntax};
 
-/// Where it is forbidden (crate, and beginning of the path inside it), what, and why.
+/// Where it is forbidden (crate, and beginning of the path inside it), what is forbidden, and why.
 const FORBIDDEN: [(&str, &str, &str, &str); 14] = [
     ("refrain-core", "", "tokio", "the core does no I/O"),
     ("refrain-core", "", "sqlx", "the core does no I/O"),
@@ -20,7 +21,7 @@ const FORBIDDEN: [(&str, &str, &str, &str); 14] = [
     ("refrain-cli", "dashboard", "refrain::store", "a page is a skin over the facade"),
 ];
 
-/// Time comes into the core from outside, by one door.
+/// The core gets the time from outside, through one file.
 const CLOCKS: [&str; 4] = ["Timestamp::now", "Zoned::now", "SystemTime::now", "Instant::now"];
 const CLOCK_DOOR: &str = "time/clock.rs";
 
@@ -33,7 +34,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
     ("refrain-harness-macros", &[]),
 ];
 
-/// What only tests may depend on.
+/// Crates that only tests may depend on.
 const HARNESS: &str = "refrain-harness";
 
 pub(crate) fn point_one_way(files: &[File]) -> Vec<Finding> {
@@ -64,8 +65,8 @@ fn forbidden_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a path leads into a module. The crate's own root is written in many ways, or not at all after
-/// `use super::*`.
+/// Whether a path leads into a module. The crate's own root can be written in many ways, or not at all after `use
+/// super::*`.
 fn is_in(path: &str, module: &str) -> bool {
     let (path, module) = match module.strip_prefix("crate::") {
         Some(module) => (from_root(path), module),
@@ -83,7 +84,7 @@ fn is_at_end(path: &str, end: &str) -> bool {
     path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
 }
 
-/// A crate may name itself among what its tests need: that is how its tests turn on a feature.
+/// A crate may name itself in its dev-dependencies: that is how its tests turn on a feature.
 fn forbidden_dependencies(file: &File) -> Vec<Finding> {
     let Some((own, allowed)) =
         ALLOWED.iter().find(|(name, _)| file.path == format!("crates/{name}/Cargo.toml"))

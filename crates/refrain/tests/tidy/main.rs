@@ -1,9 +1,9 @@
-//! The style of the house, as a test: what a reviewer would say every time is said here once.
+//! The rules of style as tests, so that no reviewer has to repeat them.
 //!
-//! A rule is a pure function from the files of the tree to findings; `holds` runs all of them over the
-//! repository and prints every finding. Each rule also has a test with a planted fault, so that a rule which
-//! stops working is noticed. `exceptions.rs` is the only place to bend one, and an exception that is not
-//! needed any more is a finding too.
+//! A rule is a pure function from the files of the tree to findings; `tidy_holds` runs all of them over the
+//! repository and prints every finding. Each rule also has a test with a planted fault, so that a rule that stops
+//! working is noticed. `exceptions.rs` is the only place for exceptions, and an exception that is not needed any more
+//! is a finding too.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure report")]
 
 mod databases;
@@ -29,7 +29,7 @@ use std::fmt;
 
 use tree::File;
 
-/// Something that is not as it should be: where, what, and what to do instead.
+/// A violation of a rule: where, what, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,

@@ -74,7 +74,7 @@ fn check(databases: &BTreeMap<&str, Vec<Migration<'_>>>) -> Vec<Finding> {
 /// The checksum of every migration, as `sha256sum` writes it in the directory of the migrations.
 const CHECKSUMS: &str = "migrations/checksums.txt";
 
-/// A store somewhere has applied a migration as it was. Another text under its number would make two kinds of stores.
+/// A store somewhere has applied this migration. Another text under its number would make two kinds of stores.
 pub(crate) fn are_never_edited(files: &[File]) -> Vec<Finding> {
     let list = files.iter().find(|file| file.path.ends_with(CHECKSUMS));
     let listed = list.map_or("", |list| list.text.as_str()).lines();

@@ -1,7 +1,8 @@
 //! Modules of a crate use only those below them: the whole graph, not single forbidden edges.
 //!
-//! Each crate's modules stand in rows, the lowest first. A module may use those of the rows below its own. Those of one row
-//! do not use each other, but for a row that says so. A new module must be put into a row; ARCHITECTURE draws the same rows.
+//! Each crate's modules stand in rows, the lowest first. A module may use those of the rows below its own. Those of
+//! one row do not use each other, except in a row that allows it. A new module must be put into a row; ARCHITECTURE
+//! draws the same rows.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ const GRAPHS: [Graph; 2] = [
                 "signals",
             ]),
             row(&["health", "reload", "run_report"]),
-            // `man` and `completions` print the command line, which is made of the commands.
+            // `man` and `completions` print the definition of the command line, which contains all commands.
             together(&["cli", "commands"]),
             row(&["log"]),
         ],
@@ -144,12 +145,13 @@ fn exported(root: &File, graph: &Graph) -> BTreeMap<String, &'static str> {
 
 struct Reference {
     line: usize,
-    /// The first name after the root of the crate; `*` if all of it is imported.
+    /// The first name after the root of the crate; `*` if everything is imported.
     name: String,
 }
 
-/// Every path that leads to the root of the crate, by `crate::` or by as many `super::` as the file is deep. In a module
-/// within the file one more is needed, so there a path may be taken for one that leads further up than it does.
+/// Every path that leads to the root of the crate, by `crate::` or by as many `super::` as the file is deep. In a
+/// module within the file one more is needed, so a path there may be taken for one that leads further up than it
+/// does.
 fn references(file: &File, path: &str) -> Vec<Reference> {
     let depth = path.trim_end_matches(".rs").split('/').count();
     let to_root = |text: &str| {
@@ -167,7 +169,7 @@ fn references(file: &File, path: &str) -> Vec<Reference> {
     paths.filter_map(|path| Some(Reference { line: path.line, name: to_root(&path.text)? })).collect()
 }
 
-/// A crate with a module for each name of its rows, and these files besides.
+/// A crate with a module for each name of its rows, and these additional files.
 #[cfg(test)]
 fn found(extra: &[(&str, &str)]) -> Vec<String> {
     let [graph, _] = &GRAPHS;

@@ -2,9 +2,9 @@
 
 use super::{File, Finding, syntax};
 
-/// Drawers into which anything fits.
+/// Names for collections of unrelated things.
 const DRAWERS: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "manager", "misc"];
-/// Words that are drawers as a file or a directory, but can say something in a longer name.
+/// Words that mean nothing as the name of a file or a directory, but can mean something in a longer name.
 const DRAWERS_ON_DISK: [&str; 3] = ["shared", "stuff", "base"];
 
 pub(crate) fn are_whole_words(files: &[File]) -> Vec<Finding> {
@@ -31,7 +31,7 @@ fn is_drawer(word: &str) -> bool {
     DRAWERS.contains(&word)
 }
 
-/// `run` and `manager` of `RunManager`, and of `run_manager`.
+/// The words of a name: `run` and `manager` of `RunManager`, and of `run_manager`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for character in name.chars() {

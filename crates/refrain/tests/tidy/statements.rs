@@ -6,14 +6,14 @@ pub(crate) fn are_in_place_and_used(files: &[File]) -> Vec<Finding> {
     let fault = |statement: &File| {
         let path = format!("/{}", statement.path);
         match path.rsplit_once("/sql/") {
-            // `include_str!` gives a path from the including file; its end is what both have in common.
+            // `include_str!` has a path relative to the including file; the two paths have their end in common.
             Some((_, end)) => {
                 let included = format!("sql/{end}\"");
                 let used = files.iter().any(|file| file.is(".rs") && file.text.contains(&included));
                 (!used).then_some("no Rust file includes this statement: delete it")
             }
             None if path.contains("/migrations/") => None,
-            // A text that a test puts in the place of a statement, to show that it notices.
+            // A text that a test substitutes for a statement, to show that it notices.
             None if path.contains("/tests/crash/weakened/") => {
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let used =
@@ -36,10 +36,11 @@ pub(crate) fn are_in_place_and_used(files: &[File]) -> Vec<Finding> {
         .collect()
 }
 
-/// What a comment inside a statement may be: PostgreSQL executes it, and SQLite does not (`database/statement.rs`).
+/// The only comments allowed inside a statement: PostgreSQL executes them, and SQLite does not
+/// (`database/statement.rs`).
 const POSTGRES_ALONE: [&str; 4] = ["for update", "for share", "for key share", "order by "];
 
-/// A statement is rewritten as text, so what would be rewritten wrongly must not be in it.
+/// A statement is rewritten as text, so it must not contain text that would be rewritten wrongly.
 pub(crate) fn can_be_rewritten(files: &[File]) -> Vec<Finding> {
     let statements = files.iter().filter(|file| {
         file.is(".sql") && !file.is(".sqlite.sql") && format!("/{}", file.path).contains("/sql/")

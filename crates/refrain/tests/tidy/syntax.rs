@@ -1,7 +1,7 @@
 //! What Rust code mentions and declares, read from its tokens.
 //!
-//! Tokens, and not a syntax tree, because a tree ends where a macro begins, and much of a test and of `vec![…]`
-//! is inside one. Comments and texts, examples in documentation among them, are neither paths nor names.
+//! It reads tokens, not a syntax tree, because a tree ends where a macro begins, and much of a test and of `vec![…]`
+//! is inside one. Comments and strings, including examples in documentation, contain neither paths nor names.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -34,7 +34,7 @@ pub(crate) fn visible_types(file: &File) -> Vec<Word> {
     found
 }
 
-/// None for what is not Rust; a Rust file that cannot be read is found by the rule on length.
+/// None if the file is not Rust; the rule on length reports a Rust file that cannot be parsed.
 fn tokens(file: &File) -> TokenStream {
     if file.is(".rs") { file.text.parse().unwrap_or_default() } else { TokenStream::new() }
 }
@@ -73,7 +73,7 @@ fn paths_in(tokens: TokenStream, prefix: &str, found: &mut Vec<Word>) {
     }
 }
 
-/// Takes `::b::c` into the path; it ends in `::` if a group of imports follows.
+/// Appends `::b::c` to the path; it ends in `::` if a group of imports follows.
 fn whole_path(mut path: String, mut rest: &[TokenTree]) -> (String, &[TokenTree]) {
     while let [TokenTree::Punct(one), TokenTree::Punct(two), after @ ..] = rest
         && (one.as_char(), two.as_char()) == (':', ':')

@@ -1,9 +1,9 @@
-//! Transactions begin in one place: the driver's own give a connection back to its pool that may have a transaction open, or
-//! lead to a server that does not answer.
+//! Transactions begin in one file: those of the driver return a connection to its pool that may have a transaction
+//! open, or lead to a server that does not answer.
 
 use super::{File, Finding};
 
-/// The one place.
+/// The file in which transactions begin.
 const HELD: &str = "database/held.rs";
 const RAW: [&str; 3] = [".begin()", ".begin_with(", "sqlx::Transaction::begin("];
 

@@ -1,8 +1,8 @@
-//! What does not belong into the tree: notes to oneself, the story of how it was made, paths of a machine.
+//! Text that does not belong in the tree: notes to oneself, the story of how it was made, paths of a machine.
 
 use super::{File, Finding};
 
-/// A text, in which files it is looked for (by ending), and what to do instead.
+/// A text, the files in which it is searched (by ending), and what to do instead.
 struct Unfit {
     text: &'static str,
     endings: &'static [&'static str],
@@ -74,7 +74,7 @@ fn unfit(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// A word that counts the steps of a making, followed by its number; or a link to a tracker.
+/// A word that counts the steps of development, followed by its number; or a link to a tracker.
 fn tells_its_making(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let numbered = [concat!("iss", "ue "), concat!("pha", "se "), concat!("(", "#")].iter().any(|word| {

@@ -6,11 +6,12 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-/// Answers each request except those whose path ends with one of these. Gives its port, and sends the path of each request.
+/// Answers each request except those whose path ends with one of these. Returns its port and a channel with the path
+/// of each request.
 pub(crate) fn books(unanswered: &'static [char]) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (told, heard) = channel();
+    let (printed, heard) = channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -20,7 +21,7 @@ pub(crate) fn books(unanswered: &'static [char]) -> (u16, Receiver<String>) {
             let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
             // Sent before the answer: a caller may ask for the paths as soon as it has its answer.
             let is_answered = !path.ends_with(unanswered);
-            if told.send(path).is_err() {
+            if printed.send(path).is_err() {
                 return;
             }
             if is_answered {

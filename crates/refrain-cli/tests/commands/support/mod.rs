@@ -29,19 +29,19 @@ pub(crate) struct Desk {
 
 /// The output and the exit code of a command.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Desk {
-    /// With the default store, and jobs that do nothing.
+    /// A desk with the default store, and jobs that do nothing.
     pub(crate) fn new() -> Desk {
         Desk::of(&project::noop("refrain"))
     }
 
-    /// With these files.
+    /// A desk with these files.
     pub(crate) fn of(files: &[(&str, impl AsRef<str>)]) -> Desk {
         let desk = Desk { directory: tempfile::tempdir().unwrap(), store: None, variables: Vec::new() };
         for (name, text) in files {
@@ -50,28 +50,28 @@ impl Desk {
         desk
     }
 
-    /// With a store that is named in the environment.
+    /// A desk with a store that is named in the environment.
     pub(crate) fn at(store: &str) -> Desk {
         Desk::new().with_store(store)
     }
 
-    /// These files, with a store that is named in the environment.
+    /// A desk with these files and a store that is named in the environment.
     pub(crate) fn with_store(self, store: &str) -> Desk {
         Desk { store: Some(store.to_owned()), ..self }
     }
 
-    /// The same with a variable of the environment.
+    /// The same desk with a variable of the environment.
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Desk {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With a SQLite file in the directory, `store.db`.
+    /// A desk with a SQLite file in its directory, `store.db`.
     pub(crate) fn sqlite() -> Desk {
         Desk::at("sqlite:store.db")
     }
 
-    /// A project with a database, two customers in it.
+    /// A project with a database that has two customers.
     pub(crate) async fn shop() -> Desk {
         let desk = Desk::of(&project::SHOP);
         let options = SqliteConnectOptions::new().filename(desk.file("shop.db")).create_if_missing(true);
@@ -91,7 +91,7 @@ impl Desk {
         self.path().join(name)
     }
 
-    /// Nothing is due here, whatever the time: a job that is new right after the hour opens the window that has just ended.
+    /// Nothing is due here at any time: a new job right after the hour would open the window that has just ended.
     pub(crate) fn without_hourly(self) -> Desk {
         std::fs::remove_file(self.file("jobs/noop-hourly.toml")).unwrap();
         self
@@ -127,26 +127,26 @@ impl Desk {
     }
 
     /// Runs a command to its end.
-    pub(crate) fn refrain(&self, line: &str) -> Said {
-        said(&mut self.command(line))
+    pub(crate) fn refrain(&self, line: &str) -> CommandOutput {
+        output_of(&mut self.command(line))
     }
 
     /// Queues a run with a payload.
     pub(crate) fn enqueue(&self, job: &str, key: &str, payload: &str) {
         let mut enqueue = self.command_of(&["enqueue", job, "--key", key, "--payload", payload]);
-        said(&mut enqueue).succeeds(&[": queued"]);
+        output_of(&mut enqueue).succeeds(&[": queued"]);
     }
 }
 
 /// Runs a command to its end.
-pub(crate) fn said(command: &mut Command) -> Said {
+pub(crate) fn output_of(command: &mut Command) -> CommandOutput {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-impl Said {
-    /// It must have ended with this code, and with all of these texts on stderr.
+impl CommandOutput {
+    /// Asserts this exit code, and that stderr contains all of these texts.
     #[track_caller]
     pub(crate) fn refuses(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");

@@ -1,6 +1,6 @@
-//! A project whose jobs do nothing, with which a store, a schedule and the ends of a command can be tried.
+//! A project whose jobs do nothing, to try a store, a schedule and the ends of a command.
 //!
-//! What makes a run of them last or fail is its payload: `{"until": PATH}`, `{"error": TEXT}`.
+//! The payload makes a run last or fail: `{"until": PATH}`, `{"error": TEXT}`.
 
 const NOOP: &str = r#"#!/bin/sh
 # Lasts until there is a file, if the payload says so, and fails with a text, if the payload says so.
@@ -36,7 +36,7 @@ pub(crate) fn noop(name: &str) -> [(&'static str, String); 5] {
     ]
 }
 
-/// A shop with four jobs: exports by day, digests by day and customer, statements, and a queue of letters.
+/// A shop with four jobs: daily exports, digests per day and customer, statements, and a queue of letters.
 pub(crate) const SHOP: [(&str, &str); 9] = [
     (
         "refrain.toml",

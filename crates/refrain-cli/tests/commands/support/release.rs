@@ -39,18 +39,18 @@ pub(crate) struct Filled {
     pub(crate) servers: Vec<Scratch>,
 }
 
-/// The files of the project, and where its databases are.
+/// The files of the project, and the locations of its databases.
 pub(crate) fn of(store: &str, shop: &str) -> Desk {
     Desk::of(&FILES).with_variable("STORE_URL", store).with_variable("SHOP_URL", shop)
 }
 
 impl Filled {
-    /// The project alone, before anything has run.
+    /// The project alone, before any run.
     pub(crate) fn nothing() -> Filled {
         Filled { desk: of("sqlite:store.db", "sqlite:shop.db"), servers: Vec::new() }
     }
 
-    /// In two files.
+    /// In two SQLite files.
     pub(crate) async fn sqlite() -> Filled {
         let filled = Filled::nothing();
         for (name, text) in SQLITE {
@@ -71,13 +71,13 @@ impl Filled {
         Filled { desk: of(&store.url(), &shop.url()), servers: Vec::from(servers) }
     }
 
-    /// A connection to a file, as any program would open one that has a log.
+    /// A connection to a file in WAL mode, as any program would open it.
     pub(crate) async fn connect(&self, name: &str) -> SqliteConnection {
         let options = SqliteConnectOptions::new().filename(self.desk.file(name)).create_if_missing(true);
         SqliteConnection::connect_with(&options.journal_mode(SqliteJournalMode::Wal)).await.unwrap()
     }
 
-    /// Runs a statement about the tables of the store, which is written as for SQLite.
+    /// Runs a statement about the tables of the store, written as for SQLite.
     pub(crate) async fn store(&self, text: &str) {
         match self.servers.first() {
             None => {

@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use super::{Said, said};
+use super::{CommandOutput, output_of};
 
 /// Runs its first argument on a terminal, and copies the output to standard output.
 const PTY: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
 /// Runs a command to its end on a terminal; all of its output is in `stdout`.
-pub(crate) fn on_a_terminal(command: &Command) -> Said {
+pub(crate) fn on_a_terminal(command: &Command) -> CommandOutput {
     let mut terminal = Command::new("python3");
     terminal.args(["-c", PTY]).arg(command.get_program()).args(command.get_args()).env("TERM", "xterm");
     terminal.current_dir(command.get_current_dir().unwrap());
@@ -19,7 +19,7 @@ pub(crate) fn on_a_terminal(command: &Command) -> Said {
             _ => terminal.env_remove(name),
         };
     }
-    said(&mut terminal)
+    output_of(&mut terminal)
 }
 
 /// All control characters and escape sequences except colours, line ends and tabs.

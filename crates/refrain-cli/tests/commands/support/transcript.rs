@@ -1,20 +1,20 @@
 //! The output of commands, verbatim: users learn it, and programs parse it.
 //!
-//! A transcript has the typed line after `$`, stdout as it is, stderr after `|`, and the exit code
-//! after `=`. `REFRAIN_BLESS=1` rewrites it.
+//! A transcript has the typed line after `$`, stdout unchanged, stderr after `|`, and the exit code after `=`.
+//! `REFRAIN_BLESS=1` rewrites it.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use refrain_harness::golden;
 
-use super::{Desk, Said};
+use super::{CommandOutput, Desk};
 
-/// Types these lines one after the other. Gives their transcript.
+/// Types these lines one after another. Returns their transcript.
 pub(crate) fn transcript(desk: &Desk, lines: &[&str]) -> String {
     let mut text = String::new();
     for line in lines {
-        let Said { code, stdout, stderr } = desk.refrain(line);
+        let CommandOutput { code, stdout, stderr } = desk.refrain(line);
         write!(text, "$ refrain {line}\n{stdout}").unwrap();
         // The user who runs the tests must not change the expected text.
         for talk in stderr.lines().filter(|line| !line.starts_with("running as root")) {
@@ -25,7 +25,7 @@ pub(crate) fn transcript(desk: &Desk, lines: &[&str]) -> String {
     timeless(&text.replace(desk.path().to_str().unwrap(), "/desk"))
 }
 
-/// Hides the times at which the test ran (the times that it chose are in 2001), and durations and sizes.
+/// Hides the times at which the test ran (the times that it sets are in 2001), and durations and sizes.
 fn timeless(text: &str) -> String {
     let is_part = |letter: char| letter.is_ascii_digit() || "TZ:.-".contains(letter);
     let mut shown = String::new();

@@ -55,8 +55,8 @@ impl JobReader<'_> {
             }
             return;
         }
-        let is_told = self.entries.get("queue").is_some_and(|queue| queue.flag().is_none());
-        if is_told {
+        let is_reported = self.entries.get("queue").is_some_and(|queue| queue.flag().is_none());
+        if is_reported {
             return;
         }
         if !is_queued {

@@ -353,7 +353,7 @@ mod tests {
         }
 
         #[test]
-        fn what_an_error_proposes_is_accepted(
+        fn the_proposal_of_an_error_is_accepted(
             text in prop_oneof![almost_cron(), "[HL0-9*/,#@() -]{1,24}", "(TZ=UTC |@daily |cron\\()?[0-9] [0-9?] [0-9*?] [1-9*] [1-6?*]( \\*| root| # x)?( /bin/x)?\\)?"]
         ) {
             let Err(error) = Schedule::parse(&text) else { return Ok(()) };

@@ -105,16 +105,16 @@ fn clock_times(seconds: &Described, minutes: &Described, hours: &Described) -> O
         return None;
     }
     let is_on_the_minute = *seconds == Set::of([0]);
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     for hour in hours.iter() {
         for minute in minutes.iter() {
-            told.extend(seconds.iter().map(|second| {
+            parts.extend(seconds.iter().map(|second| {
                 let seconds = if is_on_the_minute { String::new() } else { format!(":{second:02}") };
                 format!("{hour:02}:{minute:02}{seconds}")
             }));
         }
     }
-    Some(list(&told, "and"))
+    Some(list(&parts, "and"))
 }
 
 fn days(pattern: &CronPattern) -> Option<String> {
@@ -139,11 +139,11 @@ fn days(pattern: &CronPattern) -> Option<String> {
 }
 
 fn days_of_month(values: &FieldValues) -> String {
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     if !values.set.is_empty() {
-        told.push(numbered("day", values.set));
+        parts.push(numbered("day", values.set));
     }
-    told.extend(values.floating.iter().map(|floating| match *floating {
+    parts.extend(values.floating.iter().map(|floating| match *floating {
         Floating::BeforeLast(0) => "the last day".to_owned(),
         Floating::BeforeLast(before) => format!("the day {} before the last day", count_of_days(before)),
         Floating::Nearest(day) => format!("the working day nearest to day {day}"),
@@ -153,8 +153,8 @@ fn days_of_month(values: &FieldValues) -> String {
         }
         Floating::Nth(..) | Floating::LastOf(_) => String::new(),
     }));
-    told.dedup();
-    format!("{} of the month", told.join(", and "))
+    parts.dedup();
+    format!("{} of the month", parts.join(", and "))
 }
 
 fn count_of_days(count: i8) -> String {
@@ -164,9 +164,9 @@ fn count_of_days(count: i8) -> String {
 fn weekdays(values: &FieldValues, joined: &str) -> String {
     // A week is described from Monday on.
     let from_monday = (1..=7).map(|day| day % 7).filter(|day| values.set.has(*day));
-    let mut told: Vec<String> = from_monday.map(|day| name(&WEEKDAYS, day, 0)).collect();
+    let mut parts: Vec<String> = from_monday.map(|day| name(&WEEKDAYS, day, 0)).collect();
     for floating in &values.floating {
-        told.push(match *floating {
+        parts.push(match *floating {
             Floating::Nth(day, count) => {
                 let ordinal = ["first", "second", "third", "fourth", "fifth"];
                 let ordinal = usize::try_from(count - 1).ok().and_then(|at| ordinal.get(at)).copied();
@@ -176,15 +176,15 @@ fn weekdays(values: &FieldValues, joined: &str) -> String {
             _ => continue,
         });
     }
-    told.dedup();
-    list(&told, joined)
+    parts.dedup();
+    list(&parts, joined)
 }
 
 fn months(pattern: &CronPattern) -> Option<String> {
     let [_, _, _, _, of_months, _] = &FIELDS;
     let values = &pattern.dates.months;
-    let told: Vec<String> = values.set.iter().map(|month| name(&MONTHS, month, 1)).collect();
-    (!of_months.is_full(values)).then(|| format!("in {}", list(&told, "and")))
+    let parts: Vec<String> = values.set.iter().map(|month| name(&MONTHS, month, 1)).collect();
+    (!of_months.is_full(values)).then(|| format!("in {}", list(&parts, "and")))
 }
 
 fn name(names: &[&str], value: i8, lowest: i8) -> String {
@@ -194,7 +194,7 @@ fn name(names: &[&str], value: i8, lowest: i8) -> String {
 
 /// `minute 5`, `minutes 0, 10, and 20`, `hours 9 to 17`.
 fn numbered(unit: &str, set: Set) -> String {
-    let mut told: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     let mut values = set.iter().peekable();
     while let Some(first) = values.next() {
         let mut last = first;
@@ -202,13 +202,13 @@ fn numbered(unit: &str, set: Set) -> String {
             last = next;
         }
         match last - first {
-            0 => told.push(first.to_string()),
-            1 => told.extend([first.to_string(), last.to_string()]),
-            _ => told.push(format!("{first} to {last}")),
+            0 => parts.push(first.to_string()),
+            1 => parts.extend([first.to_string(), last.to_string()]),
+            _ => parts.push(format!("{first} to {last}")),
         }
     }
     let plural = if set.count() == 1 { "" } else { "s" };
-    format!("{unit}{plural} {}", list(&told, "and"))
+    format!("{unit}{plural} {}", list(&parts, "and"))
 }
 
 fn list(items: &[String], joined: &str) -> String {

@@ -1,4 +1,4 @@
-//! By hand on PostgreSQL: a list of rows is an array for each column.
+//! The hand-written baseline on PostgreSQL: a list of rows is an array for each column.
 
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;

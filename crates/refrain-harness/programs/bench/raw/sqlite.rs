@@ -1,4 +1,4 @@
-//! By hand on SQLite: a list of rows is one JSON text.
+//! The hand-written baseline on SQLite: a list of rows is one JSON text.
 
 use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;

@@ -1,5 +1,5 @@
-//! What a command costs beside the process that it is, how soon a process that has just started claims its first run, and
-//! what memory a long list of windows takes.
+//! What a command costs beyond its process, how soon a new process claims its first run, and how much memory a long
+//! list of windows takes.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::scratch::{Scratch, Server};
 use crate::{Plan, Result};
 
 const RUNS: u32 = 2_000;
-/// Processes at once, by hand and by us.
+/// How many processes run at once, in the baseline and in Refrain.
 const AT_ONCE: usize = 8;
 const STARTS: usize = 20;
 const WINDOWS: u32 = 100_000;
@@ -43,7 +43,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     list(plan, server, report).await
 }
 
-/// A loop that does no more than to run them and to read what they print.
+/// The baseline: a loop that only runs the processes and reads their output.
 async fn spawned(count: u32) -> Result<Duration> {
     let begun = Instant::now();
     let mut running = JoinSet::new();
@@ -68,8 +68,8 @@ async fn executed(server: &Server, count: u32) -> Result<Duration> {
         Ok(Command { argv: vec!["true".to_owned()], directory: "/".into(), ..Command::default() })
     });
     let settings = Settings::new().slots(AT_ONCE);
-    let opening = Refrain::at(&scratch.address, "bench")?.settings(settings);
-    let refrain = opening.job(job.definition("true")?).open().await?;
+    let options = Refrain::at(&scratch.address, "bench")?.settings(settings);
+    let refrain = options.job(job.definition("true")?).open().await?;
     let offers = (0..count).map(|at| (format!("{at:08}"), ()));
     refrain.enqueue_many("true", offers).await?;
     let begun = Instant::now();
@@ -94,13 +94,13 @@ impl Job for First {
     }
 }
 
-/// From nothing open to the first line of a job, against a connection and one query.
+/// The time from the start of a process to the first line of a job, against a connection and one query.
 async fn start(server: &Server, report: &mut Report) -> Result<()> {
     let scratch = server.database().await?;
     let (mut ratios, mut ours, mut bare) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..STARTS {
         let begun = Instant::now();
-        asked(server, &scratch).await?;
+        count_jobs(server, &scratch).await?;
         let empty = begun.elapsed();
         let (begins, begun) = (Arc::new(Notify::new()), Instant::now());
         let job = Definition::of(First(Arc::clone(&begins)))?;
@@ -127,7 +127,7 @@ async fn start(server: &Server, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-async fn asked(server: &Server, scratch: &Scratch) -> Result<()> {
+async fn count_jobs(server: &Server, scratch: &Scratch) -> Result<()> {
     match server {
         Server::Sqlite(_) => {
             let mut connection = sqlx::SqliteConnection::connect(&scratch.address).await?;
@@ -143,7 +143,7 @@ async fn asked(server: &Server, scratch: &Scratch) -> Result<()> {
     Ok(())
 }
 
-/// Memory while windows are listed as `status --json` does it, page by page.
+/// Memory while windows are listed page by page, as `status --json` does.
 async fn list(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {
     let scratch = server.database().await?;
     let job = Definition::of(First(Arc::default()))?;

@@ -1,5 +1,5 @@
-//! What the disk and the databases can do: durable commits of one row. Context for everything else, and the
-//! price of an enqueue by itself.
+//! What the disk and the databases can do: durable commits of one row. Context for all other figures, and the cost of
+//! an enqueue.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -53,7 +53,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     Ok(())
 }
 
-/// Durable writes a second, of one page over and over.
+/// Durable writes per second, of one page over and over.
 fn flushes(path: &std::path::Path) -> Result<f64> {
     let file = File::create(path)?;
     file.write_all_at(&vec![1; 1 << 20], 0)?;

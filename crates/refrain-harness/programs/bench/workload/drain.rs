@@ -1,4 +1,4 @@
-//! How much of what the database can do is left: enqueue and drain runs that do nothing, against the same writes by hand.
+//! The throughput of enqueuing and draining runs that do nothing, against the same writes in the baseline.
 
 use crate::raw::Raw;
 use crate::report::{Pairs, Report};
@@ -6,13 +6,13 @@ use crate::scratch::Server;
 use crate::subject::{Subject, keys};
 use crate::{Plan, Result};
 
-/// Enough that what starting and stopping an engine costs does not show; it takes seconds.
+/// Enough runs to hide the cost of starting and stopping an engine; they take seconds.
 const RUNS: u32 = 50_000;
-/// Runs that are enqueued in one transaction.
+/// How many runs are enqueued in one transaction.
 const ENQUEUED: usize = 5_000;
-/// Runs that are claimed, and recorded, in one transaction at most.
+/// The most runs that are claimed, and recorded, in one transaction.
 const CLAIMED: usize = 2_000;
-/// Half of the database's strength is for the work, not for the keeping of books.
+/// The limit: Refrain may use half of the database's throughput for its records.
 const ENOUGH: f64 = 0.5;
 
 pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {

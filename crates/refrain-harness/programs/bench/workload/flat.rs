@@ -1,4 +1,4 @@
-//! Whether a full store costs more than an empty one: the price of a run with many more waiting behind it, and with
+//! Whether a full store costs more than an empty one: the cost of a run with many more queued behind it, and with
 //! millions that are done.
 
 use crate::report::{Figure, Report, Target, Unit, median};
@@ -6,18 +6,18 @@ use crate::scratch::Server;
 use crate::subject::{Subject, keys};
 use crate::{Plan, Result};
 
-/// Batches small enough that a store must be asked often.
+/// Small batches, so that many claims are needed.
 const SLOTS: usize = 500;
 const ENQUEUED: usize = 1_000;
 const FLAT: f64 = 1.3;
 
-/// How full a store is.
+/// How many runs the store has.
 struct Fill {
     finished: u32,
     queued: u32,
 }
 
-/// Seconds a run, one value for each repetition.
+/// Seconds per run, one value for each repetition.
 #[derive(Default)]
 struct Cost {
     enqueue: Vec<f64>,
@@ -52,7 +52,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     Ok(())
 }
 
-/// Enqueues at the end of the line, then drains from its front; seconds for each run.
+/// Enqueues at the end of the line, then drains from its front; returns seconds per run.
 async fn cost_of(server: &Server, fill: &Fill, drained: u32) -> Result<(f64, f64)> {
     let scratch = server.database().await?;
     let mut plain = server.connect(&scratch).await?;
@@ -61,7 +61,7 @@ async fn cost_of(server: &Server, fill: &Fill, drained: u32) -> Result<(f64, f64
         plain.finished(job, fill.finished).await?;
     }
     plain.queued(job, fill.queued).await?;
-    plain.settle().await?;
+    plain.tidy_up().await?;
     plain.close().await?;
     let subject = Subject::open(&scratch.address, SLOTS).await?;
     let enqueue = subject.enqueue(&keys(drained), ENQUEUED).await?.as_secs_f64() / f64::from(drained);

@@ -2,7 +2,7 @@
 //! schedule.
 //!
 //! All schedules are hourly. Most tick well after the measurement; nine groups of ten tick a minute after one
-//! another, and are brought about by telling the scheduler that it is that late.
+//! another, and the scheduler gets a clock that shows these times.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const GROUPS: u32 = 9;
 /// Minutes until the first group is due, and until all others are.
 const FIRST: u32 = 30;
 const OTHERS: u32 = 55;
-/// How long an engine runs before its rest is measured.
+/// How long an engine runs before its idle cost is measured.
 const WARM: Duration = Duration::from_secs(3);
 const HARDLY: f64 = 0.01;
 const FLAT: f64 = 1.3;
@@ -37,7 +37,7 @@ impl Job for Nothing {
     }
 }
 
-/// A store with schedules, the nth group of which is due `FIRST + n` minutes after its beginning.
+/// A store with schedules, the nth group of which is due `FIRST + n` minutes after its first instant.
 struct Scheduled {
     scratch: Scratch,
     refrain: Refrain,
@@ -66,7 +66,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     few.close(server).await
 }
 
-/// What the engine and the server use while nothing is due.
+/// The processor time of the engine and the server while nothing is due.
 async fn rest(
     asked: &Plan,
     server: &Server,
@@ -75,7 +75,7 @@ async fn rest(
     report: &mut Report,
 ) -> Result<()> {
     let mut plain = server.connect(&many.scratch).await?;
-    plain.settle().await?;
+    plain.tidy_up().await?;
     let processes = Processes::of(&mut plain).await?;
     let serving = many.refrain.serve();
     let stop = serving.stop_handle();
@@ -111,7 +111,7 @@ impl Scheduled {
     async fn register(server: &Server, count: u32) -> Result<Scheduled> {
         let scratch = server.database().await?;
         let begun = Timestamp::now();
-        let mut opening = Refrain::at(&scratch.address, "bench")?;
+        let mut options = Refrain::at(&scratch.address, "bench")?;
         for at in 0..count {
             let group = at / DUE;
             let wait = if group < GROUPS { FIRST + group } else { OTHERS };
@@ -124,14 +124,14 @@ impl Scheduled {
                 start: None,
             };
             let job = Definition::of(Nothing)?.named(&format!("job-{at:05}"))?.timetable(timetable);
-            opening = opening.job(job.while_running(WhileRunning::Allow));
+            options = options.job(job.while_running(WhileRunning::Allow));
         }
         let registering = Instant::now();
-        let refrain = opening.open().await?;
+        let refrain = options.open().await?;
         Ok(Scheduled { scratch, refrain, begun, took: registering.elapsed() })
     }
 
-    /// Opens what is due when it is the turn of a group; seconds.
+    /// Opens the due windows of one group; returns seconds.
     async fn tick(&self, group: u32) -> Result<f64> {
         let now = self.begun + i64::from(FIRST + group).minutes();
         let begun = Instant::now();

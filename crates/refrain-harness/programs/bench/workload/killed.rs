@@ -1,5 +1,5 @@
-//! What the death of a worker costs a sync: the lines of a script brought into a table by a process that is killed when half of
-//! them are there, and by the one that takes over, against one process that is not killed.
+//! What the death of a worker costs a sync: the lines of a script are written to a table by a process that is killed
+//! half-way, and by the one that takes over, against one process that is not killed.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -12,10 +12,10 @@ use crate::report::{Figure, Report, Target, Unit};
 use crate::scratch::Server;
 use crate::{Plan, Result};
 
-/// The word by which this program knows that it is the process that syncs.
+/// The argument by which this program knows that it is the process that syncs.
 pub(crate) const VICTIM: &str = "--sync-in";
 const LINES: u32 = 200_000;
-/// How often the rows are counted until half of them are there.
+/// How often the rows are counted until half of them are written.
 const LOOK: Duration = Duration::from_millis(5);
 
 pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -> Result<()> {
@@ -32,7 +32,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     Ok(())
 }
 
-/// How long it takes until all lines are there.
+/// How long it takes until all lines are written.
 async fn synced(server: &Server, count: u32, killed_at: Option<i64>) -> Result<Duration> {
     let folder = tempfile::tempdir()?;
     for name in ["few", "many"] {
@@ -68,7 +68,7 @@ fn started(folder: &Path) -> Result<Child> {
     Ok(Command::new(std::env::current_exe()?).arg(VICTIM).arg(folder).spawn()?)
 }
 
-/// What such a process does.
+/// The work of such a process.
 pub(crate) async fn sync(folder: &str) -> Result<()> {
     let project = Project::load(Path::new(folder))?;
     let refrain = project.opening(None).await?.open().await?;

@@ -1,5 +1,6 @@
-//! What it costs to bring the lines of a script into a table as units, and to find all of them known the second time, against
-//! a loader written by hand that reads the same script and upserts a thousand lines at a time, without any memory of them.
+//! The cost of writing the lines of a script to a table as units, and of recognising all of them the second time,
+//! against a hand-written loader that reads the same script and upserts a thousand lines at a time without
+//! remembering them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -63,7 +64,7 @@ pub(super) fn written(path: &Path, count: u32) -> Result<()> {
     Ok(file.flush()?)
 }
 
-/// Both passes.
+/// Measures both passes.
 async fn by_hand(server: &Server, lines: &Path) -> Result<[Duration; 2]> {
     let scratch = server.database().await?;
     let mut plain = server.connect(&scratch).await?;
@@ -107,7 +108,7 @@ async fn upsert(plain: &mut Plain, rows: &str) -> Result<()> {
     Ok(())
 }
 
-/// Both passes, and how much memory they took against a small one.
+/// Measures both passes, and their memory against that of a small one.
 async fn fed(server: &Server, folder: &Path) -> Result<([Duration; 2], f64)> {
     let scratch = server.database().await?;
     let mut plain = server.connect(&scratch).await?;

@@ -1,4 +1,4 @@
-//! Whether long runs make short ones wait: one in a hundred takes long, all arrive at a steady rate, and what counts
+//! Whether long runs make short ones wait: one in a hundred takes long, all arrive at a steady rate, and the figure
 //! is how long a short one waits from before it is enqueued until it begins.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use crate::{Plan, Result};
 
 const EVERY: Duration = Duration::from_millis(5);
 const SHORT: Duration = Duration::from_millis(5);
-/// One in so many is long.
+/// One run in this many is long.
 const LONG_ONE_IN: u32 = 100;
-/// Room for every long run that executes at once, and for the short ones beside them.
+/// Slots for all long runs that execute at once, and for the short ones beside them.
 const SLOTS: usize = 100;
 const BEARABLE: f64 = 2.0;
 
-/// What is offered, and in how long.
+/// How many runs are enqueued, and in which time.
 #[derive(Clone, Copy)]
 struct Load {
     arrivals: u32,
@@ -74,7 +74,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     Ok(())
 }
 
-/// Offers a load to an idle engine, and gives how long the short runs waited.
+/// Enqueues a load to an idle engine, and returns how long the short runs waited.
 async fn pickups(server: &Server, load: Load) -> Result<Vec<f64>> {
     let scratch = server.database().await?;
     let waits = Arc::new(Waits { since: Instant::now(), seconds: Mutex::default(), more: Notify::new() });
@@ -100,7 +100,7 @@ async fn pickups(server: &Server, load: Load) -> Result<Vec<f64>> {
     Ok(seconds.clone())
 }
 
-/// Enqueues at a steady rate, however long an enqueue takes. Gives how many short runs were offered.
+/// Enqueues at a steady rate, however long an enqueue takes. Returns how many short runs were enqueued.
 async fn offer(refrain: &Refrain, waits: &Waits, load: Load) -> Result<usize> {
     let mut ticks = tokio::time::interval(EVERY);
     let mut offers = JoinSet::new();

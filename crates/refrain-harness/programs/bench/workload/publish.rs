@@ -1,4 +1,5 @@
-//! What it costs to publish a window whole: staged, checked and swapped, against a plain delete and insert of the same rows.
+//! The cost of publishing a window as a whole (staged, checked and swapped), against a plain delete and insert of the
+//! same rows.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ pub(crate) async fn measure(plan: &Plan, server: &Server, report: &mut Report) -
     Ok(())
 }
 
-/// Orders of a day, and the totals of that day as they were before.
+/// The orders of a day, and the old totals of that day.
 async fn filled(server: &Server, scratch: &Scratch, count: u32) -> Result<Plain> {
     let mut plain = server.connect(scratch).await?;
     if matches!(plain, Plain::Postgres(_)) {
@@ -67,7 +68,7 @@ async fn filled(server: &Server, scratch: &Scratch, count: u32) -> Result<Plain>
         ))
         .await?;
     plain.run(INSERT).await?;
-    plain.settle().await?;
+    plain.tidy_up().await?;
     Ok(plain)
 }
 
@@ -82,7 +83,7 @@ async fn by_hand(server: &Server, count: u32) -> Result<Duration> {
     Ok(took)
 }
 
-/// How long it took, and how much memory the process had then.
+/// How long it took, and how much memory the process used at that time.
 async fn published(server: &Server, count: u32, more: &str) -> Result<(Duration, f64)> {
     let scratch = server.database().await?;
     filled(server, &scratch, count).await?.close().await?;

@@ -1,5 +1,5 @@
-//! What the ledger costs beside the rows: units in batches with an upsert, again when all of them are known, single claims
-//! from many tasks, and memory as units come by; against the same writes by hand.
+//! The cost of the ledger beside the rows: units in batches with an upsert, again when all of them are known, single
+//! claims from many tasks, and memory over time; against the same writes in the baseline.
 
 mod by_hand;
 
@@ -18,11 +18,11 @@ use crate::{Plan, Result};
 const UNITS: u32 = 200_000;
 const TASKS: usize = 64;
 const CLAIMS: u32 = 64_000;
-/// Units that have come by before memory is looked at, and in all.
+/// How many units are processed before memory is measured first, and in all.
 const FEW: u32 = 10_000;
 const MANY: u32 = 10_000_000;
 
-/// A job that applies rows, and remembers how long that took.
+/// A job that applies rows, and records how long that took.
 struct Sync<DB: Rows> {
     pool: Pool<DB>,
     rows: Arc<Mutex<Arc<Vec<Row>>>>,
@@ -112,7 +112,7 @@ where
                 hand.push(each(by_hand(&subject.pool, &rows(0, count), kept).await?));
             }
             sqlx::raw_sql("delete from rows_here").execute(&subject.pool).await?;
-            server.settle(&scratch).await?;
+            server.tidy_up(&scratch).await?;
         }
         let ours = each(subject.apply("first", rows(0, count)).await?);
         let again = each(subject.apply("second", rows(0, count)).await?);
@@ -143,13 +143,13 @@ where
     memory::<DB>(plan, server, report).await
 }
 
-/// Claims a second, committed together and one by one.
+/// Claims per second, committed together and one by one.
 async fn claims<DB: Rows>(pool: &Pool<DB>, count: u32) -> Result<(f64, f64)> {
     let ledger = Ledger::open(pool, "bench", "claims").await?;
     let each = count / u32::try_from(TASKS)?;
     let mut rates = Vec::new();
     for together in [true, false] {
-        // One by one is slow: a tenth is enough to know.
+        // A tenth of the units is enough: one by one is slow.
         let each = if together { each } else { each / 10 };
         let begun = Instant::now();
         let mut tasks = tokio::task::JoinSet::new();
@@ -217,7 +217,7 @@ where
     Ok(())
 }
 
-/// Bytes of this process that are in memory.
+/// The resident memory of this process, in bytes.
 pub(super) fn resident() -> Result<f64> {
     let pages = std::fs::read_to_string("/proc/self/statm")?;
     let pages: f64 = pages.split(' ').nth(1).ok_or("no resident pages")?.parse()?;

@@ -32,7 +32,7 @@ pub(super) struct PageOrigin {
 
 type Entries<'p> = Vec<&'p (&'p Unit, Arrival)>;
 
-/// Writes a page. Gives the ledger entries that prove it.
+/// Writes a page. Returns the ledger entries that prove it.
 pub(super) async fn write_page<DB: Backend>(
     rows: &UnitRows<DB>,
     units: &Units<DB, Unit>,

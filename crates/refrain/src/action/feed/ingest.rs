@@ -77,7 +77,7 @@ pub(super) enum UnitHandler<'f, DB> {
 }
 
 impl<DB: Backend> UnitHandler<'_, DB> {
-    /// Applies a page. Gives the ledger entries that prove it, if they are not those of the units themselves.
+    /// Applies a page. Returns the ledger entries that prove it, if they are not those of the units themselves.
     async fn apply_page(
         &self,
         units: &Units<DB, Unit>,

@@ -64,7 +64,7 @@ impl<DB: Backend> Ingest<'_, '_, DB> {
         all.into_iter().map(|(position, reread)| Reread { position, ..reread }).collect()
     }
 
-    /// Applies a part of the source that is read again. Gives whether nothing is left to look for.
+    /// Applies a part of the source that is read again. Returns whether nothing is left to look for.
     pub(super) async fn apply_reread_part(
         &self,
         reread: &mut Reread,

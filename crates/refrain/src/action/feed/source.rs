@@ -26,7 +26,7 @@ use super::parts::{LineSplitter, PartBuilder, SourceLine, SourcePart};
 use crate::bind::context::About;
 use crate::run::JobError;
 use crate::run::awaited_task::TaskResult;
-use crate::user_database::{Backend, BoundQuery, UserDatabase, on_pool, said};
+use crate::user_database::{Backend, BoundQuery, UserDatabase, message_of, on_pool};
 
 /// How long to read on after a command has ended: another process may hold the other end of its pipe for ever.
 const LAST_READ: Duration = Duration::from_secs(5);
@@ -198,7 +198,8 @@ async fn read_rows<DB: Backend>(
     redactor: &Redactor,
     mut sender: PartSender,
 ) -> Result<(), JobError> {
-    let failed = |error: sqlx::Error| JobError::new(redactor.redact(&format!("the query: {}", said(&error))));
+    let failed =
+        |error: sqlx::Error| JobError::new(redactor.redact(&format!("the query: {}", message_of(&error))));
     let (columns, _) =
         DB::columns(&mut *pool.acquire().await.map_err(failed)?, bound).await.map_err(failed)?;
     let mut sorted = columns.clone();
@@ -214,8 +215,8 @@ async fn read_rows<DB: Backend>(
             JobError::new(format!("the rows of the query cannot be written to a temporary file: {error}"))
         };
         let spooling = async { spooled(&mut rows).await.map_err(not_spooled) };
-        let (asked, spooled) = tokio::join!(asking, spooling);
-        asked?;
+        let (queried, spooled) = tokio::join!(asking, spooling);
+        queried?;
         return send_spooled(spooled?, sender).await.map_err(not_spooled);
     }
     let sending = async {

@@ -9,14 +9,14 @@ fn capture() -> OutputCapture {
     OutputCapture::new(&Redactor::default())
 }
 
-fn told(capture: &mut OutputCapture) -> Vec<(OutputStream, String)> {
+fn pieces(capture: &mut OutputCapture) -> Vec<(OutputStream, String)> {
     capture.end(7);
     capture.take().into_iter().map(|piece| (piece.stream, piece.text)).collect()
 }
 
 fn all_of(capture: &mut OutputCapture, stream: OutputStream) -> String {
-    let told = told(capture);
-    told.into_iter().filter(|(which, _)| *which == stream).map(|(_, text)| text).collect()
+    let pieces = pieces(capture);
+    pieces.into_iter().filter(|(which, _)| *which == stream).map(|(_, text)| text).collect()
 }
 
 #[test]
@@ -26,11 +26,11 @@ fn lines_are_kept_whole_and_in_their_order() {
         capture.push(stream, text.as_bytes(), 1);
     }
     let lines = [(Stdout, "one\n"), (Stderr, "oh\n"), (Stdout, "two\nthree\n"), (Stderr, "dear")];
-    assert_eq!(told(&mut capture), lines.map(|(stream, text)| (stream, text.to_owned())));
+    assert_eq!(pieces(&mut capture), lines.map(|(stream, text)| (stream, text.to_owned())));
 }
 
 #[test]
-fn a_character_that_comes_in_two_pieces_is_one_and_what_is_none_is_marked() {
+fn a_character_in_two_pieces_is_joined_and_invalid_bytes_are_replaced() {
     let text = "ü𝄞\n".as_bytes();
     for cut in 0..text.len() {
         let mut capture = capture();
@@ -93,7 +93,7 @@ fn streams_that_take_turns_do_not_become_a_row_for_each_line() {
 }
 
 #[test]
-fn the_last_words_are_short_harmless_and_begin_with_a_line() {
+fn the_end_of_standard_error_is_short_harmless_and_begins_with_a_line() {
     let mut capture = capture();
     assert_eq!(capture.last_words(), "");
     for number in 0..10_000 {
@@ -106,7 +106,7 @@ fn the_last_words_are_short_harmless_and_begin_with_a_line() {
 }
 
 #[test]
-fn s19_a_secret_that_comes_in_pieces_is_not_kept_and_not_told() {
+fn s19_a_secret_that_comes_in_pieces_is_neither_stored_nor_shown() {
     let mut capture = OutputCapture::new(&Redactor::new(&[Secret::new("hunter2")]));
     for byte in b"password hunter2\nhunt" {
         capture.push(Stderr, &[*byte], 1);

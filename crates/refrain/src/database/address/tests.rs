@@ -136,12 +136,12 @@ fn with_password(password: &str) -> Vec<String> {
 
 fn assert_secret(password: &str) {
     for text in with_password(password) {
-        let told = match Address::parse(&text) {
+        let output = match Address::parse(&text) {
             Ok(Address::Sqlite { .. }) => continue,
             Ok(address) => format!("{address} {address:?} {address:#?}"),
             Err(error) => format!("{error} {error:?} {error:#?}"),
         };
-        assert!(!told.contains("CAN") && !told.contains("ARY"), "{text}\n{told}");
+        assert!(!output.contains("CAN") && !output.contains("ARY"), "{text}\n{output}");
     }
 }
 

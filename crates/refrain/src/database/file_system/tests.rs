@@ -108,7 +108,7 @@ fn f26_looking_at_a_file_again_drops_none_of_its_locks() {
 }
 
 #[test]
-fn a_new_file_is_its_owners_alone_and_the_mode_of_an_old_one_is_left() {
+fn a_new_file_is_readable_by_its_owner_and_an_old_one_keeps_its_mode() {
     let (_guard, directory) = directory();
     let file = directory.join("refrain.db");
     let beside = make_beside(&file, 7).unwrap();
@@ -122,7 +122,7 @@ fn a_new_file_is_its_owners_alone_and_the_mode_of_an_old_one_is_left() {
 }
 
 #[test]
-fn a_file_gets_its_name_only_if_no_other_has_it() {
+fn a_file_is_renamed_only_if_the_name_is_free() {
     let (_guard, directory) = directory();
     let file = made(&directory.join("refrain.db"));
     let beside = make_beside(&file, 7).unwrap();
@@ -131,7 +131,7 @@ fn a_file_gets_its_name_only_if_no_other_has_it() {
 }
 
 #[test]
-fn f23_an_empty_file_is_refused_for_it_may_have_been_a_store() {
+fn f23_an_empty_file_is_refused_because_it_may_have_been_a_store() {
     let (_guard, directory) = directory();
     let file = directory.join("refrain.db");
     fs::write(&file, "").unwrap();

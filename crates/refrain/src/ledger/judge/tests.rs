@@ -63,7 +63,7 @@ fn arrival() -> Arrival {
 }
 
 #[test]
-fn a_reservation_is_its_own_by_fence_attempt_claim_content_and_version() {
+fn a_reservation_is_recognised_by_fence_attempt_claim_content_and_version() {
     for (what, entry, is_own) in [
         ("its own", reserved(), true),
         ("of another run", Entry { fence: Some(FENCE + 1), ..reserved() }, false),
@@ -79,7 +79,7 @@ fn a_reservation_is_its_own_by_fence_attempt_claim_content_and_version() {
 }
 
 #[test]
-fn what_is_reserved_is_parked_for_everyone_but_the_attempt_that_has_reserved_it() {
+fn a_reserved_unit_is_parked_for_all_other_attempts() {
     let status = |entry: &Entry| entry.recorded(&judge()).status;
     assert_eq!(status(&reserved()), UnitStatus::Failed(0));
     assert_eq!(status(&Entry { attempt: Some(ATTEMPT - 1), ..reserved() }), UnitStatus::Parked);
@@ -108,7 +108,7 @@ fn a_unit_is_guilty_if_it_was_alone_and_every_attempt_since_has_ended_in_a_death
 }
 
 #[test]
-fn a_unit_is_on_trial_for_the_attempt_that_has_parked_it_in_advance() {
+fn a_unit_is_on_trial_for_the_attempt_that_parked_it_in_advance() {
     let parked = Entry { status: "parked".to_owned(), failures: -1, ..applied() };
     for (what, entry, is_on_trial) in [
         ("parked in advance", parked.clone(), true),
@@ -121,7 +121,7 @@ fn a_unit_is_on_trial_for_the_attempt_that_has_parked_it_in_advance() {
 }
 
 #[test]
-fn a_checkpoint_passes_what_is_applied_or_failed_with_its_input_kept() {
+fn a_checkpoint_passes_applied_units_and_failed_ones_with_input() {
     let failed = Entry { status: "failed".to_owned(), failures: 1, kept: true, ..applied() };
     let later = Entry { ordinal: Some(9), fingerprint: Some(6), ..failed.clone() };
     for (what, entry, is_settled) in [
@@ -162,7 +162,7 @@ fn only_a_higher_order_is_raised_over_content_that_is_done() {
 }
 
 #[test]
-fn a_failure_is_settled_by_the_row_that_came_first_only_where_there_is_one() {
+fn only_an_existing_row_settles_the_failure_of_later_content() {
     let adding = Judge { adds: true, on_change: OnChange::First, ..judge() };
     let kept = |judge: &Judge, entry: Entry| {
         let first = [UnitVerdict::Deduplicated(Reason::FirstWins)];
@@ -175,7 +175,7 @@ fn a_failure_is_settled_by_the_row_that_came_first_only_where_there_is_one() {
 }
 
 #[test]
-fn what_is_reserved_is_left_alone_but_by_the_attempt_whose_answer_was_lost() {
+fn only_the_attempt_whose_answer_was_lost_changes_a_reserved_unit() {
     let verdict = |entry: Entry, after_a_lost_answer| {
         judge().judge(&[&arrival()], &[entry], after_a_lost_answer).unwrap().verdicts[0]
     };
@@ -186,7 +186,7 @@ fn what_is_reserved_is_left_alone_but_by_the_attempt_whose_answer_was_lost() {
 }
 
 #[test]
-fn where_some_content_is_written_nothing_is_new() {
+fn a_key_with_a_written_row_has_no_new_content() {
     let failed = Entry { status: "failed".to_owned(), failures: 1, ..applied() };
     for (written, verdict) in [(false, UnitVerdict::Fresh), (true, UnitVerdict::Changed)] {
         let entry = Entry { written, ..failed.clone() };
@@ -195,7 +195,7 @@ fn where_some_content_is_written_nothing_is_new() {
 }
 
 #[test]
-fn content_beneath_a_request_without_an_answer_is_not_known_to_be_applied() {
+fn content_under_an_unanswered_request_may_not_be_applied() {
     let covered = Entry { applied_fingerprint: Some(5), fingerprint: Some(6), ..failed_over_other() };
     let known = |entry: &Entry| entry.recorded(&judge()).applied.is_some();
     assert!(known(&covered));
@@ -203,7 +203,7 @@ fn content_beneath_a_request_without_an_answer_is_not_known_to_be_applied() {
 }
 
 #[test]
-fn a_key_is_too_wide_if_one_attempt_has_other_content_of_it_without_an_order() {
+fn a_key_with_two_contents_in_one_attempt_and_no_order_is_too_wide() {
     let suspects = |judge: &Judge, entry: Entry, ordinal: Option<i64>| {
         let arrival = Arrival { ordinal, ..arrival() };
         judge.judge(&[&arrival], &[entry], false).unwrap().suspects.len()
@@ -218,7 +218,7 @@ fn a_key_is_too_wide_if_one_attempt_has_other_content_of_it_without_an_order() {
 }
 
 #[test]
-fn a_failure_is_counted_once_and_what_is_on_trial_has_not_failed() {
+fn a_failure_is_counted_once_and_a_trial_is_not_a_failure() {
     let failed = Entry { status: "failed".to_owned(), failures: 1, ..applied() };
     for (what, entry, has_failed) in [
         ("this content, in this attempt", failed.clone(), true),

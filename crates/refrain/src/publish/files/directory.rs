@@ -95,7 +95,7 @@ impl VisibleDirectory {
         }
     }
 
-    /// Creates an empty directory for this attempt. Gives its name.
+    /// Creates an empty directory for this attempt. Returns its name.
     pub(crate) fn make(&self) -> Result<String, WriteError> {
         let mut again = 0_u32;
         loop {
@@ -110,7 +110,7 @@ impl VisibleDirectory {
         }
     }
 
-    /// Points the visible name to this directory. Gives the directory that it pointed to before.
+    /// Points the visible name to this directory. Returns the directory that it pointed to before.
     pub(crate) fn point(&self, hidden: &str) -> Result<Option<String>, WriteError> {
         let before = self.shown()?;
         let (visible, link) = (self.visible(), self.parent.join(format!("{hidden}{LINK}")));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_attempt_removes_what_older_ones_left_and_no_more() {
+    fn a_newer_attempt_removes_only_the_leftovers_of_older_ones() {
         let folder = tempfile::tempdir().unwrap();
         for name in [".a.0123456789ab.1", ".a.0123456789ab.4", ".a.ffffffffffff.1", ".ab.0123456789ab.1"] {
             fs::create_dir(folder.path().join(name)).unwrap();

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::super::error::WriteError;
 
-/// Syncs a directory and everything in it to disk. Gives the number of files.
+/// Syncs a directory and everything in it to disk. Returns the number of files.
 pub(crate) fn seal(directory: &Path) -> Result<u64, WriteError> {
     let is_there = fs::symlink_metadata(directory).map_err(|error| unread(directory, error))?.is_dir();
     if !is_there {

@@ -4,7 +4,7 @@ use refrain_core::why::{EffectFacts, KeyFacts, UnitFacts, WhyFacts, why};
 use refrain_core::{JobName, Key};
 
 use super::super::{EffectRecord, Refrain, RunRecord, Trace};
-use super::{Asked, Why};
+use super::{RunSubject, Why};
 use crate::error::Error;
 use crate::ledger::UnitRecord;
 use crate::store::{jobs, show, why as read};
@@ -45,7 +45,7 @@ impl Refrain {
         let (number, _) = self.recorded_job(job.as_str()).await?;
         let view = self.view(job.as_str()).await?;
         let context = self.context(&job, Some(number), &view).await?;
-        let facts = self.recorded_facts(&Asked { number, view, context }, run.number()).await?;
+        let facts = self.recorded_facts(&RunSubject { number, view, context }, run.number()).await?;
         Ok(facts.map_or_else(Vec::new, |facts| why(&WhyFacts::Recorded(facts.into()))))
     }
 

@@ -5,7 +5,7 @@ use refrain_core::state::{RunEvent, RunOutcome};
 use refrain_core::why::{AttemptState, LaneHolder, RecordedFacts, RepeatedRequests, UnappliedUnit, WideKeys};
 
 use super::super::{AttemptEnd, Refrain, RunRecord};
-use super::Asked;
+use super::RunSubject;
 use crate::error::Error;
 use crate::ledger::trace;
 use crate::store::queue_line::Priority;
@@ -22,13 +22,13 @@ impl Refrain {
     /// otherwise an attempt that ends meanwhile would be in no queue.
     pub(super) async fn recorded_facts(
         &self,
-        asked: &Asked,
+        subject: &RunSubject,
         run: i64,
     ) -> Result<Option<RecordedFacts>, Error> {
         let Some((row, open)) = show::show(self.store(), run).await? else { return Ok(None) };
         let record = &RunRecord::of(row, open)?;
         let place = match open {
-            Some(open) => Some(self.attempt_state(asked, record, open).await?),
+            Some(open) => Some(self.attempt_state(subject, record, open).await?),
             None => None,
         };
         let past = self.attempts(record).await?;
@@ -37,11 +37,11 @@ impl Refrain {
         };
         let units = self.units(record).await?;
         let wide_keys = units.iter().flat_map(|attempt| &attempt.dedupes).filter(|one| one.is_suspect);
-        let late_at = asked.view.late_at(record).filter(|_| record.is_awaited());
+        let late_at = subject.view.late_at(record).filter(|_| record.is_awaited());
         let now = self.schedule_now().await?;
         Ok(Some(RecordedFacts {
-            run: asked.view.name_of(record),
-            context: asked.context.clone(),
+            run: subject.view.name_of(record),
+            context: subject.context.clone(),
             standing: record.standing,
             open: place,
             attempt: record.attempt,
@@ -69,16 +69,16 @@ impl Refrain {
     /// What the open attempt waits for.
     async fn attempt_state(
         &self,
-        asked: &Asked,
+        subject: &RunSubject,
         record: &RunRecord,
         open: OpenAttempt,
     ) -> Result<AttemptState, Error> {
         Ok(match open.place {
             QueuePosition::Queued => {
                 let ahead = why::ahead(self.store(), open.line, record.id, COUNTED).await?;
-                AttemptState::Queued { ahead, slots: self.slots(asked).await? }
+                AttemptState::Queued { ahead, slots: self.slots(subject).await? }
             }
-            QueuePosition::Running => match why::hold(self.store(), asked.number, record.id).await? {
+            QueuePosition::Running => match why::hold(self.store(), subject.number, record.id).await? {
                 Some(hold) => AttemptState::Running {
                     worker: hold.worker,
                     process: hold.process.unwrap_or_else(|| "gone".to_owned()),
@@ -90,37 +90,41 @@ impl Refrain {
             },
             QueuePosition::Delayed(until) => AttemptState::Delayed { until },
             QueuePosition::BehindItsLane => {
-                AttemptState::WaitsForLane { holder: self.lane_holder(asked, record).await? }
+                AttemptState::WaitsForLane { holder: self.lane_holder(subject, record).await? }
             }
         })
     }
 
     /// The limit of a job and the runs that use it up, if it is reached.
-    async fn slots(&self, asked: &Asked) -> Result<Option<(u32, Vec<String>)>, Error> {
-        let limit = asked.view.definition.as_ref().and_then(|definition| definition.concurrency);
+    async fn slots(&self, subject: &RunSubject) -> Result<Option<(u32, Vec<String>)>, Error> {
+        let limit = subject.view.definition.as_ref().and_then(|definition| definition.concurrency);
         let Some(limit) = limit else { return Ok(None) };
-        let holders = why::slot_holders(self.store(), asked.number, i64::from(limit)).await?;
+        let holders = why::slot_holders(self.store(), subject.number, i64::from(limit)).await?;
         if holders.len() < usize::try_from(limit).unwrap_or(usize::MAX) {
             return Ok(None);
         }
         let mut names = Vec::new();
         for holder in holders {
-            names.extend(self.record(holder).await?.map(|record| asked.view.name_of(&record)));
+            names.extend(self.record(holder).await?.map(|record| subject.view.name_of(&record)));
         }
         Ok(Some((limit, names)))
     }
 
-    async fn lane_holder(&self, asked: &Asked, record: &RunRecord) -> Result<Option<LaneHolder>, Error> {
-        let holder = show::lane_holder(self.store(), asked.number, &record.key).await?;
+    async fn lane_holder(
+        &self,
+        subject: &RunSubject,
+        record: &RunRecord,
+    ) -> Result<Option<LaneHolder>, Error> {
+        let holder = show::lane_holder(self.store(), subject.number, &record.key).await?;
         let Some(id) = holder.filter(|holder| *holder != record.id) else { return Ok(None) };
         let Some(holder) = self.record(id).await? else { return Ok(None) };
-        let hold = why::hold(self.store(), asked.number, id).await?;
+        let hold = why::hold(self.store(), subject.number, id).await?;
         let worker = hold
             .as_ref()
             .map(|hold| format!("worker {} ({})", hold.worker, hold.process.as_deref().unwrap_or("gone")));
         let claimed_at: Option<Timestamp> = hold.map(|hold| instant(hold.claimed_at)).transpose()?;
         Ok(Some(LaneHolder {
-            run: asked.view.name_of(&holder),
+            run: subject.view.name_of(&holder),
             standing: holder.standing.node(),
             since: claimed_at.unwrap_or(holder.opened_at),
             worker,
@@ -128,9 +132,9 @@ impl Refrain {
     }
 
     async fn repeated_requests(&self, record: &RunRecord) -> Result<Option<RepeatedRequests>, Error> {
-        let asked = why::asked_again(self.store(), record.id, COUNTED).await?;
-        let times = asked.len();
-        let Some((last, way)) = asked.into_iter().next() else { return Ok(None) };
+        let requests = why::repeated_requests(self.store(), record.id, COUNTED).await?;
+        let times = requests.len();
+        let Some((last, way)) = requests.into_iter().next() else { return Ok(None) };
         let is_more = i64::try_from(times).is_ok_and(|times| times >= COUNTED);
         Ok(Some(RepeatedRequests { times: times as u64, is_more, last: instant(last)?, way }))
     }

@@ -1,5 +1,5 @@
-//! Verbs of the store one after another, as the engine says them only by chance: what is said too late, of another attempt, or of
-//! a lane that another run holds changes nothing.
+//! Verbs of the store in sequences that the engine calls only by chance: a result that comes too late, from another
+//! attempt, or about a lane that another run holds, changes nothing.
 
 use std::time::Duration;
 
@@ -51,14 +51,14 @@ impl World {
     async fn window(&self, day: u32) {
         let start = window_name::parse(&format!("2026-06-{day:02}"), &Zone::utc()).unwrap();
         let end = window_name::parse(&format!("2026-06-{:02}", day + 1), &Zone::utc()).unwrap();
-        let opening = NewRun {
+        let new_run = NewRun {
             key: RunKey::windowed(start, &Scope::default()),
             start: start.timestamp(),
             end: end.timestamp(),
             priority: Priority::Live,
             skipped: None,
         };
-        assert!(open_one(&self.store, self.job, WhileRunning::Queue, &opening, "test").await.unwrap());
+        assert!(open_one(&self.store, self.job, WhileRunning::Queue, &new_run, "test").await.unwrap());
     }
 
     async fn worker(&self) -> i64 {
@@ -72,7 +72,7 @@ impl World {
         QueueClaim { worker, lease, line, limit, after: 0, concurrency: None, run: None, chance: 0 }
     }
 
-    /// What a worker gets of the live line, with what it holds each by.
+    /// The runs that a worker claims from the live line, with what it needs to hold them.
     async fn claimed(&mut self, request: QueueClaim) -> Vec<ClaimedAttempt> {
         let claimed = claim(&self.store, request).await.unwrap();
         let held = |one: Claimed| ClaimedAttempt {
@@ -128,7 +128,7 @@ fn again(wait: Duration) -> End {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_alive_keeps_what_it_holds() {
+async fn a_living_worker_keeps_its_runs() {
     let mut world = World::new().await;
     world.window(1).await;
     let worker = world.worker().await;
@@ -154,7 +154,7 @@ async fn a_cancelled_run_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_late_frees_no_slot_of_the_worker_that_has_it_now() {
+async fn a_run_given_back_late_frees_no_slot_of_its_present_worker() {
     let mut world = World::new().await;
     let limited = |request: QueueClaim| QueueClaim { concurrency: Some(1), limit: 1, ..request };
     let offers = ["a", "b"].map(offer);
@@ -175,7 +175,7 @@ async fn what_is_given_back_late_frees_no_slot_of_the_worker_that_has_it_now() {
 }
 
 #[tokio::test]
-async fn a_run_that_comes_again_waits_for_a_lane_that_another_window_holds() {
+async fn a_retried_run_waits_for_a_lane_that_another_window_holds() {
     let mut world = World::new().await;
     for day in 1..=2 {
         world.window(day).await;
@@ -203,7 +203,7 @@ async fn a_run_that_comes_again_waits_for_a_lane_that_another_window_holds() {
 }
 
 #[tokio::test]
-async fn of_windows_that_are_due_again_together_the_oldest_enters_the_lane() {
+async fn the_oldest_of_several_due_retries_enters_the_lane() {
     let mut world = World::new().await;
     let worker = world.worker().await;
     let mut runs = Vec::new();
@@ -226,7 +226,7 @@ async fn of_windows_that_are_due_again_together_the_oldest_enters_the_lane() {
 }
 
 #[tokio::test]
-async fn only_the_run_that_was_seen_is_settled_by_a_person() {
+async fn an_operator_settles_only_the_attempt_that_was_shown() {
     let mut world = World::new().await;
     world.window(1).await;
     let worker = world.worker().await;
@@ -245,7 +245,7 @@ async fn only_the_run_that_was_seen_is_settled_by_a_person() {
 }
 
 #[tokio::test]
-async fn of_several_suspects_in_the_hands_of_one_worker_none_pays() {
+async fn no_suspect_pays_if_its_worker_held_several() {
     let mut world = World::new().await;
     let offers = ["a", "b"].map(offer);
     let live = Line::of(Priority::Live, world.job);

@@ -1,25 +1,25 @@
-//! One attempt at a run, step by step, as its worker sees it. What it has read may be old; what it may write is decided where
-//! it is written.
+//! One attempt of a run, step by step, as its worker sees it. What it has read may be outdated; the transaction that
+//! writes decides what it may write.
 
 use super::destination::Write;
 use super::{Content, Guard, Number, Place, Position, UNITS, Units, World};
 
-/// What an attempt is about to do.
+/// The next step of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Act {
     Begin,
     ReadCheckpoint,
     ReadPage,
-    /// Only when how far the checkpoint may go is seen after the page.
+    /// Only if the limit of the checkpoint is read after the page.
     ReadHorizon,
-    /// Only when the fence is raised after reading.
+    /// Only if the fence is raised after reading.
     RaiseLate,
     WorkOff,
     /// The reply of a commit was lost.
     InDoubt,
     /// The handler has refused the unit, and its transaction is rolled back.
     Failing,
-    /// Only when ledger and rows, or rows and intents, do not commit together.
+    /// Only if ledger and rows, or rows and intents, do not commit together.
     WriteRows,
     WriteIntent,
     /// The fence or the lease belongs to a newer attempt.
@@ -33,11 +33,11 @@ pub(crate) struct Attempt {
     pub(crate) act: Act,
     /// The checkpoint, as it was read.
     pub(crate) from: Position,
-    /// What was visible behind it, as it was read.
+    /// The units that were visible after the checkpoint, as they were read.
     pub(crate) page: [Content; UNITS],
     /// Where the checkpoint may go when all of the page is settled.
     pub(crate) to: Position,
-    /// The first unit of the page that is not worked off.
+    /// The first unit of the page that is not processed.
     pub(crate) next: usize,
 }
 
@@ -47,17 +47,17 @@ pub(crate) enum Step {
     ReadCheckpoint,
     ReadPage,
     ReadHorizon,
-    /// The ledger has it already; that is seen without a lock.
+    /// The ledger has it already, as a read without a lock shows.
     Deduplicate,
     Apply,
-    /// Like `Apply`, but the connection is cut before the reply: the commit lands later, or never.
+    /// Like `Apply`, but the connection is cut before the reply: the commit happens later, or never.
     LoseReply,
     ReadLedger,
     WriteRows,
     WriteIntent,
     Fail,
     RecordFailure,
-    /// Applies a failed unit from its kept input.
+    /// Applies a failed unit from its stored input.
     Retry(usize),
     Advance,
     Finish,
@@ -74,7 +74,7 @@ impl Attempt {
         Self { act, ..Self::claimed(run, number) }
     }
 
-    /// The unit at hand.
+    /// The current unit.
     fn unit(&self) -> Option<usize> {
         (self.next..UNITS).find(|unit| self.page[*unit] > 0)
     }
@@ -84,7 +84,7 @@ impl Attempt {
         Some(Write { number: self.number, unit, content: self.page[unit] })
     }
 
-    /// On to the next unit of the page.
+    /// Moves to the next unit of the page.
     fn proceed(self) -> Self {
         let next = self.unit().map_or(UNITS, |unit| unit + 1);
         let next = Self { next, ..self }.unit().unwrap_or(UNITS);
@@ -101,7 +101,7 @@ impl Attempt {
 }
 
 impl Units {
-    /// What the attempt can do in this world.
+    /// The possible steps of the attempt in this world.
     pub(crate) fn steps(&self, world: &World, attempt: &Attempt) -> Vec<Step> {
         let mut steps = match attempt.act {
             Act::Begin if !self.has(Guard::RaisedBeforeReading) => vec![Step::ReadCheckpoint],
@@ -157,7 +157,7 @@ impl Units {
         [Step::Apply].into_iter().chain(lose).chain(may_fail.then_some(Step::Fail)).collect()
     }
 
-    /// Takes the step; none is left if the attempt ends with it.
+    /// Takes the step; returns none if the attempt ends with it.
     pub(crate) fn after_step(&self, world: &mut World, attempt: Attempt, step: Step) -> Option<Attempt> {
         let afresh = Attempt::at(attempt.run, attempt.number, Act::ReadCheckpoint);
         Some(match step {
@@ -239,7 +239,7 @@ impl Units {
         Attempt { next: read.unit().unwrap_or(UNITS), ..read }
     }
 
-    /// What was not in the unit's commit comes next.
+    /// Writes next what was not in the unit's commit.
     fn after_apply(&self, attempt: Attempt) -> Attempt {
         if !self.has(Guard::LedgerWithRows) {
             attempt.then(Act::WriteRows)

@@ -9,12 +9,12 @@ use super::{CONTENTS, Content, Guard, Number, Position, RUNS_MAX, UNITS, Units, 
 pub(crate) struct Entry {
     /// The content that was applied last.
     pub(crate) applied: Content,
-    /// The content that failed, kept to be tried again.
+    /// The content that failed, stored to be tried again.
     pub(crate) failed: Content,
 }
 
 impl Entry {
-    /// Applied, or failed with its input kept.
+    /// Applied, or failed with its input stored.
     pub(crate) fn is_settled(self) -> bool {
         self.applied > 0 || self.failed > 0
     }
@@ -28,7 +28,7 @@ pub(crate) struct Row {
     pub(crate) writes: [u8; CONTENTS],
 }
 
-/// One unit, about to be applied under a number.
+/// One unit, about to be applied under an attempt's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Write {
     pub(crate) number: Number,
@@ -43,7 +43,7 @@ pub(crate) struct Destination {
     pub(crate) begun: [Number; RUNS_MAX],
     pub(crate) ledger: [Entry; UNITS],
     pub(crate) rows: [Row; UNITS],
-    /// One intent for each write; all of a unit have the same key.
+    /// One intent for each write; all intents of a unit have the same key.
     pub(crate) intents: [[bool; CONTENTS]; UNITS],
     pub(crate) checkpoint: Position,
     /// A transaction whose commit is in flight, without a client for its reply. It holds its locks.
@@ -57,7 +57,7 @@ impl Destination {
     }
 }
 
-/// Where in the list of intents and writes a content stands.
+/// The index of a content in the list of intents and writes.
 pub(crate) fn index(content: Content) -> usize {
     usize::from(content) - 1
 }
@@ -86,13 +86,13 @@ impl Units {
         !self.has(guard) || !self.has(Guard::FenceRaised) || fence == attempt.number
     }
 
-    /// Whether nothing is left to do: this content is applied, or newer is recorded.
+    /// Whether nothing is left to do: this content is applied, or newer content is recorded.
     pub(crate) fn is_deduplicated(&self, entry: Entry, content: Content) -> bool {
         let is_same = self.has(Guard::LedgerKey) && entry.applied == content;
         is_same || (self.has(Guard::Order) && content < entry.applied.max(entry.failed))
     }
 
-    /// Ledger, rows and intents of one unit. What is not in the same commit is left to the attempt.
+    /// Writes ledger, rows and intents of one unit. What is not in the same commit is left to the attempt.
     pub(crate) fn apply(&self, world: &mut World, run: usize, write: Write) {
         world.destination.ledger[write.unit] = Entry { applied: write.content, failed: 0 };
         notice(world, run, write.number);
@@ -111,7 +111,7 @@ impl Units {
         }
     }
 
-    /// The handler refused the unit: its input is kept, unless the same content was applied meanwhile, or newer.
+    /// The handler refused the unit: its input is stored, unless the same or newer content was applied meanwhile.
     pub(crate) fn fail(&self, world: &mut World, run: usize, write: Write) {
         let entry = &mut world.destination.ledger[write.unit];
         if self.has(Guard::AppliedStands) && self.is_deduplicated(*entry, write.content) {
@@ -141,7 +141,7 @@ impl Units {
     }
 }
 
-/// Looks at who has written.
+/// Records who has written.
 fn notice(world: &mut World, run: usize, number: Number) {
     world.faults.written_by_an_older_attempt |= world.destination.begun[run] > number;
     world.faults.written_after_the_end |= world.runs[run].place.is_over();

@@ -1,4 +1,4 @@
-//! What must be true of every world that can come about, and what must be possible at all.
+//! What must be true of every reachable world, and what must be reachable at all.
 
 use stateright::{Model as _, Property};
 

@@ -1,10 +1,10 @@
-//! A relay carries intents from the destination to the store: a copy there, then a deletion here. Nothing joins the two, it may be
-//! killed in between, and there may be several.
+//! A relay carries intents from the destination to the store: a copy there, then a deletion here. No transaction
+//! joins the two, it may be killed in between, and there may be several relays.
 
 use super::destination::index;
 use super::{CONTENTS, Content, Guard, UNITS, Units, World};
 
-/// The intent that one write has left.
+/// The intent of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Intent {
     unit: usize,
@@ -14,12 +14,12 @@ pub(crate) struct Intent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Relay {
     Idle,
-    /// Has done the first of the two: the copy, if all is well.
+    /// The first of the two steps is done: normally the copy.
     Carries(Intent),
 }
 
 impl Relay {
-    /// What it can do in this world.
+    /// The possible steps of the relay in this world.
     pub(crate) fn steps(self, world: &World) -> Vec<Step> {
         if let Self::Carries(_) = self {
             return vec![Step::Leave, Step::Crash];

@@ -1,13 +1,13 @@
-//! The units' protocol with all its guards, and with each taken away.
+//! The units' protocol with all its guards, and with each removed.
 //!
-//! A line of the tables says which guards are missing, within which bounds, and which promise breaks; or that none does,
-//! and which other guard covers it.
+//! A line of the tables says which guards are removed, within which bounds, and which promise breaks; or that none
+//! breaks, and which other guard covers for it.
 
 use super::properties::*;
 use super::{Bounds, Guard, Units};
 use crate::check::{self, protocol};
 
-/// One run, taken over again and again. Only its fence holds its attempts apart.
+/// One run, taken over again and again. Only its fence keeps its attempts apart.
 const ONE_RUN: Bounds = Bounds {
     runs: 1,
     in_lane: false,
@@ -26,10 +26,10 @@ const TWO_RUNS: Bounds = Bounds { runs: 2, crashes: 0, expiries: 1, ..ONE_RUN };
 /// Two runs of one job, one after the other.
 const LANE: Bounds = Bounds { in_lane: true, ..TWO_RUNS };
 
-/// One run, and two relays that carry its intents away.
+/// One run, and two relays that carry its intents.
 const RELAYS: Bounds = Bounds { relays: 2, expiries: 1, lost_replies: 0, failures: 0, ..ONE_RUN };
 
-/// Two runs, and the run that is over may leave an attempt behind without a successor.
+/// Two runs, and a run that is over may leave an attempt behind without a successor.
 const GIVEN_UP: Bounds = Bounds { gives_up: true, ..LANE };
 
 /// One run whose units never fail.
@@ -88,7 +88,7 @@ protocol! { Units:
     a_run_ended_without_its_lease_is_written_to_afterwards: [FenceOfFinish] in ONE_RUN breaks OVER;
 }
 
-// Guards that another one covers, so that a mistake in either is not yet a mistake in the rows.
+// Guards that another one covers, so that a mistake in one of them is not yet a mistake in the rows.
 protocol! { Units:
     covered_by_the_order_a_fence_raised_after_reading: [RaisedBeforeReading] in NO_FAILURES holds;
     covered_by_the_fence_content_without_an_order_in_one_run: [Order] in NO_FAILURES holds;
@@ -98,8 +98,8 @@ protocol! { Units:
     covered_by_the_order_of_work_a_checkpoint_that_proves_nothing: [SettledProven] in NO_FAILURES holds;
 }
 
-// What is not promised: a run that is given up has no newer attempt to raise its fence. Content is still never older, if
-// it has an order; and nothing else breaks.
+// Not promised: a run that is given up has no newer attempt to raise its fence. Content is still never older, if it
+// has an order; and nothing else breaks.
 protocol! { Units:
     an_attempt_without_a_successor_is_not_fenced: [] in GIVEN_UP breaks_only OVER;
     an_attempt_without_a_successor_brings_older_content_into_the_lane: [Order] in GIVEN_UP breaks NEVER_OLDER;

@@ -91,8 +91,8 @@ mod tests {
                     \"refrain:target\".\"occurrence\") as \"refrain:number\" from \"raw\" as \"refrain:target\") \
                     as \"refrain:found\" where \"refrain:number\" = 1";
         assert_eq!(of(&Target::default(), Dialect::Sqlite), Ok(Some(made.to_owned())));
-        let asked = of(&Target::default(), Dialect::Postgres).unwrap_err();
-        assert!(asked.contains("create it: create view \"events\" as select"), "{asked}");
+        let error = of(&Target::default(), Dialect::Postgres).unwrap_err();
+        assert!(error.contains("create it: create view \"events\" as select"), "{error}");
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
             assert_eq!(of(&relation(&["body", "content_hash", "more"], true), dialect), Ok(None));
             let other = of(&relation(&["body", "content_hash"], false), dialect).unwrap_err();

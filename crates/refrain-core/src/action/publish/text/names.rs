@@ -42,7 +42,7 @@ pub const HOLDS: &str = "\"refrain:holds\"";
 /// The column with the number of a row.
 pub const NUMBER: &str = "\"refrain:number\"";
 /// The column that counts how often the source has a content.
-pub const TOLD: &str = "\"refrain:told\"";
+pub const EXPECTED: &str = "\"refrain:expected\"";
 /// The column that counts how often the table has a content.
 pub const THERE: &str = "\"refrain:there\"";
 

@@ -2,7 +2,7 @@
 //!
 //! Every statement returns a count and the first few findings as JSON.
 
-use super::names::{FOUND, INNER, LATER, NUMBER, ROW, SHOWN, TARGET, THERE, TOLD};
+use super::names::{EXPECTED, FOUND, INNER, LATER, NUMBER, ROW, SHOWN, TARGET, THERE};
 use super::{TableStatements, list};
 use crate::project::Dialect;
 use crate::publish::quoted;
@@ -151,12 +151,12 @@ impl TableStatements {
 
     /// Finds units whose content has landed less often than this source sent it; `place` is the parameter with its name.
     pub fn not_landed(&self, place: &str) -> String {
-        self.landed(place, &format!("coalesce({TARGET}.{THERE}, 0) < {ROW}.{TOLD}"))
+        self.landed(place, &format!("coalesce({TARGET}.{THERE}, 0) < {ROW}.{EXPECTED}"))
     }
 
     /// Finds units whose content has landed more often than this source sent it.
     pub fn landed_again(&self, place: &str) -> String {
-        self.landed(place, &format!("{TARGET}.{THERE} > {ROW}.{TOLD}"))
+        self.landed(place, &format!("{TARGET}.{THERE} > {ROW}.{EXPECTED}"))
     }
 
     fn landed(&self, place: &str, which: &str) -> String {
@@ -164,7 +164,7 @@ impl TableStatements {
         let (source, hash, unit) = (quoted(SOURCE), quoted(CONTENT_HASH), unit());
         let [count, min] = ["count", "min"].map(|name| self.built_in(name));
         self.listed(&format!(
-            "select {ROW}.{SHOWN} from (select {hash}, {min}({unit}) as {SHOWN}, {count}(*) as {TOLD} from {stage} \
+            "select {ROW}.{SHOWN} from (select {hash}, {min}({unit}) as {SHOWN}, {count}(*) as {EXPECTED} from {stage} \
              group by {hash}) as {ROW} left join (select {hash}, {count}(*) as {THERE} from {table} where {source} = {place} \
              group by {hash}) as {TARGET} on {TARGET}.{hash} = {ROW}.{hash} where {which}"
         ))
@@ -207,10 +207,10 @@ mod tests {
         for dialect in [Dialect::Postgres, Dialect::Sqlite] {
             let texts = texts(dialect);
             let columns = ["id", "total"].map(str::to_owned);
-            let asked =
+            let compared =
                 [texts.lost(), texts.duplicated(), texts.extra("day = $1 -- today"), texts.not_landed("$1")];
             for text in
-                asked.into_iter().chain([texts.landed_again("$1")]).chain(texts.changed(&columns, &[]))
+                compared.into_iter().chain([texts.landed_again("$1")]).chain(texts.changed(&columns, &[]))
             {
                 let function = dialect.built_in("count");
                 assert!(text.starts_with(&format!("select {function}(*), cast(")), "{text}");

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The position of the fault, the reason and the proposal.
-fn told(text: &str) -> (&str, String, String) {
+fn parts(text: &str) -> (&str, String, String) {
     let error = Schedule::parse(text).unwrap_err();
     (&text[error.span()], error.reason().to_owned(), error.advice().unwrap_or_default().to_owned())
 }
@@ -136,16 +136,16 @@ const FOREIGN: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn schedules_of_other_programs_are_recognised() {
     for (text, part, reason, help) in FOREIGN {
-        assert_eq!(told(text), (*part, (*reason).to_owned(), (*help).to_owned()), "{text}");
+        assert_eq!(parts(text), (*part, (*reason).to_owned(), (*help).to_owned()), "{text}");
     }
-    assert!(told("@reboot").2.contains("catches up"));
-    assert!(told("@quarterly").2.ends_with("@yearly @annually"));
-    assert_eq!(told("25:30").1, "it is neither a cron pattern nor `every` with a length");
-    assert_eq!(told("P1M").1, "it is neither a cron pattern nor `every` with a length");
+    assert!(parts("@reboot").2.contains("catches up"));
+    assert!(parts("@quarterly").2.ends_with("@yearly @annually"));
+    assert_eq!(parts("25:30").1, "it is neither a cron pattern nor `every` with a length");
+    assert_eq!(parts("P1M").1, "it is neither a cron pattern nor `every` with a length");
 }
 
 #[test]
-fn case_and_spaces_do_not_matter_and_the_text_stays_as_it_is() {
+fn case_and_spaces_do_not_matter_and_the_text_is_unchanged() {
     for (text, same) in [
         (" every 15m", "every 15m"),
         ("Every 15m", "every 15m"),

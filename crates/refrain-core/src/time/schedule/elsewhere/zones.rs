@@ -24,12 +24,12 @@ pub(super) fn in_front(text: &str, words: &[&str]) -> Option<ParseError> {
         (Some(zone), Some(pattern)) => format!("write timezone = \"{zone}\" and schedule = \"{pattern}\""),
         (Some(zone), None) => format!("write it as timezone = \"{zone}\""),
         (None, pattern) => {
-            let asked = Zone::parse(zone).err().and_then(|error| error.advice().map(str::to_owned));
-            let asked = asked.filter(|advice| advice.starts_with("did you mean"));
-            let asked = asked.map_or_else(String::new, |advice| format!("; {advice}"));
+            let hint = Zone::parse(zone).err().and_then(|error| error.advice().map(str::to_owned));
+            let hint = hint.filter(|advice| advice.starts_with("did you mean"));
+            let hint = hint.map_or_else(String::new, |advice| format!("; {advice}"));
             let schedule =
                 pattern.map_or_else(String::new, |pattern| format!(", and schedule = \"{pattern}\""));
-            format!("write the name of the zone as timezone{schedule}{asked}")
+            format!("write the name of the zone as timezone{schedule}{hint}")
         }
     };
     Some(fault(text, first, REASON).help(help))

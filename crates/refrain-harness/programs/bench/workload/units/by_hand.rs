@@ -1,8 +1,9 @@
-//! The same by hand: a table of keys beside the rows, written in one transaction with them.
+//! The hand-written baseline for units: a table of keys beside the rows, written in one transaction with them.
 //!
-//! Two of them. The yardstick is what a careful person writes: each key has the hash of what the unit says, made by the same
-//! hash function and kept as the same eight bytes as in the ledger, so that other content under a known key is noticed. The
-//! other one has keys and nothing else, which is less work and notices no change: context, not a yardstick.
+//! It has two forms. The yardstick is what a careful programmer writes: each key has the hash of the unit's content,
+//! by the same hash function and stored as the same eight bytes as in the ledger, so that other content under a known
+//! key is noticed. The other form stores only keys, which is less work and notices no change: context, not a
+//! yardstick.
 
 use std::time::{Duration, Instant};
 
@@ -37,18 +38,18 @@ impl Row {
 
 type Answer<T> = std::result::Result<T, sqlx::Error>;
 
-/// What is written by hand, and what a job writes beside the ledger.
+/// The tables of the baseline, and the one that a job writes beside the ledger.
 pub(super) trait Rows: Backend {
     const BEGIN: &'static str;
     async fn pool(address: &str) -> Answer<Pool<Self>>;
     fn upsert(connection: &mut Self::Connection, rows: &[&Row]) -> impl Future<Output = Answer<()>> + Send;
-    /// Gives the keys that were not there, or stood for other content.
+    /// Returns the keys that were missing, or had other content.
     fn contents(
         connection: &mut Self::Connection,
         keys: &[&str],
         hashes: &[i64],
     ) -> impl Future<Output = Answer<Vec<String>>> + Send;
-    /// Gives the keys that were not there.
+    /// Returns the keys that were missing.
     fn keys(
         connection: &mut Self::Connection,
         keys: &[&str],
@@ -137,7 +138,7 @@ impl Rows for Sqlite {
     }
 }
 
-/// What is remembered of a unit by hand.
+/// The record of a unit in the baseline.
 #[derive(Clone, Copy)]
 pub(super) enum Kept {
     KeyAndHash,
